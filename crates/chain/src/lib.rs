@@ -1,0 +1,2 @@
+//! Blocks in, state roots out: sources, genesis, execution, replay, generation.
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The `arbor` command line.
+
+fn main() {}

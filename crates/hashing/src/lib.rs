@@ -1,0 +1,1 @@
+//! Batched hash functions in SIMD lanes.

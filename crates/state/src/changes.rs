@@ -1,0 +1,48 @@
+//! What a block changes.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+
+/// An account without its storage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Account {
+    /// Number of transactions sent, or contracts created.
+    pub nonce: u64,
+    /// Balance in wei.
+    pub balance: U256,
+    /// Keccak-256 of the code; that of the empty string for an account without code.
+    pub code_hash: B256,
+}
+
+/// One storage slot's change. Zero means absent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotChange {
+    /// Value before the block (before the clearing, where storage was cleared).
+    pub old: U256,
+    /// Value after the block.
+    pub new: U256,
+}
+
+/// One account's change within a block (or a transaction, for intermediate roots).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccountChange {
+    /// The account before; `None`: it did not exist.
+    pub old: Option<Account>,
+    /// The account after; `None`: it does not exist.
+    pub new: Option<Account>,
+    /// Whether all storage present before was cleared first (self-destruct, re-creation).
+    /// `slots` then lists what stands after the clearing, with `old` as zero.
+    pub storage_cleared: bool,
+    /// The slots whose values differ, by plain slot number. Empty when `new` is `None`.
+    pub slots: BTreeMap<U256, SlotChange>,
+}
+
+/// All that a block changes, by plain address.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StateChanges {
+    /// Accounts that differ in any way, storage included.
+    pub accounts: BTreeMap<Address, AccountChange>,
+    /// Code deployed, by its hash.
+    pub codes: BTreeMap<B256, Bytes>,
+}

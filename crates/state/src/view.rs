@@ -1,0 +1,31 @@
+//! What execution reads.
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+
+use crate::{Account, StateChanges};
+
+/// Reads one state by plain names.
+pub trait StateView {
+    /// Returns an account; `None` if it does not exist.
+    fn account(&self, address: Address) -> Result<Option<Account>, StateError>;
+
+    /// Returns a slot's value, zero if absent.
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError>;
+
+    /// Returns the code with this hash.
+    fn code(&self, code_hash: B256) -> Result<Bytes, StateError>;
+}
+
+/// Roots after each transaction of a block, which receipts carried before Byzantium.
+pub trait IntermediateRoots {
+    /// Returns the root after `changes`, which follow those of earlier calls for the same block.
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError>;
+}
+
+/// Why state could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Placeholder until `state` lists its kinds.
+    #[error("{0}")]
+    Read(String),
+}

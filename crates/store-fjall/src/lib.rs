@@ -1,0 +1,1 @@
+//! The store trait over fjall, the embedded default.

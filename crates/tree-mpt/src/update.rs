@@ -1,0 +1,53 @@
+//! What goes in and comes out of [`apply`](crate::apply).
+
+use arbor_tree::{Hash, LeafChange, NodeChange};
+
+/// The bytes of an outer leaf with a hole of 32 bytes for the root of its inner trie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeafTemplate {
+    /// The leaf's bytes; what stands in the hole is ignored.
+    pub bytes: Vec<u8>,
+    /// Where the 32 bytes of the inner root begin.
+    pub hole: usize,
+}
+
+/// One key of an inner trie: set (`Some`) or removed (`None`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InnerUpdate {
+    /// The hashed key.
+    pub key: Hash,
+    /// Whether the key was present before; lets the tree replace a leaf without reading it.
+    pub existed: bool,
+    /// The value as hashed into the leaf (RLP for Ethereum storage), `None` to remove the key.
+    pub value: Option<Vec<u8>>,
+}
+
+/// One key of the outer trie with everything that changes below it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OuterUpdate {
+    /// The hashed key.
+    pub key: Hash,
+    /// Whether the key was present before.
+    pub existed: bool,
+    /// Root of the inner trie that `inner` applies to: the old root, or
+    /// [`EMPTY_ROOT`](crate::EMPTY_ROOT) for a new or cleared one. The caller deletes the nodes of a
+    /// cleared trie before it writes those returned.
+    pub inner_root: Hash,
+    /// The new leaf, `None` to remove the key.
+    pub leaf: Option<LeafTemplate>,
+    /// Changes of the inner trie, ascending by key, each key once. Empty when `leaf` is `None`.
+    pub inner: Vec<InnerUpdate>,
+}
+
+/// The result of applying updates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TreeUpdate {
+    /// The new root of the outer trie.
+    pub root: Hash,
+    /// The inner root of each outer update, in their order (`EMPTY_ROOT` for removed keys).
+    pub inner_roots: Vec<Hash>,
+    /// Nodes written and deleted, each position once.
+    pub nodes: Vec<NodeChange>,
+    /// Leaves placed; see [`LeafChange`].
+    pub leaves: Vec<LeafChange>,
+}

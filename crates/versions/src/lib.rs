@@ -1,0 +1,1 @@
+//! Versioned tables of opaque bytes: write-back cache, atomic flush, reverse diffs.
