@@ -1,0 +1,154 @@
+//! The envelope around the result of every command.
+
+use crate::{machine::Machine, process::ProcessUsage, timestamp::rfc3339};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{
+    fs, io,
+    path::Path,
+    time::{Instant, SystemTime},
+};
+
+/// Name and version of the envelope's format, in its field `schema`.
+///
+/// Fields may be added under the same name; one that changes its meaning or goes away makes it `/2`.
+pub const SCHEMA: &str = "arboretum/1";
+
+/// A result with all that is needed to judge and repeat it; the JSON of `--report FILE`.
+///
+/// The format is described field by field in `docs/design/report-format.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Always [`SCHEMA`] in what this version writes.
+    pub schema: String,
+    /// The subcommand, for example `replay`.
+    pub command: String,
+    /// What was run.
+    pub versions: Versions,
+    /// Where it was run.
+    pub machine: Machine,
+    /// Options in force, defaults included, by their long flag without dashes.
+    pub settings: Map<String, Value>,
+    /// What the command found; its shape is the command's own.
+    pub results: Value,
+    /// When the command began: RFC 3339, UTC.
+    pub started: String,
+    /// Seconds from begin to end by the monotonic clock.
+    pub wall_seconds: f64,
+    /// Resources the process had used at the end.
+    pub process: ProcessUsage,
+}
+
+/// Versions of the program and of the compiler that made it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Package version of `arbor`.
+    pub arbor: String,
+    /// Commit it was built from, with `-dirty` appended if the tree had changes; `None` outside a git checkout.
+    pub commit: Option<String>,
+    /// The compiler, as `rustc --version` prints it; `None` if the build did not record it.
+    pub rustc: Option<String>,
+}
+
+/// A command under way: started before its work, finished into an [`Envelope`] after it.
+///
+/// ```
+/// use arbor_metrics::{Measurement, Versions};
+///
+/// let versions = Versions { arbor: "0.1.0".into(), ..Versions::default() };
+/// let mut run = Measurement::start("replay", versions);
+/// run.setting("threads", 2);
+/// let envelope = run.finish(serde_json::json!({ "blocks": 12 }));
+/// assert_eq!(envelope.results["blocks"], 12);
+/// assert_eq!(envelope.settings["threads"], 2);
+/// ```
+#[derive(Debug)]
+pub struct Measurement {
+    command: String,
+    versions: Versions,
+    settings: Map<String, Value>,
+    started: SystemTime,
+    clock: Instant,
+}
+
+impl Measurement {
+    /// Starts the clock of a command.
+    pub fn start(command: impl Into<String>, versions: Versions) -> Self {
+        Self {
+            command: command.into(),
+            versions,
+            settings: Map::new(),
+            started: SystemTime::now(),
+            clock: Instant::now(),
+        }
+    }
+
+    /// Records an option in force; a second value under one name replaces the first.
+    pub fn setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.settings.insert(name.into(), value.into());
+    }
+
+    /// Stops the clock and reads the process's counters.
+    ///
+    /// Call it after the database is closed, so that the last flush is in the figures.
+    pub fn finish(self, results: Value) -> Envelope {
+        Envelope {
+            schema: SCHEMA.to_owned(),
+            command: self.command,
+            versions: self.versions,
+            machine: Machine::detect(),
+            settings: self.settings,
+            results,
+            started: rfc3339(self.started),
+            wall_seconds: self.clock.elapsed().as_secs_f64(),
+            process: ProcessUsage::now(),
+        }
+    }
+}
+
+impl Envelope {
+    /// Writes the envelope as indented JSON with a closing newline, replacing the file as a whole.
+    ///
+    /// It is written beside its place first and then renamed, so that a reader never sees half of it.
+    ///
+    /// # Errors
+    /// Any error of creating, writing or renaming, with the path in its message.
+    pub fn write_to(&self, path: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(".unfinished");
+        fs::write(&unfinished, text)
+            .and_then(|()| fs::rename(&unfinished, path))
+            .map_err(|error| {
+                // The first error is the one to tell; there may be nothing to remove.
+                let _ = fs::remove_file(&unfinished);
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })
+    }
+
+    /// Reads an envelope from a file.
+    ///
+    /// # Errors
+    /// Any error of reading; [`io::ErrorKind::InvalidData`] for what is not an envelope of this schema.
+    pub fn read_from(path: &Path) -> io::Result<Self> {
+        let invalid = |what: String| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{}: {what}", path.display()),
+            )
+        };
+        let text = fs::read_to_string(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        })?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        match value.get("schema").and_then(Value::as_str) {
+            Some(SCHEMA) => {
+                serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
+            }
+            Some(other) => Err(invalid(format!("schema {other}, expected {SCHEMA}"))),
+            None => Err(invalid(format!("no schema, expected {SCHEMA}"))),
+        }
+    }
+}

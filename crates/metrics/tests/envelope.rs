@@ -1,0 +1,92 @@
+//! The stored form of the envelope, and what reading it rejects.
+
+use arbor_metrics::{Envelope, Machine, Measurement, ProcessUsage, SCHEMA, Versions};
+use serde_json::json;
+use std::io::ErrorKind;
+
+fn example() -> Envelope {
+    let settings = json!({ "db": "db", "memory": 2_147_483_648_u64, "threads": 2 });
+    Envelope {
+        schema: SCHEMA.to_owned(),
+        command: "replay".to_owned(),
+        versions: Versions {
+            arbor: "0.1.0".to_owned(),
+            commit: Some("0123456789ab".to_owned()),
+            rustc: Some("rustc 1.95.0".to_owned()),
+        },
+        machine: Machine {
+            cpu: Some("Example CPU".to_owned()),
+            cores: Some(2),
+            memory_bytes: Some(25_769_803_776),
+            simd: vec!["avx2".to_owned(), "sha_ni".to_owned()],
+            os: "Linux 6.1.0".to_owned(),
+            arch: "x86_64".to_owned(),
+        },
+        settings: settings.as_object().expect("an object").clone(),
+        results: json!({ "blocks": 2500 }),
+        started: "2026-11-21T06:35:00Z".to_owned(),
+        wall_seconds: 1.5,
+        process: ProcessUsage {
+            user_s: Some(2.25),
+            sys_s: Some(0.5),
+            peak_rss_bytes: Some(1_048_576),
+            read_bytes: Some(0),
+            written_bytes: None,
+        },
+    }
+}
+
+/// `report` and readers outside the project depend on these names: change them with the schema's version.
+#[test]
+fn stored_form_is_stable() {
+    insta::assert_json_snapshot!(example());
+}
+
+#[test]
+fn what_is_written_is_read_back_and_nothing_is_left_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.json");
+    std::fs::write(&path, "an older report").expect("written");
+    example().write_to(&path).expect("written");
+    assert_eq!(Envelope::read_from(&path).expect("read"), example());
+    assert_eq!(folder.path().read_dir().expect("listed").count(), 1);
+}
+
+#[test]
+fn a_folder_that_does_not_exist_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("missing").join("report.json");
+    let error = example().write_to(&path).expect_err("no such folder");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("report.json"), "{error}");
+}
+
+#[test]
+fn other_schemas_and_other_files_are_rejected() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("report.json");
+    for (text, reason) in [
+        (r#"{"schema":"arboretum/2"}"#, "schema arboretum/2"),
+        (r#"{"command":"replay"}"#, "no schema"),
+        (r#"{"schema":"arboretum/1"}"#, "missing field"),
+        ("{", "EOF"),
+    ] {
+        std::fs::write(&path, text).expect("written");
+        let error = Envelope::read_from(&path).expect_err("not an envelope");
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{text}");
+        assert!(error.to_string().contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_measurement_carries_its_settings_and_times() {
+    let mut run = Measurement::start("replay", Versions::default());
+    run.setting("threads", 1);
+    run.setting("threads", 2);
+    let envelope = run.finish(json!(null));
+    assert_eq!(envelope.schema, SCHEMA);
+    assert_eq!(envelope.settings["threads"], 2);
+    assert!(envelope.wall_seconds >= 0.0);
+    assert!(envelope.started.starts_with("20") && envelope.started.ends_with('Z'));
+    assert!(envelope.machine.cores.is_some());
+}
