@@ -1,0 +1,1 @@
+//! The suite that compares a tree with the naive model.
