@@ -1,0 +1,159 @@
+//! The store without files.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::{Ascending, KeyRange, Reader, Scan, Store, StoreError, Table, Value, Write, check_key};
+
+type Map = BTreeMap<Arc<[u8]>, Value>;
+type Tables = BTreeMap<Table, Arc<Map>>;
+
+/// Ordered maps in memory: the reference that persistent stores are compared with, and the store
+/// of tests and of replays that keep nothing.
+///
+/// A snapshot costs one reference per table. The first write to a table after a snapshot of it
+/// copies that table's map (its keys and values are shared, not copied): time proportional to the
+/// table's length, once per snapshot that is still alive.
+#[derive(Default, Debug)]
+pub struct MemoryStore {
+    tables: RwLock<Tables>,
+}
+
+impl MemoryStore {
+    /// Takes the lock to read. A panic elsewhere cannot leave the maps half-written, since every
+    /// check comes before the first change, so a poisoned lock is taken all the same.
+    fn tables(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tables_mut(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply<'a>(&self, writes: impl IntoIterator<Item = &'a Write>) {
+        let mut tables = self.tables_mut();
+        for write in writes {
+            let map = Arc::make_mut(tables.entry(write.table).or_default());
+            match &write.value {
+                Some(value) => map.insert((&*write.key).into(), value.clone()),
+                None => map.remove(&*write.key),
+            };
+        }
+    }
+}
+
+impl Reader for MemoryStore {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        Ok(get(&self.tables(), table, key))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        Ok(scan(&self.tables(), table, prefix, from))
+    }
+}
+
+impl Store for MemoryStore {
+    fn write(&self, writes: &[Write], _durable: bool) -> Result<(), StoreError> {
+        writes.iter().try_for_each(|write| check_key(&write.key))?;
+        self.apply(writes);
+        Ok(())
+    }
+
+    fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
+        let mut order = Ascending::default();
+        let writes = sorted
+            .map(|write| order.accept(&write).map(|()| write))
+            .collect::<Result<Vec<_>, _>>()?;
+        self.apply(&writes);
+        Ok(())
+    }
+
+    fn delete_prefix(&self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
+        let Some(range) = KeyRange::new(prefix, b"") else {
+            return Ok(());
+        };
+        let mut tables = self.tables_mut();
+        let Some(map) = tables.get_mut(&table) else {
+            return Ok(());
+        };
+        let doomed: Vec<_> = map
+            .range::<[u8], _>(range.bounds())
+            .map(|(key, _)| key.clone())
+            .collect();
+        let map = Arc::make_mut(map);
+        for key in doomed {
+            map.remove(&key);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(Box::new(Frozen(self.tables().clone())))
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+}
+
+/// A snapshot: the maps as they were.
+struct Frozen(Tables);
+
+impl Reader for Frozen {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        Ok(get(&self.0, table, key))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        Ok(scan(&self.0, table, prefix, from))
+    }
+}
+
+fn get(tables: &Tables, table: Table, key: &[u8]) -> Option<Value> {
+    tables.get(&table)?.get(key).cloned()
+}
+
+fn scan(tables: &Tables, table: Table, prefix: &[u8], from: &[u8]) -> Scan<'static> {
+    match (tables.get(&table), KeyRange::new(prefix, from)) {
+        (Some(map), Some(range)) => Box::new(OwnedScan {
+            map: map.clone(),
+            last: None,
+            range,
+        }),
+        _ => Box::new(std::iter::empty()),
+    }
+}
+
+/// A scan that shares the map, and so needs no lock while it runs; each step is a search.
+struct OwnedScan {
+    map: Arc<Map>,
+    last: Option<Arc<[u8]>>,
+    range: KeyRange,
+}
+
+impl Iterator for OwnedScan {
+    type Item = Result<(Box<[u8]>, Value), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (first, end) = self.range.bounds();
+        let start = self.last.as_deref().map_or(first, Bound::Excluded);
+        let (key, value) = self.map.range::<[u8], _>((start, end)).next()?;
+        self.last = Some(key.clone());
+        Some(Ok(((&**key).into(), value.clone())))
+    }
+}
