@@ -1,0 +1,268 @@
+//! The store.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use arbor_store::{
+    Ascending, KeyRange, Reader, Scan, Store, StoreError, Table, Value, Write, check_key,
+};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+
+use crate::errors::sorted;
+use crate::folder;
+use crate::options::Options;
+use crate::reading::{Frozen, engine_key, to_scan, to_value, with_engine_key};
+
+/// The keyspace of all tables.
+const TABLES: &str = "tables";
+/// A keyspace with one key, whose flush makes fjall forget versions that nobody can see.
+const TICKS: &str = "ticks";
+/// Level-0 runs at which an ingestion waits for the merge that is under way. fjall stops `write`s
+/// at 30 and has no such brake for ingestion.
+const CROWDED: usize = 24;
+
+/// A store in a folder, over fjall.
+///
+/// Dropping it closes the database, after waiting for a merge that is under way. Snapshots made
+/// from it keep the folder locked.
+pub struct FjallStore {
+    database: Database,
+    tables: Keyspace,
+    ticks: Keyspace,
+    /// One ingestion, compaction or prefix deletion at a time.
+    turn: Mutex<()>,
+    /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
+    level0_files: AtomicUsize,
+    shared: Arc<Shared>,
+}
+
+/// What the store and its snapshots share.
+pub(crate) struct Shared {
+    pub(crate) path: PathBuf,
+    _lock: File,
+}
+
+impl FjallStore {
+    /// Opens the database in a folder, creating both if there is none and the options allow it.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyOpen`], [`StoreError::NotFound`], [`StoreError::Corrupt`],
+    /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        let lock = folder::lock(path, options.create)?;
+        folder::clear_unfinished(path)?;
+        let failed = |error| sorted(path, "open", error);
+        let database = Database::builder(path)
+            .cache_size(options.cache_bytes)
+            // With more than one worker fjall 3.1 keeps a core busy while a merge runs.
+            .worker_threads(1)
+            .max_journaling_size(64 << 20)
+            .open()
+            .map_err(failed)?;
+        let tables = database
+            .keyspace(TABLES, || options.keyspace())
+            .map_err(failed)?;
+        let ticks = database
+            .keyspace(TICKS, KeyspaceCreateOptions::default)
+            .map_err(failed)?;
+        Ok(Self {
+            database,
+            tables,
+            ticks,
+            turn: Mutex::new(()),
+            level0_files: AtomicUsize::new(0),
+            shared: Arc::new(Shared {
+                path: path.to_path_buf(),
+                _lock: lock,
+            }),
+        })
+    }
+
+    fn failed(&self, operation: &'static str) -> impl Fn(fjall::Error) -> StoreError {
+        move |error| sorted(&self.shared.path, operation, error)
+    }
+
+    /// Advances the horizon below which old versions are dropped, and drops them: replaced table
+    /// files are deleted. fjall does both only when a memtable is rotated.
+    fn tick(&self, operation: &'static str) -> Result<(), StoreError> {
+        self.ticks
+            .insert([0], [])
+            .and_then(|()| self.ticks.rotate_memtable_and_wait())
+            .map_err(self.failed(operation))
+    }
+
+    /// Fails if the engine's background work has failed: its worker is gone then, and waiting for
+    /// it would never end.
+    fn check_alive(&self, operation: &'static str) -> Result<(), StoreError> {
+        self.database
+            .persist(PersistMode::Buffer)
+            .map_err(self.failed(operation))
+    }
+
+    fn wait_for_merges(&self) -> Result<(), StoreError> {
+        self.check_alive("ingest")?;
+        while self.tables.l0_table_count() >= CROWDED {
+            thread::sleep(Duration::from_millis(5));
+            self.check_alive("ingest")?;
+        }
+        Ok(())
+    }
+
+    /// Ingests with the turn held.
+    fn ingest_now(
+        &self,
+        operation: &'static str,
+        sorted: impl Iterator<Item = Result<Write, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let failed = self.failed(operation);
+        let mut sorted = sorted.peekable();
+        if sorted.peek().is_none() {
+            return self.database.persist(PersistMode::SyncAll).map_err(failed);
+        }
+        if self.tables.l0_table_count() < self.level0_files.load(Ordering::Relaxed) {
+            self.tick(operation)?;
+        }
+        self.wait_for_merges()?;
+        let mut order = Ascending::default();
+        let mut ingestion = self.tables.start_ingestion().map_err(&failed)?;
+        for write in sorted {
+            let write = write?;
+            order.accept(&write)?;
+            let key = engine_key(write.table, &write.key);
+            match &write.value {
+                Some(value) => ingestion.write(key, &**value),
+                None => ingestion.write_tombstone(key),
+            }
+            .map_err(&failed)?;
+        }
+        ingestion.finish().map_err(&failed)?;
+        self.level0_files
+            .store(self.tables.l0_table_count(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Drops writes that a later one in the same batch replaces: fjall gives a whole batch one
+/// sequence number, so it cannot order two writes to one key.
+fn last_of_each_key(writes: &[Write]) -> Vec<&Write> {
+    let mut seen = HashSet::with_capacity(writes.len());
+    let mut kept: Vec<_> = writes
+        .iter()
+        .rev()
+        .filter(|write| seen.insert((write.table, &write.key)))
+        .collect();
+    kept.reverse();
+    kept
+}
+
+impl Reader for FjallStore {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        with_engine_key(table, key, |key| self.tables.get(key))
+            .map(|found| found.as_ref().map(to_value))
+            .map_err(self.failed("get"))
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        // One state for all keys, even while another thread writes.
+        let snapshot = self.database.snapshot();
+        keys.iter()
+            .map(|key| with_engine_key(table, key, |key| snapshot.get(&self.tables, key)))
+            .map(|found| found.map(|found| found.as_ref().map(to_value)))
+            .collect::<Result<_, _>>()
+            .map_err(self.failed("multi_get"))
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        let Some(range) = KeyRange::in_table(table, prefix, from) else {
+            return Ok(Box::new(std::iter::empty()));
+        };
+        let guards = self
+            .database
+            .snapshot()
+            .range::<&[u8], _>(&self.tables, range.bounds());
+        Ok(to_scan(&self.shared.path, guards))
+    }
+}
+
+impl Store for FjallStore {
+    fn write(&self, writes: &[Write], durable: bool) -> Result<(), StoreError> {
+        writes.iter().try_for_each(|write| check_key(&write.key))?;
+        let mode = if durable {
+            PersistMode::SyncAll
+        } else {
+            PersistMode::Buffer
+        };
+        if writes.is_empty() {
+            return self.database.persist(mode).map_err(self.failed("write"));
+        }
+        let mut batch = self.database.batch().durability(Some(mode));
+        for write in last_of_each_key(writes) {
+            let key = engine_key(write.table, &write.key);
+            match &write.value {
+                Some(value) => batch.insert(&self.tables, key, &**value),
+                None => batch.remove(&self.tables, key),
+            }
+        }
+        batch.commit().map_err(self.failed("write"))
+    }
+
+    fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ingest_now("ingest", sorted.map(Ok))
+    }
+
+    fn delete_prefix(&self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let doomed = self.scan(table, prefix, b"")?.map(|item| {
+            let (key, _) = item?;
+            Ok(Write {
+                table,
+                key,
+                value: None,
+            })
+        });
+        self.ingest_now("delete_prefix", doomed)
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(Box::new(Frozen {
+            snapshot: self.database.snapshot(),
+            keyspace: self.tables.clone(),
+            shared: self.shared.clone(),
+        }))
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_alive("compact")?;
+        self.tables
+            .rotate_memtable_and_wait()
+            .map_err(self.failed("compact"))?;
+        // The first tick lets the merge drop what the latest call replaced, the second deletes
+        // the files that the merge replaced.
+        self.tick("compact")?;
+        self.tables
+            .major_compact()
+            .map_err(self.failed("compact"))?;
+        self.tick("compact")?;
+        self.level0_files.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
+        let path = &self.shared.path;
+        folder::occupied_bytes(path)
+            .map(Some)
+            .map_err(|cause| StoreError::from_io(path, "disk_bytes", cause))
+    }
+}

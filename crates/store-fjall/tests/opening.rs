@@ -1,0 +1,216 @@
+//! Opening: locks, absent and damaged databases, crashes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arbor_store::{Reader, Store, StoreError, Table, Write};
+use arbor_store_fjall::{FjallStore, Options};
+
+const TABLE: Table = Table(1);
+
+fn open(path: &Path) -> Result<FjallStore, StoreError> {
+    FjallStore::open(path, &Options::default())
+}
+
+fn fill(store: &FjallStore) {
+    let mut writes = (0..20_000u32).map(|n| Write::put(TABLE, &n.to_be_bytes(), &[7; 50]));
+    store.ingest(&mut writes).expect("ingest");
+}
+
+#[test]
+fn a_second_handle_is_refused_until_the_first_is_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path()).expect("open");
+    let error = open(folder.path()).err().expect("locked");
+    assert!(matches!(error, StoreError::AlreadyOpen { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains(&folder.path().display().to_string())
+    );
+    let snapshot = store.snapshot().expect("snapshot");
+    drop(store);
+    let error = open(folder.path()).err().expect("locked by the snapshot");
+    assert!(matches!(error, StoreError::AlreadyOpen { .. }), "{error}");
+    drop(snapshot);
+    open(folder.path()).expect("free again");
+}
+
+#[test]
+fn nothing_is_created_unless_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("absent");
+    let options = Options {
+        create: false,
+        ..Options::default()
+    };
+    let error = FjallStore::open(&path, &options).err().expect("absent");
+    assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+    assert!(!path.exists());
+    drop(open(&path).expect("create"));
+    FjallStore::open(&path, &options).expect("there now");
+}
+
+#[test]
+fn a_file_in_the_way_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    fs::write(&path, b"not a folder").expect("write");
+    let error = open(&path).err().expect("not a folder");
+    assert!(error.to_string().contains("file"), "{error}");
+}
+
+/// A creation that a full disk has stopped leaves a journal, and perhaps an empty mark; fjall
+/// refuses both, and the folder could never be used again.
+#[test]
+fn an_interrupted_creation_can_be_repeated() {
+    for marker in [None, Some("version")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("0.jnl"), b"").expect("write");
+        if let Some(name) = marker {
+            fs::write(folder.path().join(name), b"").expect("write");
+        }
+        fill(&open(folder.path()).expect("open"));
+        let store = open(folder.path()).expect("open");
+        assert!(store.get(TABLE, &[0; 4]).expect("get").is_some());
+    }
+}
+
+fn largest_file(path: &Path) -> PathBuf {
+    fs::read_dir(path)
+        .expect("tables")
+        .map(|entry| entry.expect("entry").path())
+        .max_by_key(|path| fs::metadata(path).expect("metadata").len())
+        .expect("a table")
+}
+
+#[test]
+fn a_damaged_table_is_an_error_on_reading() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fill(&open(folder.path()).expect("open"));
+    // Keyspace 0 is fjall's own; ours, the first made, is 1.
+    let table = largest_file(&folder.path().join("keyspaces/1/tables"));
+    let mut bytes = fs::read(&table).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&table, bytes).expect("write");
+    let store = open(folder.path()).expect("open");
+    let error = store
+        .scan(TABLE, b"", b"")
+        .expect("scan")
+        .find_map(Result::err)
+        .expect("the damage is found");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn damaged_files_are_errors_on_opening() {
+    for (file, content) in [
+        ("version", &b"not fjall's"[..]),
+        ("keyspaces/1/current", b"short"),
+        ("keyspaces/1/current", b""),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        fill(&open(folder.path()).expect("open"));
+        fs::write(folder.path().join(file), content).expect("write");
+        let error = open(folder.path()).err().expect("damaged");
+        assert!(
+            error
+                .to_string()
+                .contains(&folder.path().display().to_string()),
+            "{file}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_table_is_an_error_on_opening() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fill(&open(folder.path()).expect("open"));
+    fs::remove_file(largest_file(&folder.path().join("keyspaces/1/tables"))).expect("remove");
+    let error = open(folder.path()).err().expect("a table is missing");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
+
+/// Where the test process runs itself again as a writer, it finds the folder here.
+const WRITER: &str = "ARBOR_TEST_WRITER";
+
+/// The writer makes this file once it has opened the database.
+fn started(path: &Path) -> PathBuf {
+    path.with_extension("started")
+}
+
+/// Ingests and writes one round after another until it is killed.
+fn write_for_ever(path: &Path) -> ! {
+    let store = open(path).expect("open");
+    fs::write(started(path), b"").expect("tell the parent");
+    for round in number(&store, Table(8), b"a") + 1..=u32::MAX {
+        let content = round.to_be_bytes();
+        let mut writes =
+            (0..3_000u32).map(|n| Write::put(Table((n / 1_000) as u8), &n.to_be_bytes(), &content));
+        store.ingest(&mut writes).expect("ingest");
+        let writes = [
+            Write::put(Table(8), b"a", &content),
+            Write::put(Table(9), b"b", &content),
+        ];
+        store.write(&writes, round % 4 == 0).expect("write");
+    }
+    unreachable!("the parent kills this process")
+}
+
+fn start_writer(path: &Path) -> Child {
+    Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", "a_killed_writer_leaves_whole_calls"])
+        .env(WRITER, path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a second process")
+}
+
+fn number(store: &FjallStore, table: Table, key: &[u8]) -> u32 {
+    let value = store.get(table, key).expect("get");
+    value.map_or(0, |value| {
+        u32::from_be_bytes(value[..].try_into().expect("4 bytes"))
+    })
+}
+
+#[test]
+fn a_killed_writer_leaves_whole_calls() {
+    if let Ok(path) = std::env::var(WRITER) {
+        write_for_ever(Path::new(&path));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("db");
+    for milliseconds in [150, 400, 230] {
+        let mut writer = start_writer(&path);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !started(&path).exists() {
+            assert!(Instant::now() < deadline, "the writer does not start");
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(milliseconds));
+        writer.kill().expect("kill");
+        writer.wait().expect("wait");
+        fs::remove_file(started(&path)).expect("remove");
+
+        let store = open(&path).expect("open after a kill");
+        let ingested = number(&store, Table(0), &0u32.to_be_bytes());
+        for n in 0..3_000u32 {
+            let table = Table((n / 1_000) as u8);
+            assert_eq!(number(&store, table, &n.to_be_bytes()), ingested, "key {n}");
+        }
+        let written = number(&store, Table(8), b"a");
+        assert_eq!(number(&store, Table(9), b"b"), written);
+        assert!(
+            written == ingested || written + 1 == ingested,
+            "{written} {ingested}"
+        );
+    }
+    let store = open(&path).expect("open");
+    let rounds = number(&store, Table(8), b"a");
+    assert!(rounds > 3, "the writers got through {rounds} rounds only");
+}
