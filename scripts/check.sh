@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# All that must hold before a change goes in: `just check`, and CI, run exactly this.
+#
+#   scripts/check.sh [STEP...]     steps: format lint test docs examples portable audit (default: all, in this order)
+#
+# Layers are checked by a test (crates/cli/tests/layers.rs); `lint` compiles benches too. RocksDB needs a C++ compiler, libclang
+# and many minutes and is left out: `just rocksdb`.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
+# Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
+portable=(-p arbor-metrics -p arbor-hashing -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-mpt
+    -p arbor-versions -p arbor-state)
+other_target=aarch64-unknown-linux-gnu
+log=$(mktemp)
+notes=()
+trap 'rm -f "$log"' EXIT
+
+format() { cargo fmt --all --check; }
+
+lint() { cargo clippy "${all_but_rocksdb[@]}" --all-targets --locked -- -D warnings; }
+
+# Uncaptured, so that tests which found no data are heard.
+test() { RUST_TEST_NOCAPTURE=1 cargo test "${all_but_rocksdb[@]}" --locked 2>&1 | tee "$log"; }
+
+docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps --locked; }
+
+# What the README shows first, on the build that the tests have already made.
+examples() {
+    cargo run --locked -q -- demo
+    cargo run --locked -q -p arbor-state --example quickstart
+}
+
+portable() {
+    if ! rustc --print target-libdir --target "$other_target" | xargs test -d &&
+        ! timeout 120 rustup target add "$other_target" >/dev/null 2>&1; then
+        notes+=("portable: NOT checked, the standard library for $other_target cannot be had here")
+        return 0
+    fi
+    if command -v aarch64-linux-gnu-gcc >/dev/null; then
+        cargo check "${all_but_rocksdb[@]}" --locked --target "$other_target"
+    else
+        cargo check "${portable[@]}" --locked --target "$other_target"
+        notes+=("portable: chain and cli not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
+    fi
+}
+
+audit() {
+    if command -v python3 >/dev/null; then
+        scripts/audit.py
+    else
+        notes+=("audit: NOT done, there is no python3")
+    fi
+}
+
+summary() {
+    local skipped counts
+    printf '\n== summary\n'
+    for note in "${notes[@]}"; do echo "$note"; done
+    skipped=$(grep -o 'SKIPPED (no test data): .*' "$log" | sort -u || true)
+    if [[ -n $skipped ]]; then
+        echo "tests that found no data (ARBOR_TESTDATA names its place):"
+        sed 's/^/  /' <<<"$skipped"
+    fi
+    counts=$(awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
+    if [[ -s $log ]]; then
+        echo "${counts% *} passed, ${counts#* } failed, $(grep -c . <<<"$skipped" || true) skipped"
+    fi
+}
+
+if (($# == 0)); then set -- format lint test docs examples portable audit; fi
+for step in "$@"; do
+    begin=$SECONDS
+    printf '\n== %s\n' "$step"
+    "$step"
+    notes+=("$step: ok, $((SECONDS - begin)) s")
+done
+summary
