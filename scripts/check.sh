@@ -15,7 +15,7 @@ portable=(-p arbor-metrics -p arbor-hashing -p arbor-store -p arbor-store-fjall 
 other_target=aarch64-unknown-linux-gnu
 log=$(mktemp)
 notes=()
-trap 'rm -f "$log"' EXIT
+step=
 
 format() { cargo fmt --all --check; }
 
@@ -54,26 +54,30 @@ audit() {
     fi
 }
 
+# Also after a failure: what was done until then, and the tests' count last.
 summary() {
-    local skipped counts
+    local status=$? skipped counts
     printf '\n== summary\n'
+    ((status == 0)) || notes+=("$step: FAILED")
     for note in "${notes[@]}"; do echo "$note"; done
-    skipped=$(grep -o 'SKIPPED (no test data): .*' "$log" | sort -u || true)
-    if [[ -n $skipped ]]; then
-        echo "tests that found no data (ARBOR_TESTDATA names its place):"
-        sed 's/^/  /' <<<"$skipped"
-    fi
-    counts=$(awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
     if [[ -s $log ]]; then
+        skipped=$(grep -o 'SKIPPED (no test data): .*' "$log" | sort -u || true)
+        if [[ -n $skipped ]]; then
+            echo "tests that found no data (ARBOR_TESTDATA names its place):"
+            sed 's/^/  /' <<<"$skipped"
+        fi
+        counts=$(awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
         echo "${counts% *} passed, ${counts#* } failed, $(grep -c . <<<"$skipped" || true) skipped"
     fi
+    rm -f "$log"
 }
+trap summary EXIT
 
 if (($# == 0)); then set -- format lint test docs examples portable audit; fi
 for step in "$@"; do
+    declare -F "$step" >/dev/null || { echo "no such step: $step" >&2; exit 2; }
     begin=$SECONDS
     printf '\n== %s\n' "$step"
     "$step"
     notes+=("$step: ok, $((SECONDS - begin)) s")
 done
-summary

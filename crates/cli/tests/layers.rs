@@ -78,9 +78,10 @@ fn violations(member: &Member) -> Vec<String> {
         .filter(|on| layer_of(on).is_none_or(|below| below >= layer))
         .map(|on| format!("{name} must not depend on {on}: it is not in a lower layer"));
     let confined = CONFINED.iter().flat_map(|(library, allowed)| {
-        let named = member.dependencies.iter().filter(move |on| {
-            *on == library || on.starts_with(&format!("{library}-"))
-        });
+        let named = member
+            .dependencies
+            .iter()
+            .filter(move |on| *on == library || on.starts_with(&format!("{library}-")));
         named
             .filter(|_| !allowed.contains(&name.as_str()))
             .map(move |on| format!("{name} must not name {on}: only {} may", allowed.join(", ")))
@@ -112,15 +113,28 @@ fn architecture_page_names_every_crate() {
 fn the_rule_catches_what_it_forbids() {
     let wrong = |name: &str, on: &str| {
         let dependencies = BTreeSet::from([on.to_owned()]);
-        !violations(&Member { name: name.to_owned(), dependencies }).is_empty()
+        !violations(&Member {
+            name: name.to_owned(),
+            dependencies,
+        })
+        .is_empty()
     };
     assert!(wrong("arbor-store", "arbor-tree"), "upwards");
     assert!(wrong("arbor-versions", "arbor-tree-mpt"), "sideways");
-    assert!(wrong("arbor-tree", "arbor-unheard-of"), "to an unknown crate");
+    assert!(
+        wrong("arbor-tree", "arbor-unheard-of"),
+        "to an unknown crate"
+    );
     assert!(wrong("arbor-unheard-of", "serde"), "from an unknown crate");
-    assert!(wrong("arbor-state", "revm-primitives"), "part of revm below chain");
+    assert!(
+        wrong("arbor-state", "revm-primitives"),
+        "part of revm below chain"
+    );
     assert!(wrong("arbor-cli", "revm"), "revm above chain");
     assert!(wrong("arbor-store", "rocksdb"), "rocksdb outside its crate");
-    assert!(!wrong("arbor-cli", "arbor-store-rocksdb"), "the feature's edge is allowed");
+    assert!(
+        !wrong("arbor-cli", "arbor-store-rocksdb"),
+        "the feature's edge is allowed"
+    );
     assert!(!wrong("arbor-chain", "revm"));
 }
