@@ -11,6 +11,18 @@ pub struct LeafTemplate {
     pub hole: usize,
 }
 
+impl LeafTemplate {
+    /// Returns the leaf's bytes with an inner root in the hole.
+    ///
+    /// # Panics
+    /// If the hole does not lie within the bytes.
+    pub fn fill(&self, inner_root: &Hash) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        bytes[self.hole..self.hole + 32].copy_from_slice(inner_root);
+        bytes
+    }
+}
+
 /// One key of an inner trie: set (`Some`) or removed (`None`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InnerUpdate {
@@ -50,4 +62,22 @@ pub struct TreeUpdate {
     pub nodes: Vec<NodeChange>,
     /// Leaves placed; see [`LeafChange`].
     pub leaves: Vec<LeafChange>,
+    /// Outer keys that were removed, or whose inner trie started empty: inner nodes stored under
+    /// them before this update no longer count. [`Overlay`](crate::Overlay) heeds it.
+    pub fresh: Vec<Hash>,
+    /// What the work was.
+    pub stats: ApplyStats,
+}
+
+/// Counts of what is dear.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ApplyStats {
+    /// Nodes asked of the reader.
+    pub nodes_read: u64,
+    /// Leaves asked of the reader: at splits and collapses.
+    pub leaves_read: u64,
+    /// RLP nodes hashed.
+    pub nodes_hashed: u64,
+    /// Keccak-f\[1600\] permutations for them.
+    pub permutations: u64,
 }

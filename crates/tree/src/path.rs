@@ -73,7 +73,7 @@ impl Path {
     pub fn slice_of_key(key: &Hash, from: usize, to: usize) -> Self {
         assert!(from <= to && to <= Self::MAX, "nibbles {from}..{to} of 64");
         let mut path = Self::ROOT;
-        if from % 2 == 0 {
+        if from.is_multiple_of(2) {
             let bytes = (to - from).div_ceil(2);
             path.packed[..bytes].copy_from_slice(&key[from / 2..from / 2 + bytes]);
             path.len = (to - from) as u8;
@@ -130,7 +130,7 @@ impl Path {
         assert!(nibble < 16, "{nibble} is not a nibble");
         assert!(self.len() < Self::MAX, "a path holds at most 64 nibbles");
         let byte = &mut self.packed[self.len() / 2];
-        *byte |= if self.len % 2 == 0 {
+        *byte |= if self.len.is_multiple_of(2) {
             nibble << 4
         } else {
             nibble
@@ -162,7 +162,7 @@ impl Path {
     /// If both together have more than 64 nibbles.
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
-        if self.len % 2 == 0 {
+        if self.len.is_multiple_of(2) {
             let (start, bytes) = (self.len() / 2, other.len().div_ceil(2));
             assert!(
                 self.len() + other.len() <= Self::MAX,
@@ -205,7 +205,7 @@ impl Path {
     pub fn is_prefix_of(&self, key: &Hash) -> bool {
         let whole = self.len() / 2;
         self.packed[..whole] == key[..whole]
-            && (self.len % 2 == 0 || self.packed[whole] == key[whole] & 0xf0)
+            && (self.len.is_multiple_of(2) || self.packed[whole] == key[whole] & 0xf0)
     }
 
     /// Number of leading nibbles that two paths share.
@@ -306,7 +306,7 @@ impl fmt::Debug for Path {
 /// If `index` is 64 or more.
 pub fn nibble_of(key: &Hash, index: usize) -> u8 {
     let byte = key[index / 2];
-    if index % 2 == 0 {
+    if index.is_multiple_of(2) {
         byte >> 4
     } else {
         byte & 0x0f

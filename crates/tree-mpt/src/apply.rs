@@ -1,0 +1,170 @@
+//! Applying updates.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arbor_tree::{Hash, Leaf, LeafChange, NodeChange, NodeReader, Path};
+
+use crate::EMPTY_ROOT;
+use crate::commit::{Task, Work};
+use crate::error::TreeError;
+use crate::forest::{Forest, Place, Value};
+use crate::update::{ApplyStats, OuterUpdate, TreeUpdate};
+
+/// Applies updates to the outer trie with the given root and the tries nested under its keys.
+///
+/// The reader must give the state that `root` and the updates' inner roots name. Updates that
+/// change nothing (a value set again, an absent key removed) are allowed.
+///
+/// A trie that is not empty and whose reader has no node at its root is taken for a single leaf.
+///
+/// # Errors
+/// When updates are out of order or malformed, when a node that is needed is missing or malformed,
+/// and when `existed` is found to be wrong. It is found wrong wherever the search for the key ends
+/// at no leaf or at a leaf in memory; a stored leaf is replaced or removed without being
+/// read, so there it must be true that the key existed.
+pub fn apply(
+    reader: &dyn NodeReader,
+    root: Hash,
+    updates: &[OuterUpdate],
+) -> Result<TreeUpdate, TreeError> {
+    check(updates)?;
+    let mut forest = Forest::new(root, updates);
+    forest.load(reader)?;
+    forest.edit(reader)?;
+    forest.settle(reader)?;
+    let placed = forest.placed_leaves();
+    let changed = forest.commit();
+    Ok(forest.into_update(&changed, &placed))
+}
+
+fn check(updates: &[OuterUpdate]) -> Result<(), TreeError> {
+    for (index, update) in updates.iter().enumerate() {
+        if index > 0 && updates[index - 1].key >= update.key {
+            return Err(TreeError::UnsortedOuter { index });
+        }
+        let bad = |reason| TreeError::BadValue {
+            outer: index,
+            reason,
+        };
+        match &update.leaf {
+            None if !update.inner.is_empty() => return Err(bad("a removed key has inner updates")),
+            Some(leaf) if leaf.bytes.len() < leaf.hole.saturating_add(32) => {
+                return Err(bad("the hole for the inner root is not within the leaf"));
+            }
+            _ => {}
+        }
+        for (at, inner) in update.inner.iter().enumerate() {
+            if at > 0 && update.inner[at - 1].key >= inner.key {
+                return Err(TreeError::UnsortedInner {
+                    outer: index,
+                    index: at,
+                });
+            }
+            if inner.value.as_ref().is_some_and(Vec::is_empty) {
+                return Err(bad("an inner value is empty"));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Forest<'_> {
+    /// The leaves listed for hashing and their slots.
+    fn placed_leaves(&self) -> Vec<(u32, Place)> {
+        let leaf = |task: &Task| match task.work {
+            Work::Leaf(leaf) => Some((leaf, task.place)),
+            Work::Branch(_) | Work::Extension(_) => None,
+        };
+        self.tasks.iter().flatten().filter_map(leaf).collect()
+    }
+
+    fn into_update(mut self, changed: &[u32], placed: &[(u32, Place)]) -> TreeUpdate {
+        let nodes = self.node_changes(changed);
+        let leaves = placed.iter().map(|&leaf| self.leaf_change(leaf)).collect();
+        let inner_roots = (0..).zip(self.updates).map(|(index, update)| {
+            if update.leaf.is_some() {
+                self.inner_root(index)
+            } else {
+                EMPTY_ROOT
+            }
+        });
+        let fresh = self
+            .updates
+            .iter()
+            .filter(|update| update.leaf.is_none() || update.inner_root == EMPTY_ROOT);
+        TreeUpdate {
+            root: self.tries[0].hash,
+            inner_roots: inner_roots.collect(),
+            nodes,
+            leaves,
+            fresh: fresh.map(|update| update.key).collect(),
+            stats: ApplyStats {
+                nodes_read: self.nodes_read,
+                leaves_read: self.leaves_read,
+                nodes_hashed: self.lanes.hashed,
+                permutations: self.lanes.permutations,
+            },
+        }
+    }
+
+    /// Lists the nodes whose stored record changes.
+    pub(crate) fn node_changes(&mut self, changed: &[u32]) -> Vec<NodeChange> {
+        let mut changes = Vec::with_capacity(changed.len() + self.vacated.len());
+        let mut record = Vec::with_capacity(600);
+        let mut claimed = HashSet::new();
+        for &index in changed {
+            let node = &self.nodes[index as usize];
+            if node.reference.as_hash().is_none() {
+                self.vacate(index);
+                continue;
+            }
+            record.clear();
+            node.record.encode_into(&mut record);
+            match node.origin.as_deref() {
+                Some(stored) if stored == record => continue,
+                Some(_) => {}
+                None if self.vacated.is_empty() => {}
+                None => {
+                    claimed.insert((node.trie, node.path));
+                }
+            }
+            changes.push(NodeChange {
+                position: self.position(node.trie, node.path),
+                record: Some(Arc::from(record.as_slice())),
+            });
+        }
+        for &(trie, path) in &self.vacated {
+            if !claimed.contains(&(trie, path)) {
+                let position = self.position(trie, path);
+                changes.push(NodeChange {
+                    position,
+                    record: None,
+                });
+            }
+        }
+        changes
+    }
+
+    fn leaf_change(&self, (leaf, place): (u32, Place)) -> LeafChange {
+        let (trie, path): (u32, Path) = self.locate(place);
+        let leaf = &self.leaves[leaf as usize];
+        let value = match &leaf.value {
+            Value::Given(value) => value.to_vec(),
+            Value::Owned(value) => value.clone(),
+            Value::Template(update) => self.filled_template(*update),
+        };
+        LeafChange {
+            position: self.position(trie, path),
+            leaf: Leaf {
+                key: leaf.key,
+                value,
+            },
+        }
+    }
+
+    fn filled_template(&self, update: u32) -> Vec<u8> {
+        let template = self.updates[update as usize].leaf.as_ref();
+        template.map_or_else(Vec::new, |template| template.fill(&self.inner_root(update)))
+    }
+}

@@ -1,0 +1,146 @@
+//! The tree as a subject of the conformance suite.
+
+use std::collections::BTreeMap;
+
+use arbor_tree::conformance::{OuterChange, Subject};
+use arbor_tree::naive::NaiveForest;
+use arbor_tree::{Hash, MemoryNodes, NodeReader, Position};
+use arbor_tree_mpt::{
+    EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, TreeUpdate, apply, build, prove,
+    verify_value,
+};
+
+/// A whole state in memory.
+pub(crate) struct InMemory {
+    pub(crate) nodes: MemoryNodes,
+    pub(crate) root: Hash,
+    pub(crate) inner_roots: BTreeMap<Hash, Hash>,
+}
+
+impl Default for InMemory {
+    fn default() -> Self {
+        Self {
+            nodes: MemoryNodes::new(),
+            root: EMPTY_ROOT,
+            inner_roots: BTreeMap::new(),
+        }
+    }
+}
+
+/// Makes the tree's updates of the suite's changes.
+pub(crate) fn outer_updates(
+    changes: &[OuterChange],
+    inner_roots: &BTreeMap<Hash, Hash>,
+) -> Vec<OuterUpdate> {
+    let update = |change: &OuterChange| OuterUpdate {
+        key: change.key,
+        existed: change.existed,
+        inner_root: match inner_roots.get(&change.key) {
+            Some(root) if !change.cleared => *root,
+            _ => EMPTY_ROOT,
+        },
+        leaf: change.leaf.as_ref().map(|(before, after)| LeafTemplate {
+            bytes: [before.as_slice(), &[0xee; 32], after].concat(),
+            hole: before.len(),
+        }),
+        inner: change
+            .inner
+            .iter()
+            .map(|inner| InnerUpdate {
+                key: inner.key,
+                existed: inner.existed,
+                value: inner.value.clone(),
+            })
+            .collect(),
+    };
+    changes.iter().map(update).collect()
+}
+
+impl InMemory {
+    /// Stores the result of an update, as a caller with a node table and a flat table does.
+    pub(crate) fn store(&mut self, updates: &[OuterUpdate], update: &TreeUpdate) {
+        for key in &update.fresh {
+            self.nodes.clear_trie(key);
+        }
+        self.nodes.change_nodes(&update.nodes);
+        self.root = update.root;
+        for (outer, inner_root) in updates.iter().zip(&update.inner_roots) {
+            let leaf = outer.leaf.as_ref().map(|leaf| leaf.fill(inner_root));
+            if leaf.is_some() {
+                self.inner_roots.insert(outer.key, *inner_root);
+            } else {
+                self.inner_roots.remove(&outer.key);
+            }
+            self.nodes.set_leaf(None, outer.key, leaf);
+            for inner in &outer.inner {
+                let value = inner.value.clone();
+                self.nodes.set_leaf(Some(outer.key), inner.key, value);
+            }
+        }
+    }
+}
+
+impl Subject for InMemory {
+    fn apply(&mut self, changes: &[OuterChange]) -> Result<(), String> {
+        let updates = outer_updates(changes, &self.inner_roots);
+        let update = apply(&self.nodes, self.root, &updates).map_err(|e| e.to_string())?;
+        self.store(&updates, &update);
+        Ok(())
+    }
+
+    fn root(&self) -> Hash {
+        self.root
+    }
+
+    fn inner_root(&self, key: &Hash) -> Hash {
+        self.inner_roots[key]
+    }
+
+    fn stored(&self) -> Option<BTreeMap<Position, Vec<u8>>> {
+        let nodes = self.nodes.nodes().iter();
+        Some(
+            nodes
+                .map(|(position, record)| (*position, record.to_vec()))
+                .collect(),
+        )
+    }
+
+    fn built(&self, model: &NaiveForest) -> BTreeMap<Position, Vec<u8>> {
+        build_all(model)
+    }
+
+    fn prove(&self, trie: Option<Hash>, key: &Hash) -> Result<Vec<Vec<u8>>, String> {
+        let root = trie.map_or(self.root, |owner| self.inner_roots[&owner]);
+        prove_with(&self.nodes, trie, root, key)
+    }
+
+    fn verify(&self, root: &Hash, key: &Hash, proof: &[Vec<u8>], value: Option<&[u8]>) -> bool {
+        verify_value(root, key, proof, value).unwrap_or(false)
+    }
+}
+
+/// Proves with a reader; errors as text.
+pub(crate) fn prove_with(
+    reader: &dyn NodeReader,
+    trie: Option<Hash>,
+    root: Hash,
+    key: &Hash,
+) -> Result<Vec<Vec<u8>>, String> {
+    prove(reader, trie, root, key).map_err(|error| error.to_string())
+}
+
+/// Builds every trie of a model and returns all records.
+pub(crate) fn build_all(model: &NaiveForest) -> BTreeMap<Position, Vec<u8>> {
+    let mut nodes = BTreeMap::new();
+    let mut sink = |position, record: std::sync::Arc<[u8]>| {
+        assert!(nodes.insert(position, record.to_vec()).is_none());
+    };
+    for (key, outer) in &model.outer {
+        let root = build(Some(*key), outer.inner.clone(), &mut sink).expect("inner build");
+        assert_eq!(root, outer.inner_root());
+    }
+    let leaves = model.outer.iter().map(|(key, outer)| (*key, outer.leaf()));
+    let root = build(None, leaves, &mut sink).expect("outer build");
+    assert_eq!(root, model.root());
+    nodes
+}
