@@ -1,1 +1,34 @@
 //! Batched hash functions in SIMD lanes.
+//!
+//! A tree commits thousands of nodes per block, and they are independent of each other within one
+//! height. So the unit of work here is a batch: each 64-bit (or 32-bit) lane of a vector register works on
+//! a message of its own, and a batch keeps all lanes busy. Which instructions do it is decided once, in
+//! [`Backend::detect`]; the portable code is the reference against which the wide code is tested.
+//!
+//! - [`keccak256`], one message;
+//! - [`keccak256_batch`], a slice of messages of any lengths;
+//! - [`keccak256_fixed`], many short messages of one length known to the compiler: addresses, slots;
+//! - [`KeccakBatch`], messages that are written straight into the batch's own buffer, for
+//!   nodes that are encoded only to be hashed;
+//! - [`Keccak`], the same functions on a backend of the caller's choice.
+//!
+//! ```
+//! use arbor_hashing::{KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
+//!
+//! let mut digests = [[0; 32]; 2];
+//! keccak256_batch(&["a leaf", "a branch"], &mut digests);
+//! assert_eq!(digests[1], keccak256(b"a branch"));
+//!
+//! keccak256_fixed(&[[0x11; 20], [0x22; 20]], &mut digests);
+//! assert_eq!(digests[0], keccak256(&[0x11; 20]));
+//!
+//! let mut batch = KeccakBatch::new();
+//! let leaf = batch.push_with(|node| node.extend_from_slice(b"a leaf"));
+//! assert_eq!(batch.finish()[leaf], keccak256(b"a leaf"));
+//! ```
+
+mod backend;
+pub mod keccak;
+
+pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
+pub use keccak::{Digest, Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};

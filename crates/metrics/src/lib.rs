@@ -3,13 +3,17 @@
 //! A command starts a [`Measurement`], does its work, and finishes it into an [`Envelope`]: one
 //! JSON form for all commands, which says what was run, where, with which settings, and what the
 //! process used. `docs/design/report-format.md` describes it.
+//!
+//! [`Counter`]s are process-wide sums of dear operations; [`snapshot`] reads them all by name.
 #![forbid(unsafe_code)]
 
+mod counters;
 mod envelope;
 mod machine;
 mod process;
 mod timestamp;
 
+pub use counters::{Counter, KECCAK_PERMUTATIONS, snapshot};
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;
 pub use process::ProcessUsage;

@@ -1,0 +1,70 @@
+//! Process-wide counts of the operations that are dear.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Keccak-f\[1600\] permutations applied to messages by the hashing crate.
+///
+/// One for each 136-byte block of a padded message, whichever backend did it: idle lanes of a
+/// vector do not count, so the figure says how much work there was and not how it was packed.
+/// Hashing inside the EVM (the KECCAK256 opcode) goes through another library and is not in it.
+pub static KECCAK_PERMUTATIONS: Counter = Counter::new();
+
+/// A monotonic count that any thread may raise; aligned so that two never share a cache line.
+///
+/// Additions are relaxed: they order nothing, and a reader sees every addition that
+/// happened before its read by some other synchronisation, such as joining a thread.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// A counter at zero.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// Adds `count`, wrapping at 2^64. Meant to be called once per batch of operations.
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The sum of all additions since the process began.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Every counter's name, as reports spell it, and its value now, in a fixed order.
+///
+/// The counts never go back: what a job cost is the difference of two snapshots, provided that
+/// nothing else ran in the process.
+#[must_use]
+pub fn snapshot() -> [(&'static str, u64); 1] {
+    [("keccak_permutations", KECCAK_PERMUTATIONS.get())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn additions_of_all_threads_are_summed() {
+        let counter = Counter::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|i| counter.add(i)));
+            }
+        });
+        assert_eq!(counter.get(), 4 * 499_500);
+    }
+
+    #[test]
+    fn the_snapshot_shows_the_permutations() {
+        let (name, before) = snapshot()[0];
+        KECCAK_PERMUTATIONS.add(3);
+        assert_eq!(name, "keccak_permutations");
+        assert!(snapshot()[0].1 >= before + 3);
+    }
+}
