@@ -1,2 +1,6 @@
 //! Blocks in, state roots out: sources, genesis, execution, replay, generation.
 #![forbid(unsafe_code)]
+
+pub mod genesis;
+pub mod senders;
+pub mod source;

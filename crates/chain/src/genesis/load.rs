@@ -1,0 +1,262 @@
+//! From a genesis file or a preset to block 0.
+
+use std::path::Path;
+
+use alloy_consensus::constants::EMPTY_WITHDRAWALS;
+use alloy_consensus::proofs::state_root_unhashed;
+use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, EMPTY_ROOT_HASH, Header};
+use alloy_eips::eip1559::INITIAL_BASE_FEE;
+use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
+use alloy_primitives::{B64, B256, keccak256};
+
+use super::file::{GenesisFile, narrow};
+use super::spec::ChainSpec;
+use super::{Fork, GenesisAccount, GenesisError, Network};
+use crate::source::ChainInput;
+
+/// Computes the Merkle-Patricia state root of accounts, given in ascending order of addresses.
+pub type StateRootFn<'a> = &'a dyn Fn(&[GenesisAccount]) -> B256;
+
+/// Sepolia's genesis: 15 accounts. Source: go-ethereum's `DefaultSepoliaGenesisBlock`.
+const SEPOLIA: &str = include_str!("sepolia.json");
+
+/// Block 0 and the rules of a chain.
+#[derive(Clone, Debug)]
+pub struct Genesis {
+    /// Header of block 0.
+    pub header: Header,
+    /// Its hash.
+    pub hash: B256,
+    /// The accounts that exist from the start, in ascending order of addresses.
+    pub alloc: Vec<GenesisAccount>,
+    /// The rules.
+    pub spec: ChainSpec,
+    /// What the file says and has no effect, and where it differs from what is known of its network.
+    pub warnings: Vec<String>,
+}
+
+impl Genesis {
+    /// Loads what a user names: a file, or else a preset.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if it is neither, if the preset's accounts are not built in, or as [`Self::from_json`].
+    pub fn load(file_or_preset: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        let path = Path::new(file_or_preset);
+        if path.exists() {
+            return Self::from_file(path, state_root);
+        }
+        match Network::from_name(file_or_preset) {
+            Some(network) => Self::preset(network, state_root),
+            None => Err(GenesisError::UnknownPreset(file_or_preset.to_owned())),
+        }
+    }
+
+    /// A public network's genesis, if its accounts are built in (Sepolia's are).
+    ///
+    /// # Errors
+    /// [`GenesisError::NoAllocation`] for the others; the message says how to get a file.
+    pub fn preset(network: Network, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        match network {
+            Network::Sepolia => Self::from_json(SEPOLIA, state_root),
+            _ => Err(GenesisError::NoAllocation {
+                name: network.name(),
+            }),
+        }
+    }
+
+    /// Reads a genesis file.
+    ///
+    /// # Errors
+    /// As [`Self::from_json`], and [`GenesisError::Io`].
+    pub fn from_file(path: &Path, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        let io = |source| GenesisError::Io {
+            file: path.to_path_buf(),
+            source,
+        };
+        Self::from_json(&std::fs::read_to_string(path).map_err(io)?, state_root)
+    }
+
+    /// Reads the text of a genesis file. Without a `config` it must be a public network's, whose rules are built in.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if the text is not in geth's form, forks contradict each other, or the state root that it may
+    /// state is not that of its accounts.
+    pub fn from_json(text: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        let (mut file, mut warnings) = GenesisFile::parse(text)?;
+        if let Some(address) = file.alloc.duplicate {
+            return Err(GenesisError::DuplicateAccount(address));
+        }
+        let alloc = std::mem::take(&mut file.alloc.accounts);
+        let root = state_root(&alloc);
+        if let Some(stated) = file.state_root.filter(|stated| *stated != root) {
+            return Err(GenesisError::StateRoot {
+                stated,
+                computed: root,
+            });
+        }
+        let config = file
+            .config
+            .take()
+            .map(super::config::RawConfig::read)
+            .transpose()?;
+        let (header, hash, spec) = match config {
+            Some((config, more)) => {
+                warnings.extend(more);
+                let spec = ChainSpec::new(config)?;
+                let header = block_zero(&file, &spec, root)?;
+                let hash = header.hash_slow();
+                (header, hash, spec)
+            }
+            None => public_block_zero(&file, root)?,
+        };
+        let genesis = Self {
+            header,
+            hash,
+            alloc,
+            spec,
+            warnings,
+        };
+        Ok(genesis.compared_with_presets())
+    }
+
+    /// The public network that this is block 0 of.
+    pub fn network(&self) -> Option<Network> {
+        Network::from_genesis_hash(self.hash)
+    }
+
+    /// Checks that `chain`'s blocks can belong to this genesis, as far as they show it: by their first block if it is
+    /// number 0 or 1, or by the network that their files are named after.
+    ///
+    /// # Errors
+    /// [`GenesisError::WrongNetwork`] with both networks.
+    pub fn check_chain(&self, chain: &ChainInput) -> Result<(), GenesisError> {
+        let first = chain.first();
+        let chain_genesis = match first.number {
+            0 => Some(first.hash),
+            1 => Some(first.parent),
+            _ => None,
+        };
+        let own = self.network().map(Network::name);
+        let other_name = match (own, chain.network()) {
+            (Some(own), Some(chain)) => own != chain,
+            _ => false,
+        };
+        if !other_name && chain_genesis.is_none_or(|hash| hash == self.hash) {
+            return Ok(());
+        }
+        Err(GenesisError::WrongNetwork {
+            genesis_network: own.unwrap_or("another network").to_owned(),
+            genesis_hash: self.hash,
+            chain_network: chain.network().unwrap_or("another network's").to_owned(),
+            chain_genesis,
+        })
+    }
+
+    /// Warns where a public network's file has other rules than those built in.
+    fn compared_with_presets(mut self) -> Self {
+        let Some(network) = self.network() else {
+            return self;
+        };
+        let known = network.spec();
+        if known.chain_id() != self.spec.chain_id() {
+            let (own, known) = (self.spec.chain_id(), known.chain_id());
+            self.warnings.push(format!(
+                "block 0 is {}'s, but chainId is {own} instead of {known}",
+                network.name()
+            ));
+        }
+        for (fork, at) in known.forks() {
+            let own = self.spec.activation(fork);
+            if own != Some(at) {
+                let own = own.map_or("never".to_owned(), |own| format!("at {own}"));
+                self.warnings.push(format!(
+                    "{fork:?} starts {own} in this file, on {} at {at}",
+                    network.name()
+                ));
+            }
+        }
+        self
+    }
+}
+
+/// Block 0 by the rules of the public network whose block 0 it is.
+fn public_block_zero(
+    file: &GenesisFile,
+    root: B256,
+) -> Result<(Header, B256, ChainSpec), GenesisError> {
+    let mut hash = B256::ZERO;
+    for network in Network::ALL {
+        let spec = network.spec();
+        let header = block_zero(file, &spec, root)?;
+        hash = header.hash_slow();
+        if hash == network.genesis_hash() {
+            return Ok((header, hash, spec));
+        }
+    }
+    Err(GenesisError::NoConfig(hash))
+}
+
+/// Makes the header of block 0 as geth does: a field of a later fork is there if the fork is active by number and time,
+/// merged or not.
+fn block_zero(
+    file: &GenesisFile,
+    spec: &ChainSpec,
+    state_root: B256,
+) -> Result<Header, GenesisError> {
+    let number = narrow("number", file.number)?;
+    let timestamp = narrow("timestamp", file.timestamp)?;
+    let fork = spec.fork_at(number, timestamp, true);
+    let london = spec.fork_at(number, timestamp, false) >= Fork::London;
+    let optional =
+        |field: &str, value: Option<_>| value.map(|value| narrow(field, value)).transpose();
+    let base_fee = optional("baseFeePerGas", file.base_fee_per_gas)?.unwrap_or(INITIAL_BASE_FEE);
+    let blob_gas_used = optional("blobGasUsed", file.blob_gas_used)?.unwrap_or(0);
+    let excess_blob_gas = optional("excessBlobGas", file.excess_blob_gas)?.unwrap_or(0);
+    let slot = optional("slotNumber", file.slot_number)?.unwrap_or(0);
+    let from = |first: Fork| london && fork >= first;
+    Ok(Header {
+        parent_hash: file.parent_hash,
+        ommers_hash: EMPTY_OMMER_ROOT_HASH,
+        beneficiary: file.coinbase,
+        state_root,
+        transactions_root: EMPTY_ROOT_HASH,
+        receipts_root: EMPTY_ROOT_HASH,
+        logs_bloom: Default::default(),
+        difficulty: file.difficulty,
+        number,
+        gas_limit: narrow("gasLimit", file.gas_limit)?,
+        gas_used: narrow("gasUsed", file.gas_used)?,
+        timestamp,
+        extra_data: file.extra_data.clone(),
+        mix_hash: file.mix_hash,
+        nonce: B64::from(narrow("nonce", file.nonce)?),
+        base_fee_per_gas: london.then_some(base_fee),
+        withdrawals_root: from(Fork::Shanghai).then_some(EMPTY_WITHDRAWALS),
+        blob_gas_used: from(Fork::Cancun).then_some(blob_gas_used),
+        excess_blob_gas: from(Fork::Cancun).then_some(excess_blob_gas),
+        parent_beacon_block_root: from(Fork::Cancun).then_some(B256::ZERO),
+        requests_hash: from(Fork::Prague).then_some(EMPTY_REQUESTS_HASH),
+        block_access_list_hash: from(Fork::Amsterdam)
+            .then(|| keccak256([alloy_rlp::EMPTY_LIST_CODE])),
+        slot_number: from(Fork::Amsterdam).then_some(slot),
+    })
+}
+
+/// The state root by alloy's trie: simple, and slow beside the tree crate's batched build.
+pub fn naive_state_root(accounts: &[GenesisAccount]) -> B256 {
+    state_root_unhashed(accounts.iter().map(|account| {
+        let storage = account
+            .storage
+            .iter()
+            .map(|(slot, value)| (*slot, B256::from(*value)))
+            .collect();
+        let plain = alloy_genesis::GenesisAccount {
+            nonce: Some(account.nonce),
+            balance: account.balance,
+            code: Some(account.code.clone()),
+            storage: Some(storage),
+            private_key: None,
+        };
+        (account.address, plain.into_trie_account())
+    }))
+}

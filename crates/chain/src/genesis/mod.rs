@@ -1,0 +1,34 @@
+//! Where a chain begins and which rules it follows: genesis files, presets, fork schedules, block rewards.
+//!
+//! [`Genesis::load`] reads geth's genesis JSON (and core-geth's, for Ethereum Classic), makes the header of block 0 as
+//! the forks active at genesis want it, and turns the configuration into a [`ChainSpec`]. What the file says and this
+//! crate does not know is listed in [`Genesis::warnings`]; rules that cannot be executed exactly are listed in
+//! [`ChainSpec::limitations`], with the blocks they concern.
+//!
+//! ```
+//! use arbor_chain::genesis::{Fork, Genesis, Network, naive_state_root};
+//!
+//! let genesis = Genesis::preset(Network::Sepolia, &naive_state_root)?;
+//! assert_eq!(genesis.hash, Network::Sepolia.genesis_hash());
+//! assert_eq!(genesis.spec.fork_at(2_990_908, 1_677_557_088, true), Fork::Shanghai);
+//! # Ok::<(), arbor_chain::genesis::GenesisError>(())
+//! ```
+
+mod classic;
+mod config;
+mod difficulty;
+mod error;
+mod file;
+mod fork;
+mod load;
+mod network;
+mod rewards;
+mod spec;
+
+pub use error::GenesisError;
+pub use file::GenesisAccount;
+pub use fork::{Activation, Fork};
+pub use load::{Genesis, StateRootFn, naive_state_root};
+pub use network::Network;
+pub use rewards::RewardSchedule;
+pub use spec::{ChainSpec, DaoFork, Limitation};

@@ -1,0 +1,479 @@
+//! Blocks made ready for execution ahead of it: decoded, hashed, their senders recovered.
+//!
+//! Recovering a sender takes some 35 microseconds, more than executing most transactions, and depends on nothing but
+//! the transaction. [`Prefetch`] therefore reads a bounded number of blocks ahead on a thread of its own and prepares
+//! them on a rayon pool, while the caller executes; without a pool it does everything on the calling thread. Blocks and
+//! errors come out in the order of the chain either way.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use alloy_consensus::Block;
+use alloy_consensus::crypto::SECP256K1N_HALF;
+use alloy_consensus::proofs::{
+    calculate_ommers_root, calculate_withdrawals_root, ordered_trie_root_encoded,
+};
+use alloy_primitives::{Address, B256, U256, keccak256};
+use rayon::prelude::*;
+use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+use secp256k1::{Message, SECP256K1};
+
+use crate::genesis::{Activation, ChainSpec, Fork};
+use crate::source::{
+    ChainInput, Era1Receipts, Position, RawBlock, SourceBlock, SourceError, Transaction,
+};
+
+/// A block ready for execution, with everything that its header claims about its body computed from the body.
+#[derive(Clone, Debug)]
+pub struct RecoveredBlock {
+    /// Header, transactions (their hashes computed), ommers, withdrawals.
+    pub block: Block<Transaction>,
+    /// The block's hash.
+    pub hash: B256,
+    /// Who sent each transaction, in order.
+    pub senders: Vec<Address>,
+    /// Root of the transactions' trie, from the body.
+    pub transactions_root: B256,
+    /// Hash of the ommers' list, from the body.
+    pub ommers_hash: B256,
+    /// Root of the withdrawals' trie, from the body; none if the body has no withdrawals field.
+    pub withdrawals_root: Option<B256>,
+    /// Size of the block's RLP in bytes.
+    pub rlp_len: usize,
+    /// Where the block lies.
+    pub position: Position,
+    /// Total difficulty with this block; only era1 files tell.
+    pub total_difficulty: Option<U256>,
+    /// The receipts beside the block; only era1 files have them.
+    pub receipts: Option<Era1Receipts>,
+}
+
+/// Why there is no next block.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// The files are at fault.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A transaction's signature is.
+    #[error("{at}: block {number}, transaction {index} ({hash}): {reason}")]
+    Signature {
+        /// Where the block lies.
+        at: Position,
+        /// The block's number.
+        number: u64,
+        /// The transaction's place in the block.
+        index: usize,
+        /// Its hash.
+        hash: B256,
+        /// What is wrong with the signature.
+        reason: &'static str,
+    },
+}
+
+/// From which block on signatures must have a low `s` (EIP-2, part of Homestead).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignatureRules {
+    low_s_from: u64,
+}
+
+impl SignatureRules {
+    /// The rules of a chain.
+    pub fn new(spec: &ChainSpec) -> Self {
+        let low_s_from = match spec.activation(Fork::Homestead) {
+            Some(Activation::Block(block)) => block,
+            _ => u64::MAX,
+        };
+        Self { low_s_from }
+    }
+}
+
+/// Recovers who signed `transaction`.
+///
+/// # Errors
+/// What is wrong with the signature: `r` or `s` out of range, no such point, or, from Homestead on, a high `s`.
+pub fn recover_sender(transaction: &Transaction, low_s: bool) -> Result<Address, &'static str> {
+    let signature = transaction.signature();
+    if low_s && signature.s() > SECP256K1N_HALF {
+        return Err("its signature has a high s (EIP-2)");
+    }
+    let mut compact = [0u8; 64];
+    compact[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
+    compact[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
+    let parity = if signature.v() {
+        RecoveryId::One
+    } else {
+        RecoveryId::Zero
+    };
+    let signature = RecoverableSignature::from_compact(&compact, parity)
+        .map_err(|_| "its signature has r or s out of range")?;
+    let message = Message::from_digest(transaction.signature_hash().0);
+    let key = SECP256K1
+        .recover_ecdsa(message, &signature)
+        .map_err(|_| "its signature is no one's")?;
+    let hash = keccak256(&key.serialize_uncompressed()[1..]);
+    Ok(Address::from_slice(&hash[12..]))
+}
+
+/// Transactions of a block from which on recovering them in parallel pays.
+const PARALLEL_FROM: usize = 8;
+
+/// Makes a decoded block ready. In a rayon pool large blocks are spread over its threads.
+///
+/// # Errors
+/// [`InputError::Signature`] for the first transaction without a valid one.
+pub fn recover_block(
+    source: SourceBlock,
+    rules: SignatureRules,
+) -> Result<RecoveredBlock, InputError> {
+    let SourceBlock {
+        block,
+        hash,
+        rlp_len,
+        position,
+        transaction_bytes,
+        total_difficulty,
+        receipts,
+    } = source;
+    let low_s = block.header.number >= rules.low_s_from;
+    let recover = |(index, transaction): (usize, &Transaction)| {
+        let hash = *transaction.tx_hash();
+        recover_sender(transaction, low_s).map_err(|reason| {
+            let number = block.header.number;
+            InputError::Signature {
+                at: position.clone(),
+                number,
+                index,
+                hash,
+                reason,
+            }
+        })
+    };
+    let transactions = &block.body.transactions;
+    let senders: Result<Vec<_>, _> =
+        if transactions.len() < PARALLEL_FROM || rayon::current_thread_index().is_none() {
+            transactions.iter().enumerate().map(recover).collect()
+        } else {
+            transactions.par_iter().enumerate().map(recover).collect()
+        };
+    let senders = senders?;
+    Ok(RecoveredBlock {
+        transactions_root: ordered_trie_root_encoded(&transaction_bytes),
+        ommers_hash: calculate_ommers_root(&block.body.ommers),
+        withdrawals_root: block
+            .body
+            .withdrawals
+            .as_ref()
+            .map(|list| calculate_withdrawals_root(list)),
+        block,
+        hash,
+        senders,
+        rlp_len,
+        position,
+        total_difficulty,
+        receipts,
+    })
+}
+
+/// Decodes a block and makes it ready.
+///
+/// # Errors
+/// Those of [`RawBlock::decode`] and [`recover_block`].
+pub fn prepare(raw: RawBlock, rules: SignatureRules) -> Result<RecoveredBlock, InputError> {
+    recover_block(raw.decode()?, rules)
+}
+
+/// How far to read ahead, and on which threads.
+#[derive(Clone, Debug)]
+pub struct PrefetchOptions {
+    /// Threads that prepare blocks; none: no thread is started and every block is prepared when it is asked for.
+    pub pool: Option<Arc<rayon::ThreadPool>>,
+    /// Most blocks read ahead.
+    pub blocks: usize,
+    /// Most bytes of block RLP read ahead; a single larger block is read all the same. Decoded blocks take a small
+    /// multiple of this in memory.
+    pub bytes: usize,
+}
+
+impl Default for PrefetchOptions {
+    /// On the calling thread; ahead at most 1,024 blocks and 8 MiB when a pool is added.
+    fn default() -> Self {
+        Self {
+            pool: None,
+            blocks: 1024,
+            bytes: 8 << 20,
+        }
+    }
+}
+
+/// The blocks of a [`ChainInput`], ready for execution, in order. Ends after the first error.
+#[derive(Debug)]
+pub struct Prefetch {
+    mode: Mode,
+    rules: SignatureRules,
+    ended: bool,
+}
+
+#[derive(Debug)]
+enum Mode {
+    Inline(Box<ChainInput>),
+    Ahead(Ahead),
+}
+
+impl Prefetch {
+    /// Starts reading (with a pool: at once, on a thread of its own, which ends when this is dropped).
+    pub fn new(input: ChainInput, rules: SignatureRules, options: PrefetchOptions) -> Self {
+        let mode = match options.pool {
+            None => Mode::Inline(Box::new(input)),
+            Some(pool) => Mode::Ahead(Ahead::start(
+                input,
+                rules,
+                pool,
+                options.blocks,
+                options.bytes,
+            )),
+        };
+        Self {
+            mode,
+            rules,
+            ended: false,
+        }
+    }
+}
+
+impl Iterator for Prefetch {
+    type Item = Result<RecoveredBlock, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let block = match &mut self.mode {
+            Mode::Inline(input) => {
+                let raw = input.next_raw().map_err(InputError::from).transpose();
+                raw.map(|raw| prepare(raw?, self.rules))
+            }
+            Mode::Ahead(ahead) => ahead.next(),
+        };
+        self.ended = !matches!(block, Some(Ok(_)));
+        block
+    }
+}
+
+type Prepared = Result<RecoveredBlock, InputError>;
+
+/// Blocks handed to the pool together, so that a chain of empty blocks is not one task per block.
+const BATCH_BLOCKS: usize = 32;
+/// Bytes of RLP after which a batch is handed over whatever its number of blocks: some fifty transactions.
+const BATCH_BYTES: usize = 8 << 10;
+
+/// The consumer's end of the pipeline.
+#[derive(Debug)]
+struct Ahead {
+    /// One receiver per batch, in order; a batch arrives when the pool has prepared it.
+    batches: Option<Receiver<Receiver<Vec<Prepared>>>>,
+    current: std::vec::IntoIter<Prepared>,
+    budget: Arc<Budget>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Ahead {
+    fn start(
+        input: ChainInput,
+        rules: SignatureRules,
+        pool: Arc<rayon::ThreadPool>,
+        blocks: usize,
+        bytes: usize,
+    ) -> Self {
+        let (sender, batches) = channel();
+        let budget = Arc::new(Budget::new(blocks, bytes));
+        let feeder = Feeder {
+            rules,
+            pool,
+            budget: budget.clone(),
+            batches: sender,
+            batch: Vec::new(),
+            bytes: 0,
+        };
+        let reader = std::thread::spawn(move || feeder.run(input));
+        Self {
+            batches: Some(batches),
+            current: Vec::new().into_iter(),
+            budget,
+            reader: Some(reader),
+        }
+    }
+
+    fn next(&mut self) -> Option<Prepared> {
+        loop {
+            if let Some(block) = self.current.next() {
+                if let Ok(block) = &block {
+                    self.budget.give_back(block.rlp_len);
+                }
+                return Some(block);
+            }
+            let batch = self.batches.as_ref()?.recv().ok()?;
+            self.current = batch
+                .recv()
+                .expect("invariant: each batch is sent once prepared")
+                .into_iter();
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.budget.close();
+        self.batches = None;
+        if let Some(reader) = self.reader.take() {
+            // A panic of the reading thread has been reported by the panic hook; there is nothing to add.
+            let _ = reader.join();
+        }
+    }
+}
+
+/// The reading thread.
+struct Feeder {
+    rules: SignatureRules,
+    pool: Arc<rayon::ThreadPool>,
+    budget: Arc<Budget>,
+    batches: Sender<Receiver<Vec<Prepared>>>,
+    batch: Vec<RawBlock>,
+    bytes: usize,
+}
+
+impl Feeder {
+    fn run(mut self, mut input: ChainInput) {
+        let error = loop {
+            match input.next_raw() {
+                Ok(Some(block)) => {
+                    if !self.add(block) {
+                        return;
+                    }
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        if self.hand_over()
+            && let Some(error) = error
+        {
+            self.send(vec![Err(error.into())]);
+        }
+    }
+
+    /// Adds a block to the batch; false if the consumer is gone.
+    fn add(&mut self, block: RawBlock) -> bool {
+        let len = block.rlp_len();
+        if !self.budget.try_take(len) {
+            // The consumer may be waiting for what is in the batch.
+            if !self.hand_over() || !self.budget.take(len) {
+                return false;
+            }
+        }
+        self.bytes += len;
+        self.batch.push(block);
+        if self.batch.len() < BATCH_BLOCKS && self.bytes < BATCH_BYTES {
+            return true;
+        }
+        self.hand_over()
+    }
+
+    /// Gives the batch to the pool; false if the consumer is gone.
+    fn hand_over(&mut self) -> bool {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        if batch.is_empty() {
+            return true;
+        }
+        let rules = self.rules;
+        let (sender, receiver) = channel();
+        self.pool.spawn(move || {
+            let prepared = batch
+                .into_par_iter()
+                .map(|raw| prepare(raw, rules))
+                .collect();
+            // The consumer may have gone meanwhile.
+            let _ = sender.send(prepared);
+        });
+        self.batches.send(receiver).is_ok()
+    }
+
+    fn send(&self, blocks: Vec<Prepared>) {
+        let (sender, receiver) = channel();
+        // Whether the consumer is still there does not matter: this is the last message.
+        let _ = sender.send(blocks);
+        let _ = self.batches.send(receiver);
+    }
+}
+
+/// Bounds what has been read and not yet consumed.
+#[derive(Debug)]
+struct Budget {
+    blocks: usize,
+    bytes: usize,
+    used: Mutex<Used>,
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    blocks: usize,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Budget {
+    fn new(blocks: usize, bytes: usize) -> Self {
+        Self {
+            blocks,
+            bytes,
+            used: Mutex::default(),
+            freed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes `bytes` and one block if they fit; anything fits when nothing is taken.
+    fn try_take(&self, bytes: usize) -> bool {
+        let mut used = self.lock();
+        self.fits(&used, bytes) && Self::add(&mut used, bytes)
+    }
+
+    /// Waits until `bytes` and one block fit; false if the budget was closed.
+    fn take(&self, bytes: usize) -> bool {
+        let used = self.lock();
+        let waited = self
+            .freed
+            .wait_while(used, |used| !used.closed && !self.fits(used, bytes));
+        let mut used = waited.unwrap_or_else(PoisonError::into_inner);
+        !used.closed && Self::add(&mut used, bytes)
+    }
+
+    fn fits(&self, used: &Used, bytes: usize) -> bool {
+        used.blocks == 0
+            || (used.blocks < self.blocks && used.bytes.saturating_add(bytes) <= self.bytes)
+    }
+
+    const fn add(used: &mut Used, bytes: usize) -> bool {
+        used.blocks += 1;
+        used.bytes += bytes;
+        true
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut used = self.lock();
+        used.blocks -= 1;
+        used.bytes -= bytes;
+        drop(used);
+        self.freed.notify_one();
+    }
+
+    fn close(&self) {
+        self.lock().closed = true;
+        self.freed.notify_one();
+    }
+}

@@ -1,0 +1,268 @@
+//! Blocks as they come from a file: raw first, decoded on demand (possibly on another thread).
+
+use alloy_consensus::{Block, BlockBody, EthereumTxEnvelope, Header, TxEip4844};
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
+use alloy_eips::eip4895::Withdrawals;
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_rlp::{Decodable, Header as RlpHeader};
+
+use super::error::{Position, SourceError};
+use super::receipts::Era1Receipts;
+
+/// A signed transaction as blocks hold it: blob transactions come without their blobs.
+pub type Transaction = EthereumTxEnvelope<TxEip4844>;
+
+/// Greatest block that is read, in bytes of RLP. EIP-7934 caps blocks at 10 MiB; before it gas did, far below this.
+pub const MAX_BLOCK_BYTES: u64 = 128 << 20;
+
+/// A block whose header is decoded and whose body is still bytes.
+#[derive(Clone, Debug)]
+pub struct RawBlock {
+    /// Where it lies.
+    pub position: Position,
+    /// Its header.
+    pub header: Header,
+    /// Keccak-256 of the header's bytes as they are in the file.
+    pub hash: B256,
+    body: RawBody,
+}
+
+#[derive(Clone, Debug)]
+enum RawBody {
+    /// The items that follow the header in the block's list.
+    Export { items: Bytes, rlp_len: usize },
+    /// The decompressed body list, the receipts still compressed.
+    Era1 {
+        body: Bytes,
+        receipts: Era1Receipts,
+        total_difficulty: U256,
+        rlp_len: usize,
+    },
+}
+
+/// A decoded block with what its file says about it.
+#[derive(Clone, Debug)]
+pub struct SourceBlock {
+    /// Header, transactions, ommers, withdrawals.
+    pub block: Block<Transaction>,
+    /// The block's hash.
+    pub hash: B256,
+    /// Size of the block's RLP in bytes, as EIP-7934 counts it.
+    pub rlp_len: usize,
+    /// Where it lies.
+    pub position: Position,
+    /// The EIP-2718 bytes of each transaction: slices of the block, in order.
+    pub transaction_bytes: Vec<Bytes>,
+    /// Total difficulty up to and with this block; only era1 files tell.
+    pub total_difficulty: Option<U256>,
+    /// The block's receipts; only era1 files have them.
+    pub receipts: Option<Era1Receipts>,
+}
+
+impl RawBlock {
+    /// Takes a block from the RLP of an export; `rlp` is exactly one item.
+    pub(crate) fn from_export(position: Position, rlp: &Bytes) -> Result<Self, SourceError> {
+        let malformed = |reason: String| position.malformed(None, reason);
+        let mut rest: &[u8] = rlp;
+        let outer = RlpHeader::decode(&mut rest).map_err(|e| malformed(format!("block: {e}")))?;
+        if !outer.list || rest.len() != outer.payload_length {
+            return Err(malformed("block: not one RLP list".into()));
+        }
+        let (header, hash) =
+            decode_header(&mut rest).map_err(|e| malformed(format!("header: {e}")))?;
+        let items = rlp.slice(rlp.len() - rest.len()..);
+        Ok(Self {
+            position,
+            header,
+            hash,
+            body: RawBody::Export {
+                items,
+                rlp_len: rlp.len(),
+            },
+        })
+    }
+
+    /// Takes a block from the decompressed entries of an era1 file.
+    pub(crate) fn from_era1(
+        position: Position,
+        header_rlp: &[u8],
+        body: &Bytes,
+        receipts: Bytes,
+        total_difficulty: U256,
+    ) -> Result<Self, SourceError> {
+        let (header, hash) = decode_whole_header(&position, header_rlp)?;
+        let mut rest: &[u8] = body;
+        let malformed = |reason: String| position.malformed(Some(header.number), reason);
+        let outer = RlpHeader::decode(&mut rest).map_err(|e| malformed(format!("body: {e}")))?;
+        if !outer.list || rest.len() != outer.payload_length {
+            return Err(malformed("body: not one RLP list".into()));
+        }
+        let payload = header_rlp.len() + rest.len();
+        let rlp_len = RlpHeader {
+            list: true,
+            payload_length: payload,
+        }
+        .length_with_payload();
+        let body = body.slice(body.len() - rest.len()..);
+        let receipts = Era1Receipts::new(position.clone(), header.number, receipts);
+        Ok(Self {
+            position,
+            header,
+            hash,
+            body: RawBody::Era1 {
+                body,
+                receipts,
+                total_difficulty,
+                rlp_len,
+            },
+        })
+    }
+
+    /// Size of the block's RLP in bytes.
+    pub fn rlp_len(&self) -> usize {
+        match &self.body {
+            RawBody::Export { rlp_len, .. } | RawBody::Era1 { rlp_len, .. } => *rlp_len,
+        }
+    }
+
+    /// Decodes the body.
+    ///
+    /// # Errors
+    /// [`SourceError::Malformed`] if the body is not canonical RLP of transactions, ommers and possibly
+    /// withdrawals, if anything follows them, or if a transaction would not encode to the bytes it came from.
+    pub fn decode(self) -> Result<SourceBlock, SourceError> {
+        let Self {
+            position,
+            header,
+            hash,
+            body,
+        } = self;
+        let (items, rlp_len, total_difficulty, receipts) = match body {
+            RawBody::Export { items, rlp_len } => (items, rlp_len, None, None),
+            RawBody::Era1 {
+                body,
+                receipts,
+                total_difficulty,
+                rlp_len,
+            } => (body, rlp_len, Some(total_difficulty), Some(receipts)),
+        };
+        let (body, transaction_bytes) = decode_body(&items)
+            .map_err(|reason| position.malformed(Some(header.number), reason))?;
+        if let Some(receipts) = &receipts {
+            receipts.check_shape(transaction_bytes.len())?;
+        }
+        let block = Block { header, body };
+        Ok(SourceBlock {
+            block,
+            hash,
+            rlp_len,
+            position,
+            transaction_bytes,
+            total_difficulty,
+            receipts,
+        })
+    }
+}
+
+/// Decodes the header at the front of `buf` and hashes its bytes.
+pub(crate) fn decode_header(buf: &mut &[u8]) -> Result<(Header, B256), alloy_rlp::Error> {
+    let start = *buf;
+    let header = Header::decode(buf)?;
+    let hash = keccak256(&start[..start.len() - buf.len()]);
+    Ok((header, hash))
+}
+
+/// Decodes a header that must fill `rlp`.
+pub(crate) fn decode_whole_header(
+    position: &Position,
+    rlp: &[u8],
+) -> Result<(Header, B256), SourceError> {
+    let mut rest = rlp;
+    let (header, hash) =
+        decode_header(&mut rest).map_err(|e| position.malformed(None, format!("header: {e}")))?;
+    if rest.is_empty() {
+        Ok((header, hash))
+    } else {
+        Err(position.malformed(
+            Some(header.number),
+            format!("header: {} bytes follow it", rest.len()),
+        ))
+    }
+}
+
+type DecodedBody = (BlockBody<Transaction>, Vec<Bytes>);
+
+/// Decodes transactions, ommers and possibly withdrawals, which must fill `items`.
+fn decode_body(items: &Bytes) -> Result<DecodedBody, String> {
+    let mut rest: &[u8] = items;
+    let list = list_payload(&mut rest).map_err(|e| format!("transactions: {e}"))?;
+    let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list))?;
+    let mut list = list_payload(&mut rest).map_err(|e| format!("ommers: {e}"))?;
+    let mut ommers = Vec::new();
+    while !list.is_empty() {
+        ommers.push(Header::decode(&mut list).map_err(|e| format!("ommer {}: {e}", ommers.len()))?);
+    }
+    let withdrawals = if rest.is_empty() {
+        None
+    } else {
+        Some(Withdrawals::decode(&mut rest).map_err(|e| format!("withdrawals: {e}"))?)
+    };
+    if !rest.is_empty() {
+        return Err(format!(
+            "{} bytes follow the last field of the block",
+            rest.len()
+        ));
+    }
+    Ok((
+        BlockBody {
+            transactions,
+            ommers,
+            withdrawals,
+        },
+        transaction_bytes,
+    ))
+}
+
+fn list_payload<'a>(buf: &mut &'a [u8]) -> Result<&'a [u8], alloy_rlp::Error> {
+    RlpHeader::decode_bytes(buf, true)
+}
+
+fn decode_transactions(list: &Bytes) -> Result<(Vec<Transaction>, Vec<Bytes>), String> {
+    let mut transactions = Vec::new();
+    let mut encodings = Vec::new();
+    let mut again = Vec::new();
+    let mut rest: &[u8] = list;
+    while !rest.is_empty() {
+        let index = transactions.len();
+        let (transaction, bytes) =
+            decode_transaction(&mut rest).map_err(|e| format!("transaction {index}: {e}"))?;
+        again.clear();
+        transaction.encode_2718(&mut again);
+        if again != bytes {
+            return Err(format!(
+                "transaction {index}: its encoding is not canonical"
+            ));
+        }
+        transactions.push(transaction);
+        encodings.push(list.slice_ref(bytes));
+    }
+    Ok((transactions, encodings))
+}
+
+/// Decodes one transaction of a block body: a list if legacy, a string holding EIP-2718 bytes otherwise.
+fn decode_transaction<'a>(rest: &mut &'a [u8]) -> Result<(Transaction, &'a [u8]), String> {
+    let start = *rest;
+    let head = RlpHeader::decode(rest).map_err(|e| e.to_string())?;
+    let (payload, after) = rest.split_at(head.payload_length);
+    *rest = after;
+    let bytes = if head.list {
+        &start[..start.len() - after.len()]
+    } else {
+        payload
+    };
+    if !head.list && bytes.first().is_none_or(|&kind| kind > 0x7f) {
+        return Err("a string without a transaction type (EIP-2718)".into());
+    }
+    let transaction = Transaction::decode_2718_exact(bytes).map_err(|e| e.to_string())?;
+    Ok((transaction, bytes))
+}

@@ -1,0 +1,198 @@
+//! What can be wrong with the files that hold a chain.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+
+/// Where in its file a block lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The file.
+    pub file: Arc<Path>,
+    /// Bytes before the block. In a gzip export they are counted in the decompressed stream.
+    pub offset: u64,
+    /// Blocks before this one in the file.
+    pub ordinal: u64,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            file,
+            offset,
+            ordinal,
+        } = self;
+        write!(
+            f,
+            "{}, offset {offset}, block {ordinal} of the file",
+            file.display()
+        )
+    }
+}
+
+/// Why blocks could not be read. Each variant names the file, and the place in it where there is one.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The operating system, or the gzip decoder, refused.
+    #[error("{}, offset {offset}: {source}", file.display())]
+    Io {
+        /// The file or folder.
+        file: PathBuf,
+        /// Bytes read before (decompressed ones for gzip).
+        offset: u64,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The file ends inside something.
+    #[error("{at}: the file ends inside {what}")]
+    Truncated {
+        /// Start of the broken thing.
+        at: Position,
+        /// What is incomplete.
+        what: &'static str,
+    },
+    /// The bytes are there but are not what the format demands.
+    #[error("{at}{}: {reason}", number.map(|n| format!(" (number {n})")).unwrap_or_default())]
+    Malformed {
+        /// Start of the block or entry.
+        at: Position,
+        /// The block's number, once its header is known.
+        number: Option<u64>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file is neither an export nor an era1 file.
+    #[error("{}: {reason}", file.display())]
+    NotAChain {
+        /// The file or folder.
+        file: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// Blocks are missing between two files, or inside one.
+    #[error("blocks {first_missing} to {last_missing} are missing between {} and {}", before.display(), after.display())]
+    Gap {
+        /// Lowest missing number.
+        first_missing: u64,
+        /// Highest missing number.
+        last_missing: u64,
+        /// File that ends before the gap.
+        before: PathBuf,
+        /// File that starts after the gap.
+        after: PathBuf,
+    },
+    /// Two files hold the same block, or a file goes backwards.
+    #[error("block {number} is in both {} and {}", first.display(), second.display())]
+    Overlap {
+        /// Lowest number held twice.
+        number: u64,
+        /// File that holds it first.
+        first: PathBuf,
+        /// File that holds it again.
+        second: PathBuf,
+    },
+    /// A block does not name its predecessor as parent.
+    #[error("{0}")]
+    ParentMismatch(Box<BrokenLink>),
+    /// Files of two networks were given together.
+    #[error("{} holds {first_network} blocks, {} holds {second_network} blocks", first.display(), second.display())]
+    NetworkMixup {
+        /// One file.
+        first: PathBuf,
+        /// Its network.
+        first_network: String,
+        /// Another file.
+        second: PathBuf,
+        /// Its network.
+        second_network: String,
+    },
+    /// A block that was asked for lies before or behind everything given.
+    #[error("block {wanted} is not in the given files: they start at {first} and {}", last.map_or_else(|| "end before it".into(), |n| format!("end at {n}")))]
+    OutOfRange {
+        /// The number asked for.
+        wanted: u64,
+        /// First number given.
+        first: u64,
+        /// Last number given, where known.
+        last: Option<u64>,
+    },
+}
+
+/// Two blocks of consecutive numbers that do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenLink {
+    /// The later block.
+    pub at: Position,
+    /// Its number.
+    pub number: u64,
+    /// Hash of the block before it.
+    pub expected: B256,
+    /// Parent that it names.
+    pub actual: B256,
+    /// File of the block before it.
+    pub previous: PathBuf,
+}
+
+impl std::fmt::Display for BrokenLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            at,
+            number,
+            expected,
+            actual,
+            previous,
+        } = self;
+        let before = number.saturating_sub(1);
+        write!(
+            f,
+            "{at}: block {number} has parent {actual}, but block {before} is {expected} (from {})",
+            previous.display()
+        )
+    }
+}
+
+/// A file being read: makes positions and errors that name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) file: Arc<Path>,
+}
+
+impl Place {
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { file: path.into() }
+    }
+
+    pub(crate) fn at(&self, offset: u64, ordinal: u64) -> Position {
+        Position {
+            file: self.file.clone(),
+            offset,
+            ordinal,
+        }
+    }
+
+    pub(crate) fn io(&self, offset: u64, source: std::io::Error) -> SourceError {
+        SourceError::Io {
+            file: self.file.to_path_buf(),
+            offset,
+            source,
+        }
+    }
+
+    pub(crate) fn not_a_chain(&self, reason: impl Into<String>) -> SourceError {
+        SourceError::NotAChain {
+            file: self.file.to_path_buf(),
+            reason: reason.into(),
+        }
+    }
+}
+
+impl Position {
+    pub(crate) fn malformed(&self, number: Option<u64>, reason: impl Into<String>) -> SourceError {
+        SourceError::Malformed {
+            at: self.clone(),
+            number,
+            reason: reason.into(),
+        }
+    }
+}

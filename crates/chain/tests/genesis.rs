@@ -1,0 +1,367 @@
+//! Genesis files against the hashes of the networks and the blocks of the chains that they belong to.
+
+mod testdata;
+
+use alloy_primitives::{B256, U256};
+use arbor_chain::genesis::{
+    Activation, ChainSpec, Fork, Genesis, GenesisError, Network, naive_state_root,
+};
+use arbor_chain::source::open_sources;
+use revm::primitives::hardfork::SpecId;
+use testdata::shared;
+
+fn spec_of(config: &str) -> Result<ChainSpec, GenesisError> {
+    genesis_with(config).map(|genesis| genesis.spec)
+}
+
+fn genesis_with(config: &str) -> Result<Genesis, GenesisError> {
+    let text = format!(
+        r#"{{"config": {config}, "difficulty": "0x20000", "gasLimit": "0x1388", "alloc": {{}}}}"#
+    );
+    Genesis::from_json(&text, &naive_state_root)
+}
+
+#[test]
+fn public_networks_have_their_hashes() {
+    let Some(folder) = shared("public_networks_have_their_hashes", "vectors/genesis") else {
+        return;
+    };
+    for network in Network::ALL {
+        let file = folder.join(format!("{}.json", network.name()));
+        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        assert_eq!(genesis.hash, network.genesis_hash(), "{}", network.name());
+        assert_eq!(genesis.network(), Some(network));
+        assert_eq!(genesis.spec.chain_id(), network.chain_id());
+    }
+}
+
+#[test]
+fn mainnet_genesis_equals_the_published_vector() {
+    let test = "mainnet_genesis_equals_the_published_vector";
+    let Some(vector) = shared(test, "vectors/mpt_ethereum_tests/genesishashestest.json") else {
+        return;
+    };
+    let Some(file) = shared(test, "data/chains/mainnet-0-16383/genesis.json") else {
+        return;
+    };
+    let vector: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(vector).expect("readable")).expect("JSON");
+    let expected = |name: &str| vector[name].as_str().expect("a string").to_owned();
+    let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    assert_eq!(hex::encode(genesis.hash), expected("genesis_hash"));
+    assert_eq!(
+        hex::encode(genesis.header.state_root),
+        expected("genesis_state_root")
+    );
+    let block: alloy_consensus::Block<arbor_chain::source::Transaction> =
+        alloy_consensus::Block::new(genesis.header, Default::default());
+    assert_eq!(
+        hex::encode(alloy_rlp::encode(block)),
+        expected("genesis_rlp_hex")
+    );
+}
+
+/// A preset's schedule is the one that geth writes into the network's genesis.
+#[test]
+fn presets_agree_with_geths_genesis_files() {
+    for (network, file) in [
+        (Network::Mainnet, "data/chains/mainnet-0-16383/genesis.json"),
+        (Network::Sepolia, "data/chains/sepolia-0-40959/genesis.json"),
+    ] {
+        let Some(file) = shared("presets_agree_with_geths_genesis_files", file) else {
+            return;
+        };
+        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        assert_eq!(genesis.hash, network.genesis_hash());
+        assert_eq!(genesis.warnings, Vec::<String>::new());
+        let preset = network.spec();
+        assert_eq!(
+            genesis.spec.forks().collect::<Vec<_>>(),
+            preset.forks().collect::<Vec<_>>()
+        );
+        assert_eq!(
+            genesis.spec.terminal_total_difficulty(),
+            preset.terminal_total_difficulty()
+        );
+        assert_eq!(genesis.spec.deposit_contract(), preset.deposit_contract());
+        for time in [
+            1_700_000_000,
+            1_750_000_000,
+            1_764_900_000,
+            1_766_000_000,
+            1_800_000_000,
+        ] {
+            assert_eq!(
+                genesis.spec.blob_params_at(time),
+                preset.blob_params_at(time)
+            );
+        }
+    }
+}
+
+/// Every chain's genesis is the block 0, or the parent of the block 1, that its blocks show.
+#[test]
+fn every_chain_begins_at_its_genesis() {
+    let test = "every_chain_begins_at_its_genesis";
+    let Some(chains) = shared(test, "data/chains") else {
+        return;
+    };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(chains).expect("readable") {
+        let folder = entry.expect("entry").path();
+        let chain = open_sources(std::slice::from_ref(&folder)).expect("sound chain");
+        let file = chain.genesis_file().expect("each folder has one").clone();
+        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        assert!(chain.first().number <= 1, "{}", folder.display());
+        genesis
+            .check_chain(&chain)
+            .expect("genesis of the same chain");
+        seen += 1;
+    }
+    assert_eq!(seen, 8);
+}
+
+#[test]
+fn a_foreign_genesis_is_named() {
+    let Some(folder) = shared("a_foreign_genesis_is_named", "data/chains/mainnet-0-16383") else {
+        return;
+    };
+    let chain = open_sources(&[folder]).expect("sound chain");
+    let sepolia = Genesis::preset(Network::Sepolia, &naive_state_root).expect("built in");
+    let message = sepolia
+        .check_chain(&chain)
+        .expect_err("another network")
+        .to_string();
+    assert!(
+        message.starts_with("this is sepolia's genesis"),
+        "{message}"
+    );
+    assert!(
+        message.contains("the chain holds mainnet blocks"),
+        "{message}"
+    );
+}
+
+#[test]
+fn classic_is_mapped_with_its_own_rules() {
+    let test = "classic_is_mapped_with_its_own_rules";
+    let file = "data/chains/coregeth-classic-condense/genesis.coregeth.json";
+    let Some(file) = shared(test, file) else {
+        return;
+    };
+    let Genesis { spec, warnings, .. } =
+        Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(spec.limitations(), []);
+    let spec_id = |number| spec.fork_at(number, 0, false).spec_id();
+    assert_eq!(
+        (spec_id(114), spec_id(115)),
+        (SpecId::FRONTIER, SpecId::HOMESTEAD)
+    );
+    assert_eq!(
+        (spec_id(250), spec_id(876)),
+        (SpecId::TANGERINE, SpecId::TANGERINE)
+    );
+    assert_eq!(
+        (spec_id(877), spec_id(957)),
+        (SpecId::BYZANTIUM, SpecId::PETERSBURG)
+    );
+    assert_eq!(spec_id(1050), SpecId::ISTANBUL);
+    assert_eq!(spec.exp_byte_gas_override(299), None);
+    assert_eq!(spec.exp_byte_gas_override(300), Some(50));
+    assert_eq!(spec.exp_byte_gas_override(877), None);
+    assert!(spec.is_eip155_active(300) && !spec.is_eip155_active(299));
+    let ether = U256::from(1_000_000_000_000_000_000u64);
+    assert_eq!(spec.block_reward(500), ether * U256::from(5));
+    assert_eq!(spec.block_reward(501), ether * U256::from(4));
+    assert_eq!(
+        spec.block_reward(1001),
+        ether * U256::from(16) / U256::from(5)
+    );
+}
+
+#[test]
+fn parts_of_a_fork_are_a_limitation() {
+    let spec = spec_of(r#"{"chainId": 61, "eip2FBlock": 5, "eip7FBlock": 9, "eip3529FBlock": 20}"#)
+        .expect("sound");
+    let said: Vec<String> = spec.limitations().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "blocks 5 to 8: Homestead in parts (eip2FBlock 5) is not supported: revm has it only as a whole",
+            "from block 20: EIP-3529 without EIP-1559 (Mystique) is not supported: revm has it only in a fork with EIP-1559",
+        ]
+    );
+    assert_eq!(spec.activation(Fork::Homestead), Some(Activation::Block(9)));
+}
+
+#[test]
+fn forks_follow_numbers_the_merge_and_times() {
+    let spec = Network::Mainnet.spec();
+    let fork = |number, time, merged| spec.fork_at(number, time, merged);
+    assert_eq!(fork(1_149_999, 0, false), Fork::Frontier);
+    assert_eq!(fork(1_150_000, 0, false), Fork::Homestead);
+    assert_eq!(fork(15_537_393, 1_663_224_162, false), Fork::GrayGlacier);
+    assert_eq!(fork(15_537_394, 1_663_224_179, true), Fork::Paris);
+    assert_eq!(fork(17_034_870, 1_681_338_455, true), Fork::Shanghai);
+    assert_eq!(
+        fork(23_935_694, 1_764_798_551, true).spec_id(),
+        SpecId::OSAKA
+    );
+    assert!(spec.is_dao_fork_block(1_920_000) && !spec.is_dao_fork_block(1_920_001));
+    assert_eq!(spec.blob_params_at(1_710_338_134), None);
+    let blobs = |time| {
+        spec.blob_params_at(time)
+            .map(|p| (p.target_blob_count, p.max_blob_count))
+    };
+    assert_eq!(blobs(1_710_338_135), Some((3, 6)));
+    assert_eq!(blobs(1_746_612_311), Some((6, 9)));
+    assert_eq!(blobs(1_767_747_671), Some((14, 21)));
+    assert_eq!(spec.limitations(), []);
+}
+
+#[test]
+fn constantinople_without_petersburg_is_a_limitation() {
+    let Some(file) = shared(
+        "constantinople_without_petersburg_is_a_limitation",
+        "data/chains/execution-apis/genesis.json",
+    ) else {
+        return;
+    };
+    let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    let limitations: Vec<_> = genesis
+        .spec
+        .limitations()
+        .iter()
+        .map(|l| (l.from, l.until))
+        .collect();
+    assert_eq!(limitations, [(12, Some(15))]);
+    assert_eq!(genesis.spec.fork_at(36, 480, true), Fork::Osaka);
+    assert_eq!(genesis.spec.fork_at(36, 540, true), Fork::Bpo2);
+}
+
+#[test]
+fn contradictory_forks_are_named() {
+    let error = spec_of(r#"{"homesteadBlock": 5, "eip150Block": 3}"#).expect_err("out of order");
+    assert_eq!(
+        error.to_string(),
+        "genesis config: TangerineWhistle starts at block 3, but Homestead, which it builds on, at block 5"
+    );
+    let error =
+        spec_of(r#"{"homesteadBlock": 0, "byzantiumBlock": 0}"#).expect_err("a fork is missing");
+    assert_eq!(
+        error.to_string(),
+        "genesis config: Byzantium starts at block 0, but SpuriousDragon, which it builds on, never"
+    );
+    let merged = r#""homesteadBlock":0,"eip150Block":0,"eip155Block":0,"eip158Block":0,"byzantiumBlock":0,
+        "constantinopleBlock":0,"petersburgBlock":0,"istanbulBlock":0,"berlinBlock":0,"londonBlock":0,
+        "terminalTotalDifficulty":0,"shanghaiTime":5"#;
+    let error = spec_of(&format!("{{{merged}, \"cancunTime\": 4}}")).expect_err("out of order");
+    assert!(
+        matches!(
+            error,
+            GenesisError::ForkOrder {
+                earlier: Fork::Shanghai,
+                later: Fork::Cancun,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(spec_of(&format!("{{{merged}, \"cancunTime\": 5}}")).is_ok());
+}
+
+#[test]
+fn unknown_fields_are_reported() {
+    let genesis = genesis_with(r#"{"chainId": 7, "frobBlock": 3, "ethash": {}}"#).expect("sound");
+    assert_eq!(
+        genesis.warnings,
+        ["config: frobBlock = 3 is not known and has no effect"]
+    );
+}
+
+#[test]
+fn wrong_values_are_named() {
+    let error = spec_of(r#"{"chainId": 1, "homesteadBlock": "soon"}"#).expect_err("not a number");
+    assert_eq!(
+        error.to_string(),
+        "genesis config: homesteadBlock: \"soon\" instead of a number of 64 bits"
+    );
+    let twice = r#"{"config": {}, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
+        "0x00000000000000000000000000000000000000Aa": {"balance": "2"}}}"#;
+    let error = Genesis::from_json(twice, &naive_state_root).expect_err("listed twice");
+    assert!(
+        matches!(error, GenesisError::DuplicateAccount(_)),
+        "{error}"
+    );
+    let stated = r#"{"config": {}, "alloc": {}, "stateRoot":
+        "0x0100000000000000000000000000000000000000000000000000000000000000"}"#;
+    let error = Genesis::from_json(stated, &naive_state_root).expect_err("another root");
+    assert!(matches!(error, GenesisError::StateRoot { .. }), "{error}");
+    let error = Genesis::from_json(r#"{"alloc": {}}"#, &naive_state_root).expect_err("no config");
+    assert!(matches!(error, GenesisError::NoConfig(_)), "{error}");
+}
+
+#[test]
+fn great_total_difficulties_are_exact() {
+    let spec = spec_of(r#"{"terminalTotalDifficulty": 58750000000000000000001}"#).expect("sound");
+    assert_eq!(
+        spec.terminal_total_difficulty(),
+        Some(U256::from(58_750_000_000_000_000_000_001u128))
+    );
+}
+
+#[test]
+fn presets_without_accounts_say_where_to_get_them() {
+    let error = Genesis::load("mainnet", &naive_state_root).expect_err("not built in");
+    assert!(
+        error
+            .to_string()
+            .contains("geth --mainnet dumpgenesis > genesis.json"),
+        "{error}"
+    );
+    let error = Genesis::load("mainet", &naive_state_root).expect_err("misspelt");
+    assert!(matches!(error, GenesisError::UnknownPreset(_)), "{error}");
+    assert_ne!(
+        Genesis::load("sepolia", &naive_state_root)
+            .expect("built in")
+            .hash,
+        B256::ZERO
+    );
+}
+
+/// Every proof-of-work block of the real chains has the difficulty that the rules give it.
+#[test]
+fn difficulties_follow_the_rules() {
+    let test = "difficulties_follow_the_rules";
+    let chains = [
+        "mainnet-0-16383",
+        "sepolia-0-40959",
+        "coregeth-foundation-condense-2",
+        "coregeth-classic-condense",
+    ];
+    for name in chains {
+        let Some(folder) = shared(test, &format!("data/chains/{name}")) else {
+            return;
+        };
+        let mut chain = open_sources(&[folder]).expect("sound chain");
+        let genesis =
+            Genesis::from_file(chain.genesis_file().expect("beside it"), &naive_state_root)
+                .expect("sound");
+        let mut parent = genesis.header.clone();
+        while let Some(block) = chain.next_raw().expect("sound block") {
+            if block.header.number == 0 {
+                continue;
+            }
+            let expected = genesis
+                .spec
+                .next_difficulty(&parent, block.header.timestamp);
+            assert_eq!(
+                block.header.difficulty, expected,
+                "{name}, block {}",
+                block.header.number
+            );
+            parent = block.header;
+        }
+    }
+}
