@@ -100,15 +100,16 @@ impl<const N: usize> Permutations<N> {
         messages: &[M],
         digests: &mut [Digest],
     ) {
-        let mut states = States::<N>::ZERO;
+        let mut states;
         for (messages, digests) in messages.chunks(N).zip(digests.chunks_mut(N)) {
             if let ([message], [digest]) = (messages, &mut *digests) {
                 *digest = self.hash(message.borrow());
                 continue;
             }
-            // Short of a full chunk, the other lanes permute what they held before.
+            // Rows that no message reaches are zeroed as vectors, not lane by lane.
+            states = States::<N>::ZERO;
             for (n, message) in messages.iter().enumerate() {
-                states.absorb::<true>(n, message.borrow());
+                states.absorb::<false>(n, message.borrow());
             }
             self.permute_all(&mut states);
             for (n, digest) in digests.iter_mut().enumerate() {
