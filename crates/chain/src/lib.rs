@@ -1,6 +1,7 @@
 //! Blocks in, state roots out: sources, genesis, execution, replay, generation.
 #![forbid(unsafe_code)]
 
+pub mod executor;
 pub mod genesis;
 pub mod senders;
 pub mod source;

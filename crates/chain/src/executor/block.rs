@@ -1,0 +1,482 @@
+//! One block from start to end.
+
+use std::time::{Duration, Instant};
+
+use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope};
+use alloy_primitives::{Address, B256, U256};
+use arbor_state::{IntermediateRoots, StateError, StateView};
+use revm::context::result::EVMError;
+use revm::context::{BlockEnv, CfgEnv, Context};
+use revm::context_interface::block::BlobExcessGasAndPrice;
+use revm::context_interface::cfg::gas_params::GasId;
+use revm::handler::{ExecuteEvm, MainnetContext};
+use revm::primitives::hardfork::SpecId;
+use revm::{MainBuilder, MainnetEvm};
+
+use super::code_cache::CodeCache;
+use super::fees::blob_base_fee;
+use super::overlay::Overlay;
+use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
+use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
+use super::transaction::{check_transaction, tx_env};
+use super::{
+    Ancestors, BlockError, BlockOutput, BodyFacts, DaoRule, ExecutionError, OmmerCheck, Rules,
+    Timings, TransactionError, check_body, check_header, rewards, system,
+};
+use crate::genesis::ChainSpec;
+use crate::senders::RecoveredBlock;
+use crate::source::Transaction;
+
+/// A block with its body.
+pub type Block = alloy_consensus::Block<Transaction>;
+
+/// A block to execute, with all that is known beforehand.
+#[derive(Clone, Copy)]
+pub struct BlockInput<'a> {
+    /// The block.
+    pub block: &'a Block,
+    /// Its hash, which the caller has computed from the header.
+    pub hash: B256,
+    /// The sender of each transaction.
+    pub senders: &'a [Address],
+    /// What the header says about the body as computed from the body, if that has been done ahead.
+    pub facts: Option<BodyFacts>,
+    /// The parent's header.
+    pub parent: &'a Header,
+    /// The parent's hash.
+    pub parent_hash: B256,
+    /// The difficulties of all blocks up to the parent together, if known; see [`Rules::at`].
+    pub parent_total_difficulty: Option<U256>,
+    /// The chain's forks and parameters.
+    pub chain_spec: &'a ChainSpec,
+}
+
+impl<'a> BlockInput<'a> {
+    /// Takes over what was prepared ahead. The total difficulty stays unknown.
+    pub fn new(
+        block: &'a RecoveredBlock,
+        parent: &'a Header,
+        parent_hash: B256,
+        chain_spec: &'a ChainSpec,
+    ) -> Self {
+        Self {
+            block: &block.block,
+            hash: block.hash,
+            senders: &block.senders,
+            facts: Some(BodyFacts {
+                transactions_root: block.transactions_root,
+                ommers_hash: block.ommers_hash,
+                withdrawals_root: block.withdrawals_root,
+                size: block.rlp_len,
+            }),
+            parent,
+            parent_hash,
+            parent_total_difficulty: None,
+            chain_spec,
+        }
+    }
+}
+
+/// Executes blocks, one at a time, of any chain over any state. It keeps analysed code between blocks.
+#[derive(Default)]
+pub struct Executor {
+    codes: CodeCache,
+    blooms: BloomCache,
+}
+
+impl Executor {
+    /// Creates an executor that has seen no code yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Checks a block in full, but for its state root, and executes it over its parent's state.
+    ///
+    /// `roots` answers for the state after each transaction, which receipts need before Byzantium. Without
+    /// it the receipts root of such a block stays unknown and unchecked.
+    ///
+    /// # Errors
+    /// [`ExecutionError::Invalid`] if the block breaks a rule, [`ExecutionError::State`] if `state`, `chain`
+    /// or `roots` fails.
+    pub fn execute<S: StateView + ?Sized>(
+        &mut self,
+        input: &BlockInput<'_>,
+        state: &S,
+        chain: &dyn Ancestors,
+        roots: Option<&mut dyn IntermediateRoots>,
+    ) -> Result<BlockOutput, ExecutionError> {
+        self.execute_steps(input, state, chain, roots)
+            .map_err(|stop| {
+                let (number, hash) = (input.block.header.number, input.hash);
+                match stop {
+                    Stop::Invalid(error) => ExecutionError::Invalid {
+                        number,
+                        hash,
+                        error,
+                    },
+                    Stop::State(error) => ExecutionError::State {
+                        number,
+                        hash,
+                        error,
+                    },
+                }
+            })
+    }
+
+    fn execute_steps<S: StateView + ?Sized>(
+        &mut self,
+        input: &BlockInput<'_>,
+        state: &S,
+        chain: &dyn Ancestors,
+        roots: Option<&mut dyn IntermediateRoots>,
+    ) -> Result<BlockOutput, Stop> {
+        let start = Instant::now();
+        let header = &input.block.header;
+        let rules = Rules::at(
+            input.chain_spec,
+            header,
+            input.parent,
+            input.parent_total_difficulty,
+        );
+        check_header(&rules, header, input.parent, input.parent_hash)?;
+        let block = (input.block, input.hash);
+        let ommers = check_body(input.chain_spec, &rules, block, input.facts, chain)?;
+        let checks = start.elapsed();
+        let mut output = self.run_steps(&rules, input.block, input.senders, state, chain, roots)?;
+        output.ommers = ommers;
+        output.timings.checks = checks;
+        output.check(header)?;
+        Ok(output)
+    }
+
+    /// Executes a block without comparing anything with its header, of which it takes only what the EVM sees:
+    /// for whoever makes blocks. The other arguments are those of [`execute`](Self::execute).
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), for rules that concern transactions, system calls and deposits.
+    pub fn run<S: StateView + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        block: &Block,
+        senders: &[Address],
+        state: &S,
+        chain: &dyn Ancestors,
+        roots: Option<&mut dyn IntermediateRoots>,
+    ) -> Result<BlockOutput, ExecutionError> {
+        self.run_steps(rules, block, senders, state, chain, roots)
+            .map_err(|stop| {
+                let (number, hash) = (block.header.number, block.header.hash_slow());
+                match stop {
+                    Stop::Invalid(error) => ExecutionError::Invalid {
+                        number,
+                        hash,
+                        error,
+                    },
+                    Stop::State(error) => ExecutionError::State {
+                        number,
+                        hash,
+                        error,
+                    },
+                }
+            })
+    }
+
+    fn run_steps<S: StateView + ?Sized>(
+        &mut self,
+        rules: &Rules,
+        block: &Block,
+        senders: &[Address],
+        state: &S,
+        chain: &dyn Ancestors,
+        roots: Option<&mut dyn IntermediateRoots>,
+    ) -> Result<BlockOutput, Stop> {
+        let expected = block.body.transactions.len();
+        if senders.len() != expected {
+            return Err(BlockError::SenderCount {
+                expected,
+                actual: senders.len(),
+            }
+            .into());
+        }
+        let start = Instant::now();
+        let keeps_empty = !rules.has(SpecId::SPURIOUS_DRAGON);
+        let overlay = Overlay::new(state, chain, &mut self.codes, keeps_empty);
+        let mut run = Run {
+            rules,
+            evm: BlockEvm::new(rules, &block.header, overlay),
+            blooms: &mut self.blooms,
+            roots: None,
+            roots_time: Duration::ZERO,
+            blooms_time: Duration::ZERO,
+        };
+        let mut roots_missing = false;
+        if !rules.has(SpecId::BYZANTIUM) && !block.body.transactions.is_empty() {
+            match roots {
+                Some(roots) => {
+                    run.evm.overlay().track_delta();
+                    run.roots = Some(roots);
+                }
+                None => roots_missing = true,
+            }
+        }
+        run.begin(&block.header)?;
+        let (receipts, gas_used) = run.transactions(block, senders)?;
+        let requests = run.finish(block, &receipts)?;
+        let Run {
+            evm,
+            roots_time,
+            blooms_time,
+            ..
+        } = run;
+        let executed = Instant::now();
+        let changes = evm.evm.ctx.journaled_state.database.changes();
+        let collected = Instant::now();
+        let root = (!roots_missing).then(|| receipts_root(&receipts));
+        let logs_bloom = logs_bloom(&receipts);
+        Ok(BlockOutput {
+            changes,
+            receipts,
+            gas_used,
+            logs_bloom,
+            receipts_root: root,
+            requests,
+            ommers: OmmerCheck::Full,
+            timings: Timings {
+                checks: Duration::ZERO,
+                execution: (executed - start).saturating_sub(roots_time + blooms_time),
+                intermediate_roots: roots_time,
+                receipts: collected.elapsed() + blooms_time,
+                changes: collected - executed,
+            },
+        })
+    }
+}
+
+/// What ends a block early, before it is known which block that was.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The block is at fault.
+    Invalid(Box<BlockError>),
+    /// The state is.
+    State(StateError),
+}
+
+impl From<BlockError> for Stop {
+    fn from(error: BlockError) -> Self {
+        Self::Invalid(Box::new(error))
+    }
+}
+
+impl From<StateError> for Stop {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}
+
+/// revm set up for one block.
+pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
+    pub(super) evm: MainnetEvm<MainnetContext<Overlay<'a, S>>>,
+}
+
+impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
+    fn new(rules: &Rules, header: &Header, overlay: Overlay<'a, S>) -> Self {
+        let mut cfg = CfgEnv::new_with_spec(rules.spec).with_chain_id(rules.chain_id);
+        if let Some(gas) = rules.exp_byte_gas {
+            cfg.gas_params.override_gas([(GasId::exp_byte_gas(), gas)]);
+        }
+        let mut block = BlockEnv {
+            number: U256::from(header.number),
+            beneficiary: header.beneficiary,
+            timestamp: U256::from(header.timestamp),
+            gas_limit: header.gas_limit,
+            basefee: header.base_fee_per_gas.unwrap_or(0),
+            difficulty: header.difficulty,
+            prevrandao: rules.is_merged().then_some(header.mix_hash),
+            blob_excess_gas_and_price: None,
+            slot_num: 0,
+        };
+        if let Some(params) = &rules.blobs {
+            cfg.max_blobs_per_tx = Some(params.max_blobs_per_tx);
+            let excess_blob_gas = header.excess_blob_gas.unwrap_or(0);
+            let blob_gasprice = blob_base_fee(params, excess_blob_gas);
+            block.blob_excess_gas_and_price = Some(BlobExcessGasAndPrice {
+                excess_blob_gas,
+                blob_gasprice,
+            });
+        }
+        let mut context: MainnetContext<Overlay<'a, S>> = Context::new(overlay, rules.spec);
+        context.cfg = cfg;
+        context.block = block;
+        Self {
+            evm: context.build_mainnet(),
+        }
+    }
+
+    pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {
+        &mut self.evm.ctx.journaled_state.database
+    }
+
+    /// Moves what the last transaction or call left in the journal to the overlay.
+    pub(super) fn take_over(&mut self) -> Result<(), StateError> {
+        let journal = &mut self.evm.ctx.journaled_state;
+        let mut state = std::mem::take(&mut journal.inner.state);
+        journal.inner.finalize();
+        journal.database.apply(&mut state)?;
+        // Empty now, it keeps its allocation.
+        journal.inner.state = state;
+        Ok(())
+    }
+}
+
+/// A block under way.
+struct Run<'r, 'a, S: StateView + ?Sized> {
+    rules: &'r Rules,
+    evm: BlockEvm<'a, S>,
+    blooms: &'r mut BloomCache,
+    /// Asked after each transaction before Byzantium.
+    roots: Option<&'r mut dyn IntermediateRoots>,
+    roots_time: Duration,
+    blooms_time: Duration,
+}
+
+impl<S: StateView + ?Sized> Run<'_, '_, S> {
+    /// What comes before the first transaction.
+    fn begin(&mut self, header: &Header) -> Result<(), Stop> {
+        if self.rules.dao == DaoRule::Transition {
+            rewards::move_dao_balances(self.evm.overlay())?;
+        }
+        if self.rules.has(SpecId::CANCUN) {
+            let root = header.parent_beacon_block_root.unwrap_or_default();
+            system::store_beacon_root(&mut self.evm, root)?;
+        }
+        if self.rules.has(SpecId::PRAGUE) {
+            system::store_parent_hash(&mut self.evm, header.parent_hash)?;
+        }
+        Ok(())
+    }
+
+    fn transactions(
+        &mut self,
+        block: &Block,
+        senders: &[Address],
+    ) -> Result<(Vec<ReceiptEnvelope>, u64), Stop> {
+        let mut receipts = Vec::with_capacity(senders.len());
+        let mut gas_used = 0;
+        for (index, (tx, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
+            let available = block.header.gas_limit.saturating_sub(gas_used);
+            let receipt = self
+                .transaction(tx, *sender, available, gas_used)
+                .map_err(|stop| match stop {
+                    TransactionStop::Invalid(error) => BlockError::Transaction {
+                        index,
+                        hash: *tx.tx_hash(),
+                        error,
+                    }
+                    .into(),
+                    TransactionStop::State(error) => Stop::State(error),
+                })?;
+            gas_used = receipt.cumulative_gas_used();
+            receipts.push(receipt);
+        }
+        Ok((receipts, gas_used))
+    }
+
+    fn transaction(
+        &mut self,
+        tx: &Transaction,
+        sender: Address,
+        available: u64,
+        gas_before: u64,
+    ) -> Result<ReceiptEnvelope, TransactionStop> {
+        check_transaction(self.rules, tx, available)?;
+        let result =
+            self.evm
+                .evm
+                .transact_one(tx_env(tx, sender))
+                .map_err(|error| match error {
+                    EVMError::Database(error) => TransactionStop::State(error.0),
+                    EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
+                    // Header errors concern fields whose presence is checked beforehand; revm has no others.
+                    other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
+                })?;
+        self.evm.take_over()?;
+        let gas_used = gas_before + result.tx_gas_used();
+        let status = if self.rules.has(SpecId::BYZANTIUM) {
+            Eip658Value::Eip658(result.is_success())
+        } else {
+            Eip658Value::PostState(self.root_now()?)
+        };
+        let start = Instant::now();
+        let receipt = receipt(
+            tx.tx_type(),
+            status,
+            gas_used,
+            result.into_logs(),
+            self.blooms,
+        );
+        self.blooms_time += start.elapsed();
+        Ok(receipt)
+    }
+
+    /// Asks for the root after the changes since the last call; zero if there is no one to ask.
+    fn root_now(&mut self) -> Result<B256, StateError> {
+        let Some(roots) = &mut self.roots else {
+            return Ok(B256::ZERO);
+        };
+        let changes = self.evm.overlay().take_delta();
+        let start = Instant::now();
+        let root = roots.root_after(&changes);
+        self.roots_time += start.elapsed();
+        root
+    }
+
+    /// What comes after the last transaction.
+    fn finish(
+        &mut self,
+        block: &Block,
+        receipts: &[ReceiptEnvelope],
+    ) -> Result<Option<Vec<alloy_primitives::Bytes>>, Stop> {
+        if let Some(withdrawals) = &block.body.withdrawals {
+            rewards::credit_withdrawals(self.evm.overlay(), withdrawals)?;
+        }
+        rewards::pay_rewards(
+            self.evm.overlay(),
+            self.rules,
+            &block.header,
+            &block.body.ommers,
+        )?;
+        if !self.rules.has(SpecId::PRAGUE) {
+            return Ok(None);
+        }
+        let deposits = match self.rules.deposit_contract {
+            Some(contract) => deposits(receipts, contract)?,
+            None => Vec::new(),
+        };
+        let withdrawals = system::take_withdrawal_requests(&mut self.evm)?;
+        let consolidations = system::take_consolidation_requests(&mut self.evm)?;
+        let requests = [
+            request(DEPOSITS, &deposits),
+            request(WITHDRAWALS, &withdrawals),
+            request(CONSOLIDATIONS, &consolidations),
+        ];
+        Ok(Some(requests.into_iter().flatten().collect()))
+    }
+}
+
+/// What ends a transaction early.
+enum TransactionStop {
+    Invalid(TransactionError),
+    State(StateError),
+}
+
+impl From<TransactionError> for TransactionStop {
+    fn from(error: TransactionError) -> Self {
+        Self::Invalid(error)
+    }
+}
+
+impl From<StateError> for TransactionStop {
+    fn from(error: StateError) -> Self {
+        Self::State(error)
+    }
+}

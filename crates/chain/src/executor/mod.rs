@@ -1,0 +1,55 @@
+//! Executes and verifies one block over any state view.
+//!
+//! The driver is a thin one over revm: [`Executor::execute`] takes a [`BlockInput`] (the block, its senders,
+//! its parent and the [`Rules`] in force), reads the parent's state through a
+//! [`StateView`](arbor_state::StateView) and past blocks through [`Ancestors`], and returns a [`BlockOutput`]:
+//! the block's [`StateChanges`](arbor_state::StateChanges), receipts, requests and the values that a header
+//! commits to. Nothing is written anywhere, and the state root is left to the caller, who owns the tree.
+//!
+//! The steps, each usable alone:
+//!
+//! 1. [`check_header`]: the header against its parent;
+//! 2. [`check_body`]: the body against the header, ommers against recent ancestors;
+//! 3. [`Executor::run`]: system calls, transactions, withdrawals, rewards, requests;
+//! 4. [`BlockOutput::check`]: gas, receipts, bloom and requests against the header.
+//!
+//! A block that breaks a rule is an [`ExecutionError::Invalid`] with the block's number and hash and a
+//! [`BlockError`] that names field, expected and actual value. A state that cannot be read is an
+//! [`ExecutionError::State`], never a failed transaction.
+//!
+//! Forks from Frontier to Osaka with its blob-parameter forks are covered. Three things are not:
+//! proof-of-work seals are not checked; EIP-1283, which only Constantinople without Petersburg had, is not
+//! executed (see [`ChainSpec::limitations`](crate::genesis::ChainSpec::limitations)); Amsterdam (block access
+//! lists) is refused by name.
+
+mod ancestors;
+mod block;
+mod body;
+mod code_cache;
+mod dao_accounts;
+mod error;
+mod fees;
+mod flat;
+mod header;
+mod ommers;
+mod output;
+mod overlay;
+mod receipts;
+mod recording;
+mod requests;
+mod rewards;
+mod rules;
+mod system;
+mod transaction;
+
+pub use ancestors::{Ancestor, Ancestors, RecentBlocks};
+pub use block::{Block, BlockInput, Executor};
+pub use body::{BodyFacts, OmmerCheck, check_body};
+pub use error::{BlockError, ExecutionError, TransactionError};
+pub use flat::FlatState;
+pub use header::check_header;
+pub use output::{BlockOutput, Timings};
+pub use recording::{Reads, RecordingView};
+pub use revm::context::result::InvalidTransaction;
+pub use revm::primitives::hardfork::SpecId;
+pub use rules::{DaoRule, Rules};

@@ -1,0 +1,7 @@
+//! The executor over real chains, over chains with one field changed, and over made-up blocks.
+
+mod chains;
+mod effects;
+mod model;
+mod rules;
+mod support;
