@@ -13,8 +13,8 @@ use fjall::{CompressionType, KeyspaceCreateOptions};
 /// `create`) count when the database is created, and are read from it afterwards.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Bytes of the cache for data, index and filter blocks. Filters and indexes of levels 0 and
-    /// 1 are kept in memory beside it (about two bytes per key).
+    /// Bytes of the cache for data blocks, and for the indexes and filters of files ingested since
+    /// opening. Other indexes and filters are in memory beside it: some 3 % of the database's size.
     pub cache_bytes: u64,
     /// Bytes of `write`s that are kept in memory, and in the journal, before they become a table
     /// file. Ingestion does not pass here.
@@ -75,9 +75,9 @@ impl Options {
             .data_block_restart_interval_policy(RestartIntervalPolicy::all(16))
             .data_block_hash_ratio_policy(HashRatioPolicy::all(0.0))
             .filter_policy(FilterPolicy::new(filters))
-            .filter_block_pinning_policy(PinningPolicy::new([true, true, false]))
-            .index_block_pinning_policy(PinningPolicy::new([true, true, false]))
-            .filter_block_partitioning_policy(PartitioningPolicy::new([false, false, true]))
-            .index_block_partitioning_policy(PartitioningPolicy::new([false, false, true]))
+            .filter_block_pinning_policy(PinningPolicy::all(true))
+            .index_block_pinning_policy(PinningPolicy::all(true))
+            .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+            .index_block_partitioning_policy(PartitioningPolicy::all(false))
     }
 }

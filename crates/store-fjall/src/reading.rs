@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
+use arbor_store::{KeyRange, LockedFolder, Reader, Scan, StoreError, Table, Value};
 use fjall::{Guard, Keyspace, Readable, Snapshot, UserValue};
 
 use crate::errors::sorted;
-use crate::store::Shared;
 
 /// The key as the engine has it: the table's byte first.
 pub(crate) fn engine_key(table: Table, key: &[u8]) -> Vec<u8> {
@@ -49,14 +48,14 @@ pub(crate) fn to_scan<'a>(path: &'a Path, guards: impl Iterator<Item = Guard> + 
 pub(crate) struct Frozen {
     pub(crate) snapshot: Snapshot,
     pub(crate) keyspace: Keyspace,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) folder: Arc<LockedFolder>,
 }
 
 impl Reader for Frozen {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
         with_engine_key(table, key, |key| self.snapshot.get(&self.keyspace, key))
             .map(|found| found.as_ref().map(to_value))
-            .map_err(|error| sorted(&self.shared.path, "get", error))
+            .map_err(|error| sorted(self.folder.path(), "get", error))
     }
 
     fn scan<'a>(
@@ -71,6 +70,6 @@ impl Reader for Frozen {
         let guards = self
             .snapshot
             .range::<&[u8], _>(&self.keyspace, range.bounds());
-        Ok(to_scan(&self.shared.path, guards))
+        Ok(to_scan(self.folder.path(), guards))
     }
 }

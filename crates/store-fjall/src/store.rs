@@ -1,15 +1,15 @@
 //! The store.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use arbor_store::{
-    Ascending, KeyRange, Reader, Scan, Store, StoreError, Table, Value, Write, check_key,
+    Ascending, KeyRange, LockedFolder, Reader, Scan, Store, StoreError, Table, Value, Write,
+    check_key,
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
@@ -38,13 +38,7 @@ pub struct FjallStore {
     turn: Mutex<()>,
     /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
     level0_files: AtomicUsize,
-    shared: Arc<Shared>,
-}
-
-/// What the store and its snapshots share.
-pub(crate) struct Shared {
-    pub(crate) path: PathBuf,
-    _lock: File,
+    folder: Arc<LockedFolder>,
 }
 
 impl FjallStore {
@@ -54,7 +48,7 @@ impl FjallStore {
     /// [`StoreError::AlreadyOpen`], [`StoreError::NotFound`], [`StoreError::Corrupt`],
     /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
     pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let lock = folder::lock(path, options.create)?;
+        let lock = LockedFolder::lock(path, folder::MARKER, options.create)?;
         folder::clear_unfinished(path)?;
         let failed = |error| sorted(path, "open", error);
         let database = Database::builder(path)
@@ -76,15 +70,12 @@ impl FjallStore {
             ticks,
             turn: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
-            shared: Arc::new(Shared {
-                path: path.to_path_buf(),
-                _lock: lock,
-            }),
+            folder: Arc::new(lock),
         })
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(fjall::Error) -> StoreError {
-        move |error| sorted(&self.shared.path, operation, error)
+        move |error| sorted(self.folder.path(), operation, error)
     }
 
     /// Advances the horizon below which old versions are dropped, and drops them: replaced table
@@ -190,7 +181,7 @@ impl Reader for FjallStore {
             .database
             .snapshot()
             .range::<&[u8], _>(&self.tables, range.bounds());
-        Ok(to_scan(&self.shared.path, guards))
+        Ok(to_scan(self.folder.path(), guards))
     }
 }
 
@@ -238,7 +229,7 @@ impl Store for FjallStore {
         Ok(Box::new(Frozen {
             snapshot: self.database.snapshot(),
             keyspace: self.tables.clone(),
-            shared: self.shared.clone(),
+            folder: self.folder.clone(),
         }))
     }
 
@@ -260,9 +251,6 @@ impl Store for FjallStore {
     }
 
     fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
-        let path = &self.shared.path;
-        folder::occupied_bytes(path)
-            .map(Some)
-            .map_err(|cause| StoreError::from_io(path, "disk_bytes", cause))
+        self.folder.occupied_bytes().map(Some)
     }
 }

@@ -30,6 +30,7 @@
 pub mod conformance;
 mod contract;
 mod error;
+mod folder;
 mod key_range;
 mod memory;
 mod order;
@@ -37,6 +38,7 @@ mod write;
 
 pub use contract::{MAX_KEY_BYTES, Reader, Scan, Store};
 pub use error::{Cause, StoreError};
+pub use folder::LockedFolder;
 pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};

@@ -150,12 +150,12 @@ pub(super) fn between_writes(subject: &Subject<'_>, name: &str) {
 pub(super) fn many(subject: &Subject<'_>, name: &str) {
     const KEYS: u32 = 300;
     let store = (subject.open)(name);
-    for round in 0..60u32 {
+    for round in 0..45u32 {
         ingest_round(&*store, round, KEYS);
     }
     for n in 0..KEYS {
         // The last round that touched the key.
-        let round = (0..60).rev().find(|round| (n + round).is_multiple_of(3));
+        let round = (0..45).rev().find(|round| (n + round).is_multiple_of(3));
         let expected = round
             .filter(|round| round % 5 != 0)
             .map(|round| round.to_be_bytes().to_vec());

@@ -10,7 +10,7 @@ use crate::{Reader, Store, Table, Value, Write};
 type Model = BTreeMap<(Table, Vec<u8>), Value>;
 
 const TABLES: [Table; 3] = [Table(0), Table(1), Table(0xff)];
-const STEPS: usize = 400;
+const STEPS: usize = 250;
 
 pub(super) fn against_a_map(subject: &Subject<'_>, name: &str) {
     for seed in 0..3 {
