@@ -29,7 +29,8 @@ const CROWDED: usize = 24;
 /// A store in a folder, over fjall.
 ///
 /// Dropping it closes the database, after waiting for a merge that is under way. Snapshots made
-/// from it keep the folder locked.
+/// from it keep the folder locked. The files of an ingestion that failed are deleted at the next
+/// opening.
 pub struct FjallStore {
     database: Database,
     tables: Keyspace,

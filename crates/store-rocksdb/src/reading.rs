@@ -1,0 +1,118 @@
+//! Reads, from the live store and from snapshots.
+
+use std::sync::Arc;
+
+use arbor_store::{KeyRange, LockedFolder, Reader, Scan, StoreError, Table, Value};
+use rocksdb::{DB, IteratorMode, ReadOptions, Snapshot};
+
+use crate::errors::sorted;
+
+/// The key as the engine has it: the table's byte first.
+pub(crate) fn engine_key(table: Table, key: &[u8]) -> Vec<u8> {
+    [&[table.0], key].concat()
+}
+
+/// An open database and the lock on its folder, dropped in that order.
+pub(crate) struct Database {
+    pub(crate) engine: DB,
+    pub(crate) folder: LockedFolder,
+}
+
+impl Database {
+    pub(crate) fn failed(&self, operation: &'static str) -> impl Fn(rocksdb::Error) -> StoreError {
+        move |error| sorted(self.folder.path(), operation, error)
+    }
+
+    pub(crate) fn get(
+        &self,
+        table: Table,
+        key: &[u8],
+        options: &ReadOptions,
+    ) -> Result<Option<Value>, StoreError> {
+        self.engine
+            .get_pinned_opt(engine_key(table, key), options)
+            .map(|found| found.map(|value| (&*value).into()))
+            .map_err(self.failed("get"))
+    }
+
+    pub(crate) fn multi_get(
+        &self,
+        table: Table,
+        keys: &[&[u8]],
+        options: &ReadOptions,
+    ) -> Result<Vec<Option<Value>>, StoreError> {
+        self.engine
+            .multi_get_opt(keys.iter().map(|key| engine_key(table, key)), options)
+            .into_iter()
+            .map(|found| found.map(|value| value.map(Value::from)))
+            .collect::<Result<_, _>>()
+            .map_err(self.failed("multi_get"))
+    }
+
+    /// Scans what `options` shows: the iterator holds its state from here on.
+    pub(crate) fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+        mut options: ReadOptions,
+    ) -> Scan<'_> {
+        let Some(range) = KeyRange::in_table(table, prefix, from) else {
+            return Box::new(std::iter::empty());
+        };
+        options.set_iterate_lower_bound(&*range.start);
+        if let Some(end) = &range.end {
+            options.set_iterate_upper_bound(&**end);
+        }
+        let failed = self.failed("scan");
+        let items = self.engine.iterator_opt(IteratorMode::Start, options);
+        Box::new(items.map(move |item| {
+            let (key, value) = item.map_err(&failed)?;
+            Ok((key[1..].into(), value.into()))
+        }))
+    }
+}
+
+/// A frozen state, which keeps the database open.
+pub(crate) struct Frozen {
+    /// Borrows from `database`, and is declared before it so as to be dropped before it.
+    snapshot: Snapshot<'static>,
+    database: Arc<Database>,
+}
+
+impl Frozen {
+    pub(crate) fn new(database: Arc<Database>) -> Self {
+        let snapshot = database.engine.snapshot();
+        // SAFETY: the snapshot holds a reference to `database.engine`, which lives in an
+        // allocation that does not move and that the field `database` keeps alive; fields are
+        // dropped in the order of declaration, so the snapshot never outlives it. The longer
+        // lifetime is not handed out: the field is private and no method returns it.
+        let snapshot = unsafe { std::mem::transmute::<Snapshot<'_>, Snapshot<'static>>(snapshot) };
+        Self { snapshot, database }
+    }
+
+    fn options(&self) -> ReadOptions {
+        let mut options = ReadOptions::default();
+        options.set_snapshot(&self.snapshot);
+        options
+    }
+}
+
+impl Reader for Frozen {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        self.database.get(table, key, &self.options())
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        self.database.multi_get(table, keys, &self.options())
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        Ok(self.database.scan(table, prefix, from, self.options()))
+    }
+}

@@ -1,0 +1,89 @@
+//! The RocksDB store against the suite that all stores pass, and its opening.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arbor_store::conformance::{Files, Subject, run};
+use arbor_store::{Reader, Store, StoreError, Table, Write};
+use arbor_store_rocksdb::{Options, RocksStore};
+
+fn open(path: &Path) -> Result<RocksStore, StoreError> {
+    RocksStore::open(path, &Options::default())
+}
+
+#[test]
+fn conforms() {
+    let folder = tempfile::tempdir().expect("a folder");
+    run(&Subject {
+        open: &|name| Arc::new(open(&folder.path().join(name)).expect("open")),
+        files: Files::Kept,
+    });
+}
+
+#[test]
+fn a_second_handle_is_refused_until_the_first_is_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path()).expect("open");
+    let error = open(folder.path()).err().expect("locked");
+    assert!(matches!(error, StoreError::AlreadyOpen { .. }), "{error}");
+    drop(store);
+    open(folder.path()).expect("free again");
+}
+
+#[test]
+fn nothing_is_created_unless_asked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("absent");
+    let options = Options {
+        create: false,
+        ..Options::default()
+    };
+    let error = RocksStore::open(&path, &options).err().expect("absent");
+    assert!(matches!(error, StoreError::NotFound { .. }), "{error}");
+    assert!(!path.exists());
+    drop(open(&path).expect("create"));
+    RocksStore::open(&path, &options).expect("there now");
+}
+
+#[test]
+fn files_of_an_interrupted_ingestion_are_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = Table(1);
+    open(folder.path())
+        .expect("open")
+        .ingest(&mut std::iter::once(Write::put(table, b"a", b"1")))
+        .expect("ingest");
+    let left = folder.path().join("ingest/0.sst");
+    std::fs::write(&left, b"half a file").expect("write");
+    let store = open(folder.path()).expect("open");
+    assert!(!left.exists());
+    assert_eq!(
+        store.get(table, b"a").expect("get").as_deref(),
+        Some(&b"1"[..])
+    );
+}
+
+#[test]
+fn a_damaged_table_is_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path()).expect("open");
+    let mut writes = (0..20_000u32).map(|n| Write::put(Table(1), &n.to_be_bytes(), &[7; 50]));
+    store.ingest(&mut writes).expect("ingest");
+    drop(store);
+    let table = std::fs::read_dir(folder.path())
+        .expect("list")
+        .map(|entry| entry.expect("entry").path())
+        .find(|path| path.extension().is_some_and(|extension| extension == "sst"))
+        .expect("a table");
+    let mut bytes = std::fs::read(&table).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&table, bytes).expect("write");
+    let store = open(folder.path()).expect("open");
+    let error = store
+        .scan(Table(1), b"", b"")
+        .expect("scan")
+        .find_map(Result::err)
+        .expect("the damage is found");
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+}
