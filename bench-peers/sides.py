@@ -152,8 +152,7 @@ class Arbor:
 
     def _head(self, database):
         status = json.loads(_output([self.program, "status", "--db", database, "--json"]))
-        head = status["head"]
-        return head["block"], head["hash"], head["state_root"]
+        return status["block"], status["blockHash"], status["stateRoot"]
 
     def generate(self, folder, options):
         """Makes a chain with `arbor generate`."""

@@ -27,7 +27,7 @@ pub struct Envelope {
     pub versions: Versions,
     /// Where it was run.
     pub machine: Machine,
-    /// Options in force, defaults included, by their long flag without dashes.
+    /// Options in force, defaults included, by long flag, `_` for `-`; sizes in bytes, their names ending in `_bytes`.
     pub settings: Map<String, Value>,
     /// What the command found; its shape is the command's own.
     pub results: Value,
