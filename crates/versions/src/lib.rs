@@ -1,1 +1,55 @@
 //! Versioned tables of opaque bytes: write-back cache, atomic flush, reverse diffs.
+//!
+//! A database is a sequence of versions of some tables. The store holds the newest flushed version
+//! in place; the past is one *undo* record per version, with the old value of every flat key that
+//! the version changed:
+//!
+//! ```text
+//! state(v - 1) = state(v) overwritten with undo(v)
+//! ```
+//!
+//! Changes stay in memory, merged, until they exceed a budget. Then one atomic write carries all of
+//! them to the store, with the undo of the versions that are retained and the head record. After a
+//! crash the database opens at the last flushed version, whole.
+//!
+//! - [`Versions`] is the writer: [`apply`](Versions::apply), [`flush`](Versions::flush),
+//!   [`rollback`](Versions::rollback), [`prune`](Versions::prune).
+//! - [`View`] reads: the head, and any retained version.
+//! - [`Snapshot`] is a view that other threads keep while the writer goes on.
+//! - [`Identity`] says what a database is; opening it as anything else is an error.
+//! - [`read_head_file`] tells where a database stands without opening it.
+//!
+//! Tables are of three [kinds](TableKind): flat ones have history, nodes are derived from them by
+//! the caller, blobs never change. This crate knows neither trees nor accounts. The stored form is
+//! described in `docs/design/storage-format.md`.
+#![forbid(unsafe_code)]
+
+mod cache;
+mod error;
+mod flush;
+mod frame;
+mod head_file;
+mod history;
+mod identity;
+mod index;
+mod layer;
+mod layout;
+mod meta;
+mod open;
+mod options;
+mod snapshot;
+mod stats;
+mod undo;
+mod versions;
+mod view;
+
+pub use error::VersionsError;
+pub use head_file::{DirLock, FileHead, HeadFile, read_head_file};
+pub use identity::{Identity, TableKind, TableSpec};
+pub use meta::{Meta, Version};
+pub use open::stored_identity;
+pub use options::{Options, Retain};
+pub use snapshot::Snapshot;
+pub use stats::{FlushStats, PruneStats, Stats, WrittenBytes};
+pub use versions::{Change, Changes, Versions};
+pub use view::{Entries, View};

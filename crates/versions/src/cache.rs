@@ -1,0 +1,159 @@
+//! The clean cache: what the store holds, present and absent keys alike.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arbor_store::{Reader, Scan, Store, StoreError, Table, Value};
+use foldhash::fast::RandomState;
+use quick_cache::{Equivalent, Weighter, sync::Cache};
+
+use crate::identity::FIRST_OWN_TABLE;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct CacheKey {
+    table: Table,
+    key: Arc<[u8]>,
+}
+
+impl Hash for CacheKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        KeyRef(self.table, &self.key).hash(state);
+    }
+}
+
+struct KeyRef<'a>(Table, &'a [u8]);
+
+impl Hash for KeyRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u8(self.0.0);
+        state.write(self.1);
+    }
+}
+
+impl Equivalent<CacheKey> for KeyRef<'_> {
+    fn equivalent(&self, key: &CacheKey) -> bool {
+        self.0 == key.table && *self.1 == *key.key
+    }
+}
+
+/// Bytes of an entry besides key and value: the cache's own slots and two allocations' headers.
+const ENTRY_BYTES: u64 = 112;
+/// Key and value bytes of a usual entry, from which the cache sizes its list of evicted keys.
+const USUAL_BYTES: u64 = 136;
+
+#[derive(Clone, Debug)]
+struct Weight;
+
+impl Weighter<CacheKey, Option<Value>> for Weight {
+    fn weight(&self, key: &CacheKey, value: &Option<Value>) -> u64 {
+        ENTRY_BYTES + key.key.len() as u64 + value.as_ref().map_or(0, |value| value.len() as u64)
+    }
+}
+
+/// A store read through a cache of bounded weight. Only callers' tables are cached, and an entry
+/// always equals what the store holds: flushes replace the entries of what they wrote.
+pub(crate) struct CachedStore {
+    cache: Cache<CacheKey, Option<Value>, Weight, RandomState>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    store: Arc<dyn Store>,
+}
+
+impl CachedStore {
+    pub(crate) fn new(store: Arc<dyn Store>, bytes: u64) -> Self {
+        let items = usize::try_from(bytes / (ENTRY_BYTES + USUAL_BYTES)).unwrap_or(usize::MAX);
+        Self {
+            cache: Cache::with(
+                items.max(1),
+                bytes.max(1),
+                Weight,
+                RandomState::default(),
+                Default::default(),
+            ),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            store,
+        }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Returns the cached value: `None` if nothing is cached, `Some(None)` if the key is absent
+    /// from the store. Counts as no use.
+    pub(crate) fn peek(&self, table: Table, key: &[u8]) -> Option<Option<Value>> {
+        self.cache.peek(&KeyRef(table, key))
+    }
+
+    /// Takes over what the store now holds.
+    pub(crate) fn insert(&self, table: Table, key: Arc<[u8]>, value: Option<Value>) {
+        self.cache.insert(CacheKey { table, key }, value);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.cache.clear();
+    }
+
+    /// Returns hits, misses and the present weight in bytes.
+    pub(crate) fn usage(&self) -> (u64, u64, u64) {
+        let (hits, misses) = (&self.hits, &self.misses);
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(hits), load(misses), self.cache.weight())
+    }
+
+    fn cached(&self, table: Table, key: &[u8]) -> Option<Option<Value>> {
+        let found = self.cache.get(&KeyRef(table, key));
+        let counter = if found.is_some() {
+            &self.hits
+        } else {
+            &self.misses
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+}
+
+impl Reader for CachedStore {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        if table.0 >= FIRST_OWN_TABLE {
+            return self.store.get(table, key);
+        }
+        if let Some(value) = self.cached(table, key) {
+            return Ok(value);
+        }
+        let value = self.store.get(table, key)?;
+        self.insert(table, key.into(), value.clone());
+        Ok(value)
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        if table.0 >= FIRST_OWN_TABLE {
+            return self.store.multi_get(table, keys);
+        }
+        let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());
+        let mut missing = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            let found = self.cached(table, key);
+            if found.is_none() {
+                missing.push((place, *key));
+            }
+            values.push(found.flatten());
+        }
+        if missing.is_empty() {
+            return Ok(values);
+        }
+        let wanted: Vec<&[u8]> = missing.iter().map(|(_, key)| *key).collect();
+        let read = self.store.multi_get(table, &wanted)?;
+        for ((place, key), value) in missing.into_iter().zip(read) {
+            self.insert(table, key.into(), value.clone());
+            values[place] = value;
+        }
+        Ok(values)
+    }
+
+    fn scan<'a>(&'a self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Scan<'a>, StoreError> {
+        self.store.scan(table, prefix, from)
+    }
+}

@@ -1,0 +1,245 @@
+//! The files beside a store: HEAD, which says what was made durable, and LOCK.
+//!
+//! HEAD lies outside the engine's journal, so that a store that was silently put back to an older
+//! state (a restored copy, a journal that lost its end) is noticed. It can be read while another
+//! process writes the database.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::VersionsError;
+use crate::identity::{Identity, hex_array};
+
+const NAME: &str = "HEAD";
+const TEMPORARY: &str = "HEAD.new";
+const LOCK: &str = "LOCK";
+const MAGIC: &str = "arboretum-head 1 ";
+
+/// What the HEAD file says of a database.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct HeadFile {
+    /// What the database is.
+    pub identity: Identity,
+    /// The flushed version; `None` before the first.
+    pub head: Option<FileHead>,
+}
+
+/// The flushed version in a [`HeadFile`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileHead {
+    /// The version.
+    pub version: u64,
+    /// The lowest version at which the store may be found: below `version` while a rollback is
+    /// being written.
+    pub floor: u64,
+    /// Its block number.
+    pub block_number: u64,
+    /// Its block hash.
+    #[serde(with = "hex_array")]
+    pub block_hash: [u8; 32],
+    /// The root of its state.
+    #[serde(with = "hex_array")]
+    pub root: [u8; 32],
+}
+
+/// Reads the HEAD file of a database directory, without opening the database.
+///
+/// # Errors
+/// [`VersionsError::HeadFile`] if there is none or it is damaged.
+pub fn read_head_file(dir: &Path) -> Result<HeadFile, VersionsError> {
+    let path = dir.join(NAME);
+    let bad = |reason: String| VersionsError::HeadFile {
+        path: path.clone(),
+        reason,
+    };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(bad("there is none".into()));
+        }
+        Err(source) => return Err(io_error("read", path)(source)),
+    };
+    parse(&text).map_err(bad)
+}
+
+fn parse(text: &str) -> Result<HeadFile, String> {
+    let rest = text.strip_prefix(MAGIC).ok_or("unknown format")?;
+    let (sum, body) = rest.split_once('\n').ok_or("cut short")?;
+    if sum != format!("{:08x}", crc32(body.as_bytes())) {
+        return Err("checksum does not match".into());
+    }
+    serde_json::from_str(body).map_err(|error| error.to_string())
+}
+
+fn render(head: &HeadFile) -> String {
+    let body = serde_json::to_string(head).expect("invariant: strings and numbers serialise");
+    format!("{MAGIC}{:08x}\n{body}\n", crc32(format!("{body}\n").as_bytes()))
+}
+
+/// Replaces the HEAD file; durable on return.
+pub(crate) fn write_head_file(dir: &Path, head: &HeadFile) -> Result<(), VersionsError> {
+    let (path, temporary) = (dir.join(NAME), dir.join(TEMPORARY));
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(render(head).as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(io_error("write", temporary.clone()))?;
+    fs::rename(&temporary, &path).map_err(io_error("replace", path))?;
+    sync_dir(dir)
+}
+
+fn sync_dir(dir: &Path) -> Result<(), VersionsError> {
+    let synced = File::open(dir).and_then(|dir| dir.sync_all());
+    synced.map_err(io_error("sync", dir.to_owned()))
+}
+
+/// The right to write the database of a directory; given back when dropped.
+///
+/// Taken before the store inside the directory is opened, so that a second process gets this
+/// crate's error and not the engine's. The engine's own files should lie in a subdirectory.
+#[derive(Debug)]
+pub struct DirLock {
+    dir: PathBuf,
+    _file: File,
+}
+
+impl DirLock {
+    /// Takes the lock of a directory, which is created if it does not exist.
+    ///
+    /// # Errors
+    /// [`VersionsError::AlreadyOpen`] if it is taken, by this process or another.
+    pub fn acquire(dir: &Path) -> Result<Self, VersionsError> {
+        let path = dir.join(LOCK);
+        fs::create_dir_all(dir).map_err(io_error("create", dir.to_owned()))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(io_error("open", path.clone()))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(VersionsError::AlreadyOpen {
+                    dir: dir.to_owned(),
+                    pid: holder(&mut file),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(io_error("lock", path)(source)),
+        }
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(io_error("write", path))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            _file: file,
+        })
+    }
+
+    /// Returns the directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+/// Reads who holds a lock; that helps the message only, so failure is nothing.
+fn holder(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+fn io_error(action: &'static str, path: PathBuf) -> impl FnOnce(io::Error) -> VersionsError {
+    move |source| VersionsError::Io {
+        action,
+        path,
+        source,
+    }
+}
+
+/// CRC-32 of IEEE 802.3: reflected polynomial 0xedb88320, initial and final complement.
+fn crc32(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    };
+    !bytes.iter().fold(!0, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> HeadFile {
+        HeadFile {
+            identity: Identity {
+                tree: "mpt".into(),
+                revision: "1".into(),
+                hash: "keccak256".into(),
+                layout: 1,
+                chain_id: 1,
+                genesis: [0x11; 32],
+            },
+            head: Some(FileHead {
+                version: 9,
+                floor: 9,
+                block_number: 8,
+                block_hash: [0x22; 32],
+                root: [0x33; 32],
+            }),
+        }
+    }
+
+    #[test]
+    fn check_value_of_crc32() {
+        // The check value of CRC-32/ISO-HDLC in the catalogue of parametrised CRC algorithms.
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn stored_bytes_of_the_head_file() {
+        let (ones, twos, threes) = ("11".repeat(32), "22".repeat(32), "33".repeat(32));
+        let body = format!(
+            "{{\"identity\":{{\"tree\":\"mpt\",\"revision\":\"1\",\"hash\":\"keccak256\",\"layout\":1,\
+             \"chain_id\":1,\"genesis\":\"0x{ones}\"}},\"head\":{{\"version\":9,\"floor\":9,\
+             \"block_number\":8,\"block_hash\":\"0x{twos}\",\"root\":\"0x{threes}\"}}}}\n"
+        );
+        let text = render(&sample());
+        let (first, rest) = text.split_once('\n').expect("two lines");
+        assert_eq!(first, "arboretum-head 1 c3d2fb7f");
+        assert_eq!(rest, body);
+        assert_eq!(parse(&text), Ok(sample()));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let text = render(&sample()).into_bytes();
+        for place in 0..text.len() {
+            let mut damaged = text.clone();
+            damaged[place] ^= 1;
+            let damaged = String::from_utf8(damaged).expect("still ASCII");
+            assert!(parse(&damaged).is_err(), "byte {place}");
+            let cut = std::str::from_utf8(&text[..place]).expect("ASCII");
+            assert!(parse(cut).is_err(), "cut at {place}");
+        }
+    }
+
+    #[test]
+    fn a_second_lock_names_the_holder() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let held = DirLock::acquire(dir.path()).expect("free");
+        let error = DirLock::acquire(dir.path()).expect_err("held");
+        let pid = std::process::id();
+        assert!(
+            matches!(error, VersionsError::AlreadyOpen { pid: Some(found), .. } if found == pid),
+            "{error}"
+        );
+        drop(held);
+        DirLock::acquire(dir.path()).expect("free again");
+    }
+}

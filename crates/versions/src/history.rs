@@ -1,0 +1,194 @@
+//! Reading the past: undo records from newest to oldest would do; indexes and filters skip most.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arbor_store::{Reader, Table, Value, Write};
+
+use crate::error::VersionsError;
+use crate::frame::Filters;
+use crate::identity::TableKind;
+use crate::index;
+use crate::layout;
+use crate::meta::Version;
+use crate::undo::Cursor;
+use crate::view::{Entries, View};
+
+impl<'a> View<'a> {
+    /// Returns a flat key's value at a retained version. Costs one or two reads for each index
+    /// epoch between that version and the head, and for versions without an index one read when
+    /// they are first searched.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`]; a table that is not flat; the store's errors; a malformed
+    /// record.
+    pub fn get_at(
+        self,
+        version: Version,
+        table: Table,
+        key: &[u8],
+    ) -> Result<Option<Value>, VersionsError> {
+        let head = self.frame.retained(version)?;
+        self.frame.schema.position_of_kind(table, TableKind::Flat)?;
+        let hash = Filters::hash(table, key);
+        let mut next = version.0 + 1;
+        while next <= head {
+            let epoch = next / self.frame.epoch;
+            if self.frame.indexed.contains(&epoch) {
+                let end = (epoch + 1) * self.frame.epoch;
+                let found = index::first_change(self.base, epoch, table, key, next % self.frame.epoch)?;
+                if let Some((offset, chunk)) = found {
+                    let changed = epoch * self.frame.epoch + offset;
+                    let old = self.old_value(changed, chunk, table, key)?;
+                    return old.ok_or_else(|| {
+                        VersionsError::malformed(
+                            format!("index of epoch {epoch}"),
+                            format!("version {changed} does not change the key"),
+                        )
+                    });
+                }
+                next = end;
+                continue;
+            }
+            let filter = self.filter(next)?;
+            if filter.binary_search(&hash).is_ok()
+                && let Some(old) = self.old_value(next, 0, table, key)?
+            {
+                return Ok(old);
+            }
+            next += 1;
+        }
+        self.get(table, key)
+    }
+
+    /// Scans a flat table as of a retained version, like [`View::scan`]. Reads the undo of every
+    /// later version first.
+    ///
+    /// # Errors
+    /// As [`View::get_at`]; the store's errors, also from the iterator.
+    pub fn scan_at(
+        self,
+        version: Version,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Entries<'a>, VersionsError> {
+        let head = self.frame.retained(version)?;
+        self.frame.schema.position_of_kind(table, TableKind::Flat)?;
+        let fits = |t: Table, key: &[u8]| t == table && key.starts_with(prefix) && key >= from;
+        let old = self.oldest_values(version.0 + 1, head, fits)?;
+        let over = old.into_iter().map(|((_, key), value)| (key, value));
+        self.scan_under(over.collect(), table, prefix, from)
+    }
+
+    /// Returns, for each flat key that changed after `version`, its value at `version`, ascending
+    /// by table and key: written over the head they make the state of `version`.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`]; the store's errors; a malformed record.
+    pub fn undo_since(self, version: Version) -> Result<Vec<Write>, VersionsError> {
+        let head = self.frame.retained(version)?;
+        let old = self.oldest_values(version.0 + 1, head, |_, _| true)?;
+        let entry = |((table, key), value)| Write { table, key, value };
+        Ok(old.into_iter().map(entry).collect())
+    }
+
+    fn oldest_values(
+        self,
+        first: u64,
+        last: u64,
+        fits: impl Fn(Table, &[u8]) -> bool,
+    ) -> Result<BTreeMap<(Table, Box<[u8]>), Option<Value>>, VersionsError> {
+        let mut oldest = BTreeMap::new();
+        for version in first..=last {
+            self.each_change(version, |cursor| {
+                if fits(cursor.table(), cursor.key()) {
+                    oldest
+                        .entry((cursor.table(), Box::from(cursor.key())))
+                        .or_insert_with(|| cursor.old().map(Value::from));
+                }
+            })?;
+        }
+        Ok(oldest)
+    }
+
+    /// Returns what a version's undo says of a key, from `chunk` on; `None` if the version did
+    /// not change it.
+    fn old_value(
+        self,
+        version: u64,
+        mut chunk: u32,
+        table: Table,
+        key: &[u8],
+    ) -> Result<Option<Option<Value>>, VersionsError> {
+        loop {
+            let mut cursor = self.cursor(version, chunk)?;
+            while cursor.advance()? {
+                match (cursor.table(), cursor.key()).cmp(&(table, key)) {
+                    std::cmp::Ordering::Less => {}
+                    std::cmp::Ordering::Equal => return Ok(Some(cursor.old().map(Value::from))),
+                    std::cmp::Ordering::Greater => return Ok(None),
+                }
+            }
+            chunk += 1;
+            if chunk == cursor.chunks() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn filter(self, version: u64) -> Result<Arc<[u64]>, VersionsError> {
+        if let Some(filter) = self.frame.filters.get(version) {
+            return Ok(filter);
+        }
+        let mut hashes = Vec::new();
+        self.each_change(version, |cursor| {
+            hashes.push(Filters::hash(cursor.table(), cursor.key()));
+        })?;
+        Ok(self.frame.filters.insert(version, hashes))
+    }
+
+    fn each_change(
+        self,
+        version: u64,
+        mut visit: impl FnMut(&Cursor),
+    ) -> Result<(), VersionsError> {
+        let mut chunk = 0;
+        loop {
+            let mut cursor = self.cursor(version, chunk)?;
+            while cursor.advance()? {
+                visit(&cursor);
+            }
+            chunk += 1;
+            if chunk == cursor.chunks() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn cursor(self, version: u64, chunk: u32) -> Result<Cursor, VersionsError> {
+        let Some(pending) = self.frame.pending_of(version) else {
+            return stored_cursor(self.base, version, chunk);
+        };
+        let undo = pending.undo.as_ref().and_then(|undo| undo.chunks.get(chunk as usize));
+        let bytes = undo.ok_or_else(|| missing(version, chunk))?;
+        Cursor::new(version, chunk, bytes.clone())
+    }
+}
+
+/// Opens a stored undo chunk.
+pub(crate) fn stored_cursor(
+    base: &dyn Reader,
+    version: u64,
+    chunk: u32,
+) -> Result<Cursor, VersionsError> {
+    let bytes = base
+        .get(layout::UNDO, &layout::undo_key(version, chunk))
+        .map_err(VersionsError::store("reading undo"))?
+        .ok_or_else(|| missing(version, chunk))?;
+    Cursor::new(version, chunk, bytes)
+}
+
+fn missing(version: u64, chunk: u32) -> VersionsError {
+    VersionsError::malformed(format!("undo of version {version}, chunk {chunk}"), "missing")
+}

@@ -1,0 +1,245 @@
+//! What a database is: stored when it is created, checked whenever it is opened.
+
+use arbor_store::Table;
+use serde::{Deserialize, Serialize};
+
+use crate::error::VersionsError;
+
+/// First table byte that belongs to this crate; callers' tables are below.
+pub(crate) const FIRST_OWN_TABLE: u8 = 0xf0;
+
+/// What a database commits to and how.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// The tree, for example `mpt`.
+    pub tree: String,
+    /// The revision of its specification.
+    pub revision: String,
+    /// The hash function or commitment.
+    pub hash: String,
+    /// The version of the stored layout; raised when any table's format changes.
+    pub layout: u32,
+    /// The chain's EIP-155 number.
+    pub chain_id: u64,
+    /// The hash of the chain's genesis block.
+    #[serde(with = "hex_array")]
+    pub genesis: [u8; 32],
+}
+
+impl Identity {
+    /// Checks that `self`, as stored, is what the caller wants.
+    ///
+    /// # Errors
+    /// [`VersionsError::Identity`] names the first field that differs.
+    pub fn check(&self, wanted: &Self) -> Result<(), VersionsError> {
+        let fields = [
+            ("tree", self.tree.clone(), wanted.tree.clone()),
+            ("revision", self.revision.clone(), wanted.revision.clone()),
+            ("hash", self.hash.clone(), wanted.hash.clone()),
+            ("layout", self.layout.to_string(), wanted.layout.to_string()),
+            (
+                "chain id",
+                self.chain_id.to_string(),
+                wanted.chain_id.to_string(),
+            ),
+            (
+                "genesis",
+                hex::encode(self.genesis),
+                hex::encode(wanted.genesis),
+            ),
+        ];
+        for (field, stored, wanted) in fields {
+            if stored != wanted {
+                return Err(VersionsError::Identity {
+                    field,
+                    stored,
+                    wanted,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How a table's values change over versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum TableKind {
+    /// State itself: undone by rollback, readable at every retained version, ordered in memory.
+    Flat,
+    /// Derived from flat tables: a rollback writes what the caller gives; no history.
+    Nodes,
+    /// Content-addressed: a key's value never changes and outlives a rollback.
+    Blobs,
+}
+
+impl TableKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Flat => "flat",
+            Self::Nodes => "nodes",
+            Self::Blobs => "blobs",
+        }
+    }
+}
+
+/// A caller's table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TableSpec {
+    /// The table's byte, below 0xf0.
+    pub table: Table,
+    /// Its name in messages.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: TableKind,
+}
+
+/// The caller's tables, ascending.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    specs: Vec<TableSpec>,
+    positions: [u8; 256],
+}
+
+const UNKNOWN: u8 = u8::MAX;
+
+impl Schema {
+    pub(crate) fn new(specs: &[TableSpec]) -> Result<Self, VersionsError> {
+        let mut specs = specs.to_vec();
+        specs.sort_by_key(|spec| spec.table);
+        let mut positions = [UNKNOWN; 256];
+        for (position, spec) in specs.iter().enumerate() {
+            let slot = &mut positions[usize::from(spec.table.0)];
+            let reason = if spec.table.0 >= FIRST_OWN_TABLE {
+                "bytes from 0xf0 belong to the versions themselves"
+            } else if *slot != UNKNOWN {
+                "declared twice"
+            } else {
+                *slot = u8::try_from(position).expect("invariant: fewer than 240 tables");
+                continue;
+            };
+            return Err(VersionsError::Table {
+                table: spec.table.0,
+                reason,
+            });
+        }
+        Ok(Self { specs, positions })
+    }
+
+    pub(crate) fn specs(&self) -> &[TableSpec] {
+        &self.specs
+    }
+
+    /// Returns the place of a table among the specs.
+    pub(crate) fn position(&self, table: Table) -> Result<usize, VersionsError> {
+        match self.positions[usize::from(table.0)] {
+            UNKNOWN => Err(VersionsError::Table {
+                table: table.0,
+                reason: "not declared",
+            }),
+            position => Ok(usize::from(position)),
+        }
+    }
+
+    /// Returns the place of a table that must be of `kind`.
+    pub(crate) fn position_of_kind(
+        &self,
+        table: Table,
+        kind: TableKind,
+    ) -> Result<usize, VersionsError> {
+        let position = self.position(table)?;
+        if self.specs[position].kind != kind {
+            return Err(VersionsError::Table {
+                table: table.0,
+                reason: match kind {
+                    TableKind::Flat => "not a flat table",
+                    TableKind::Nodes => "not a table of nodes",
+                    TableKind::Blobs => "not a table of blobs",
+                },
+            });
+        }
+        Ok(position)
+    }
+}
+
+/// The stored form of everything that is fixed at creation.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Fixed {
+    pub(crate) identity: Identity,
+    pub(crate) tables: Vec<FixedTable>,
+    /// Versions an index epoch.
+    pub(crate) epoch: u64,
+}
+
+/// A table in [`Fixed`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct FixedTable {
+    table: u8,
+    name: String,
+    kind: String,
+}
+
+impl Fixed {
+    pub(crate) fn new(identity: &Identity, schema: &Schema, epoch: u64) -> Self {
+        let tables = schema
+            .specs
+            .iter()
+            .map(|spec| FixedTable {
+                table: spec.table.0,
+                name: spec.name.into(),
+                kind: spec.kind.word().into(),
+            })
+            .collect();
+        Self {
+            identity: identity.clone(),
+            tables,
+            epoch,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("invariant: strings and numbers always serialise")
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, VersionsError> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| VersionsError::malformed("identity record", error.to_string()))
+    }
+
+    /// Checks identity and tables against what the caller wants.
+    pub(crate) fn check(&self, wanted: &Self) -> Result<(), VersionsError> {
+        self.identity.check(&wanted.identity)?;
+        if self.tables != wanted.tables {
+            let list = |tables: &[FixedTable]| {
+                let words = tables
+                    .iter()
+                    .map(|t| format!("{:#04x} {} ({})", t.table, t.name, t.kind));
+                words.collect::<Vec<_>>().join(", ")
+            };
+            return Err(VersionsError::Identity {
+                field: "tables",
+                stored: list(&self.tables),
+                wanted: list(&wanted.tables),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Serde of 32 bytes as hex with `0x`.
+pub(crate) mod hex_array {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("0x{}", hex::encode(bytes)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
+        let text = String::deserialize(from)?;
+        let digits = text
+            .strip_prefix("0x")
+            .ok_or_else(|| D::Error::custom("hex without 0x"))?;
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(digits, &mut bytes).map_err(D::Error::custom)?;
+        Ok(bytes)
+    }
+}

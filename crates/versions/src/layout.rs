@@ -1,0 +1,53 @@
+//! This crate's own tables and their keys; `docs/design/storage-format.md` describes them.
+
+use std::sync::Arc;
+
+use arbor_store::{Table, Value, Write};
+
+/// Version, big-endian, to its meta.
+pub(crate) const META: Table = Table(0xf0);
+/// Block number, big-endian, to the newest version of that block, big-endian.
+pub(crate) const BLOCK: Table = Table(0xf1);
+/// Version and chunk number, big-endian, to an undo chunk.
+pub(crate) const UNDO: Table = Table(0xf2);
+/// Epoch, big-endian, table byte and key, to the versions of that epoch which change the key.
+pub(crate) const INDEX: Table = Table(0xf3);
+/// Identity, head record and the marks of indexed epochs. The last table, so that in a sorted
+/// ingestion a mark follows the data that it vouches for.
+pub(crate) const SYSTEM: Table = Table(0xf4);
+
+/// Key of [`Fixed`](crate::identity::Fixed) in [`SYSTEM`].
+pub(crate) const FIXED_KEY: &[u8] = b"fixed";
+/// Key of [`HeadRecord`](crate::meta::HeadRecord) in [`SYSTEM`].
+pub(crate) const HEAD_KEY: &[u8] = b"head";
+/// Prefix of the marks in [`SYSTEM`]: an epoch, big-endian, follows.
+pub(crate) const INDEXED_PREFIX: &[u8] = b"indexed/";
+
+pub(crate) fn indexed_key(epoch: u64) -> Box<[u8]> {
+    [INDEXED_PREFIX, &epoch.to_be_bytes()].concat().into()
+}
+
+pub(crate) fn undo_key(version: u64, chunk: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&version.to_be_bytes());
+    key[8..].copy_from_slice(&chunk.to_be_bytes());
+    key
+}
+
+pub(crate) fn index_key(epoch: u64, table: Table, key: &[u8]) -> Box<[u8]> {
+    [&epoch.to_be_bytes(), &[table.0][..], key].concat().into()
+}
+
+/// A write of bytes that are not yet shared.
+pub(crate) fn put(table: Table, key: impl Into<Box<[u8]>>, value: Vec<u8>) -> Write {
+    Write {
+        table,
+        key: key.into(),
+        value: Some(Value::from(value)),
+    }
+}
+
+/// The value of an empty mark.
+pub(crate) fn empty() -> Value {
+    Arc::from([])
+}

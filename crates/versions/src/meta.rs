@@ -1,0 +1,156 @@
+//! Versions and what is remembered of each.
+
+use crate::error::VersionsError;
+
+/// Our own counter of applied states; 0 is the first, usually genesis.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Version(pub u64);
+
+/// What is remembered of a version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Meta {
+    /// The version.
+    pub version: Version,
+    /// The number of its block; never below the parent version's.
+    pub block_number: u64,
+    /// The hash of its block.
+    pub block_hash: [u8; 32],
+    /// The root of its state.
+    pub root: [u8; 32],
+    /// Whatever the caller keeps per version.
+    pub extra: Vec<u8>,
+}
+
+const META_FORMAT: u8 = 1;
+const META_FIXED: usize = 1 + 4 + 8 + 32 + 32;
+
+/// A version's record in the store: its meta and how many undo chunks it has there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct StoredMeta {
+    pub(crate) meta: Meta,
+    pub(crate) undo_chunks: u32,
+}
+
+impl StoredMeta {
+    /// Encodes all but the version, which is the key.
+    pub(crate) fn encode(meta: &Meta, undo_chunks: u32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(META_FIXED + meta.extra.len());
+        bytes.push(META_FORMAT);
+        bytes.extend_from_slice(&undo_chunks.to_be_bytes());
+        bytes.extend_from_slice(&meta.block_number.to_be_bytes());
+        bytes.extend_from_slice(&meta.block_hash);
+        bytes.extend_from_slice(&meta.root);
+        bytes.extend_from_slice(&meta.extra);
+        bytes
+    }
+
+    pub(crate) fn decode(version: Version, bytes: &[u8]) -> Result<Self, VersionsError> {
+        let malformed =
+            |reason: &str| VersionsError::malformed(format!("meta of version {}", version.0), reason);
+        if bytes.first() != Some(&META_FORMAT) {
+            return Err(malformed("unknown format"));
+        }
+        if bytes.len() < META_FIXED {
+            return Err(malformed("too short"));
+        }
+        Ok(Self {
+            undo_chunks: u32::from_be_bytes(array(&bytes[1..])),
+            meta: Meta {
+                version,
+                block_number: u64::from_be_bytes(array(&bytes[5..])),
+                block_hash: array(&bytes[13..]),
+                root: array(&bytes[45..]),
+                extra: bytes[META_FIXED..].to_vec(),
+            },
+        })
+    }
+}
+
+/// The state of the store as of its last flush.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HeadRecord {
+    /// The version whose state the tables hold.
+    pub(crate) version: u64,
+    /// The oldest readable version; undo records are those of `oldest + 1 ..= version`.
+    pub(crate) oldest: u64,
+    /// The oldest version whose meta is stored.
+    pub(crate) oldest_meta: u64,
+}
+
+const HEAD_FORMAT: u8 = 1;
+
+impl HeadRecord {
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut bytes = vec![HEAD_FORMAT];
+        for number in [self.version, self.oldest, self.oldest_meta] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, VersionsError> {
+        if bytes.len() != 25 || bytes[0] != HEAD_FORMAT {
+            return Err(VersionsError::malformed(
+                "head record",
+                "unknown format or length",
+            ));
+        }
+        Ok(Self {
+            version: u64::from_be_bytes(array(&bytes[1..])),
+            oldest: u64::from_be_bytes(array(&bytes[9..])),
+            oldest_meta: u64::from_be_bytes(array(&bytes[17..])),
+        })
+    }
+}
+
+/// Returns the first `N` bytes of a slice that the caller knows to be long enough.
+pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    bytes[..N]
+        .try_into()
+        .expect("invariant: the slice has N bytes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_bytes_of_meta() {
+        let meta = Meta {
+            version: Version(7),
+            block_number: 0x0102,
+            block_hash: [0xaa; 32],
+            root: [0xbb; 32],
+            extra: vec![9, 8],
+        };
+        let bytes = StoredMeta::encode(&meta, 3);
+        let wanted = format!(
+            "01000000030000000000000102{}{}0908",
+            "aa".repeat(32),
+            "bb".repeat(32)
+        );
+        assert_eq!(hex::encode(&bytes), wanted);
+        let read = StoredMeta::decode(Version(7), &bytes).expect("decodes");
+        assert_eq!((read.meta, read.undo_chunks), (meta, 3));
+        for cut in 0..META_FIXED {
+            let error = StoredMeta::decode(Version(7), &bytes[..cut]).expect_err("too short");
+            assert!(error.to_string().contains("version 7"), "{error}");
+        }
+    }
+
+    #[test]
+    fn stored_bytes_of_head() {
+        let head = HeadRecord {
+            version: 300,
+            oldest: 2,
+            oldest_meta: 1,
+        };
+        let bytes = head.encode();
+        assert_eq!(
+            hex::encode(&bytes),
+            "01000000000000012c00000000000000020000000000000001"
+        );
+        assert_eq!(HeadRecord::decode(&bytes).expect("decodes"), head);
+        assert!(HeadRecord::decode(&bytes[1..]).is_err());
+    }
+}

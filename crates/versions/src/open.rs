@@ -1,0 +1,249 @@
+//! Creating and opening: identity, agreement of store and HEAD file, what a crash left behind.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arbor_store::{Reader, Store};
+
+use crate::cache::CachedStore;
+use crate::error::VersionsError;
+use crate::flush::Files;
+use crate::frame::{Filters, Frame};
+use crate::head_file::{DirLock, FileHead, read_head_file};
+use crate::identity::{Fixed, Identity, Schema, TableSpec};
+use crate::index;
+use crate::layer::Layer;
+use crate::layout;
+use crate::meta::{HeadRecord, Meta, Version, array};
+use crate::options::Options;
+use crate::versions::Versions;
+use crate::view::read_meta;
+
+/// Reads what database a store has; `None` if it has none.
+///
+/// # Errors
+/// The store's errors; a malformed record.
+pub fn stored_identity(store: &dyn Reader) -> Result<Option<Identity>, VersionsError> {
+    Ok(read_fixed(store)?.map(|fixed| fixed.identity))
+}
+
+impl Versions {
+    /// Creates a database without versions in an empty store. `lock` is that of the directory in
+    /// which HEAD is to lie; none for a store in memory.
+    ///
+    /// # Errors
+    /// [`VersionsError::AlreadyCreated`]; tables that clash; errors of the store and of files.
+    pub fn create(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        identity: &Identity,
+        tables: &[TableSpec],
+        options: Options,
+    ) -> Result<Self, VersionsError> {
+        let schema = Schema::new(tables)?;
+        if let Some(found) = stored_identity(&*store)? {
+            return Err(VersionsError::AlreadyCreated {
+                tree: found.tree,
+                chain_id: found.chain_id,
+            });
+        }
+        let epoch = options.epoch.clamp(2, 1 << 16);
+        let files = files(lock.as_ref(), identity);
+        if let Some(files) = &files {
+            files.write(None)?;
+        }
+        let fixed = Fixed::new(identity, &schema, epoch);
+        let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
+        store
+            .write(&[write], true)
+            .map_err(VersionsError::store("creating the database"))?;
+        let frame = Frame {
+            schema: Arc::new(schema),
+            epoch,
+            layers: Vec::new(),
+            pending: Vec::new(),
+            head: None,
+            oldest: 0,
+            indexed: Arc::default(),
+            filters: Arc::default(),
+        };
+        Ok(Self::assemble(store, lock, files, frame, None, options))
+    }
+
+    /// Opens a database at its last flushed version.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotCreated`]; [`VersionsError::Identity`] if it is something else than
+    /// asked for; [`VersionsError::StoreOlder`] and [`VersionsError::HeadDiffers`] if the store is
+    /// not what was last made durable; errors of the store and of files.
+    pub fn open(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        identity: &Identity,
+        tables: &[TableSpec],
+        options: Options,
+    ) -> Result<Self, VersionsError> {
+        let schema = Schema::new(tables)?;
+        let fixed = read_fixed(&*store)?.ok_or(VersionsError::NotCreated)?;
+        fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
+        let stored = read_head(&*store)?;
+        let head = match stored {
+            None => None,
+            Some(record) => Some(head_meta(&*store, record)?),
+        };
+        let files = files(lock.as_ref(), identity);
+        if let Some(files) = &files {
+            agree(files, head.as_ref())?;
+        }
+        let indexed = read_indexed(&*store)?;
+        remove_unmarked(&*store, &indexed)?;
+        let frame = Frame {
+            schema: Arc::new(schema),
+            epoch: fixed.epoch,
+            layers: Vec::new(),
+            pending: Vec::new(),
+            head: head.map(Arc::new),
+            oldest: stored.map_or(0, |record| record.oldest),
+            indexed: Arc::new(indexed),
+            filters: Arc::new(Filters::default()),
+        };
+        Ok(Self::assemble(store, lock, files, frame, stored, options))
+    }
+
+    fn assemble(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        files: Option<Files>,
+        frame: Frame,
+        stored: Option<HeadRecord>,
+        options: Options,
+    ) -> Self {
+        Self {
+            active: Layer::new(&frame.schema),
+            base: Arc::new(CachedStore::new(store, options.cache_bytes)),
+            frame,
+            options,
+            stored,
+            truncate: None,
+            drop_epochs: BTreeSet::new(),
+            in_flight: None,
+            files,
+            store_snapshot: None,
+            flushed: crate::FlushStats::default(),
+            flush_wait: std::time::Duration::ZERO,
+            _lock: lock,
+        }
+    }
+}
+
+fn files(lock: Option<&DirLock>, identity: &Identity) -> Option<Files> {
+    lock.map(|lock| Files {
+        dir: lock.dir().to_owned(),
+        identity: identity.clone(),
+    })
+}
+
+/// Checks store and HEAD file against each other, and brings a HEAD up to date that a crash kept
+/// from following the store.
+fn agree(files: &Files, stored: Option<&Meta>) -> Result<(), VersionsError> {
+    let file = read_head_file(&files.dir)?;
+    file.identity.check(&files.identity)?;
+    let version = stored.map(|meta| meta.version.0);
+    let Some(head) = file.head else {
+        // Nothing, or the first flush, whose HEAD was lost.
+        return match stored {
+            Some(meta) => files.write(Some((meta, meta.version.0))),
+            None => Ok(()),
+        };
+    };
+    match stored {
+        Some(meta) if meta.version.0 >= head.floor => {
+            if meta.version.0 == head.version && head.floor == head.version {
+                same(&head, meta)?;
+                return Ok(());
+            }
+            files.write(Some((meta, meta.version.0)))
+        }
+        _ => Err(VersionsError::StoreOlder {
+            store: version,
+            head: head.floor,
+        }),
+    }
+}
+
+fn same(head: &FileHead, meta: &Meta) -> Result<(), VersionsError> {
+    for (field, store, file) in [
+        ("root", meta.root, head.root),
+        ("block hash", meta.block_hash, head.block_hash),
+    ] {
+        if store != file {
+            return Err(VersionsError::HeadDiffers {
+                version: meta.version.0,
+                field,
+                store: hex::encode(store),
+                file: hex::encode(file),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn read_fixed(store: &dyn Reader) -> Result<Option<Fixed>, VersionsError> {
+    store
+        .get(layout::SYSTEM, layout::FIXED_KEY)
+        .map_err(VersionsError::store("reading the identity"))?
+        .map(|bytes| Fixed::decode(&bytes))
+        .transpose()
+}
+
+/// Reads the head record; `None` before the first flush.
+pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, VersionsError> {
+    store
+        .get(layout::SYSTEM, layout::HEAD_KEY)
+        .map_err(VersionsError::store("reading the head record"))?
+        .map(|bytes| HeadRecord::decode(&bytes))
+        .transpose()
+}
+
+fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsError> {
+    let found = read_meta(store, Version(record.version))?;
+    let stored = found.ok_or_else(|| {
+        VersionsError::malformed(format!("meta of head version {}", record.version), "missing")
+    })?;
+    Ok(stored.meta)
+}
+
+fn read_indexed(store: &dyn Reader) -> Result<BTreeSet<u64>, VersionsError> {
+    let mut indexed = BTreeSet::new();
+    let marks = store
+        .scan(layout::SYSTEM, layout::INDEXED_PREFIX, &[])
+        .map_err(VersionsError::store("reading the marks of indexes"))?;
+    for mark in marks {
+        let (key, _) = mark.map_err(VersionsError::store("reading the marks of indexes"))?;
+        let epoch = &key[layout::INDEXED_PREFIX.len()..];
+        let epoch = <[u8; 8]>::try_from(epoch)
+            .map_err(|_| VersionsError::malformed("mark of an index", "epoch is not 8 bytes"))?;
+        indexed.insert(u64::from_be_bytes(epoch));
+    }
+    Ok(indexed)
+}
+
+/// Removes the oldest indexes as long as they have no mark: a crash came between the loss of the
+/// mark and the removal. A newer unmarked one is removed when it is built again.
+fn remove_unmarked(store: &dyn Store, indexed: &BTreeSet<u64>) -> Result<(), VersionsError> {
+    loop {
+        let scan = store.scan(layout::INDEX, &[], &[]);
+        let first = scan.map_err(VersionsError::store("looking for indexes"))?.next();
+        let Some(entry) = first else { return Ok(()) };
+        let (key, _) = entry.map_err(VersionsError::store("looking for indexes"))?;
+        if key.len() < 8 {
+            return Err(VersionsError::malformed("index", "key shorter than an epoch"));
+        }
+        let epoch = u64::from_be_bytes(array(&key));
+        if indexed.contains(&epoch) {
+            return Ok(());
+        }
+        index::remove(store, epoch)?;
+    }
+}
+

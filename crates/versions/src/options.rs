@@ -1,0 +1,61 @@
+//! Settings of an open database.
+
+/// How much history is kept besides the head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Retain {
+    /// Only the head can be read; nothing can be rolled back.
+    None,
+    /// The head and this many versions before it.
+    Last(u64),
+    /// Every version since the database began or was last pruned.
+    All,
+}
+
+impl Retain {
+    /// Returns the oldest version that stays readable under `head`, where `oldest` is now.
+    pub(crate) fn oldest(self, head: u64, oldest: u64) -> u64 {
+        match self {
+            Self::None => head,
+            Self::Last(n) => oldest.max(head.saturating_sub(n)),
+            Self::All => oldest,
+        }
+    }
+}
+
+/// Settings of [`Versions`](crate::Versions). All may change between one opening and the next,
+/// except [`epoch`](Options::epoch).
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Budget of the clean cache in bytes, keys and overhead counted.
+    pub cache_bytes: u64,
+    /// A flush begins when unflushed data exceed this many bytes, overhead and undo counted.
+    /// While it runs in the background up to as much again is taken by newer versions.
+    pub dirty_bytes: usize,
+    /// History to keep.
+    pub retain: Retain,
+    /// Make every version durable before `apply` returns.
+    pub durable_each: bool,
+    /// Let flushes that the budget causes run on a thread of their own.
+    pub background: bool,
+    /// Flushes of fewer bytes go through the store's journal instead of a bulk ingestion.
+    pub ingest_above: usize,
+    /// Largest undo chunk in bytes; a single longer value makes a longer chunk.
+    pub undo_chunk: usize,
+    /// Versions an index epoch, 2 to 65,536. Fixed when the database is created.
+    pub epoch: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 << 20,
+            dirty_bytes: 64 << 20,
+            retain: Retain::Last(128),
+            durable_each: false,
+            background: true,
+            ingest_above: 1 << 20,
+            undo_chunk: 1 << 20,
+            epoch: 1024,
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Undo: the old values of the flat keys that a version changed, as one sorted record in chunks.
+//!
+//! A chunk is a header (format byte 1, number of chunks of the record as u32, number of entries of
+//! this chunk as u32, both big-endian) and its entries, ascending by table byte and key:
+//!
+//! ```text
+//! shared: varint   leading bytes that (table byte, key) has in common with the entry before
+//! tail:   varint   length of the rest, then the rest
+//! old:    varint   0 = the key was absent; else length of the old value + 1, then the value
+//! ```
+//!
+//! Varints are LEB128: seven bits a byte, low bits first. The first entry of a chunk shares nothing.
+
+use arbor_store::{Table, Value};
+
+use crate::error::VersionsError;
+use crate::meta::array;
+
+const FORMAT: u8 = 1;
+const HEADER: usize = 9;
+
+/// A version's undo in its stored form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UndoRecord {
+    pub(crate) chunks: Vec<Value>,
+}
+
+impl UndoRecord {
+    /// Returns bytes of all chunks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len() + 16).sum()
+    }
+}
+
+/// Encodes entries that ascend strictly by (table, key) into at least one chunk.
+pub(crate) fn encode<'a>(
+    entries: impl Iterator<Item = (Table, &'a [u8], Option<&'a [u8]>)>,
+    chunk_bytes: usize,
+) -> UndoRecord {
+    let mut finished: Vec<Vec<u8>> = Vec::new();
+    let mut chunk = vec![0; HEADER];
+    let mut count = 0u32;
+    let mut previous: Option<(Table, &[u8])> = None;
+    for (table, key, old) in entries {
+        let most = 32 + key.len() + old.map_or(0, <[u8]>::len);
+        if count > 0 && chunk.len() + most > chunk_bytes {
+            chunk[5..HEADER].copy_from_slice(&count.to_be_bytes());
+            finished.push(std::mem::replace(&mut chunk, vec![0; HEADER]));
+            (count, previous) = (0, None);
+        }
+        encode_entry(&mut chunk, previous, table, key, old);
+        previous = Some((table, key));
+        count += 1;
+    }
+    chunk[5..HEADER].copy_from_slice(&count.to_be_bytes());
+    finished.push(chunk);
+    let total = u32::try_from(finished.len()).expect("invariant: fewer than 2^32 chunks");
+    let seal = |mut chunk: Vec<u8>| {
+        chunk[0] = FORMAT;
+        chunk[1..5].copy_from_slice(&total.to_be_bytes());
+        Value::from(chunk)
+    };
+    UndoRecord {
+        chunks: finished.into_iter().map(seal).collect(),
+    }
+}
+
+fn encode_entry(
+    chunk: &mut Vec<u8>,
+    previous: Option<(Table, &[u8])>,
+    table: Table,
+    key: &[u8],
+    old: Option<&[u8]>,
+) {
+    let shared = match previous {
+        Some((last, last_key)) if last == table => {
+            1 + last_key.iter().zip(key).take_while(|(a, b)| a == b).count()
+        }
+        _ => 0,
+    };
+    put_varint(chunk, shared);
+    if shared == 0 {
+        put_varint(chunk, key.len() + 1);
+        chunk.push(table.0);
+        chunk.extend_from_slice(key);
+    } else {
+        put_varint(chunk, key.len() + 1 - shared);
+        chunk.extend_from_slice(&key[shared - 1..]);
+    }
+    match old {
+        None => put_varint(chunk, 0),
+        Some(value) => {
+            put_varint(chunk, value.len() + 1);
+            chunk.extend_from_slice(value);
+        }
+    }
+}
+
+fn put_varint(to: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        to.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// Walks the entries of one chunk.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    version: u64,
+    chunk: u32,
+    chunks: u32,
+    left: u32,
+    bytes: Value,
+    at: usize,
+    /// Table byte and key of the present entry.
+    key: Vec<u8>,
+    /// Where the present old value lies in `bytes`.
+    old: Option<(usize, usize)>,
+}
+
+impl Cursor {
+    /// Begins before the first entry.
+    ///
+    /// # Errors
+    /// Malformed header.
+    pub(crate) fn new(version: u64, chunk: u32, bytes: Value) -> Result<Self, VersionsError> {
+        let mut cursor = Self {
+            version,
+            chunk,
+            chunks: 0,
+            left: 0,
+            bytes,
+            at: HEADER,
+            key: Vec::new(),
+            old: None,
+        };
+        if cursor.bytes.len() < HEADER {
+            return Err(cursor.malformed("shorter than its header"));
+        }
+        if cursor.bytes[0] != FORMAT {
+            return Err(cursor.malformed("unknown format"));
+        }
+        cursor.chunks = u32::from_be_bytes(array(&cursor.bytes[1..]));
+        cursor.left = u32::from_be_bytes(array(&cursor.bytes[5..]));
+        if cursor.chunks <= chunk {
+            return Err(cursor.malformed("chunk number beyond the record"));
+        }
+        Ok(cursor)
+    }
+
+    /// Number of chunks of the record.
+    pub(crate) fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    /// Steps to the next entry; `false` at the end.
+    ///
+    /// # Errors
+    /// Malformed bytes, by version and chunk.
+    pub(crate) fn advance(&mut self) -> Result<bool, VersionsError> {
+        if self.left == 0 {
+            if self.at != self.bytes.len() {
+                return Err(self.malformed("bytes after the last entry"));
+            }
+            return Ok(false);
+        }
+        let shared = self.varint()?;
+        let tail = self.varint()?;
+        if shared > self.key.len() {
+            return Err(self.malformed("shares more than the key before has"));
+        }
+        let (start, end) = self.span(tail)?;
+        let ascends = self.key.is_empty() || self.bytes[start..end] > self.key[shared..];
+        if !ascends || shared + tail == 0 {
+            return Err(self.malformed("keys do not ascend"));
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(&self.bytes[start..end]);
+        self.old = match self.varint()? {
+            0 => None,
+            length => Some(self.span(length - 1)?),
+        };
+        self.left -= 1;
+        Ok(true)
+    }
+
+    pub(crate) fn table(&self) -> Table {
+        Table(self.key[0])
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key[1..]
+    }
+
+    /// Table byte and key together.
+    pub(crate) fn table_and_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(crate) fn old(&self) -> Option<&[u8]> {
+        self.old.map(|(start, end)| &self.bytes[start..end])
+    }
+
+    fn span(&mut self, length: usize) -> Result<(usize, usize), VersionsError> {
+        let start = self.at;
+        match start.checked_add(length) {
+            Some(end) if end <= self.bytes.len() => {
+                self.at = end;
+                Ok((start, end))
+            }
+            _ => Err(self.malformed("ends within an entry")),
+        }
+    }
+
+    fn varint(&mut self) -> Result<usize, VersionsError> {
+        let mut number = 0usize;
+        for shift in (0..=56).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Err(self.malformed("ends within a number"));
+            };
+            self.at += 1;
+            number |= usize::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(self.malformed("number too long"))
+    }
+
+    fn malformed(&self, reason: &str) -> VersionsError {
+        VersionsError::malformed(
+            format!("undo of version {}, chunk {}", self.version, self.chunk),
+            reason,
+        )
+    }
+}

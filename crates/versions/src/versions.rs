@@ -1,0 +1,547 @@
+//! The writer: applies versions, flushes, rolls back and prunes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use arbor_store::{Reader, Table, Value, Write};
+
+use crate::cache::CachedStore;
+use crate::error::VersionsError;
+use crate::flush::{Files, FlushJob};
+use crate::frame::{Filters, Frame, Pending};
+use crate::head_file::DirLock;
+use crate::identity::TableKind;
+use crate::index;
+use crate::layer::{Base, Layer};
+use crate::meta::{HeadRecord, Meta, Version};
+use crate::open::read_head;
+use crate::options::{Options, Retain};
+use crate::snapshot::Snapshot;
+use crate::stats::{FlushStats, PruneStats, Stats};
+use crate::undo;
+use crate::view::View;
+
+/// Metas that are kept below the head even when no history is: BLOCKHASH (yellow paper, appendix
+/// H) reaches 256 blocks back.
+const METAS_KEPT: u64 = 256;
+
+/// A change of a flat key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// A flat table.
+    pub table: Table,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// The value that it had before, which the caller has read.
+    pub old: Option<Value>,
+    /// The new value; `None` deletes.
+    pub new: Option<Value>,
+}
+
+/// What a version changes. The order of entries is free; a key may occur once.
+#[derive(Clone, Default, Debug)]
+pub struct Changes {
+    /// Changes of flat tables.
+    pub flat: Vec<Change>,
+    /// Nodes written and deleted.
+    pub nodes: Vec<Write>,
+    /// Blobs; one that exists is left as it is.
+    pub blobs: Vec<Write>,
+}
+
+/// An open database of versions: one writer, whose methods take `&mut self`.
+///
+/// Reads of the head go through [`view`](Versions::view), from any number of threads while no
+/// version is being applied; a [`Snapshot`] reads on while versions are applied.
+pub struct Versions {
+    pub(crate) frame: Frame,
+    pub(crate) active: Layer,
+    pub(crate) base: Arc<CachedStore>,
+    pub(crate) options: Options,
+    /// What the store has; `None` before the first flush.
+    pub(crate) stored: Option<HeadRecord>,
+    /// Set while stored versions above it are rolled back only in memory.
+    pub(crate) truncate: Option<u64>,
+    /// Indexes that the next flush removes.
+    pub(crate) drop_epochs: BTreeSet<u64>,
+    /// The flush in the background; its layer is the frame's first.
+    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) files: Option<Files>,
+    /// The store as of the last flush, if a snapshot has been asked for since.
+    pub(crate) store_snapshot: Option<Arc<dyn Reader>>,
+    pub(crate) flushed: FlushStats,
+    pub(crate) flush_wait: Duration,
+    pub(crate) _lock: Option<DirLock>,
+}
+
+pub(crate) struct InFlight {
+    job: Arc<FlushJob>,
+    thread: JoinHandle<Result<FlushStats, VersionsError>>,
+}
+
+impl Versions {
+    /// Returns a view of the head and its history.
+    pub fn view(&self) -> View<'_> {
+        View {
+            base: &*self.base,
+            frame: &self.frame,
+            active: Some(&self.active),
+        }
+    }
+
+    /// Returns the newest version's meta; `None` before the first version.
+    pub fn head(&self) -> Option<&Meta> {
+        self.frame.head.as_deref()
+    }
+
+    /// Returns the newest version that is durable: where the database would open after a crash.
+    pub fn flushed(&self) -> Option<Version> {
+        self.stored.map(|stored| Version(stored.version))
+    }
+
+    /// Freezes the present state for reading from other threads.
+    ///
+    /// Costs a store snapshot at the first call after a flush, and else little; many snapshots
+    /// between two flushes share their data.
+    ///
+    /// # Errors
+    /// The store's errors; a failed flush in the background.
+    pub fn snapshot(&mut self) -> Result<Snapshot, VersionsError> {
+        self.settle(false)?;
+        self.freeze();
+        let base = match &self.store_snapshot {
+            Some(base) => base.clone(),
+            None => {
+                let taken = self.base.store().snapshot();
+                let base: Arc<dyn Reader> =
+                    Arc::from(taken.map_err(VersionsError::store("taking a snapshot"))?);
+                self.store_snapshot.insert(base).clone()
+            }
+        };
+        let frame = self.frame.clone();
+        Ok(Snapshot { base, frame })
+    }
+
+    /// Applies the next version: number 0 for the first, else the head's number plus one.
+    ///
+    /// If the unflushed data exceed their budget a flush begins, in the background if the options
+    /// say so; if one is still running it is waited for.
+    ///
+    /// # Errors
+    /// [`VersionsError::OutOfOrder`], [`VersionsError::BlockOrder`],
+    /// [`VersionsError::DuplicateChange`] and table errors: the version is not applied.
+    /// [`VersionsError::BackgroundFlush`]: the version is not applied, and may be applied again.
+    /// An error of a flush in the foreground: the version is applied but not durable, as
+    /// [`head`](Versions::head) tells.
+    pub fn apply(&mut self, meta: Meta, changes: Changes) -> Result<(), VersionsError> {
+        self.settle(false)?;
+        self.check_order(&meta)?;
+        let Changes { flat, nodes, blobs } = changes;
+        let flat = self.sorted(meta.version, flat)?;
+        let nodes = self.placed(nodes, TableKind::Nodes)?;
+        let blobs = self.placed(blobs, TableKind::Blobs)?;
+
+        let undo = (meta.version.0 > 0 && self.options.retain != Retain::None).then(|| {
+            let entries = flat
+                .iter()
+                .map(|(_, change)| (change.table, &*change.key, change.old.as_deref()));
+            Arc::new(undo::encode(entries, self.options.undo_chunk))
+        });
+        for (position, change) in flat {
+            let base = match change.old {
+                None => Base::Absent,
+                Some(_) => Base::Present,
+            };
+            self.active.put(position, change.key, change.new, base);
+        }
+        for (position, write) in nodes {
+            self.active.put(position, write.key, write.value, Base::Unknown);
+        }
+        for (position, write) in blobs {
+            if self.active.get(position, &write.key).is_none() {
+                self.active.put(position, write.key, write.value, Base::Unknown);
+            }
+        }
+        self.advance(Arc::new(meta), undo);
+        self.flush_by_budget()
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// Errors of the store and of the HEAD file. Nothing is lost from memory, and the next flush
+    /// tries again.
+    pub fn flush(&mut self) -> Result<FlushStats, VersionsError> {
+        self.settle(true)?;
+        let Some(job) = self.prepare() else {
+            return Ok(FlushStats::default());
+        };
+        let start = Instant::now();
+        let result = job.run();
+        self.flush_wait += start.elapsed();
+        self.finish(&job, result)
+    }
+
+    /// Goes back to a retained version, in one atomic and durable write.
+    ///
+    /// `flat` is what [`View::undo_since`] returned for it, `nodes` what the caller's tree makes of
+    /// that. Later versions are forgotten; blobs stay.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`] and table errors: nothing has changed. An error of the flush:
+    /// the rollback is done in memory, and the next flush tries again.
+    pub fn rollback(
+        &mut self,
+        to: Version,
+        flat: Vec<Write>,
+        nodes: Vec<Write>,
+    ) -> Result<FlushStats, VersionsError> {
+        self.settle(true)?;
+        let head = self.frame.retained(to)?;
+        let meta = self.view().meta(to)?.ok_or_else(|| {
+            VersionsError::malformed(format!("meta of version {}", to.0), "missing")
+        })?;
+        let flat = self.placed(flat, TableKind::Flat)?;
+        let nodes = self.placed(nodes, TableKind::Nodes)?;
+        for (position, write) in flat.into_iter().chain(nodes) {
+            self.active.put(position, write.key, write.value, Base::Unknown);
+        }
+        let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
+        let kept = self.frame.pending.len().saturating_sub(undone);
+        self.frame.pending.truncate(kept);
+        self.frame.head = Some(Arc::new(meta));
+        self.frame.filters = Arc::new(Filters::default());
+        if let Some(stored) = self.stored
+            && to.0 < stored.version
+        {
+            let target = self.truncate.map_or(to.0, |target| target.min(to.0));
+            self.truncate = Some(target);
+        }
+        let length = self.frame.epoch;
+        self.drop_indexes(|epoch| (epoch + 1) * length - 1 > to.0);
+        self.flush()
+    }
+
+    /// Forgets history beyond `keep`, and flushes. Work is bounded by what the pruned versions
+    /// changed; snapshots that exist read on.
+    ///
+    /// # Errors
+    /// As [`flush`](Versions::flush).
+    pub fn prune(&mut self, keep: Retain) -> Result<PruneStats, VersionsError> {
+        let Some(head) = self.head().map(|meta| meta.version.0) else {
+            return Ok(PruneStats::default());
+        };
+        let oldest = keep.oldest(head, self.frame.oldest);
+        self.prune_before(Version(oldest))
+    }
+
+    /// Forgets the versions before `oldest`, and flushes, like [`prune`](Versions::prune).
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`] if `oldest` itself is not readable; else as
+    /// [`flush`](Versions::flush).
+    pub fn prune_before(&mut self, oldest: Version) -> Result<PruneStats, VersionsError> {
+        self.settle(true)?;
+        self.frame.retained(oldest)?;
+        let before = (self.frame.oldest, self.frame.indexed.len());
+        self.forget_before(oldest.0);
+        self.flush()?;
+        Ok(PruneStats {
+            versions: oldest.0 - before.0,
+            epochs: before.1.saturating_sub(self.frame.indexed.len()) as u64,
+        })
+    }
+
+    /// Returns what was written and read since opening.
+    pub fn stats(&self) -> Stats {
+        let (cache_hits, cache_misses, cache_bytes) = self.base.usage();
+        let layers = self.frame.layers.iter().map(|layer| layer.bytes());
+        Stats {
+            flush: self.flushed,
+            dirty_bytes: (self.active.bytes() + layers.sum::<usize>()) as u64,
+            pending_undo_bytes: self.frame.pending_bytes() as u64,
+            cache_bytes,
+            cache_hits,
+            cache_misses,
+            flush_wait: self.flush_wait,
+        }
+    }
+
+    fn check_order(&self, meta: &Meta) -> Result<(), VersionsError> {
+        let head = self.head();
+        let wanted = Version(head.map_or(0, |head| head.version.0 + 1));
+        if meta.version != wanted {
+            return Err(VersionsError::OutOfOrder {
+                got: meta.version,
+                wanted,
+            });
+        }
+        match head {
+            Some(head) if meta.block_number < head.block_number => Err(VersionsError::BlockOrder {
+                version: meta.version,
+                got: meta.block_number,
+                parent: head.block_number,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sorts flat changes by table and key, finds their tables, drops those that change nothing.
+    fn sorted(
+        &self,
+        version: Version,
+        mut flat: Vec<Change>,
+    ) -> Result<Vec<(usize, Change)>, VersionsError> {
+        if !flat.is_sorted_by(|a, b| (a.table, &a.key) <= (b.table, &b.key)) {
+            flat.sort_unstable_by(|a, b| (a.table, &a.key).cmp(&(b.table, &b.key)));
+        }
+        for pair in flat.windows(2) {
+            if (pair[0].table, &pair[0].key) == (pair[1].table, &pair[1].key) {
+                let position = self.frame.schema.position(pair[0].table)?;
+                return Err(VersionsError::DuplicateChange {
+                    version,
+                    table: self.frame.schema.specs()[position].name,
+                    key: hex::encode(&pair[0].key),
+                });
+            }
+        }
+        let mut placed = Vec::with_capacity(flat.len());
+        for change in flat {
+            let schema = &self.frame.schema;
+            let position = schema.position_of_kind(change.table, TableKind::Flat)?;
+            debug_assert!(
+                self.agrees(position, &change),
+                "old value of {change:?} is not what was applied before"
+            );
+            if change.old != change.new {
+                placed.push((position, change));
+            }
+        }
+        Ok(placed)
+    }
+
+    /// Returns whether a change's old value is the unflushed one, if there is one.
+    fn agrees(&self, position: usize, change: &Change) -> bool {
+        let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
+        let mut layers = std::iter::once(&self.active).chain(frozen);
+        layers
+            .find_map(|layer| layer.get(position, &change.key))
+            .is_none_or(|slot| slot.value == change.old)
+    }
+
+    fn placed(
+        &self,
+        writes: Vec<Write>,
+        kind: TableKind,
+    ) -> Result<Vec<(usize, Write)>, VersionsError> {
+        let place = |write: Write| {
+            let position = self.frame.schema.position_of_kind(write.table, kind)?;
+            if kind == TableKind::Blobs && write.value.is_none() {
+                return Err(VersionsError::Table {
+                    table: write.table.0,
+                    reason: "blobs are never deleted",
+                });
+            }
+            Ok((position, write))
+        };
+        writes.into_iter().map(place).collect()
+    }
+
+    fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<undo::UndoRecord>>) {
+        let version = meta.version.0;
+        self.frame.head = Some(meta.clone());
+        self.frame.pending.push(Pending { meta, undo });
+        let oldest = self.options.retain.oldest(version, self.frame.oldest);
+        self.forget_before(oldest);
+    }
+
+    /// Moves the oldest readable version up: drops unflushed undo at once, the rest at a flush.
+    fn forget_before(&mut self, oldest: u64) {
+        let head = self.frame.head.as_ref().map_or(0, |meta| meta.version.0);
+        let first_pending = (head + 1).saturating_sub(self.frame.pending.len() as u64);
+        for version in (self.frame.oldest + 1).max(first_pending)..=oldest {
+            let place = usize::try_from(version - first_pending).expect("invariant: in memory");
+            self.frame.pending[place].undo = None;
+        }
+        self.frame.oldest = oldest;
+        let length = self.frame.epoch;
+        self.drop_indexes(|epoch| (epoch + 1) * length - 1 <= oldest);
+    }
+
+    fn drop_indexes(&mut self, gone: impl Fn(u64) -> bool) {
+        let dropped: Vec<u64> = self.frame.indexed.iter().copied().filter(|e| gone(*e)).collect();
+        if !dropped.is_empty() {
+            let indexed = Arc::make_mut(&mut self.frame.indexed);
+            dropped.iter().for_each(|epoch| {
+                indexed.remove(epoch);
+            });
+            self.drop_epochs.extend(dropped);
+        }
+    }
+
+    fn flush_by_budget(&mut self) -> Result<(), VersionsError> {
+        if self.options.durable_each {
+            return self.flush().map(drop);
+        }
+        let flying = self.in_flight.as_ref().map(|flight| &flight.job);
+        let layers = &self.frame.layers[usize::from(flying.is_some())..];
+        let pending = &self.frame.pending[flying.map_or(0, |job| job.pending.len())..];
+        let undo = pending.iter().filter_map(|pending| pending.undo.as_ref());
+        let dirty = self.active.bytes()
+            + layers.iter().map(|layer| layer.bytes()).sum::<usize>()
+            + undo.map(|undo| undo.bytes()).sum::<usize>();
+        if dirty < self.options.dirty_bytes {
+            return Ok(());
+        }
+        if !self.options.background {
+            return self.flush().map(drop);
+        }
+        self.settle(true)?;
+        if let Some(job) = self.prepare() {
+            let job = Arc::new(job);
+            let running = job.clone();
+            let thread = std::thread::spawn(move || running.run());
+            self.in_flight = Some(InFlight { job, thread });
+        }
+        Ok(())
+    }
+
+    /// Moves the active layer to the frame, merging it there with layers of its size or less, so
+    /// that a snapshot for every version leaves only logarithmically many.
+    fn freeze(&mut self) {
+        if self.active.is_empty() {
+            return;
+        }
+        let fresh = Layer::new(&self.frame.schema);
+        let mut newest = std::mem::replace(&mut self.active, fresh);
+        let fixed = usize::from(self.in_flight.is_some());
+        let layers = &mut self.frame.layers;
+        while layers.len() > fixed
+            && let Some(older) = layers.pop_if(|older| older.bytes() <= 2 * newest.bytes())
+        {
+            let mut merged = Arc::unwrap_or_clone(older);
+            merged.absorb(&newest);
+            newest = merged;
+        }
+        layers.push(Arc::new(newest));
+    }
+
+    /// Gathers everything unflushed into a job; `None` if there is nothing to write. No flush is
+    /// in flight.
+    fn prepare(&mut self) -> Option<FlushJob> {
+        let head = self.frame.head.clone()?;
+        let oldest_meta = self.frame.oldest.min(head.version.0.saturating_sub(METAS_KEPT));
+        let to = HeadRecord {
+            version: head.version.0,
+            oldest: self.frame.oldest,
+            oldest_meta: self.stored.map_or(oldest_meta, |s| s.oldest_meta.max(oldest_meta)),
+        };
+        let empty = self.active.is_empty() && self.frame.layers.is_empty();
+        if empty && self.stored == Some(to) && self.drop_epochs.is_empty() {
+            return None;
+        }
+        let fresh = Layer::new(&self.frame.schema);
+        let active = std::mem::replace(&mut self.active, fresh);
+        let frozen = std::mem::take(&mut self.frame.layers);
+        let layer = frozen.into_iter().chain([Arc::new(active)]).reduce(|older, newer| {
+            let mut merged = Arc::unwrap_or_clone(older);
+            merged.absorb(&newer);
+            Arc::new(merged)
+        })?;
+        self.frame.layers.push(layer.clone());
+        Some(FlushJob {
+            base: self.base.clone(),
+            schema: self.frame.schema.clone(),
+            layer,
+            pending: self.frame.pending.clone(),
+            from: self.stored,
+            to,
+            head,
+            truncate: self.truncate,
+            drop_epochs: self.drop_epochs.iter().copied().collect(),
+            build_epochs: self.complete_epochs(to),
+            epoch: self.frame.epoch,
+            files: self.files.clone(),
+            ingest_above: self.options.ingest_above,
+        })
+    }
+
+    /// Returns the epochs that are complete and wholly retained at `to` but have no index.
+    fn complete_epochs(&self, to: HeadRecord) -> Vec<u64> {
+        let length = self.frame.epoch;
+        let candidates = to.oldest / length..(to.version + 1) / length;
+        candidates
+            .filter(|epoch| index::first_undo(*epoch, length) > to.oldest)
+            .filter(|epoch| !self.frame.indexed.contains(epoch))
+            .collect()
+    }
+
+    /// Takes over the result of a flush in the background, if it has finished or if told to wait.
+    fn settle(&mut self, wait: bool) -> Result<(), VersionsError> {
+        let done = |flight: &mut InFlight| wait || flight.thread.is_finished();
+        let Some(flight) = self.in_flight.take_if(done) else {
+            return Ok(());
+        };
+        let start = Instant::now();
+        let result = match flight.thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        self.flush_wait += start.elapsed();
+        let version = Version(flight.job.to.version);
+        match self.finish(&flight.job, result) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(VersionsError::BackgroundFlush {
+                version,
+                source: Box::new(source),
+            }),
+        }
+    }
+
+    fn finish(
+        &mut self,
+        job: &FlushJob,
+        result: Result<FlushStats, VersionsError>,
+    ) -> Result<FlushStats, VersionsError> {
+        self.store_snapshot = None;
+        match result {
+            Ok(stats) => {
+                self.frame.layers.remove(0);
+                self.frame.pending.drain(..job.pending.len());
+                self.stored = Some(job.to);
+                self.truncate = None;
+                for epoch in &job.drop_epochs {
+                    self.drop_epochs.remove(epoch);
+                }
+                if !job.build_epochs.is_empty() {
+                    let indexed = Arc::make_mut(&mut self.frame.indexed);
+                    indexed.extend(&job.build_epochs);
+                }
+                self.flushed.add(&stats);
+                Ok(stats)
+            }
+            Err(error) => {
+                // The write may have happened or not: believe nothing about what lies below.
+                self.base.clear();
+                Arc::make_mut(&mut self.frame.layers[0]).forget_base();
+                if let Ok(stored) = read_head(self.base.store()) {
+                    self.stored = stored;
+                    self.truncate = self.truncate.filter(|_| stored != Some(job.to));
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Versions {
+    /// Waits for a flush in the background, so that nothing writes once the lock is given back.
+    /// Unflushed versions are lost, as in a crash.
+    fn drop(&mut self) {
+        if let Some(flight) = self.in_flight.take() {
+            drop(flight.thread.join());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Reading: the head through layers and store. History is in [`crate::history`].
+
+use std::iter::Peekable;
+
+use arbor_store::{Reader, Table, Value};
+
+use crate::error::VersionsError;
+use crate::frame::Frame;
+use crate::layer::Layer;
+use crate::layout;
+use crate::meta::{Meta, StoredMeta, Version};
+
+/// Keys and values, ascending by key.
+pub type Entries<'a> = Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), VersionsError>> + 'a>;
+
+/// One consistent state and its history, for reading.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The store, or a snapshot of it.
+    pub(crate) base: &'a dyn Reader,
+    pub(crate) frame: &'a Frame,
+    /// The layer above the frame's, which only the writer has.
+    pub(crate) active: Option<&'a Layer>,
+}
+
+impl<'a> View<'a> {
+    /// Returns the newest version's meta; `None` before the first version.
+    pub fn head(self) -> Option<&'a Meta> {
+        self.frame.head.as_deref()
+    }
+
+    /// Returns the oldest version that can be read; `None` before the first version.
+    pub fn oldest(self) -> Option<Version> {
+        self.frame.head.as_ref().map(|_| Version(self.frame.oldest))
+    }
+
+    /// Returns a key's value at the head.
+    ///
+    /// # Errors
+    /// An unknown table; the store's errors.
+    pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
+        let position = self.frame.schema.position(table)?;
+        match self.unflushed(position, key) {
+            Some(value) => Ok(value),
+            None => self
+                .base
+                .get(table, key)
+                .map_err(VersionsError::store("reading a value")),
+        }
+    }
+
+    /// Returns the values of keys at the head, in their order.
+    ///
+    /// # Errors
+    /// An unknown table; the store's errors.
+    pub fn multi_get(
+        self,
+        table: Table,
+        keys: &[&[u8]],
+    ) -> Result<Vec<Option<Value>>, VersionsError> {
+        let position = self.frame.schema.position(table)?;
+        let mut values = Vec::with_capacity(keys.len());
+        let mut missing = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            let found = self.unflushed(position, key);
+            if found.is_none() {
+                missing.push((place, *key));
+            }
+            values.push(found.flatten());
+        }
+        if missing.is_empty() {
+            return Ok(values);
+        }
+        let wanted: Vec<&[u8]> = missing.iter().map(|(_, key)| *key).collect();
+        let read = self
+            .base
+            .multi_get(table, &wanted)
+            .map_err(VersionsError::store("reading values"))?;
+        for ((place, _), value) in missing.into_iter().zip(read) {
+            values[place] = value;
+        }
+        Ok(values)
+    }
+
+    /// Scans the keys at the head that begin with `prefix` and are not below `from`.
+    ///
+    /// Reads the store as far as the iterator is driven. In a table of nodes every unflushed entry
+    /// is looked at first; in a flat table only those that are returned.
+    ///
+    /// # Errors
+    /// An unknown table; the store's errors, also from the iterator.
+    pub fn scan(
+        self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Entries<'a>, VersionsError> {
+        self.scan_under(Vec::new(), table, prefix, from)
+    }
+
+    /// Scans the head with entries laid over it that ascend and fit the scan.
+    pub(crate) fn scan_under(
+        self,
+        over: Vec<(Box<[u8]>, Option<Value>)>,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Entries<'a>, VersionsError> {
+        let position = self.frame.schema.position(table)?;
+        let base = self
+            .base
+            .scan(table, prefix, from)
+            .map_err(VersionsError::store("starting a scan"))?
+            .map(|entry| {
+                let (key, value) = entry.map_err(VersionsError::store("scanning"))?;
+                Ok((key, Some(value)))
+            });
+        let mut sources: Vec<Source<'a>> = Vec::new();
+        if !over.is_empty() {
+            sources.push(source(over.into_iter().map(Ok)));
+        }
+        for layer in self.layers() {
+            let entries = layer.scan(position, prefix, from);
+            sources.push(source(entries.map(|(key, slot)| {
+                Ok((Box::from(&**key), slot.value.clone()))
+            })));
+        }
+        sources.push(source(base));
+        Ok(Box::new(Merge { sources }))
+    }
+
+    /// Returns what is remembered of a version; `None` if it is not (any more). The last 257
+    /// versions are always remembered, older ones as long as they are retained.
+    ///
+    /// # Errors
+    /// The store's errors; a malformed record.
+    pub fn meta(self, version: Version) -> Result<Option<Meta>, VersionsError> {
+        if let Some(pending) = self.frame.pending_of(version.0) {
+            return Ok(Some((*pending.meta).clone()));
+        }
+        if self.head().is_none_or(|head| version > head.version) {
+            return Ok(None);
+        }
+        Ok(read_meta(self.base, version)?.map(|stored| stored.meta))
+    }
+
+    /// Returns the newest version of a block; `None` if there is none or it is forgotten.
+    ///
+    /// # Errors
+    /// The store's errors; a malformed record.
+    pub fn version_of_block(self, number: u64) -> Result<Option<Version>, VersionsError> {
+        let pending = &self.frame.pending;
+        let after = pending.partition_point(|p| p.meta.block_number <= number);
+        if let Some(newest) = after.checked_sub(1).map(|place| &pending[place].meta)
+            && newest.block_number == number
+        {
+            return Ok(Some(newest.version));
+        }
+        let found = self
+            .base
+            .get(layout::BLOCK, &number.to_be_bytes())
+            .map_err(VersionsError::store("reading a block's version"))?;
+        let Some(bytes) = found else { return Ok(None) };
+        let version = <[u8; 8]>::try_from(&*bytes).map_err(|_| {
+            VersionsError::malformed(format!("version of block {number}"), "not 8 bytes")
+        })?;
+        let version = Version(u64::from_be_bytes(version));
+        Ok(self.head().is_some_and(|head| version <= head.version).then_some(version))
+    }
+
+    fn unflushed(self, position: usize, key: &[u8]) -> Option<Option<Value>> {
+        self.layers()
+            .find_map(|layer| layer.get(position, key))
+            .map(|slot| slot.value.clone())
+    }
+
+    /// The layers, newest first.
+    fn layers(self) -> impl Iterator<Item = &'a Layer> {
+        let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
+        self.active.into_iter().chain(frozen)
+    }
+}
+
+/// Reads the stored meta of a version.
+pub(crate) fn read_meta(
+    base: &dyn Reader,
+    version: Version,
+) -> Result<Option<StoredMeta>, VersionsError> {
+    base.get(layout::META, &version.0.to_be_bytes())
+        .map_err(VersionsError::store("reading a version's meta"))?
+        .map(|bytes| StoredMeta::decode(version, &bytes))
+        .transpose()
+}
+
+type Item = Result<(Box<[u8]>, Option<Value>), VersionsError>;
+type Source<'a> = Peekable<Box<dyn Iterator<Item = Item> + 'a>>;
+
+fn source<'a>(entries: impl Iterator<Item = Item> + 'a) -> Source<'a> {
+    let entries: Box<dyn Iterator<Item = Item> + 'a> = Box::new(entries);
+    entries.peekable()
+}
+
+/// Merges ascending sources, newest first; deletions hide what older sources have.
+struct Merge<'a> {
+    sources: Vec<Source<'a>>,
+}
+
+impl Iterator for Merge<'_> {
+    type Item = Result<(Box<[u8]>, Value), VersionsError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let mut least: Option<(usize, Box<[u8]>)> = None;
+            for (place, source) in self.sources.iter_mut().enumerate() {
+                match source.peek() {
+                    None => {}
+                    Some(Err(_)) => {
+                        let error = source.next().and_then(Result::err);
+                        self.sources.clear();
+                        return error.map(Err);
+                    }
+                    Some(Ok((key, _))) => {
+                        if least.as_ref().is_none_or(|(_, other)| key < other) {
+                            least = Some((place, key.clone()));
+                        }
+                    }
+                }
+            }
+            let (newest, key) = least?;
+            let mut value = None;
+            for (place, source) in self.sources.iter_mut().enumerate() {
+                let same = |item: &Item| matches!(item, Ok((other, _)) if *other == key);
+                if let Some(Ok((_, found))) = source.next_if(same)
+                    && place == newest
+                {
+                    value = found;
+                }
+            }
+            if let Some(value) = value {
+                return Some(Ok((key, value)));
+            }
+        }
+    }
+}
