@@ -211,7 +211,7 @@ mod tests {
         );
         let text = render(&sample());
         let (first, rest) = text.split_once('\n').expect("two lines");
-        assert_eq!(first, "arboretum-head 1 c3d2fb7f");
+        assert_eq!(first, "arboretum-head 1 f5cfe4b7");
         assert_eq!(rest, body);
         assert_eq!(parse(&text), Ok(sample()));
     }
