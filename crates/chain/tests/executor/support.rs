@@ -1,18 +1,22 @@
-//! Chains from files, executed over a state in memory, with state roots by a naive trie.
+//! Chains from files, executed over a state in memory, with state roots.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use alloy_consensus::proofs::{state_root_unhashed, storage_root_unhashed};
 use alloy_consensus::{Header, TrieAccount};
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use arbor_chain::executor::{
-    Ancestor, Ancestors, BlockInput, BlockOutput, ExecutionError, Executor, FlatState, RecentBlocks,
+    Ancestor, Ancestors, BlockInput, BlockOutput, ExecutionError, Executor, FlatState,
+    RecentBlocks, Rules,
 };
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
-use arbor_state::{IntermediateRoots, StateChanges, StateError, StateView};
+use arbor_state::{
+    Account, AccountChange, IntermediateRoots, SlotChange, StateChanges, StateError, StateView,
+};
+use arbor_tree::{Hash, MemoryNodes};
+use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, apply};
 
 /// Returns a folder of test data; `None`, after saying so, if it is not there.
 pub(crate) fn data(test: &str, path: &str) -> Option<PathBuf> {
@@ -33,60 +37,125 @@ pub(crate) fn data(test: &str, path: &str) -> Option<PathBuf> {
     None
 }
 
-/// A flat state that also knows its root.
+/// A flat state with its Merkle-Patricia trie.
 #[derive(Clone)]
 pub(crate) struct RootedState {
     pub(crate) flat: FlatState,
-    accounts: BTreeMap<Address, TrieAccount>,
-    /// Accounts whose leaf is out of date.
-    stale: BTreeSet<Address>,
+    nodes: MemoryNodes,
+    root: Hash,
+    /// Roots of the storage tries that are not empty, by hashed address.
+    storage_roots: BTreeMap<Hash, Hash>,
 }
 
 impl RootedState {
     pub(crate) fn new(genesis: &Genesis) -> Self {
-        Self {
-            flat: FlatState::from_genesis(&genesis.alloc),
-            accounts: BTreeMap::new(),
-            stale: genesis
-                .alloc
-                .iter()
-                .map(|account| account.address)
-                .collect(),
-        }
-    }
-
-    /// Recomputes an account's leaf.
-    fn refresh(&mut self, address: Address) {
-        let Some(account) = self.flat.account(address).expect("flat state") else {
-            self.accounts.remove(&address);
-            return;
+        let flat = FlatState::from_genesis(&genesis.alloc);
+        let mut state = Self {
+            flat: FlatState::default(),
+            nodes: MemoryNodes::new(),
+            root: EMPTY_ROOT,
+            storage_roots: BTreeMap::new(),
         };
-        let slots = self.flat.slots(address);
-        let leaf = TrieAccount {
-            nonce: account.nonce,
-            balance: account.balance,
-            storage_root: storage_root_unhashed(slots.map(|(k, v)| (B256::from(k), v))),
-            code_hash: account.code_hash,
+        let change = |(address, account)| {
+            let slot = |(slot, new)| {
+                (
+                    slot,
+                    SlotChange {
+                        old: U256::ZERO,
+                        new,
+                    },
+                )
+            };
+            let slots = flat.slots(address).map(slot).collect();
+            let new = Some(account);
+            (
+                address,
+                AccountChange {
+                    new,
+                    slots,
+                    ..AccountChange::default()
+                },
+            )
         };
-        self.accounts.insert(address, leaf);
+        let accounts = flat.accounts().map(change).collect();
+        state.apply(&StateChanges {
+            accounts,
+            codes: BTreeMap::new(),
+        });
+        state.flat = flat;
+        state
     }
 
     pub(crate) fn apply(&mut self, changes: &StateChanges) {
         check_exact(&self.flat, changes);
         self.flat.apply(changes);
-        self.stale.extend(changes.accounts.keys());
+        let mut updates: Vec<_> = changes
+            .accounts
+            .iter()
+            .map(|(address, change)| self.update(*address, change))
+            .collect();
+        updates.sort_by_key(|update| update.key);
+        let result = apply(&self.nodes, self.root, &updates).expect("complete tries");
+        self.nodes.change_nodes(&result.nodes);
+        self.root = result.root;
+        for (update, root) in updates.iter().zip(result.inner_roots) {
+            if root == EMPTY_ROOT {
+                self.storage_roots.remove(&update.key);
+            } else {
+                self.storage_roots.insert(update.key, root);
+            }
+            for inner in &update.inner {
+                self.nodes
+                    .set_leaf(Some(update.key), inner.key, inner.value.clone());
+            }
+            let leaf = update.leaf.as_ref().map(|leaf| {
+                let mut bytes = leaf.bytes.clone();
+                bytes[leaf.hole..leaf.hole + 32].copy_from_slice(&root);
+                bytes
+            });
+            self.nodes.set_leaf(None, update.key, leaf);
+        }
     }
 
-    pub(crate) fn root(&mut self) -> B256 {
-        for address in std::mem::take(&mut self.stale) {
-            self.refresh(address);
+    /// Puts one account's change in the tree's words; clears its storage if that is part of it.
+    fn update(&mut self, address: Address, change: &AccountChange) -> OuterUpdate {
+        let key = keccak256(address).0;
+        if change.storage_cleared {
+            self.nodes.clear_trie(&key);
+            self.storage_roots.remove(&key);
         }
-        state_root_unhashed(
-            self.accounts
-                .iter()
-                .map(|(address, leaf)| (*address, *leaf)),
-        )
+        let slot = |(slot, value): (&U256, &SlotChange)| InnerUpdate {
+            key: keccak256(B256::from(*slot)).0,
+            existed: !value.old.is_zero(),
+            value: (!value.new.is_zero()).then(|| alloy_rlp::encode(value.new)),
+        };
+        let mut inner: Vec<_> = change.slots.iter().map(slot).collect();
+        inner.sort_by_key(|update| update.key);
+        OuterUpdate {
+            key,
+            existed: change.old.is_some(),
+            inner_root: self.storage_roots.get(&key).copied().unwrap_or(EMPTY_ROOT),
+            leaf: change.new.map(leaf_template),
+            inner,
+        }
     }
+
+    pub(crate) fn root(&self) -> B256 {
+        self.root.into()
+    }
+}
+
+fn leaf_template(account: Account) -> LeafTemplate {
+    let leaf = TrieAccount {
+        nonce: account.nonce,
+        balance: account.balance,
+        storage_root: B256::ZERO,
+        code_hash: account.code_hash,
+    };
+    let bytes = alloy_rlp::encode(leaf);
+    // The last two items are hashes, with a byte of length each.
+    let hole = bytes.len() - 65;
+    LeafTemplate { bytes, hole }
 }
 
 impl IntermediateRoots for RootedState {
@@ -183,6 +252,11 @@ impl Replay {
     /// Returns the header of one of the seven latest blocks.
     pub(crate) fn chain_header(&self, number: u64) -> Header {
         self.chain.ancestor(number).expect("recent").header.clone()
+    }
+
+    /// Returns the rules of the next block.
+    pub(crate) fn rules(&self, header: &Header) -> Rules {
+        Rules::at(&self.genesis.spec, header, &self.parent().0, None)
     }
 
     pub(crate) fn execute(
