@@ -10,14 +10,15 @@ use serde::Deserialize;
 
 use super::support::{Replay, RootedState, data};
 
-/// Replays a chain up to block `to` and compares every root, those between transactions included.
-fn replay(test: &str, name: &str, to: u64) -> Option<FlatState> {
+/// Replays a chain up to block `last`, which must be there, and compares every root, those between transactions
+/// included.
+fn replay(test: &str, name: &str, last: u64) -> Option<FlatState> {
     let mut replay = Replay::open(data(test, &format!("chains/{name}"))?);
     let mut state = RootedState::new(&replay.genesis);
     assert_eq!(state.root(), replay.genesis.header.state_root, "genesis");
     while let Some(block) = replay
         .next_block()
-        .filter(|block| block.block.header.number <= to)
+        .filter(|block| block.block.header.number <= last)
     {
         let header = &block.block.header;
         let asks =
@@ -39,6 +40,7 @@ fn replay(test: &str, name: &str, to: u64) -> Option<FlatState> {
         );
         replay.push(&block);
     }
+    assert_eq!(replay.parent().0.number, last, "the chain ends early");
     Some(state.flat)
 }
 
@@ -94,41 +96,48 @@ fn compare_with_head_state(name: &str, state: &FlatState) {
 
 #[test]
 fn execution_apis() {
-    if let Some(state) = replay("execution_apis", "execution-apis", u64::MAX) {
+    if let Some(state) = replay("execution_apis", "execution-apis", 54) {
         compare_with_head_state("execution-apis", &state);
     }
 }
 
 #[test]
 fn geth_ethtest() {
-    if let Some(state) = replay("geth_ethtest", "geth-ethtest", u64::MAX) {
+    if let Some(state) = replay("geth_ethtest", "geth-ethtest", 600) {
         compare_with_head_state("geth-ethtest", &state);
     }
 }
 
 #[test]
 fn hive_sync() {
-    replay("hive_sync", "hive-sync", u64::MAX);
+    replay("hive_sync", "hive-sync", 3000);
 }
 
 /// Every fork to Muir Glacier with state tests as transactions.
 #[test]
 fn condensed_mainnet() {
-    replay(
-        "condensed_mainnet",
-        "coregeth-foundation-condense-2",
-        u64::MAX,
-    );
+    replay("condensed_mainnet", "coregeth-foundation-condense-2", 1199);
 }
 
 /// The first 16,384 blocks of mainnet: no transactions, 1,972 ommers, real difficulties.
 #[test]
 fn first_era_of_mainnet() {
-    replay("first_era_of_mainnet", "mainnet-0-16383", u64::MAX);
+    replay("first_era_of_mainnet", "mainnet-0-16383", 16_383);
 }
 
 /// The first blocks of a chain with full ones: ERC-20 transfers, swaps, deployments, withdrawals.
 #[test]
 fn synthetic_swaps() {
     replay("synthetic_swaps", "synthetic-uniswap-2500", 40);
+}
+
+#[test]
+fn first_blocks_of_sepolia() {
+    replay("first_blocks_of_sepolia", "sepolia-0-40959", 40_959);
+}
+
+/// The same under the rules of Ethereum Classic, to the end of the chain.
+#[test]
+fn condensed_classic() {
+    replay("condensed_classic", "coregeth-classic-condense", 1467);
 }

@@ -215,8 +215,13 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn open(folder: PathBuf) -> Self {
-        let genesis =
-            Genesis::from_file(&folder.join("genesis.json"), &naive_state_root).expect("genesis");
+        let geth = folder.join("genesis.json");
+        let file = if geth.exists() {
+            geth
+        } else {
+            folder.join("genesis.coregeth.json")
+        };
+        let genesis = Genesis::from_file(&file, &naive_state_root).expect("genesis");
         let input = open_sources(&[folder]).expect("blocks");
         let signatures = SignatureRules::new(&genesis.spec);
         let mut chain = RecentBlocks::default();
