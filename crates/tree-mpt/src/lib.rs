@@ -9,22 +9,28 @@ mod forest;
 mod lanes;
 mod load;
 mod node;
+mod ordered;
+mod overlay;
 mod prove;
 mod record;
 mod rlp;
 mod settle;
 mod update;
 mod verify;
+mod witness;
 
 pub use apply::apply;
 pub use build::build;
 pub use error::TreeError;
 pub use node::NodeError;
+pub use ordered::{ordered_root, trie_root};
+pub use overlay::Overlay;
 pub use prove::{prove, prove_many};
 pub use record::{Record, RecordError};
 pub use rlp::RlpError;
 pub use update::{ApplyStats, InnerUpdate, LeafTemplate, OuterUpdate, TreeUpdate};
 pub use verify::{ProofError, Verdict, verify, verify_value};
+pub use witness::{Access, WitnessError, WitnessNodes, witness};
 
 /// Root of a trie without leaves: Keccak-256 of the RLP of the empty string.
 pub const EMPTY_ROOT: [u8; 32] = [

@@ -130,7 +130,7 @@ pub(crate) const fn hex_prefix_string_len(nibbles: usize) -> usize {
 /// Writes the hex-prefix form of nibbles `from..to` of packed nibbles as an RLP string.
 pub(crate) fn write_hex_prefix(
     out: &mut Vec<u8>,
-    packed: &[u8; 32],
+    packed: &[u8],
     from: usize,
     to: usize,
     leaf: bool,
@@ -142,11 +142,7 @@ pub(crate) fn write_hex_prefix(
     }
     let flag = if leaf { 0x20 } else { 0x00 };
     let odd = nibbles % 2 == 1;
-    let first = if odd {
-        0x10 | arbor_tree::nibble_of(packed, from)
-    } else {
-        0
-    };
+    let first = if odd { 0x10 | nibble(packed, from) } else { 0 };
     out.push(flag | first);
     let from = from + usize::from(odd);
     if from.is_multiple_of(2) {
@@ -154,6 +150,16 @@ pub(crate) fn write_hex_prefix(
     } else {
         let pairs = packed[from / 2..].windows(2).take((to - from) / 2);
         out.extend(pairs.map(|pair| pair[0] << 4 | pair[1] >> 4));
+    }
+}
+
+/// Nibble `index` of packed nibbles.
+pub(crate) fn nibble(packed: &[u8], index: usize) -> u8 {
+    let byte = packed[index / 2];
+    if index.is_multiple_of(2) {
+        byte >> 4
+    } else {
+        byte & 0x0f
     }
 }
 

@@ -4,7 +4,7 @@ mod subject;
 
 use arbor_tree::conformance::{run, steps};
 use proptest::prelude::*;
-use subject::InMemory;
+use subject::{InMemory, Overlaid, Witnessed};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
@@ -12,5 +12,15 @@ proptest! {
     #[test]
     fn agrees_with_the_naive_model(steps in steps()) {
         run(&mut InMemory::default(), &steps)?;
+    }
+
+    #[test]
+    fn an_overlay_reads_as_a_store_does(steps in steps()) {
+        run(&mut Overlaid::default(), &steps)?;
+    }
+
+    #[test]
+    fn a_witness_suffices_and_lies_about_nothing(steps in steps()) {
+        run(&mut Witnessed::default(), &steps)?;
     }
 }

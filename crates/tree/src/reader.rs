@@ -32,6 +32,16 @@ pub trait NodeReader: Sync {
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError>;
 }
 
+impl<R: NodeReader + ?Sized> NodeReader for &R {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        (**self).nodes(requests)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        (**self).leaf(request)
+    }
+}
+
 /// Why a node could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {what}: {cause}")]

@@ -6,8 +6,8 @@ use arbor_tree::conformance::{OuterChange, Subject};
 use arbor_tree::naive::NaiveForest;
 use arbor_tree::{Hash, MemoryNodes, NodeReader, Position};
 use arbor_tree_mpt::{
-    EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, TreeUpdate, apply, build, prove,
-    verify_value,
+    Access, EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, Overlay, TreeError, TreeUpdate,
+    WitnessNodes, apply, build, prove, verify_value, witness,
 };
 
 /// A whole state in memory.
@@ -143,4 +143,141 @@ pub(crate) fn build_all(model: &NaiveForest) -> BTreeMap<Position, Vec<u8>> {
     let root = build(None, leaves, &mut sink).expect("outer build");
     assert_eq!(root, model.root());
     nodes
+}
+
+/// A state that is only an overlay over an empty one: nothing is ever stored.
+pub(crate) struct Overlaid {
+    overlay: Overlay<MemoryNodes>,
+    root: Hash,
+    inner_roots: BTreeMap<Hash, Hash>,
+}
+
+impl Default for Overlaid {
+    fn default() -> Self {
+        Self {
+            overlay: Overlay::new(MemoryNodes::new()),
+            root: EMPTY_ROOT,
+            inner_roots: BTreeMap::new(),
+        }
+    }
+}
+
+impl Subject for Overlaid {
+    fn apply(&mut self, changes: &[OuterChange]) -> Result<(), String> {
+        let updates = outer_updates(changes, &self.inner_roots);
+        let update = apply(&self.overlay, self.root, &updates).map_err(|e| e.to_string())?;
+        self.overlay.push(&update);
+        self.root = update.root;
+        for (outer, root) in updates.iter().zip(&update.inner_roots) {
+            self.inner_roots.insert(outer.key, *root);
+        }
+        Ok(())
+    }
+
+    fn root(&self) -> Hash {
+        self.root
+    }
+
+    fn inner_root(&self, key: &Hash) -> Hash {
+        self.inner_roots[key]
+    }
+
+    fn stored(&self) -> Option<BTreeMap<Position, Vec<u8>>> {
+        None
+    }
+
+    fn built(&self, model: &NaiveForest) -> BTreeMap<Position, Vec<u8>> {
+        build_all(model)
+    }
+
+    fn prove(&self, trie: Option<Hash>, key: &Hash) -> Result<Vec<Vec<u8>>, String> {
+        let root = trie.map_or(self.root, |owner| self.inner_roots[&owner]);
+        prove_with(&self.overlay, trie, root, key)
+    }
+
+    fn verify(&self, root: &Hash, key: &Hash, proof: &[Vec<u8>], value: Option<&[u8]>) -> bool {
+        verify_value(root, key, proof, value).unwrap_or(false)
+    }
+}
+
+/// A state in memory whose every step is also applied statelessly, over a witness of it alone.
+#[derive(Default)]
+pub(crate) struct Witnessed(InMemory);
+
+impl Witnessed {
+    fn check_witness(&self, updates: &[OuterUpdate], root: Hash) -> Result<(), String> {
+        let text = |error: TreeError| error.to_string();
+        let state = &self.0;
+        let accesses: Vec<Access> = updates
+            .iter()
+            .map(|update| Access {
+                key: update.key,
+                inner_root: *state.inner_roots.get(&update.key).unwrap_or(&EMPTY_ROOT),
+                inner: update.inner.iter().map(|inner| inner.key).collect(),
+            })
+            .collect();
+        let bag = witness(&state.nodes, state.root, &accesses, updates).map_err(text)?;
+        let nodes = WitnessNodes::new(bag.iter().rev().cloned());
+        let whole = apply(&nodes, state.root, updates).map_err(text)?;
+        assert_eq!(whole.root, root, "root over the witness");
+        for access in &accesses {
+            let owner = Some(access.key);
+            for key in &access.inner {
+                let value = nodes.value(owner, access.inner_root, key).map_err(text)?;
+                assert_eq!(value.as_deref(), state.nodes.get_leaf(owner, key));
+            }
+            let leaf = nodes.value(None, state.root, &access.key).map_err(text)?;
+            assert_eq!(leaf.as_deref(), state.nodes.get_leaf(None, &access.key));
+        }
+        for missing in 0..bag.len() {
+            let fewer = bag
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| *index != missing);
+            let nodes = WitnessNodes::new(fewer.map(|(_, node)| node.clone()));
+            // It may not have been needed for the update alone, but it never makes another root.
+            if let Ok(update) = apply(&nodes, state.root, updates) {
+                assert_eq!(
+                    update.root, root,
+                    "root over a witness without node {missing}"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Subject for Witnessed {
+    fn apply(&mut self, changes: &[OuterChange]) -> Result<(), String> {
+        let updates = outer_updates(changes, &self.0.inner_roots);
+        let update =
+            apply(&self.0.nodes, self.0.root, &updates).map_err(|error| error.to_string())?;
+        self.check_witness(&updates, update.root)?;
+        self.0.store(&updates, &update);
+        Ok(())
+    }
+
+    fn root(&self) -> Hash {
+        self.0.root
+    }
+
+    fn inner_root(&self, key: &Hash) -> Hash {
+        self.0.inner_roots[key]
+    }
+
+    fn stored(&self) -> Option<BTreeMap<Position, Vec<u8>>> {
+        None
+    }
+
+    fn built(&self, model: &NaiveForest) -> BTreeMap<Position, Vec<u8>> {
+        build_all(model)
+    }
+
+    fn prove(&self, trie: Option<Hash>, key: &Hash) -> Result<Vec<Vec<u8>>, String> {
+        self.0.prove(trie, key)
+    }
+
+    fn verify(&self, root: &Hash, key: &Hash, proof: &[Vec<u8>], value: Option<&[u8]>) -> bool {
+        self.0.verify(root, key, proof, value)
+    }
 }

@@ -1,0 +1,300 @@
+//! Witnesses: the nodes that a block needs, as a bag of RLP.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, ReadError};
+
+use crate::apply::apply;
+use crate::error::TreeError;
+use crate::lanes::Lanes;
+use crate::load::whole_key;
+use crate::node::{NodeError, RlpNode, write_leaf};
+use crate::prove::prove_many;
+use crate::record::{FromRlpError, Record};
+use crate::update::OuterUpdate;
+
+/// Why a witness does not give what is asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum WitnessError {
+    /// A node is not in the witness.
+    #[error("the witness lacks node 0x{}", Path::from_key(.0))]
+    Missing(Hash),
+    /// A node of the witness is malformed.
+    #[error("node 0x{} of the witness: {error}", Path::from_key(.hash))]
+    Node {
+        /// Its hash.
+        hash: Hash,
+        /// What is wrong.
+        error: NodeError,
+    },
+}
+
+/// A reader over a bag of RLP nodes, which it finds by hash.
+///
+/// A child that the bag lacks may be a leaf or not. It counts as an inner node, and reading it
+/// fails with an error that names the trie, the path and the hash.
+#[derive(Clone, Default)]
+pub struct WitnessNodes {
+    nodes: HashMap<Hash, Vec<u8>>,
+}
+
+impl WitnessNodes {
+    /// Takes the nodes of a witness, in any order. What is no trie node does no harm until it is read.
+    pub fn new(nodes: impl IntoIterator<Item = Vec<u8>>) -> Self {
+        let nodes: Vec<Vec<u8>> = nodes.into_iter().collect();
+        let mut lanes = Lanes::default();
+        let mut hashes = Vec::with_capacity(nodes.len());
+        for batch in nodes.chunks(Lanes::BATCH) {
+            for node in batch {
+                lanes.buffer().extend_from_slice(node);
+                lanes.close();
+            }
+            hashes.extend_from_slice(lanes.hash());
+        }
+        Self {
+            nodes: hashes.into_iter().zip(nodes).collect(),
+        }
+    }
+
+    /// Returns the RLP of a node.
+    pub fn get(&self, hash: &Hash) -> Option<&[u8]> {
+        self.nodes.get(hash).map(Vec::as_slice)
+    }
+
+    /// Number of different nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there are no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Returns the value of a key in the trie with the given root, `None` where it is absent.
+    ///
+    /// `trie` is the outer key that the trie hangs under, `None` for the outer trie; it serves the
+    /// error message.
+    ///
+    /// # Errors
+    /// When a node on the key's path is missing or malformed.
+    pub fn value(
+        &self,
+        trie: Option<Hash>,
+        root: Hash,
+        key: &Hash,
+    ) -> Result<Option<Vec<u8>>, TreeError> {
+        use arbor_tree::{Position, nibble_of};
+        if root == crate::EMPTY_ROOT {
+            return Ok(None);
+        }
+        let mut path = Path::ROOT;
+        let mut current = crate::node::Reference::hash(root);
+        loop {
+            let position = Position { trie, path };
+            let rlp = match (current.as_hash(), current.as_inline()) {
+                (Some(hash), _) => {
+                    let request = NodeRequest {
+                        position,
+                        expected: Some(hash),
+                    };
+                    self.find(&request)?.1
+                }
+                (None, Some(rlp)) => rlp,
+                (None, None) => return Ok(None),
+            };
+            let node = RlpNode::parse(rlp).map_err(|error| TreeError::Node { position, error })?;
+            let too_deep = Err(TreeError::TooDeep { position });
+            match node {
+                RlpNode::Leaf(suffix, value) => {
+                    return match whole_key(&path, &suffix) {
+                        Some(found) => Ok((found == *key).then(|| value.to_vec())),
+                        None => too_deep,
+                    };
+                }
+                RlpNode::Extension(prefix, _) if path.len() + prefix.len() >= Path::MAX => {
+                    return too_deep;
+                }
+                RlpNode::Extension(prefix, child) => {
+                    if prefix.shared_with_key(key, path.len()) < prefix.len() {
+                        return Ok(None);
+                    }
+                    path = path.join(&prefix);
+                    current = child;
+                }
+                RlpNode::Branch(_) if path.len() == Path::MAX => return too_deep,
+                RlpNode::Branch(children) => {
+                    let nibble = nibble_of(key, path.len());
+                    path.push(nibble);
+                    current = children[usize::from(nibble)];
+                }
+            }
+        }
+    }
+
+    /// Finds the node that a request expects; every request must name a hash.
+    fn find(&self, request: &NodeRequest) -> Result<(Hash, &[u8]), ReadError> {
+        let hash = request.expected.unwrap_or_default();
+        let rlp = self.get(&hash).ok_or_else(|| missing(request, hash))?;
+        Ok((hash, rlp))
+    }
+
+    fn record(&self, request: &NodeRequest) -> Result<Option<Arc<[u8]>>, ReadError> {
+        let (hash, rlp) = self.find(request)?;
+        let record = Record::from_rlp(rlp, &|hash| self.get(hash));
+        let record = record.map_err(|error| match error {
+            FromRlpError::Missing(hash) => missing(request, hash),
+            FromRlpError::Node(error) => malformed(request, hash, error),
+        })?;
+        Ok(record.map(|record| {
+            let mut bytes = Vec::new();
+            record.encode_into(&mut bytes);
+            bytes.into()
+        }))
+    }
+}
+
+impl NodeReader for WitnessNodes {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        requests
+            .iter()
+            .map(|request| self.record(request))
+            .collect()
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        let (hash, rlp) = self.find(request)?;
+        match RlpNode::parse(rlp) {
+            Ok(RlpNode::Leaf(suffix, value)) => match whole_key(&request.position.path, &suffix) {
+                Some(key) => {
+                    let value = value.to_vec();
+                    Ok(Some(Leaf { key, value }))
+                }
+                None => Err(malformed(request, hash, NodeError::TooDeep)),
+            },
+            Ok(_) => Ok(None),
+            Err(error) => Err(malformed(request, hash, error)),
+        }
+    }
+}
+
+fn missing(request: &NodeRequest, hash: Hash) -> ReadError {
+    ReadError {
+        what: request.position.to_string(),
+        cause: Box::new(WitnessError::Missing(hash)),
+    }
+}
+
+fn malformed(request: &NodeRequest, hash: Hash, error: NodeError) -> ReadError {
+    ReadError {
+        what: request.position.to_string(),
+        cause: Box::new(WitnessError::Node { hash, error }),
+    }
+}
+
+/// An outer key that was read, and the keys read in its inner trie.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// The outer key, present or not.
+    pub key: Hash,
+    /// The root of its inner trie before the block; [`EMPTY_ROOT`](crate::EMPTY_ROOT) where the key
+    /// is absent.
+    pub inner_root: Hash,
+    /// The inner keys, present or not.
+    pub inner: Vec<Hash>,
+}
+
+/// Lists every RLP node that reading some keys and then applying some updates needs, each once.
+///
+/// [`apply`] and reads over a [`WitnessNodes`] of exactly these nodes succeed. Nodes that
+/// removals need to join branches are among them.
+///
+/// # Errors
+/// As [`apply`] and [`prove_many`].
+pub fn witness(
+    reader: &dyn NodeReader,
+    root: Hash,
+    accesses: &[Access],
+    updates: &[OuterUpdate],
+) -> Result<Vec<Vec<u8>>, TreeError> {
+    let recorder = Recorder {
+        reader,
+        nodes: Mutex::new(Bag::default()),
+    };
+    let read = accesses.iter().map(|access| access.key);
+    let mut keys: Vec<Hash> = read
+        .chain(updates.iter().map(|update| update.key))
+        .collect();
+    keys.sort_unstable();
+    keys.dedup();
+    recorder.prove(None, root, &keys)?;
+    for access in accesses {
+        recorder.prove(Some(access.key), access.inner_root, &access.inner)?;
+    }
+    for update in updates {
+        let keys: Vec<Hash> = update.inner.iter().map(|inner| inner.key).collect();
+        recorder.prove(Some(update.key), update.inner_root, &keys)?;
+    }
+    apply(&recorder, root, updates)?;
+    let bag = recorder.nodes.into_inner();
+    Ok(bag.unwrap_or_else(PoisonError::into_inner).list)
+}
+
+/// Notes what is read through it as RLP nodes.
+struct Recorder<'a> {
+    reader: &'a dyn NodeReader,
+    nodes: Mutex<Bag>,
+}
+
+/// Nodes in the order in which they were first seen.
+#[derive(Default)]
+struct Bag {
+    seen: HashSet<Vec<u8>>,
+    list: Vec<Vec<u8>>,
+}
+
+impl Recorder<'_> {
+    fn prove(&self, trie: Option<Hash>, root: Hash, keys: &[Hash]) -> Result<(), TreeError> {
+        let proofs = prove_many(self.reader, trie, root, keys)?;
+        self.note(proofs.into_iter().flatten());
+        Ok(())
+    }
+
+    fn note(&self, nodes: impl IntoIterator<Item = Vec<u8>>) {
+        let mut bag = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        for node in nodes {
+            if bag.seen.insert(node.clone()) {
+                bag.list.push(node);
+            }
+        }
+    }
+}
+
+impl NodeReader for Recorder<'_> {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let records = self.reader.nodes(requests)?;
+        for record in records.iter().flatten() {
+            // A malformed record is reported by whoever asked for it.
+            if let Ok(record) = Record::decode(record) {
+                self.note(record.rlp_nodes().0);
+            }
+        }
+        Ok(records)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        let leaf = self.reader.leaf(request)?;
+        if let Some(leaf) = &leaf {
+            let mut rlp = Vec::new();
+            write_leaf(
+                &mut rlp,
+                &leaf.key,
+                request.position.path.len(),
+                &leaf.value,
+            );
+            self.note([rlp]);
+        }
+        Ok(leaf)
+    }
+}
