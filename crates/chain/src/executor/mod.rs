@@ -17,6 +17,25 @@
 //! [`BlockError`] that names field, expected and actual value. A state that cannot be read is an
 //! [`ExecutionError::State`], never a failed transaction.
 //!
+//! ```
+//! use alloy_consensus::Header;
+//! use alloy_primitives::U256;
+//! use arbor_chain::executor::{Block, Executor, FlatState, RecentBlocks, Rules};
+//! use arbor_chain::genesis::{Genesis, Network, naive_state_root};
+//!
+//! let genesis = Genesis::preset(Network::Sepolia, &naive_state_root)?;
+//! let state = FlatState::from_genesis(&genesis.alloc);
+//! // A proof-of-work block without transactions: all that it does is pay its miner two ether.
+//! let difficulty = U256::from(131_072);
+//! let header = Header { number: 1, difficulty, ..Header::default() };
+//! let rules = Rules::at(&genesis.spec, &header, &genesis.header, None);
+//! let (block, chain) = (Block::uncle(header), RecentBlocks::default());
+//! let output = Executor::new().run(&rules, &block, &[], &state, &chain, None)?;
+//! let miner = output.changes.accounts[&block.header.beneficiary].new.expect("paid");
+//! assert_eq!(miner.balance, U256::from(2_000_000_000_000_000_000u64));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Forks from Frontier to Osaka with its blob-parameter forks are covered. Three things are not:
 //! proof-of-work seals are not checked; EIP-1283, which only Constantinople without Petersburg had, is not
 //! executed (see [`ChainSpec::limitations`](crate::genesis::ChainSpec::limitations)); Amsterdam (block access
