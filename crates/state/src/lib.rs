@@ -1,7 +1,55 @@
 //! Ethereum state over a tree: accounts, slots, code, proofs and witnesses.
+//!
+//! [`MptState`] keeps a chain's state in a versioned Merkle-Patricia trie: [`MptState::compute`]
+//! turns a block's [`StateChanges`] into a root and the writes behind it, [`MptState::commit`] makes
+//! them the latest version, and [`MptState::at`] opens any retained one for reading and proving.
+//! [`WitnessState`] is the same state seen through the nodes that one block needs. Execution reads
+//! either through [`StateView`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+//! use arbor_state::{Account, AccountChange, BlockRef, MptState, Network, StateChanges, StateView};
+//! use arbor_store::MemoryStore;
+//!
+//! let network = Network { chain_id: 1, genesis_hash: B256::ZERO };
+//! let mut state = MptState::open(Arc::new(MemoryStore::default()), None, network, Default::default())?;
+//! let rich = Account { nonce: 0, balance: U256::from(1_000), code_hash: KECCAK256_EMPTY };
+//! let mut changes = StateChanges::default();
+//! changes.accounts.insert(Address::repeat_byte(1), AccountChange { new: Some(rich), ..Default::default() });
+//!
+//! let computed = state.compute(&changes)?;
+//! let root = computed.root();
+//! state.commit(&BlockRef { number: 0, hash: B256::ZERO, header: Vec::new() }, computed)?;
+//! let proof = state.prove(Address::repeat_byte(1), &[])?;
+//! assert_eq!(proof.verify(root)?, Ok(()));
+//! assert_eq!(state.account(Address::repeat_byte(1))?, Some(rich));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
 
 mod changes;
+mod dump;
+mod embedding;
+mod error;
+mod head;
+mod history;
+mod keys;
+mod mpt;
+mod pending;
+mod proof;
+mod records;
+mod verify;
 mod view;
+mod witness;
 
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
-pub use view::{IntermediateRoots, StateError, StateView};
+pub use dump::{DumpAccount, DumpHead};
+pub use error::StateError;
+pub use history::Historical;
+pub use mpt::{BlockRef, Computed, MptState, Network, Timings};
+pub use pending::PendingRoots;
+pub use proof::{AccountProof, FalseProof, SlotProof};
+pub use verify::VerifyReport;
+pub use view::{IntermediateRoots, StateView};
+pub use witness::{Reads, WitnessState};

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use crate::{Account, StateChanges};
+use crate::{Account, StateChanges, StateError};
 
 /// Reads one state by plain names.
 pub trait StateView {
@@ -20,12 +20,4 @@ pub trait StateView {
 pub trait IntermediateRoots {
     /// Returns the root after `changes`, which follow those of earlier calls for the same block.
     fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError>;
-}
-
-/// Why state could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Placeholder until `state` lists its kinds.
-    #[error("{0}")]
-    Read(String),
 }

@@ -1,0 +1,135 @@
+//! From plain names to tree updates: how accounts and slots sit in the Merkle-Patricia trie.
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_hashing::keccak256_batch;
+use arbor_tree::Hash;
+use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate};
+
+use crate::records::{AccountRecord, SlotRecord};
+use crate::{AccountChange, SlotChange, StateChanges, StateError};
+
+/// One account's change under its tree key.
+pub(crate) struct KeyedChange<'a> {
+    pub(crate) address: Address,
+    pub(crate) key: Hash,
+    pub(crate) change: &'a AccountChange,
+    pub(crate) old: Option<AccountRecord>,
+    /// Ascending by tree key.
+    pub(crate) slots: Vec<KeyedSlot>,
+}
+
+/// One slot's change under its tree key.
+pub(crate) struct KeyedSlot {
+    pub(crate) key: Hash,
+    pub(crate) slot: U256,
+    pub(crate) change: SlotChange,
+}
+
+/// Hashes all names of a block in one batch and sorts by tree key.
+pub(crate) fn keyed<'a>(
+    changes: &'a StateChanges,
+    mut old_record: impl FnMut(Address, &Hash) -> Result<Option<AccountRecord>, StateError>,
+) -> Result<Vec<KeyedChange<'a>>, StateError> {
+    let addresses: Vec<&[u8]> = changes
+        .accounts
+        .keys()
+        .map(|address| address.as_slice())
+        .collect();
+    let mut account_keys = vec![Hash::default(); addresses.len()];
+    keccak256_batch(&addresses, &mut account_keys);
+
+    let names: Vec<[u8; 32]> = changes
+        .accounts
+        .values()
+        .flat_map(|change| change.slots.keys().map(U256::to_be_bytes::<32>))
+        .collect();
+    let inputs: Vec<&[u8]> = names.iter().map(|name| name.as_slice()).collect();
+    let mut slot_keys = vec![Hash::default(); inputs.len()];
+    keccak256_batch(&inputs, &mut slot_keys);
+
+    let mut slot_keys = slot_keys.into_iter();
+    let mut keyed = Vec::with_capacity(account_keys.len());
+    for ((&address, change), key) in changes.accounts.iter().zip(account_keys) {
+        let mut slots: Vec<KeyedSlot> = change
+            .slots
+            .iter()
+            .zip(slot_keys.by_ref())
+            .map(|((&slot, &change), key)| KeyedSlot { key, slot, change })
+            .collect();
+        slots.sort_unstable_by_key(|slot| slot.key);
+        keyed.push(KeyedChange {
+            address,
+            key,
+            change,
+            old: old_record(address, &key)?,
+            slots,
+        });
+    }
+    keyed.sort_unstable_by_key(|account| account.key);
+    Ok(keyed)
+}
+
+/// The tree updates of a block's changes, in their order.
+pub(crate) fn tree_updates(changes: &[KeyedChange<'_>]) -> Vec<OuterUpdate> {
+    changes.iter().map(KeyedChange::tree_update).collect()
+}
+
+impl KeyedChange<'_> {
+    /// Whether the storage that stood before is gone.
+    pub(crate) fn clears_storage(&self) -> bool {
+        (self.change.storage_cleared || self.change.new.is_none())
+            && self.old.is_some_and(|old| old.storage_root != EMPTY_ROOT)
+    }
+
+    fn tree_update(&self) -> OuterUpdate {
+        let cleared = self.change.storage_cleared || self.old.is_none();
+        let inner = match self.change.new {
+            None => Vec::new(),
+            Some(_) => self
+                .slots
+                .iter()
+                .map(|slot| slot.tree_update(cleared))
+                .collect(),
+        };
+        OuterUpdate {
+            key: self.key,
+            existed: self.old.is_some(),
+            inner_root: self
+                .old
+                .filter(|_| !cleared)
+                .map_or(EMPTY_ROOT, |old| old.storage_root.0),
+            leaf: self.change.new.as_ref().map(AccountRecord::leaf),
+            inner,
+        }
+    }
+
+    /// The account's flat record after the change.
+    pub(crate) fn new_record(&self, storage_root: Hash) -> Option<AccountRecord> {
+        self.change.new.map(|account| AccountRecord {
+            address: self.address,
+            account,
+            storage_root: B256::from(storage_root),
+        })
+    }
+}
+
+impl KeyedSlot {
+    fn tree_update(&self, cleared: bool) -> InnerUpdate {
+        InnerUpdate {
+            key: self.key,
+            existed: !cleared && !self.change.old.is_zero(),
+            value: (!self.change.new.is_zero()).then(|| SlotRecord::leaf(self.change.new)),
+        }
+    }
+
+    /// The slot's flat record before and after the change.
+    pub(crate) fn records(&self) -> (Option<SlotRecord>, Option<SlotRecord>) {
+        let record = |value: U256| {
+            (!value.is_zero()).then_some(SlotRecord {
+                slot: self.slot,
+                value,
+            })
+        };
+        (record(self.change.old), record(self.change.new))
+    }
+}

@@ -1,0 +1,68 @@
+//! What can go wrong with state.
+
+use alloy_primitives::{Address, B256, hex};
+use arbor_store::StoreError;
+use arbor_tree::ReadError;
+use arbor_tree_mpt::TreeError;
+use arbor_versions::VersionsError;
+
+/// Why state could not be read, computed or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The versioned tables failed: storage, retention or identity.
+    #[error(transparent)]
+    Versions(#[from] VersionsError),
+    /// The store failed outside of any version.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tree could not be read or updated.
+    #[error("state tree: {0}")]
+    Tree(#[from] TreeError),
+    /// A stored record is not what its table promises.
+    #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
+    Corrupt {
+        /// The table's name.
+        table: &'static str,
+        /// The record's key.
+        key: Vec<u8>,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Code that an account names is in neither the database nor the witness.
+    #[error("code {0} is missing")]
+    MissingCode(B256),
+    /// A witness does not hold what a read needs.
+    #[error("witness: {what} of {address}: {cause}")]
+    Witness {
+        /// What was read.
+        what: String,
+        /// Whose it is.
+        address: Address,
+        /// Why it failed, with the path of the missing node.
+        cause: TreeError,
+    },
+    /// A version recomputed from the undo records does not have the root it was stored with.
+    #[error(
+        "version {version}: root recomputed from the undo records is {actual}, stored was {expected}"
+    )]
+    RebuiltRoot {
+        /// The version.
+        version: u64,
+        /// The root stored with it.
+        expected: B256,
+        /// The root of the rebuilt tree.
+        actual: B256,
+    },
+    /// A caller's own reader has no answer.
+    #[error("{0}")]
+    Read(String),
+}
+
+impl From<StateError> for ReadError {
+    fn from(error: StateError) -> Self {
+        ReadError {
+            what: "state".into(),
+            cause: Box::new(error),
+        }
+    }
+}

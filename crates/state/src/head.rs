@@ -1,0 +1,121 @@
+//! Reading the head of a database: as execution does, and as the tree does.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_store::{Table, Value};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, ReadError};
+use arbor_versions::View;
+
+use crate::keys::{
+    ACCOUNT_NODES, ACCOUNTS, CODE, SLOTS, STORAGE_NODES, account_key, flat_slot_key, slot_key,
+};
+use crate::records::{AccountRecord, SlotRecord};
+use crate::{Account, StateError, StateView};
+
+/// The flat tables and nodes of the latest version that a view has.
+#[derive(Clone, Copy)]
+pub(crate) struct Head<'a>(pub(crate) View<'a>);
+
+impl Head<'_> {
+    pub(crate) fn account_value(&self, key: &Hash) -> Result<Option<Value>, StateError> {
+        Ok(self.0.get(ACCOUNTS, key)?)
+    }
+
+    pub(crate) fn account_record(&self, key: &Hash) -> Result<Option<AccountRecord>, StateError> {
+        self.account_value(key)?
+            .map(|bytes| AccountRecord::decode(key, &bytes))
+            .transpose()
+    }
+
+    pub(crate) fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
+        let key = flat_slot_key(account, &slot_key(slot));
+        match self.0.get(SLOTS, &key)? {
+            Some(bytes) => Ok(SlotRecord::decode(&key, &bytes)?.value),
+            None => Ok(U256::ZERO),
+        }
+    }
+}
+
+impl StateView for Head<'_> {
+    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+        Ok(self
+            .account_record(&account_key(address))?
+            .map(|record| record.account))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.slot_value(&account_key(address), slot)
+    }
+
+    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        match self.0.get(CODE, code_hash.as_slice())? {
+            Some(bytes) => Ok(Bytes::copy_from_slice(&bytes)),
+            None => Err(StateError::MissingCode(code_hash)),
+        }
+    }
+}
+
+impl NodeReader for Head<'_> {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let mut found = vec![None; requests.len()];
+        for table in [ACCOUNT_NODES, STORAGE_NODES] {
+            let wanted: Vec<(usize, Vec<u8>)> = requests
+                .iter()
+                .enumerate()
+                .filter(|(_, request)| crate::keys::node_table(&request.position) == table)
+                .map(|(index, request)| (index, request.position.encode()))
+                .collect();
+            let keys: Vec<&[u8]> = wanted.iter().map(|(_, key)| key.as_slice()).collect();
+            let values = self.0.multi_get(table, &keys).map_err(StateError::from)?;
+            for ((index, _), value) in wanted.iter().zip(values) {
+                found[*index] = value;
+            }
+        }
+        Ok(found)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        Ok(first_leaf(self.0, &request.position)?)
+    }
+}
+
+/// The first leaf at or below a position, from the flat tables.
+fn first_leaf(view: View<'_>, position: &Position) -> Result<Option<Leaf>, StateError> {
+    let table: Table = if position.trie.is_some() {
+        SLOTS
+    } else {
+        ACCOUNTS
+    };
+    let owner: &[u8] = position.trie.as_ref().map_or(&[], |owner| owner.as_slice());
+    let path = position.path.packed();
+    let whole_bytes = position.path.len() / 2;
+    let prefix = [owner, &path[..whole_bytes]].concat();
+    let from = [owner, &path[..position.path.len().div_ceil(2)]].concat();
+    let Some(entry) = view.scan(table, &prefix, &from)?.next() else {
+        return Ok(None);
+    };
+    let (key, bytes) = entry?;
+    let tree_key: Hash = key[owner.len()..]
+        .try_into()
+        .map_err(|_| StateError::Corrupt {
+            table: if position.trie.is_some() {
+                "slots"
+            } else {
+                "accounts"
+            },
+            key: key.to_vec(),
+            why: "key of the wrong length",
+        })?;
+    if !Path::from_key(&tree_key).starts_with(&position.path) {
+        return Ok(None);
+    }
+    let value = match position.trie {
+        Some(_) => SlotRecord::leaf(SlotRecord::decode(&key, &bytes)?.value),
+        None => AccountRecord::decode(&key, &bytes)?.filled_leaf(),
+    };
+    Ok(Some(Leaf {
+        key: tree_key,
+        value,
+    }))
+}

@@ -1,0 +1,187 @@
+//! State from a witness: the nodes and codes that one block needs, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use alloy_rlp::{Decodable, RlpDecodable};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, ReadError};
+use arbor_tree_mpt::{Access, WitnessNodes};
+
+use crate::embedding::{keyed, tree_updates};
+use crate::keys::{account_key, slot_key};
+use crate::pending::{Base, PendingRoots};
+use crate::records::AccountRecord;
+use crate::{Account, Historical, MptState, StateChanges, StateError, StateView};
+
+/// What a block read: accounts, and slots of accounts.
+pub type Reads = BTreeMap<Address, BTreeSet<U256>>;
+
+/// A partial state built from a witness.
+///
+/// Reading what the witness lacks is an error that names the path of the missing node.
+pub struct WitnessState {
+    root: Hash,
+    nodes: WitnessNodes,
+    codes: HashMap<B256, Bytes>,
+}
+
+impl WitnessState {
+    /// Builds the state under `root` from RLP nodes and codes, in any order.
+    pub fn new(
+        root: B256,
+        nodes: impl IntoIterator<Item = Bytes>,
+        codes: impl IntoIterator<Item = Bytes>,
+    ) -> Self {
+        let codes = codes
+            .into_iter()
+            .map(|code| (keccak256(&code), code))
+            .collect();
+        Self {
+            root: root.0,
+            nodes: WitnessNodes::new(nodes.into_iter().map(Vec::from)),
+            codes,
+        }
+    }
+
+    /// Roots of changes laid over this state.
+    pub fn pending_roots(&self) -> PendingRoots<'_> {
+        PendingRoots::new(self)
+    }
+
+    fn record(&self, address: Address) -> Result<Option<AccountRecord>, StateError> {
+        let found = self.nodes.value(None, self.root, &account_key(address));
+        let leaf = found.map_err(|cause| StateError::Witness {
+            what: "account".into(),
+            address,
+            cause,
+        })?;
+        leaf.map(|bytes| decode_leaf(address, &bytes)).transpose()
+    }
+}
+
+/// An account leaf's fields in their order.
+#[derive(RlpDecodable)]
+struct AccountLeaf {
+    nonce: u64,
+    balance: U256,
+    storage_root: B256,
+    code_hash: B256,
+}
+
+fn decode_leaf(address: Address, bytes: &[u8]) -> Result<AccountRecord, StateError> {
+    let corrupt = |_| StateError::Corrupt {
+        table: "witness account",
+        key: address.to_vec(),
+        why: "not the RLP of nonce, balance, storage root and code hash",
+    };
+    let leaf = AccountLeaf::decode(&mut &bytes[..]).map_err(corrupt)?;
+    let account = Account {
+        nonce: leaf.nonce,
+        balance: leaf.balance,
+        code_hash: leaf.code_hash,
+    };
+    Ok(AccountRecord {
+        address,
+        account,
+        storage_root: leaf.storage_root,
+    })
+}
+
+impl StateView for WitnessState {
+    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+        Ok(self.record(address)?.map(|record| record.account))
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+        let Some(record) = self.record(address)? else {
+            return Ok(U256::ZERO);
+        };
+        let key = account_key(address);
+        let found = self
+            .nodes
+            .value(Some(key), record.storage_root.0, &slot_key(slot));
+        let leaf = found.map_err(|cause| StateError::Witness {
+            what: format!("slot {slot:#x}"),
+            address,
+            cause,
+        })?;
+        let Some(bytes) = leaf else {
+            return Ok(U256::ZERO);
+        };
+        U256::decode(&mut &bytes[..]).map_err(|_| StateError::Corrupt {
+            table: "witness slot",
+            key: slot_key(slot).to_vec(),
+            why: "not the RLP of an integer",
+        })
+    }
+
+    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.codes
+            .get(&code_hash)
+            .cloned()
+            .ok_or(StateError::MissingCode(code_hash))
+    }
+}
+
+impl NodeReader for WitnessState {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        self.nodes.nodes(requests)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        self.nodes.leaf(request)
+    }
+}
+
+impl Base for WitnessState {
+    fn root(&self) -> Hash {
+        self.root
+    }
+
+    fn account_record(
+        &self,
+        address: Address,
+        _: &Hash,
+    ) -> Result<Option<AccountRecord>, StateError> {
+        self.record(address)
+    }
+}
+
+impl MptState {
+    /// The nodes that reading `reads` and applying `changes` at the head needs.
+    pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
+        witness_nodes(self, reads, changes)
+    }
+}
+
+impl Historical<'_> {
+    /// The nodes that reading `reads` and applying `changes` at this version needs.
+    pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
+        witness_nodes(self, reads, changes)
+    }
+}
+
+fn witness_nodes(
+    base: &dyn Base,
+    reads: &Reads,
+    changes: &StateChanges,
+) -> Result<Vec<Bytes>, StateError> {
+    let changed = keyed(changes, |address, key| base.account_record(address, key))?;
+    let mut accesses = Vec::with_capacity(reads.len());
+    for (&address, slots) in reads {
+        let key = account_key(address);
+        let record = base.account_record(address, &key)?;
+        let mut inner: Vec<Hash> = slots.iter().map(|&slot| slot_key(slot)).collect();
+        inner.sort_unstable();
+        let inner_root = record.map_or(arbor_tree_mpt::EMPTY_ROOT, |record| record.storage_root.0);
+        accesses.push(Access {
+            key,
+            inner_root,
+            inner,
+        });
+    }
+    accesses.sort_unstable_by_key(|access| access.key);
+    let nodes = arbor_tree_mpt::witness(base, base.root(), &accesses, &tree_updates(&changed))?;
+    Ok(nodes.into_iter().map(Bytes::from).collect())
+}
