@@ -48,24 +48,18 @@ impl Forest<'_> {
     }
 
     fn commit_batch(&mut self, batch: &[Task], lanes: &mut Lanes) {
-        let mut hashed = [0u8; Lanes::BATCH];
-        let mut count = 0;
-        for (index, task) in (0..).zip(batch) {
-            self.write_rlp(task, lanes.buffer());
-            let rlp = lanes.close();
+        for task in batch {
+            lanes.push(|out| self.write_rlp(task, out));
+        }
+        lanes.finish(|index, hash, rlp| {
+            let task = &batch[index];
             // A root is hashed even when it is short.
             if rlp.len() < 32 && !self.is_root(task) {
-                let reference = Reference::inline(rlp);
-                lanes.discard();
-                self.resolve(task, reference);
+                self.resolve(task, Reference::inline(rlp));
             } else {
-                hashed[count] = index;
-                count += 1;
+                self.resolve(task, hash);
             }
-        }
-        for (&index, &hash) in hashed[..count].iter().zip(lanes.hash()) {
-            self.resolve(&batch[usize::from(index)], Reference::hash(hash));
-        }
+        });
     }
 
     /// Whether the result of a task is a root hash.

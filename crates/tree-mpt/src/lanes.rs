@@ -1,58 +1,38 @@
-//! Hashing many byte strings at a time.
+//! Hashing many nodes at a time.
 
-use arbor_tree::Hash;
+use arbor_hashing::{KeccakBatch, keccak};
 
-/// Keccak-256 of one byte string.
-pub(crate) fn keccak256(bytes: &[u8]) -> Hash {
-    alloy_primitives::keccak256(bytes).0
-}
+use crate::node::Reference;
 
-/// Byte strings written one after the other and hashed together; its buffers are reused.
+/// RLP nodes written one after the other and hashed together; its buffers are reused.
 #[derive(Default)]
 pub(crate) struct Lanes {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    hashes: Vec<Hash>,
-    /// Strings hashed so far.
+    batch: KeccakBatch,
+    /// Nodes hashed so far.
     pub(crate) hashed: u64,
     /// Keccak-f\[1600\] permutations so far.
     pub(crate) permutations: u64,
 }
 
 impl Lanes {
-    /// Strings hashed in one batch: enough to fill the lanes, few enough to stay in the cache.
+    /// Nodes hashed in one batch: enough to fill the lanes, few enough to stay in the cache.
     pub(crate) const BATCH: usize = 128;
 
-    /// Where the next string is appended; [`close`](Self::close) ends it.
-    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    /// Adds the node that `write` appends.
+    pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let position = self.batch.push_with(write);
+        let len = self.batch.message(position).len();
+        self.hashed += 1;
+        self.permutations += (len / keccak::RATE + 1) as u64;
     }
 
-    /// Ends the string begun and returns it.
-    pub(crate) fn close(&mut self) -> &[u8] {
-        let start = self.ends.last().copied().unwrap_or(0);
-        self.ends.push(self.bytes.len());
-        &self.bytes[start..]
-    }
-
-    /// Takes the last string back: it is not to be hashed.
-    pub(crate) fn discard(&mut self) {
-        self.ends.pop();
-        self.bytes.truncate(self.ends.last().copied().unwrap_or(0));
-    }
-
-    /// Hashes the strings, forgets them, and returns their hashes in order.
-    pub(crate) fn hash(&mut self) -> &[Hash] {
-        self.hashes.clear();
-        self.hashed += self.ends.len() as u64;
-        let mut start = 0;
-        for &end in &self.ends {
-            self.permutations += ((end - start) / 136 + 1) as u64;
-            self.hashes.push(keccak256(&self.bytes[start..end]));
-            start = end;
+    /// Hashes the nodes added, forgets them, and gives each one's reference by hash with its RLP.
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(usize, Reference, &[u8])) {
+        self.batch.finish();
+        for (position, hash) in self.batch.digests().iter().enumerate() {
+            let rlp = self.batch.message(position);
+            each(position, Reference::hash(*hash), rlp);
         }
-        self.bytes.clear();
-        self.ends.clear();
-        &self.hashes
+        self.batch.clear();
     }
 }

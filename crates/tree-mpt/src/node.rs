@@ -1,8 +1,8 @@
 //! Trie nodes in their RLP form, and how a parent refers to a child.
 
+use arbor_hashing::keccak256;
 use arbor_tree::{Hash, Path};
 
-use crate::lanes::keccak256;
 use crate::rlp::{self, RlpError};
 
 /// How a parent refers to a child: its hash, or its RLP where that has fewer than 32 bytes
@@ -115,7 +115,8 @@ pub enum NodeError {
     TooDeep,
 }
 
-/// A node as its RLP says it.
+/// A node as its RLP says it; it only ever lives on the stack.
+#[expect(clippy::large_enum_variant)]
 pub(crate) enum RlpNode<'a> {
     Branch([Reference; 16]),
     Extension(Path, Reference),

@@ -135,26 +135,23 @@ impl<K: AsRef<[u8]>, V: AsRef<[u8]>> Plan<'_, K, V> {
         let root = self.nodes.len() as u32 - 1;
         let mut references = vec![Reference::NONE; self.nodes.len()];
         let mut lanes = Lanes::default();
-        let mut hashed = Vec::with_capacity(Lanes::BATCH);
         for batch in self
             .levels
             .iter()
             .flat_map(|level| level.chunks(Lanes::BATCH))
         {
-            hashed.clear();
             for &index in batch {
-                self.write(&self.nodes[index as usize], &references, lanes.buffer());
-                let rlp = lanes.close();
-                if rlp.len() < 32 && index != root {
-                    references[index as usize] = Reference::inline(rlp);
-                    lanes.discard();
+                let node = &self.nodes[index as usize];
+                lanes.push(|out| self.write(node, &references, out));
+            }
+            lanes.finish(|position, hash, rlp| {
+                let index = batch[position];
+                references[index as usize] = if rlp.len() < 32 && index != root {
+                    Reference::inline(rlp)
                 } else {
-                    hashed.push(index);
-                }
-            }
-            for (&index, &hash) in hashed.iter().zip(lanes.hash()) {
-                references[index as usize] = Reference::hash(hash);
-            }
+                    hash
+                };
+            });
         }
         references[root as usize]
             .as_hash()

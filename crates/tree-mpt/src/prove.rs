@@ -234,7 +234,7 @@ fn inlined(request: &NodeRequest, reference: &Reference) -> Result<Found, TreeEr
 fn expect_hash(request: &NodeRequest, reference: &Reference, rlp: &[u8]) -> Result<(), TreeError> {
     let hash = match reference.as_hash() {
         Some(hash) => hash,
-        None => crate::lanes::keccak256(rlp),
+        None => arbor_hashing::keccak256(rlp),
     };
     if request.expected == Some(hash) {
         return Ok(());

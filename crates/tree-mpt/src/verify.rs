@@ -1,9 +1,9 @@
 //! Checking proofs.
 
+use arbor_hashing::keccak256;
 use arbor_tree::{Hash, Path, nibble_of};
 
 use crate::EMPTY_ROOT;
-use crate::lanes::keccak256;
 use crate::node::{NodeError, Reference, RlpNode};
 
 /// What a well-formed proof says about a key.

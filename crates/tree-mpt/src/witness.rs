@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arbor_hashing::keccak256_batch;
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, ReadError};
 
 use crate::apply::apply;
 use crate::error::TreeError;
-use crate::lanes::Lanes;
 use crate::load::whole_key;
 use crate::node::{NodeError, RlpNode, write_leaf};
 use crate::prove::prove_many;
@@ -43,15 +43,8 @@ impl WitnessNodes {
     /// Takes the nodes of a witness, in any order. What is no trie node does no harm until it is read.
     pub fn new(nodes: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let nodes: Vec<Vec<u8>> = nodes.into_iter().collect();
-        let mut lanes = Lanes::default();
-        let mut hashes = Vec::with_capacity(nodes.len());
-        for batch in nodes.chunks(Lanes::BATCH) {
-            for node in batch {
-                lanes.buffer().extend_from_slice(node);
-                lanes.close();
-            }
-            hashes.extend_from_slice(lanes.hash());
-        }
+        let mut hashes = vec![Hash::default(); nodes.len()];
+        keccak256_batch(&nodes, &mut hashes);
         Self {
             nodes: hashes.into_iter().zip(nodes).collect(),
         }
