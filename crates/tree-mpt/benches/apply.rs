@@ -1,12 +1,12 @@
 //! One block's worth of updates over a nested trie of 300,000 leaves in memory.
 //!
-//! `apply` is the whole; `keccak alone` hashes as many messages of the same lengths and nothing
-//! else, which is the floor; the difference is what the tree itself costs.
+//! `apply` is the whole; `keccak alone` hashes as many messages of the same lengths, `reads alone`
+//! asks the reader for the same nodes; what is left is what the tree itself costs.
 
 use std::hint::black_box;
 
 use arbor_hashing::{KeccakBatch, keccak};
-use arbor_tree::{Hash, MemoryNodes};
+use arbor_tree::{Hash, MemoryNodes, NodeChange, NodeReader, NodeRequest};
 use arbor_tree_mpt::{
     EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, Record, apply, build, ordered_root,
 };
@@ -123,6 +123,16 @@ fn messages(state: &State, updates: &[OuterUpdate]) -> Vec<Vec<u8>> {
     messages
 }
 
+/// The requests for the nodes that `apply` reads.
+fn requests(state: &State, updates: &[OuterUpdate]) -> Vec<NodeRequest> {
+    let update = apply(&state.nodes, state.root, updates).expect("applies");
+    let request = |node: &NodeChange| NodeRequest {
+        position: node.position,
+        expected: None,
+    };
+    update.nodes.iter().map(request).collect()
+}
+
 fn benches(criterion: &mut Criterion) {
     let mut rng = StdRng::seed_from_u64(1);
     let state = state(&mut rng);
@@ -131,6 +141,10 @@ fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("block of 580 leaves over 300,000");
     group.bench_function("apply", |bencher| {
         bencher.iter(|| apply(&state.nodes, state.root, black_box(&updates)));
+    });
+    let reads = requests(&state, &updates);
+    group.bench_function("reads alone", |bencher| {
+        bencher.iter(|| state.nodes.nodes(black_box(&reads)));
     });
     let mut batch = KeccakBatch::new();
     group.bench_function("keccak alone", |bencher| {

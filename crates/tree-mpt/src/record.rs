@@ -145,6 +145,13 @@ impl Record {
     /// # Errors
     /// When the bytes are not exactly one well-formed record.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut record = Self::empty(Path::ROOT);
+        record.read(bytes)?;
+        Ok(record)
+    }
+
+    /// Reads the stored form in place; after an error the record is of no use.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
         let (prefix, rest) = Path::decode_front(bytes)?;
         if prefix.len() == Path::MAX {
             return Err(PathError::TooLong(64).into());
@@ -153,12 +160,12 @@ impl Record {
             .split_first_chunk::<6>()
             .ok_or(RecordError::Truncated)?;
         let mask = |at: usize| u16::from_be_bytes([masks[at], masks[at + 1]]);
-        let mut record = Self::empty(prefix);
-        (record.present, record.leaf, record.inline) = (mask(0), mask(2), mask(4));
-        record.check_masks()?;
-        for nibble in bits(record.present) {
-            let child = &mut record.children[usize::from(nibble)];
-            if record.inline & (1 << nibble) == 0 {
+        self.prefix = prefix;
+        (self.present, self.leaf, self.inline) = (mask(0), mask(2), mask(4));
+        self.check_masks()?;
+        for nibble in bits(self.present) {
+            let child = &mut self.children[usize::from(nibble)];
+            if self.inline & (1 << nibble) == 0 {
                 let hash;
                 (hash, rest) = rest
                     .split_first_chunk::<32>()
@@ -168,7 +175,7 @@ impl Record {
                 let (&len, after) = rest.split_first().ok_or(RecordError::Truncated)?;
                 let size = usize::from(len);
                 let rlp = after.get(..size).ok_or(RecordError::Truncated)?;
-                let leaf = record.leaf & (1 << nibble) != 0;
+                let leaf = self.leaf & (1 << nibble) != 0;
                 check_inlined(rlp, leaf).ok_or(RecordError::Inlined(nibble))?;
                 child[..size].copy_from_slice(rlp);
                 child[31] = len;
@@ -176,7 +183,7 @@ impl Record {
             }
         }
         if rest.is_empty() {
-            Ok(record)
+            Ok(())
         } else {
             Err(RecordError::Trailing(rest.len()))
         }
@@ -219,14 +226,17 @@ impl Record {
             .map(|nibble| usize::from(self.children[usize::from(nibble)][31]))
             .sum();
         rlp::write_list_header(out, absent + 33 * hashes + inlined);
-        if self.present == 0xffff && self.inline == 0 {
-            for child in &self.children {
-                out.push(0xa0);
-                out.extend_from_slice(child);
-            }
-        } else {
-            for nibble in 0..16 {
-                self.child(nibble).write(out);
+        out.reserve(17 * 33);
+        for (nibble, bytes) in (0u8..).zip(&self.children) {
+            let bit = 1 << nibble;
+            if self.present & bit == 0 {
+                out.push(0x80);
+            } else if self.inline & bit == 0 {
+                let mut item = [0xa0; 33];
+                item[1..].copy_from_slice(bytes);
+                out.extend_from_slice(&item);
+            } else {
+                out.extend_from_slice(&bytes[..usize::from(bytes[31])]);
             }
         }
         out.push(0x80);

@@ -31,9 +31,10 @@ impl Forest<'_> {
             return Ok(Slot::Node(index));
         }
         for nibble in bits(node.linked & !node.record.leaves()) {
-            if let Slot::Node(child) = self.nodes[index as usize].slot(nibble) {
-                let slot = self.settle_node(reader, child)?;
-                self.nodes[index as usize].set_slot(nibble, slot);
+            let child = self.nodes[index as usize].record.link(nibble);
+            match self.settle_node(reader, child)? {
+                Slot::Node(same) if same == child => {}
+                slot => self.nodes[index as usize].set_slot(nibble, slot),
             }
         }
         let children = self.nodes[index as usize].record.children();

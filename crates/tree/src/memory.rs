@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use crate::{Hash, Leaf, NodeChange, NodeReader, NodeRequest, Path, Position, ReadError};
 
 /// One state in memory: the records of its nodes and its flat leaves.
@@ -10,7 +12,7 @@ use crate::{Hash, Leaf, NodeChange, NodeReader, NodeRequest, Path, Position, Rea
 /// Serves tests, benches and states small enough to be held.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct MemoryNodes {
-    nodes: HashMap<Position, Arc<[u8]>>,
+    nodes: HashMap<Position, Arc<[u8]>, RandomState>,
     leaves: HashMap<Option<Hash>, BTreeMap<Hash, Vec<u8>>>,
 }
 
@@ -60,8 +62,8 @@ impl MemoryNodes {
             .retain(|position, _| position.trie != Some(*owner));
     }
 
-    /// All nodes, by position.
-    pub fn nodes(&self) -> &HashMap<Position, Arc<[u8]>> {
+    /// The records of all nodes, by position.
+    pub fn records(&self) -> &HashMap<Position, Arc<[u8]>, RandomState> {
         &self.nodes
     }
 

@@ -97,7 +97,7 @@ impl Subject for InMemory {
     }
 
     fn stored(&self) -> Option<BTreeMap<Position, Vec<u8>>> {
-        let nodes = self.nodes.nodes().iter();
+        let nodes = self.nodes.records().iter();
         Some(
             nodes
                 .map(|(position, record)| (*position, record.to_vec()))
