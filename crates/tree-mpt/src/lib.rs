@@ -1,4 +1,46 @@
-//! The Merkle-Patricia trie: incremental, batched, provable.
+//! The Merkle-Patricia trie of Ethereum (Yellow Paper, appendix D): incremental, batched, provable.
+//!
+//! An outer trie of hashed keys whose leaves each may hold the root of an inner trie; for Ethereum
+//! accounts and their storage, but all that this crate knows of an account is a [`LeafTemplate`]:
+//! bytes with a hole for the inner root.
+//!
+//! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new
+//!   roots. It reads the nodes on the way to all keys, a batch for each depth over all tries; changes
+//!   them in memory; and hashes what changed by height over all tries, deepest first, in SIMD lanes.
+//! - [`build`] makes a trie bottom-up from sorted leaves, [`trie_root`] and [`ordered_root`] only the
+//!   root of one that is never stored.
+//! - [`prove`] and [`verify`] make and check proofs of EIP-1186.
+//! - [`Overlay`] reads a state some updates above a stored one, [`WitnessNodes`] one given as a bag
+//!   of RLP nodes; [`witness`] collects such a bag.
+//!
+//! A stored node is a [`Record`]: a branch with the extension above it. Leaves are not stored; the
+//! reader finds them by key, and only where a branch must be split or is left with a single leaf.
+//!
+//! ```
+//! use arbor_tree::MemoryNodes;
+//! use arbor_tree_mpt::*;
+//!
+//! let update = |key, byte| OuterUpdate {
+//!     key: [key; 32],
+//!     existed: false,
+//!     inner_root: EMPTY_ROOT,
+//!     leaf: Some(LeafTemplate { bytes: vec![byte; 33], hole: 1 }),
+//!     inner: vec![InnerUpdate { key: [9; 32], existed: false, value: Some(vec![byte]) }],
+//! };
+//! let updates = [update(0x11, 1), update(0x12, 2)];
+//! let mut state = MemoryNodes::new();
+//! let done = apply(&state, EMPTY_ROOT, &updates)?;
+//! state.change_nodes(&done.nodes);
+//! for (update, inner_root) in updates.iter().zip(&done.inner_roots) {
+//!     let leaf = update.leaf.as_ref().map(|leaf| leaf.fill(inner_root));
+//!     state.set_leaf(None, update.key, leaf);
+//! }
+//! let proof = prove(&state, None, done.root, &[0x11; 32])?;
+//! assert!(matches!(verify(&done.root, &[0x11; 32], &proof)?, Verdict::Present(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod apply;
 mod build;

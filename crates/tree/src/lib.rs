@@ -9,6 +9,8 @@
 //! deliberately naive model of a nested Merkle-Patricia trie (`naive`) and the suite that compares
 //! a tree with it step by step (`conformance`).
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod memory;
