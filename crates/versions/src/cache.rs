@@ -153,7 +153,12 @@ impl Reader for CachedStore {
         Ok(values)
     }
 
-    fn scan<'a>(&'a self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Scan<'a>, StoreError> {
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
         self.store.scan(table, prefix, from)
     }
 }

@@ -149,7 +149,8 @@ impl FlushJob {
                     // Deleting what is not there would only leave a tombstone behind.
                     (None, None) => {
                         let stored = self.base.store().get(table, key);
-                        let stored = stored.map_err(VersionsError::store("looking before a delete"))?;
+                        let stored =
+                            stored.map_err(VersionsError::store("looking before a delete"))?;
                         stored.is_none()
                     }
                 };
@@ -242,7 +243,9 @@ impl FlushJob {
         from: HeadRecord,
         writes: &mut OwnWrites,
     ) -> Result<(), VersionsError> {
-        let stored = self.truncate.map_or(from.version, |target| target.min(from.version));
+        let stored = self
+            .truncate
+            .map_or(from.version, |target| target.min(from.version));
         for version in from.oldest + 1..=self.to.oldest.min(stored) {
             delete_undo(&stored_meta(&*self.base, version)?, writes);
         }
@@ -285,7 +288,6 @@ fn delete_meta(stored: &StoredMeta, with_block: bool, writes: &mut OwnWrites) {
 }
 
 fn stored_meta(base: &dyn Reader, version: u64) -> Result<StoredMeta, VersionsError> {
-    crate::view::read_meta(base, Version(version))?.ok_or_else(|| {
-        VersionsError::malformed(format!("meta of version {version}"), "missing")
-    })
+    crate::view::read_meta(base, Version(version))?
+        .ok_or_else(|| VersionsError::malformed(format!("meta of version {version}"), "missing"))
 }

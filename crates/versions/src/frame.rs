@@ -86,14 +86,20 @@ impl Filters {
     }
 
     pub(crate) fn get(&self, version: u64) -> Option<Arc<[u64]>> {
-        let filters = self.by_version.lock().unwrap_or_else(PoisonError::into_inner);
+        let filters = self
+            .by_version
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         filters.get(&version).cloned()
     }
 
     pub(crate) fn insert(&self, version: u64, mut hashes: Vec<u64>) -> Arc<[u64]> {
         hashes.sort_unstable();
         let filter: Arc<[u64]> = hashes.into();
-        let mut filters = self.by_version.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filters = self
+            .by_version
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if filters.len() >= MOST_FILTERS {
             filters.clear();
         }

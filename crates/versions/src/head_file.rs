@@ -76,7 +76,10 @@ fn parse(text: &str) -> Result<HeadFile, String> {
 
 fn render(head: &HeadFile) -> String {
     let body = serde_json::to_string(head).expect("invariant: strings and numbers serialise");
-    format!("{MAGIC}{:08x}\n{body}\n", crc32(format!("{body}\n").as_bytes()))
+    format!(
+        "{MAGIC}{:08x}\n{body}\n",
+        crc32(format!("{body}\n").as_bytes())
+    )
 }
 
 /// Replaces the HEAD file; durable on return.

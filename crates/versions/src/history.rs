@@ -36,7 +36,8 @@ impl<'a> View<'a> {
             let epoch = next / self.frame.epoch;
             if self.frame.indexed.contains(&epoch) {
                 let end = (epoch + 1) * self.frame.epoch;
-                let found = index::first_change(self.base, epoch, table, key, next % self.frame.epoch)?;
+                let found =
+                    index::first_change(self.base, epoch, table, key, next % self.frame.epoch)?;
                 if let Some((offset, chunk)) = found {
                     let changed = epoch * self.frame.epoch + offset;
                     let old = self.old_value(changed, chunk, table, key)?;
@@ -170,7 +171,10 @@ impl<'a> View<'a> {
         let Some(pending) = self.frame.pending_of(version) else {
             return stored_cursor(self.base, version, chunk);
         };
-        let undo = pending.undo.as_ref().and_then(|undo| undo.chunks.get(chunk as usize));
+        let undo = pending
+            .undo
+            .as_ref()
+            .and_then(|undo| undo.chunks.get(chunk as usize));
         let bytes = undo.ok_or_else(|| missing(version, chunk))?;
         Cursor::new(version, chunk, bytes.clone())
     }
@@ -190,5 +194,8 @@ pub(crate) fn stored_cursor(
 }
 
 fn missing(version: u64, chunk: u32) -> VersionsError {
-    VersionsError::malformed(format!("undo of version {version}, chunk {chunk}"), "missing")
+    VersionsError::malformed(
+        format!("undo of version {version}, chunk {chunk}"),
+        "missing",
+    )
 }

@@ -37,7 +37,10 @@ pub(crate) fn first_change(
     }
     let entry = |bytes: &[u8; 4]| {
         let [a, b, c, d] = *bytes;
-        (u64::from(u16::from_be_bytes([a, b])), u32::from(u16::from_be_bytes([c, d])))
+        (
+            u64::from(u16::from_be_bytes([a, b])),
+            u32::from(u16::from_be_bytes([c, d])),
+        )
     };
     let place = entries.partition_point(|bytes| entry(bytes).0 < from);
     Ok(entries.get(place).map(entry))

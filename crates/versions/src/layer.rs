@@ -110,7 +110,13 @@ impl Layer {
 
     /// Sets a key's newest value. `base` counts only at the layer's first touch of the key. A key
     /// that was absent below and is deleted again leaves no trace.
-    pub(crate) fn put(&mut self, position: usize, key: Box<[u8]>, value: Option<Value>, base: Base) {
+    pub(crate) fn put(
+        &mut self,
+        position: usize,
+        key: Box<[u8]>,
+        value: Option<Value>,
+        base: Base,
+    ) {
         let table = &mut self.tables[position];
         if let Some(slot) = table.slots.get_mut(&*key) {
             if value.is_none() && slot.base == Base::Absent {
@@ -182,7 +188,12 @@ impl Layer {
         if let Some(order) = &table.order {
             let keys = order.range(OrderedKey::new(start.into())..);
             let within = keys.take_while(move |entry| entry.key.starts_with(&prefix));
-            let slot = |key| table.slots.get(key).expect("invariant: ordered keys have slots");
+            let slot = |key| {
+                table
+                    .slots
+                    .get(key)
+                    .expect("invariant: ordered keys have slots")
+            };
             return Box::new(within.map(move |entry| (&entry.key, slot(&entry.key))));
         }
         let mut found: Vec<_> = table
@@ -218,7 +229,15 @@ mod tests {
     #[test]
     fn ordered_keys_compare_like_bytes() {
         let samples: [&[u8]; 9] = [
-            b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefgh", b"abcdefgh\0", b"abcdefghi", b"b",
+            b"",
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"a\0",
+            b"abcdefgh",
+            b"abcdefgh\0",
+            b"abcdefghi",
+            b"b",
         ];
         for a in samples {
             for b in samples {

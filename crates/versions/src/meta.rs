@@ -45,8 +45,9 @@ impl StoredMeta {
     }
 
     pub(crate) fn decode(version: Version, bytes: &[u8]) -> Result<Self, VersionsError> {
-        let malformed =
-            |reason: &str| VersionsError::malformed(format!("meta of version {}", version.0), reason);
+        let malformed = |reason: &str| {
+            VersionsError::malformed(format!("meta of version {}", version.0), reason)
+        };
         if bytes.first() != Some(&META_FORMAT) {
             return Err(malformed("unknown format"));
         }

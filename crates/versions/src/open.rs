@@ -208,7 +208,10 @@ pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, Versio
 fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsError> {
     let found = read_meta(store, Version(record.version))?;
     let stored = found.ok_or_else(|| {
-        VersionsError::malformed(format!("meta of head version {}", record.version), "missing")
+        VersionsError::malformed(
+            format!("meta of head version {}", record.version),
+            "missing",
+        )
     })?;
     Ok(stored.meta)
 }
@@ -233,11 +236,16 @@ fn read_indexed(store: &dyn Reader) -> Result<BTreeSet<u64>, VersionsError> {
 fn remove_unmarked(store: &dyn Store, indexed: &BTreeSet<u64>) -> Result<(), VersionsError> {
     loop {
         let scan = store.scan(layout::INDEX, &[], &[]);
-        let first = scan.map_err(VersionsError::store("looking for indexes"))?.next();
+        let first = scan
+            .map_err(VersionsError::store("looking for indexes"))?
+            .next();
         let Some(entry) = first else { return Ok(()) };
         let (key, _) = entry.map_err(VersionsError::store("looking for indexes"))?;
         if key.len() < 8 {
-            return Err(VersionsError::malformed("index", "key shorter than an epoch"));
+            return Err(VersionsError::malformed(
+                "index",
+                "key shorter than an epoch",
+            ));
         }
         let epoch = u64::from_be_bytes(array(&key));
         if indexed.contains(&epoch) {
@@ -246,4 +254,3 @@ fn remove_unmarked(store: &dyn Store, indexed: &BTreeSet<u64>) -> Result<(), Ver
         index::remove(store, epoch)?;
     }
 }
-

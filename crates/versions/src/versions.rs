@@ -126,15 +126,15 @@ impl Versions {
 
     /// Applies the next version: number 0 for the first, else the head's number plus one.
     ///
-    /// If the unflushed data exceed their budget a flush begins, in the background if the options
-    /// say so; if one is still running it is waited for.
+    /// If the data of earlier versions exceed their budget their flush begins first, in the
+    /// background if the options say so; one that is still running is waited for.
     ///
     /// # Errors
     /// [`VersionsError::OutOfOrder`], [`VersionsError::BlockOrder`],
-    /// [`VersionsError::DuplicateChange`] and table errors: the version is not applied.
-    /// [`VersionsError::BackgroundFlush`]: the version is not applied, and may be applied again.
-    /// An error of a flush in the foreground: the version is applied but not durable, as
-    /// [`head`](Versions::head) tells.
+    /// [`VersionsError::DuplicateChange`] and table errors. Errors of a flush, now or in the
+    /// background: nothing is lost, and the version may be applied again. In all these cases the
+    /// version is not applied. Only with [`Options::durable_each`] may the version's own flush
+    /// fail after it was applied, as [`head`](Versions::head) tells.
     pub fn apply(&mut self, meta: Meta, changes: Changes) -> Result<(), VersionsError> {
         self.settle(false)?;
         self.check_order(&meta)?;
@@ -142,6 +142,7 @@ impl Versions {
         let flat = self.sorted(meta.version, flat)?;
         let nodes = self.placed(nodes, TableKind::Nodes)?;
         let blobs = self.placed(blobs, TableKind::Blobs)?;
+        self.flush_by_budget()?;
 
         let undo = (meta.version.0 > 0 && self.options.retain != Retain::None).then(|| {
             let entries = flat
@@ -157,15 +158,20 @@ impl Versions {
             self.active.put(position, change.key, change.new, base);
         }
         for (position, write) in nodes {
-            self.active.put(position, write.key, write.value, Base::Unknown);
+            self.active
+                .put(position, write.key, write.value, Base::Unknown);
         }
         for (position, write) in blobs {
             if self.active.get(position, &write.key).is_none() {
-                self.active.put(position, write.key, write.value, Base::Unknown);
+                self.active
+                    .put(position, write.key, write.value, Base::Unknown);
             }
         }
         self.advance(Arc::new(meta), undo);
-        self.flush_by_budget()
+        if self.options.durable_each {
+            self.flush()?;
+        }
+        Ok(())
     }
 
     /// Makes everything durable.
@@ -190,8 +196,9 @@ impl Versions {
     /// that. Later versions are forgotten; blobs stay.
     ///
     /// # Errors
-    /// [`VersionsError::NotRetained`] and table errors: nothing has changed. An error of the flush:
-    /// the rollback is done in memory, and the next flush tries again.
+    /// [`VersionsError::NotRetained`], [`VersionsError::BackgroundFlush`] and table errors: nothing
+    /// has changed. An error of the rollback's own flush: it is done in memory, and the next flush
+    /// tries again.
     pub fn rollback(
         &mut self,
         to: Version,
@@ -206,7 +213,8 @@ impl Versions {
         let flat = self.placed(flat, TableKind::Flat)?;
         let nodes = self.placed(nodes, TableKind::Nodes)?;
         for (position, write) in flat.into_iter().chain(nodes) {
-            self.active.put(position, write.key, write.value, Base::Unknown);
+            self.active
+                .put(position, write.key, write.value, Base::Unknown);
         }
         let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
         let kept = self.frame.pending.len().saturating_sub(undone);
@@ -371,7 +379,13 @@ impl Versions {
     }
 
     fn drop_indexes(&mut self, gone: impl Fn(u64) -> bool) {
-        let dropped: Vec<u64> = self.frame.indexed.iter().copied().filter(|e| gone(*e)).collect();
+        let dropped: Vec<u64> = self
+            .frame
+            .indexed
+            .iter()
+            .copied()
+            .filter(|e| gone(*e))
+            .collect();
         if !dropped.is_empty() {
             let indexed = Arc::make_mut(&mut self.frame.indexed);
             dropped.iter().for_each(|epoch| {
@@ -382,9 +396,6 @@ impl Versions {
     }
 
     fn flush_by_budget(&mut self) -> Result<(), VersionsError> {
-        if self.options.durable_each {
-            return self.flush().map(drop);
-        }
         let flying = self.in_flight.as_ref().map(|flight| &flight.job);
         let layers = &self.frame.layers[usize::from(flying.is_some())..];
         let pending = &self.frame.pending[flying.map_or(0, |job| job.pending.len())..];
@@ -432,11 +443,16 @@ impl Versions {
     /// in flight.
     fn prepare(&mut self) -> Option<FlushJob> {
         let head = self.frame.head.clone()?;
-        let oldest_meta = self.frame.oldest.min(head.version.0.saturating_sub(METAS_KEPT));
+        let oldest_meta = self
+            .frame
+            .oldest
+            .min(head.version.0.saturating_sub(METAS_KEPT));
         let to = HeadRecord {
             version: head.version.0,
             oldest: self.frame.oldest,
-            oldest_meta: self.stored.map_or(oldest_meta, |s| s.oldest_meta.max(oldest_meta)),
+            oldest_meta: self
+                .stored
+                .map_or(oldest_meta, |s| s.oldest_meta.max(oldest_meta)),
         };
         let empty = self.active.is_empty() && self.frame.layers.is_empty();
         if empty && self.stored == Some(to) && self.drop_epochs.is_empty() {
@@ -445,11 +461,14 @@ impl Versions {
         let fresh = Layer::new(&self.frame.schema);
         let active = std::mem::replace(&mut self.active, fresh);
         let frozen = std::mem::take(&mut self.frame.layers);
-        let layer = frozen.into_iter().chain([Arc::new(active)]).reduce(|older, newer| {
-            let mut merged = Arc::unwrap_or_clone(older);
-            merged.absorb(&newer);
-            Arc::new(merged)
-        })?;
+        let layer = frozen
+            .into_iter()
+            .chain([Arc::new(active)])
+            .reduce(|older, newer| {
+                let mut merged = Arc::unwrap_or_clone(older);
+                merged.absorb(&newer);
+                Arc::new(merged)
+            })?;
         self.frame.layers.push(layer.clone());
         Some(FlushJob {
             base: self.base.clone(),
@@ -523,8 +542,10 @@ impl Versions {
                 Ok(stats)
             }
             Err(error) => {
-                // The write may have happened or not: believe nothing about what lies below.
+                // The write may have happened or not: believe nothing about what lies below, and
+                // let the next flush remove marks of indexes that nobody here knows of.
                 self.base.clear();
+                self.drop_epochs.extend(&job.build_epochs);
                 Arc::make_mut(&mut self.frame.layers[0]).forget_base();
                 if let Ok(stored) = read_head(self.base.store()) {
                     self.stored = stored;

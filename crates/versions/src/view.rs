@@ -121,9 +121,9 @@ impl<'a> View<'a> {
         }
         for layer in self.layers() {
             let entries = layer.scan(position, prefix, from);
-            sources.push(source(entries.map(|(key, slot)| {
-                Ok((Box::from(&**key), slot.value.clone()))
-            })));
+            sources.push(source(
+                entries.map(|(key, slot)| Ok((Box::from(&**key), slot.value.clone()))),
+            ));
         }
         sources.push(source(base));
         Ok(Box::new(Merge { sources }))
@@ -149,6 +149,12 @@ impl<'a> View<'a> {
     /// # Errors
     /// The store's errors; a malformed record.
     pub fn version_of_block(self, number: u64) -> Result<Option<Version>, VersionsError> {
+        if let Some(head) = self.head()
+            && head.block_number == number
+        {
+            // Also while the store still maps the block to a version that was rolled back.
+            return Ok(Some(head.version));
+        }
         let pending = &self.frame.pending;
         let after = pending.partition_point(|p| p.meta.block_number <= number);
         if let Some(newest) = after.checked_sub(1).map(|place| &pending[place].meta)
@@ -165,7 +171,10 @@ impl<'a> View<'a> {
             VersionsError::malformed(format!("version of block {number}"), "not 8 bytes")
         })?;
         let version = Version(u64::from_be_bytes(version));
-        Ok(self.head().is_some_and(|head| version <= head.version).then_some(version))
+        Ok(self
+            .head()
+            .is_some_and(|head| version <= head.version)
+            .then_some(version))
     }
 
     fn unflushed(self, position: usize, key: &[u8]) -> Option<Option<Value>> {
