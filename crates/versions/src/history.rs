@@ -14,6 +14,9 @@ use crate::meta::Version;
 use crate::undo::Cursor;
 use crate::view::{Entries, View};
 
+/// Flat keys and what they held in an older version.
+type OldValues = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
+
 impl<'a> View<'a> {
     /// Returns a flat key's value at a retained version. Costs one or two reads for each index
     /// epoch between that version and the head, and for versions without an index one read when
@@ -99,7 +102,7 @@ impl<'a> View<'a> {
         first: u64,
         last: u64,
         fits: impl Fn(Table, &[u8]) -> bool,
-    ) -> Result<BTreeMap<(Table, Box<[u8]>), Option<Value>>, VersionsError> {
+    ) -> Result<OldValues, VersionsError> {
         let mut oldest = BTreeMap::new();
         for version in first..=last {
             self.each_change(version, |cursor| {

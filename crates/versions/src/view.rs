@@ -228,11 +228,9 @@ impl Iterator for Merge<'_> {
                         self.sources.clear();
                         return error.map(Err);
                     }
-                    Some(Ok((key, _))) => {
-                        if least.as_ref().is_none_or(|(_, other)| key < other) {
-                            least = Some((place, key.clone()));
-                        }
+                    Some(Ok((key, _))) if least.as_ref().is_some_and(|(_, other)| key >= other) => {
                     }
+                    Some(Ok((key, _))) => least = Some((place, key.clone())),
                 }
             }
             let (newest, key) = least?;

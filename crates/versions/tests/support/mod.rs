@@ -9,12 +9,12 @@ use arbor_versions::{
     Change, Changes, Identity, Meta, Options, Retain, TableKind, TableSpec, Version,
 };
 
-pub const ACCOUNTS: Table = Table(1);
-pub const SLOTS: Table = Table(2);
-pub const NODES: Table = Table(3);
-pub const CODE: Table = Table(4);
+pub(crate) const ACCOUNTS: Table = Table(1);
+pub(crate) const SLOTS: Table = Table(2);
+pub(crate) const NODES: Table = Table(3);
+pub(crate) const CODE: Table = Table(4);
 
-pub fn tables() -> Vec<TableSpec> {
+pub(crate) fn tables() -> Vec<TableSpec> {
     [
         (ACCOUNTS, "accounts", TableKind::Flat),
         (SLOTS, "slots", TableKind::Flat),
@@ -25,7 +25,7 @@ pub fn tables() -> Vec<TableSpec> {
     .to_vec()
 }
 
-pub fn identity() -> Identity {
+pub(crate) fn identity() -> Identity {
     Identity {
         tree: "mpt".into(),
         revision: "1".into(),
@@ -37,7 +37,7 @@ pub fn identity() -> Identity {
 }
 
 /// Everything small, so that a short history meets every case.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options {
         cache_bytes: 4096,
         dirty_bytes: 2000,
@@ -50,7 +50,7 @@ pub fn options() -> Options {
     }
 }
 
-pub fn meta(version: u64) -> Meta {
+pub(crate) fn meta(version: u64) -> Meta {
     Meta {
         version: Version(version),
         block_number: version,
@@ -60,12 +60,12 @@ pub fn meta(version: u64) -> Meta {
     }
 }
 
-pub fn value(bytes: impl AsRef<[u8]>) -> Value {
+pub(crate) fn value(bytes: impl AsRef<[u8]>) -> Value {
     Value::from(bytes.as_ref())
 }
 
 /// A change of one account.
-pub fn change(key: &str, old: Option<&str>, new: Option<&str>) -> Changes {
+pub(crate) fn change(key: &str, old: Option<&str>, new: Option<&str>) -> Changes {
     Changes {
         flat: vec![Change {
             table: ACCOUNTS,
@@ -79,7 +79,7 @@ pub fn change(key: &str, old: Option<&str>, new: Option<&str>) -> Changes {
 
 /// A memory store whose writes fail once a countdown has run out.
 #[derive(Default)]
-pub struct FaultyStore {
+pub(crate) struct FaultyStore {
     inner: MemoryStore,
     /// Writes that still succeed; negative: all.
     left: AtomicI64,
@@ -88,18 +88,18 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let store = Self::default();
         store.heal();
         Arc::new(store)
     }
 
-    pub fn heal(&self) {
+    pub(crate) fn heal(&self) {
         self.left.store(-1, Ordering::SeqCst);
     }
 
     /// Lets `writes` more writes succeed and all later ones fail.
-    pub fn fail_after(&self, writes: i64, lands: bool) {
+    pub(crate) fn fail_after(&self, writes: i64, lands: bool) {
         self.lands.store(lands.into(), Ordering::SeqCst);
         self.left.store(writes, Ordering::SeqCst);
     }
