@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod executor;
+pub mod generator;
 pub mod genesis;
 pub mod senders;
 pub mod source;

@@ -1,0 +1,217 @@
+//! The genesis of a generated chain.
+
+use std::collections::BTreeMap;
+
+use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip7840::BlobParams};
+use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::{Account, AccountChange, SlotChange, StateChanges};
+
+use super::{
+    GeneratorSettings,
+    contracts::{self, Places, slots},
+};
+
+/// Seconds between blocks.
+pub(super) const BLOCK_TIME: u64 = 12;
+/// Timestamp of the genesis block: 2025-06-01 00:00:00 UTC.
+const GENESIS_TIME: u64 = 1_748_736_000;
+/// Base fee of the genesis block in wei.
+const INITIAL_BASE_FEE: u128 = 1_000_000_000;
+
+/// What every account has at first, in wei: more than any number of transactions can spend.
+fn initial_balance() -> U256 {
+    U256::from(10u64).pow(U256::from(24))
+}
+
+/// What every account has of each token at first.
+fn initial_tokens() -> U256 {
+    U256::from(10u64).pow(U256::from(27))
+}
+
+/// What every pair has of each of its two tokens at first.
+fn initial_reserve() -> U256 {
+    U256::from(10u64).pow(U256::from(28))
+}
+
+/// Builds the genesis: every fork up to Prague active at once, ether and tokens for the accounts,
+/// the workload's contracts and the protocol's system contracts.
+pub(super) fn genesis(
+    settings: &GeneratorSettings,
+    accounts: &[Address],
+    places: &Places,
+) -> Genesis {
+    let ether = accounts.iter().map(|address| {
+        (
+            *address,
+            GenesisAccount {
+                balance: initial_balance(),
+                ..Default::default()
+            },
+        )
+    });
+    Genesis {
+        config: config(settings.chain_id),
+        timestamp: GENESIS_TIME,
+        extra_data: Bytes::from_static(b"arbor generate"),
+        gas_limit: settings.gas_limit,
+        base_fee_per_gas: Some(INITIAL_BASE_FEE),
+        alloc: ether
+            .chain(system_contracts())
+            .chain(workload_contracts(accounts, places))
+            .collect(),
+        ..Default::default()
+    }
+}
+
+fn config(chain_id: u64) -> ChainConfig {
+    ChainConfig {
+        chain_id,
+        homestead_block: Some(0),
+        eip150_block: Some(0),
+        eip155_block: Some(0),
+        eip158_block: Some(0),
+        byzantium_block: Some(0),
+        constantinople_block: Some(0),
+        petersburg_block: Some(0),
+        istanbul_block: Some(0),
+        muir_glacier_block: Some(0),
+        berlin_block: Some(0),
+        london_block: Some(0),
+        arrow_glacier_block: Some(0),
+        gray_glacier_block: Some(0),
+        merge_netsplit_block: Some(0),
+        shanghai_time: Some(0),
+        cancun_time: Some(0),
+        prague_time: Some(0),
+        terminal_total_difficulty: Some(U256::ZERO),
+        terminal_total_difficulty_passed: true,
+        deposit_contract_address: Some(Address::ZERO),
+        blob_schedule: BTreeMap::from([
+            ("cancun".to_owned(), BlobParams::cancun()),
+            ("prague".to_owned(), BlobParams::prague()),
+        ]),
+        ..Default::default()
+    }
+}
+
+/// The contracts that blocks call: EIP-4788, EIP-2935, EIP-7002 and EIP-7251.
+fn system_contracts() -> [(Address, GenesisAccount); 4] {
+    // alloy's constant has two zero bytes after the code that EIP-7251 gives.
+    let consolidations = eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_CODE.clone();
+    let end = consolidations
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |last| last + 1);
+    [
+        (
+            eip4788::BEACON_ROOTS_ADDRESS,
+            eip4788::BEACON_ROOTS_CODE.clone(),
+        ),
+        (
+            eip2935::HISTORY_STORAGE_ADDRESS,
+            eip2935::HISTORY_STORAGE_CODE.clone(),
+        ),
+        (
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS,
+            eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_CODE.clone(),
+        ),
+        (
+            eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS,
+            consolidations.slice(..end),
+        ),
+    ]
+    .map(|(address, code)| (address, contract(code, [])))
+}
+
+fn workload_contracts(accounts: &[Address], places: &Places) -> Vec<(Address, GenesisAccount)> {
+    let mut contracts = vec![
+        (places.wide, contract(contracts::wide_code(), [])),
+        (places.factory, contract(contracts::factory_code(), [])),
+        (places.deleter, contract(contracts::deleter_code(), [])),
+    ];
+    for (index, address) in places.pairs.iter().enumerate() {
+        let [token0, token1] = places.traded(index);
+        let reserve = initial_reserve();
+        let storage = [
+            (slots::PAIR_TOKEN_0, token0.into_word().into()),
+            (slots::PAIR_TOKEN_1, token1.into_word().into()),
+            (slots::PAIR_RESERVES, reserve << 128 | reserve),
+        ];
+        contracts.push((*address, contract(contracts::pair_code(), storage)));
+    }
+    for (index, address) in places.tokens.iter().enumerate() {
+        let traders = places
+            .pairs
+            .iter()
+            .enumerate()
+            .filter(|(pair, _)| places.traded(*pair).contains(&places.tokens[index]));
+        let holdings: Vec<(Address, U256)> = accounts
+            .iter()
+            .map(|account| (*account, initial_tokens()))
+            .chain(traders.map(|(_, pair)| (*pair, initial_reserve())))
+            .collect();
+        let supply = holdings.iter().map(|(_, amount)| *amount).sum();
+        let balances = holdings
+            .into_iter()
+            .map(|(owner, amount)| (slots::balance(owner), amount));
+        contracts.push((
+            *address,
+            contract(
+                contracts::token_code(),
+                balances.chain([(slots::TOKEN_SUPPLY, supply)]),
+            ),
+        ));
+    }
+    contracts
+}
+
+fn contract(code: Bytes, storage: impl IntoIterator<Item = (U256, U256)>) -> GenesisAccount {
+    let storage: BTreeMap<B256, B256> = storage
+        .into_iter()
+        .map(|(slot, value)| (B256::from(slot), B256::from(value)))
+        .collect();
+    let storage = if storage.is_empty() {
+        None
+    } else {
+        Some(storage)
+    };
+    GenesisAccount {
+        nonce: Some(1),
+        code: Some(code),
+        storage,
+        ..Default::default()
+    }
+}
+
+/// What the genesis makes of the empty state.
+pub(super) fn changes(genesis: &Genesis) -> StateChanges {
+    let mut changes = StateChanges::default();
+    for (address, account) in &genesis.alloc {
+        let code_hash = account.code.as_ref().map_or(KECCAK256_EMPTY, keccak256);
+        if let Some(code) = &account.code {
+            changes.codes.insert(code_hash, code.clone());
+        }
+        let new = Account {
+            nonce: account.nonce.unwrap_or(0),
+            balance: account.balance,
+            code_hash,
+        };
+        let slots = account.storage.iter().flatten().map(|(slot, value)| {
+            (
+                U256::from_be_bytes(slot.0),
+                SlotChange {
+                    old: U256::ZERO,
+                    new: U256::from_be_bytes(value.0),
+                },
+            )
+        });
+        let change = AccountChange {
+            new: Some(new),
+            slots: slots.collect(),
+            ..AccountChange::default()
+        };
+        changes.accounts.insert(*address, change);
+    }
+    changes
+}

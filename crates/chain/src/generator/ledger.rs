@@ -1,0 +1,132 @@
+//! The state behind the chain's last block.
+
+use std::{fs, io, path::Path, sync::Arc};
+
+use alloy_primitives::B256;
+use alloy_rlp::Encodable;
+use arbor_state::{BlockRef, Computed, MptState, Network, StateChanges, StateError, StateView};
+use arbor_store::{MemoryStore, Store};
+use arbor_store_fjall::FjallStore;
+use arbor_versions::{DirLock, Options, Retain, Version};
+
+use super::{GeneratorError, block::Sealed};
+
+/// Bytes for the state's cache, and again for what is not yet written.
+const MEMORY: usize = 256 << 20;
+
+/// Blocks by which a state can be taken back.
+pub(super) const UNDO: u64 = 250;
+
+/// A state on disk that follows the chain block by block.
+pub(super) struct Ledger {
+    state: MptState,
+}
+
+/// The root of the state that has only the genesis.
+pub(super) fn genesis_root(changes: &StateChanges) -> Result<B256, GeneratorError> {
+    let network = Network {
+        chain_id: 0,
+        genesis_hash: B256::ZERO,
+    };
+    let state = MptState::open(
+        Arc::new(MemoryStore::default()),
+        None,
+        network,
+        Options::default(),
+    )?;
+    Ok(state.compute(changes)?.root())
+}
+
+impl Ledger {
+    /// Opens the state in `dir`, or makes one there of the genesis block and what it changes.
+    pub(super) fn open(
+        dir: &Path,
+        genesis: &Sealed,
+        chain_id: u64,
+        changes: &StateChanges,
+    ) -> Result<Self, GeneratorError> {
+        fs::create_dir_all(dir).map_err(|cause| GeneratorError::file(dir, cause))?;
+        let lock = DirLock::acquire(dir).map_err(StateError::from)?;
+        let store: Arc<dyn Store> = Arc::new(
+            FjallStore::open(&dir.join("store"), &arbor_store_fjall::Options::default())
+                .map_err(|error| GeneratorError::damaged(dir, error.to_string()))?,
+        );
+        let network = Network {
+            chain_id,
+            genesis_hash: genesis.hash,
+        };
+        let options = Options {
+            cache_bytes: MEMORY as u64,
+            dirty_bytes: MEMORY,
+            retain: Retain::Last(UNDO),
+            ..Options::default()
+        };
+        let mut ledger = Self {
+            state: MptState::open(store, Some(lock), network, options)?,
+        };
+        if ledger.state.head().is_none() {
+            let computed = ledger.compute(changes)?;
+            ledger.commit(genesis, computed)?;
+        }
+        Ok(ledger)
+    }
+
+    /// Deletes the state in `dir`, from which it can be made again.
+    pub(super) fn delete(dir: &Path) -> Result<(), GeneratorError> {
+        match fs::remove_dir_all(dir) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(GeneratorError::file(dir, cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Number of the block whose state this is.
+    pub(super) fn head(&self) -> u64 {
+        self.state.head().map_or(0, |meta| meta.block_number)
+    }
+
+    /// Hash of that block.
+    pub(super) fn head_hash(&self) -> B256 {
+        self.state
+            .head()
+            .map_or(B256::ZERO, |meta| meta.block_hash.into())
+    }
+
+    /// What the next block reads.
+    pub(super) fn view(&self) -> &dyn StateView {
+        &self.state
+    }
+
+    /// Computes what changes make of the state, its root among it.
+    pub(super) fn compute(&self, changes: &StateChanges) -> Result<Computed, GeneratorError> {
+        Ok(self.state.compute(changes)?)
+    }
+
+    /// Takes the state of the next block.
+    pub(super) fn commit(
+        &mut self,
+        block: &Sealed,
+        computed: Computed,
+    ) -> Result<(), GeneratorError> {
+        let mut header = Vec::with_capacity(block.header.length());
+        block.header.encode(&mut header);
+        let block = BlockRef {
+            number: block.header.number,
+            hash: block.hash,
+            header,
+        };
+        Ok(self.state.commit(&block, computed)?)
+    }
+
+    /// Returns to the state of an earlier block, at most [`UNDO`] back.
+    pub(super) fn take_back(&mut self, block: u64) -> Result<(), GeneratorError> {
+        // Block n is version n: the genesis is the first version, and every block makes one.
+        Ok(self.state.rollback(Version(block))?)
+    }
+
+    /// Makes the state durable.
+    pub(super) fn flush(&mut self) -> Result<(), GeneratorError> {
+        Ok(self.state.flush()?)
+    }
+}
