@@ -4,5 +4,7 @@
 pub mod executor;
 pub mod generator;
 pub mod genesis;
+pub mod replay;
 pub mod senders;
 pub mod source;
+pub mod witness;

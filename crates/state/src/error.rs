@@ -11,13 +11,13 @@ use arbor_versions::VersionsError;
 pub enum StateError {
     /// The versioned tables failed: storage, retention or identity.
     #[error(transparent)]
-    Versions(#[from] VersionsError),
+    Versions(Box<VersionsError>),
     /// The store failed outside of any version.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The tree could not be read or updated.
-    #[error("state tree: {0}")]
-    Tree(#[from] TreeError),
+    #[error(transparent)]
+    Tree(Box<TreeError>),
     /// A stored record is not what its table promises.
     #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
     Corrupt {
@@ -39,7 +39,7 @@ pub enum StateError {
         /// Whose it is.
         address: Address,
         /// Why it failed, with the path of the missing node.
-        cause: TreeError,
+        cause: Box<TreeError>,
     },
     /// A version recomputed from the undo records does not have the root it was stored with.
     #[error(
@@ -56,6 +56,18 @@ pub enum StateError {
     /// A caller's own reader has no answer.
     #[error("{0}")]
     Read(String),
+}
+
+impl From<VersionsError> for StateError {
+    fn from(error: VersionsError) -> Self {
+        Self::Versions(Box::new(error))
+    }
+}
+
+impl From<TreeError> for StateError {
+    fn from(error: TreeError) -> Self {
+        Self::Tree(Box::new(error))
+    }
 }
 
 impl From<StateError> for ReadError {

@@ -16,6 +16,9 @@ use crate::proof::Provable;
 use crate::records::{AccountRecord, SlotRecord};
 use crate::{Account, StateError, StateView};
 
+/// A flat record with its key.
+pub(crate) type FlatEntry = Result<(Box<[u8]>, Value), StateError>;
+
 /// The state of a retained version, readable and provable.
 ///
 /// Its nodes are not stored: the undo records since are applied to the head's tree in memory, so
@@ -94,7 +97,7 @@ impl<'a> Historical<'a> {
         &self,
         table: Table,
         prefix: &[u8],
-    ) -> Result<impl Iterator<Item = Result<(Box<[u8]>, Value), StateError>> + '_, StateError> {
+    ) -> Result<impl Iterator<Item = FlatEntry> + '_, StateError> {
         let mut head = self
             .state
             .versions

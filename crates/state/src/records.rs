@@ -181,6 +181,10 @@ impl<'a> Input<'a> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
 mod tests {
     use alloy_primitives::hex;
     use proptest::prelude::*;

@@ -87,7 +87,7 @@ impl Check<'_> {
             self.account(&key, &bytes, &mut slots, &mut codes)
         });
         let built = build(None, leaves, &mut |position, record| {
-            self.compare(position, &record)
+            self.compare(position, &record);
         })?;
         self.stopped()?;
         if B256::from(built) != root {
@@ -192,7 +192,7 @@ impl Check<'_> {
             }
         });
         let built = build(Some(owner), leaves, &mut |position, record| {
-            self.compare(position, &record)
+            self.compare(position, &record);
         });
         let root = self.take(built)?;
         self.stop.borrow().is_none().then_some(B256::from(root))

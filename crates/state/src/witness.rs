@@ -54,7 +54,7 @@ impl WitnessState {
         let leaf = found.map_err(|cause| StateError::Witness {
             what: "account".into(),
             address,
-            cause,
+            cause: Box::new(cause),
         })?;
         leaf.map(|bytes| decode_leaf(address, &bytes)).transpose()
     }
@@ -104,7 +104,7 @@ impl StateView for WitnessState {
         let leaf = found.map_err(|cause| StateError::Witness {
             what: format!("slot {slot:#x}"),
             address,
-            cause,
+            cause: Box::new(cause),
         })?;
         let Some(bytes) = leaf else {
             return Ok(U256::ZERO);

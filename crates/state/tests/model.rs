@@ -1,5 +1,10 @@
 //! The state beside a naive model: plain maps for contents, a naive trie for roots.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -347,7 +347,7 @@ mod tests {
             ("accounts", |s| s.accounts = 1),
             ("accounts", |s| s.accounts = 10_000_001),
             ("transactions_per_block", |s| {
-                s.transactions_per_block = 10_001
+                s.transactions_per_block = 10_001;
             }),
             ("gas_limit", |s| s.gas_limit = 999_999),
             ("zipf", |s| s.zipf = -0.1),

@@ -56,8 +56,16 @@ impl Genesis {
     /// # Errors
     /// [`GenesisError::NoAllocation`] for the others; the message says how to get a file.
     pub fn preset(network: Network, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        Self::from_json(Self::preset_text(network)?, state_root)
+    }
+
+    /// The text of a public network's genesis file, if its accounts are built in.
+    ///
+    /// # Errors
+    /// [`GenesisError::NoAllocation`] for the others.
+    pub fn preset_text(network: Network) -> Result<&'static str, GenesisError> {
         match network {
-            Network::Sepolia => Self::from_json(SEPOLIA, state_root),
+            Network::Sepolia => Ok(SEPOLIA),
             _ => Err(GenesisError::NoAllocation {
                 name: network.name(),
             }),

@@ -1,0 +1,128 @@
+//! Why a replay stopped.
+
+use alloy_primitives::{B256, hex};
+use arbor_state::{Computed, StateChanges, StateError};
+use serde_json::{Value, json};
+
+use crate::executor::ExecutionError;
+use crate::genesis::GenesisError;
+use crate::senders::InputError;
+use crate::source::SourceError;
+
+/// Why a replay stopped. The database stays at the last good block.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// The next block could not be read, or a signature in it is not valid.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The chain's files are at fault.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// Genesis could not be made or does not fit.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+    /// The block breaks a rule, or its state could not be read.
+    #[error(transparent)]
+    Execution(#[from] ExecutionError),
+    /// The state after the block is not the one that its header commits to.
+    #[error(
+        "block {number} ({hash}) is invalid: state root: the header says {expected}, execution gives {actual}",
+        number = .0.number, hash = .0.hash, expected = .0.expected, actual = .0.actual
+    )]
+    StateRoot(Box<Failure>),
+    /// The database failed.
+    #[error("block {number}: {error}")]
+    State {
+        /// The block being applied.
+        number: u64,
+        /// What failed.
+        error: StateError,
+    },
+    /// The first block does not continue the database.
+    #[error("the chain begins with block {first}, but the database stands at block {head}: blocks {} to {} are missing", head + 1, first - 1)]
+    Missing {
+        /// The first block given.
+        first: u64,
+        /// The database's block.
+        head: u64,
+    },
+    /// The chain's block has another hash than the database's block of that number.
+    #[error(
+        "block {number}: the chain has {given}, the database {stored}: they are not of one chain"
+    )]
+    OtherChain {
+        /// The block.
+        number: u64,
+        /// The hash in the source.
+        given: B256,
+        /// The hash in the database.
+        stored: B256,
+    },
+    /// Block 0 of the chain is not the genesis given.
+    #[error("the chain's block 0 is {given}, the genesis makes {expected}")]
+    OtherGenesis {
+        /// The hash in the source.
+        given: B256,
+        /// The hash of the genesis.
+        expected: B256,
+    },
+    /// The stored record of a recent block cannot be decoded.
+    #[error("the database's record of block {0} is damaged: it holds no header")]
+    DamagedHeader(u64),
+}
+
+/// A block whose state root does not hold, with all that is needed to find out why.
+#[derive(Debug)]
+pub struct Failure {
+    /// The block's number.
+    pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
+    /// The state root in the header.
+    pub expected: B256,
+    /// The state root that execution gives.
+    pub actual: B256,
+    /// What the block changes.
+    pub changes: StateChanges,
+    /// What that makes of the tree.
+    pub computed: Computed,
+}
+
+impl Failure {
+    /// The block's state changes and touched nodes as JSON.
+    pub fn to_json(&self) -> Value {
+        let accounts: Vec<Value> = self.changes.accounts.iter().map(account_json).collect();
+        let nodes: Vec<Value> = self
+            .computed
+            .nodes()
+            .map(|(key, record)| json!({ "key": hex::encode_prefixed(key), "record": record.map(hex::encode_prefixed) }))
+            .collect();
+        json!({
+            "block": self.number,
+            "hash": self.hash,
+            "field": "stateRoot",
+            "expected": self.expected,
+            "actual": self.actual,
+            "accounts": accounts,
+            "nodes": nodes,
+        })
+    }
+}
+
+fn account_json(
+    (address, change): (&alloy_primitives::Address, &arbor_state::AccountChange),
+) -> Value {
+    let account = |account: &arbor_state::Account| json!({ "nonce": account.nonce, "balance": account.balance.to_string(), "codeHash": account.code_hash });
+    let slots: Vec<Value> = change
+        .slots
+        .iter()
+        .map(|(slot, change)| json!({ "slot": slot, "old": change.old, "new": change.new }))
+        .collect();
+    json!({
+        "address": address,
+        "old": change.old.as_ref().map(account),
+        "new": change.new.as_ref().map(account),
+        "storageCleared": change.storage_cleared,
+        "slots": slots,
+    })
+}

@@ -1,0 +1,89 @@
+//! The floor of a replay: the same blocks executed and verified without tree and store.
+
+use std::time::Instant;
+
+use alloy_consensus::Header;
+use alloy_primitives::B256;
+
+use super::{BlockStats, ReplayError, Times};
+use crate::executor::{Ancestor, BlockInput, Executor, FlatState, RecentBlocks};
+use crate::genesis::{ChainSpec, Genesis};
+use crate::senders::RecoveredBlock;
+
+/// Executes blocks over plain maps in memory: every header field is verified but the state root, and before
+/// Byzantium the receipts root, which needs state roots.
+pub struct Floor {
+    state: FlatState,
+    spec: ChainSpec,
+    executor: Executor,
+    recent: RecentBlocks,
+}
+
+impl Floor {
+    /// Begins with a genesis.
+    pub fn new(genesis: &Genesis) -> Self {
+        let state = FlatState::from_genesis(&genesis.alloc);
+        let mut recent = RecentBlocks::default();
+        recent.push(Ancestor {
+            hash: genesis.hash,
+            header: genesis.header.clone(),
+            ommers: Vec::new(),
+        });
+        Self {
+            state,
+            spec: genesis.spec.clone(),
+            executor: Executor::new(),
+            recent,
+        }
+    }
+
+    /// Executes a block on top of the last one.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
+        let start = Instant::now();
+        let number = block.block.header.number;
+        let parent = self
+            .recent
+            .latest()
+            .cloned()
+            .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
+        let input = BlockInput::new(block, &parent.header, parent.hash, &self.spec);
+        let output = self
+            .executor
+            .execute(&input, &self.state, &self.recent, None)?;
+        let executed = start.elapsed();
+        self.state.apply(&output.changes);
+        let ommers: Vec<B256> = block
+            .block
+            .body
+            .ommers
+            .iter()
+            .map(Header::hash_slow)
+            .collect();
+        self.recent.push(Ancestor {
+            hash: block.hash,
+            header: block.block.header.clone(),
+            ommers,
+        });
+        Ok(BlockStats {
+            number,
+            transactions: block.block.body.transactions.len() as u64,
+            gas: output.gas_used,
+            accounts: output.changes.accounts.len() as u64,
+            slots: output
+                .changes
+                .accounts
+                .values()
+                .map(|account| account.slots.len() as u64)
+                .sum(),
+            nodes: 0,
+            times: Times {
+                execution: executed,
+                store: start.elapsed() - executed,
+                ..Times::default()
+            },
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! Witness files: a block with the nodes and codes that executing it needs.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, Bytes, keccak256};
+use alloy_rlp::Decodable;
+use flate2::read::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::genesis::{ChainSpec, Genesis, Network};
+use crate::source::{Position, RawBlock, SourceBlock, SourceError};
+
+/// A witness as its JSON file has it; bytes are hex with `0x`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockWitness {
+    /// The chain id of EIP-155.
+    pub chain_id: u64,
+    /// The block's number.
+    pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
+    /// The state root before the block.
+    pub pre_state_root: B256,
+    /// The state root after it.
+    pub post_state_root: B256,
+    /// The root of its receipts.
+    pub receipts_root: B256,
+    /// The block's RLP.
+    pub block_rlp: Bytes,
+    /// RLP of ancestors' headers, the parent first, each the parent of the one before.
+    pub ancestor_headers_rlp: Vec<Bytes>,
+    /// RLP of the trie nodes needed, in any order.
+    pub state_nodes: Vec<Bytes>,
+    /// The codes needed, in any order.
+    pub codes: Vec<Bytes>,
+    /// The chain's configuration in geth's form, where the chain is not a public network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Value>,
+}
+
+/// Why a witness file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", file.display())]
+pub struct WitnessError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: WitnessProblem,
+}
+
+/// What is wrong with a witness.
+#[derive(Debug, thiserror::Error)]
+pub enum WitnessProblem {
+    /// The file cannot be read or decompressed.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The file is not a witness in JSON.
+    #[error("not a witness: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The block cannot be decoded.
+    #[error(transparent)]
+    Block(#[from] SourceError),
+    /// RLP in it cannot be decoded.
+    #[error("{what}: {error}")]
+    Rlp {
+        /// Which part.
+        what: String,
+        /// Why.
+        error: alloy_rlp::Error,
+    },
+    /// A part contradicts another.
+    #[error("{what} is {actual}, expected {expected}")]
+    Mismatch {
+        /// Which part.
+        what: &'static str,
+        /// What the rest of the witness demands.
+        expected: B256,
+        /// What it is.
+        actual: B256,
+    },
+    /// Neither a public network's chain id nor a configuration.
+    #[error("chain {0} is no public network and the witness has no configuration: give --genesis")]
+    UnknownChain(u64),
+    /// The configuration in it is not in geth's form.
+    #[error("its configuration: {0}")]
+    Config(#[from] crate::genesis::GenesisError),
+    /// No ancestor header is given.
+    #[error("it holds no parent header")]
+    NoParent,
+    /// The node of the state root is not there.
+    #[error("it lacks the root node of the state, {0}")]
+    NoRootNode(B256),
+}
+
+/// A block with its ancestors, decoded from a witness and checked to belong together.
+#[derive(Clone, Debug)]
+pub struct WitnessBlock {
+    /// The block.
+    pub block: SourceBlock,
+    /// Ancestors' headers with their hashes, the parent first.
+    pub ancestors: Vec<(B256, Header)>,
+}
+
+impl BlockWitness {
+    /// Reads a file, gzipped or not.
+    pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
+        read(file).map_err(|problem| WitnessError {
+            file: file.to_path_buf(),
+            problem,
+        })
+    }
+
+    /// Decodes block and ancestors and checks what can be checked without executing: hashes, the chain of parents,
+    /// and the root node of the state.
+    pub fn decode(&self) -> Result<WitnessBlock, WitnessProblem> {
+        let file: Arc<Path> = Path::new("blockRlp").into();
+        let position = Position {
+            file,
+            offset: 0,
+            ordinal: 0,
+        };
+        let raw = RawBlock::from_export(position, &self.block_rlp)?;
+        same("the block's hash", self.hash, raw.hash)?;
+        same(
+            "the block's state root",
+            self.post_state_root,
+            raw.header.state_root,
+        )?;
+        same(
+            "the block's receipts root",
+            self.receipts_root,
+            raw.header.receipts_root,
+        )?;
+        let block = raw.decode()?;
+        let mut ancestors = Vec::with_capacity(self.ancestor_headers_rlp.len());
+        let mut expected = block.block.header.parent_hash;
+        for (index, rlp) in self.ancestor_headers_rlp.iter().enumerate() {
+            let header = decode_whole::<Header>(&format!("ancestor {index}"), rlp)?;
+            let hash = header.hash_slow();
+            same("an ancestor's hash", expected, hash)?;
+            expected = header.parent_hash;
+            ancestors.push((hash, header));
+        }
+        let parent = ancestors.first().ok_or(WitnessProblem::NoParent)?;
+        same(
+            "the parent's state root",
+            self.pre_state_root,
+            parent.1.state_root,
+        )?;
+        if !self
+            .state_nodes
+            .iter()
+            .any(|node| keccak256(node) == self.pre_state_root)
+        {
+            return Err(WitnessProblem::NoRootNode(self.pre_state_root));
+        }
+        Ok(WitnessBlock { block, ancestors })
+    }
+}
+
+/// What a witness's nodes and codes are for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct WitnessReach {
+    /// Nodes that the state root leads to.
+    pub nodes: usize,
+    /// Nodes that it does not lead to: what collapsing branches will need, or spare.
+    pub other_nodes: usize,
+    /// Codes that an account in the witness has.
+    pub codes: usize,
+    /// Codes that none has.
+    pub other_codes: usize,
+}
+
+impl BlockWitness {
+    /// Checks everything that needs no execution: what [`decode`](Self::decode) does, and which nodes and codes the
+    /// state root leads to.
+    ///
+    /// # Errors
+    /// As `decode`; a node that is not RLP.
+    pub fn check(&self) -> Result<WitnessReach, WitnessProblem> {
+        self.decode()?;
+        let mut waiting: HashMap<B256, &[u8]> = self
+            .state_nodes
+            .iter()
+            .map(|node| (keccak256(node), &node[..]))
+            .collect();
+        let mut reach = WitnessReach::default();
+        let mut seen: HashSet<B256> = HashSet::from([self.pre_state_root]);
+        let mut next = vec![self.pre_state_root];
+        while let Some(hash) = next.pop() {
+            let Some(node) = waiting.remove(&hash) else {
+                continue;
+            };
+            reach.nodes += 1;
+            let mut found = Vec::new();
+            references(node, &mut found).map_err(|error| WitnessProblem::Rlp {
+                what: format!("node {hash}"),
+                error,
+            })?;
+            next.extend(found.into_iter().filter(|hash| seen.insert(*hash)));
+        }
+        reach.other_nodes = waiting.len();
+        reach.codes = self
+            .codes
+            .iter()
+            .filter(|code| seen.contains(&keccak256(code)))
+            .count();
+        reach.other_codes = self.codes.len() - reach.codes;
+        Ok(reach)
+    }
+
+    /// The rules of the block's chain: those of the public network with its chain id, or those of the configuration
+    /// in the witness.
+    pub fn spec(&self) -> Result<ChainSpec, WitnessProblem> {
+        let network = Network::ALL
+            .into_iter()
+            .find(|network| network.chain_id() == self.chain_id);
+        match (&self.config, network) {
+            (Some(config), _) => {
+                let genesis = serde_json::json!({ "config": config, "alloc": {} }).to_string();
+                Ok(Genesis::from_json(&genesis, &crate::replay::genesis_state_root)?.spec)
+            }
+            (None, Some(network)) => Ok(network.spec()),
+            (None, None) => Err(WitnessProblem::UnknownChain(self.chain_id)),
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
+    let mut bytes = std::fs::read(file)?;
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain)?;
+        bytes = plain;
+    }
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+/// Collects every 32-byte string in an RLP list, also in lists inside strings, as account leaves have them.
+fn references(rlp: &[u8], found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error> {
+    let mut rest = rlp;
+    let mut items = alloy_rlp::Header::decode_bytes(&mut rest, true)?;
+    while !items.is_empty() {
+        let whole = items;
+        let header = alloy_rlp::Header::decode(&mut items)?;
+        let (payload, after) = items
+            .split_at_checked(header.payload_length)
+            .ok_or(alloy_rlp::Error::InputTooShort)?;
+        let item = &whole[..whole.len() - after.len()];
+        items = after;
+        match (header.list, payload.len()) {
+            (true, _) => references(item, found)?,
+            (false, 32) => found.push(B256::from_slice(payload)),
+            // A leaf's value: an account is a list in a string. Anything else has nothing to refer to.
+            (false, _) if payload.first().is_some_and(|&byte| byte >= 0xc0) => {
+                let mut inner = Vec::new();
+                if references(payload, &mut inner).is_ok() {
+                    found.append(&mut inner);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn decode_whole<T: Decodable>(what: &str, bytes: &[u8]) -> Result<T, WitnessProblem> {
+    let rlp = |error| WitnessProblem::Rlp {
+        what: what.to_owned(),
+        error,
+    };
+    let mut rest = bytes;
+    let value = T::decode(&mut rest).map_err(rlp)?;
+    match rest.is_empty() {
+        true => Ok(value),
+        false => Err(rlp(alloy_rlp::Error::UnexpectedLength)),
+    }
+}
+
+fn same(what: &'static str, expected: B256, actual: B256) -> Result<(), WitnessProblem> {
+    match expected == actual {
+        true => Ok(()),
+        false => Err(WitnessProblem::Mismatch {
+            what,
+            expected,
+            actual,
+        }),
+    }
+}
