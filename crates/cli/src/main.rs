@@ -1,3 +1,86 @@
 //! The `arbor` command line.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod bytes;
+mod commands;
+mod database;
+mod output;
+mod progress;
+mod report;
+mod stop;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use args::{Arbor, Command};
+use clap::{CommandFactory, Parser};
+use tracing_subscriber::EnvFilter;
+
+/// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood.
+fn main() -> ExitCode {
+    let arbor = Arbor::parse();
+    log_to_stderr(arbor.verbose);
+    match run(&arbor.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", described(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error with its causes, each told once: many messages repeat their cause.
+fn described(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
+    match command {
+        Command::Demo(args) => commands::demo::run(args),
+        Command::Generate(args) => commands::generate::run(args),
+        Command::Replay(args) => commands::replay::run(args),
+        Command::Status(args) => commands::status::run(args),
+        Command::Get(args) => commands::get::run(args),
+        Command::Dump(args) => commands::dump::run(args),
+        Command::Prove(args) => commands::prove::run(args),
+        Command::VerifyProof(args) => commands::prove::verify(args),
+        Command::Witness(args) => commands::witness::run(args),
+        Command::VerifyWitness(args) => commands::witness::verify(args),
+        Command::Verify(args) => commands::verify::run(args),
+        Command::Rollback(args) => commands::history::rollback(args),
+        Command::Prune(args) => commands::history::prune(args),
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                *shell,
+                &mut Arbor::command(),
+                "arbor",
+                &mut std::io::stdout(),
+            );
+            Ok(())
+        }
+    }
+}
+
+fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

@@ -1,0 +1,359 @@
+//! The words of the command line.
+
+use std::path::PathBuf;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_chain::generator::{Mix, Preset};
+use arbor_versions::Retain;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::bytes;
+
+/// An engine for Ethereum state in which the tree is a choice.
+///
+/// Start with a chain to try things on:
+///
+///     arbor generate --preset demo --out chain
+///     arbor replay --db db chain
+///     arbor status --db db
+#[derive(Debug, Parser)]
+#[command(
+    name = "arbor",
+    version,
+    propagate_version = true,
+    max_term_width = 110,
+    verbatim_doc_comment
+)]
+pub(crate) struct Arbor {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// More log lines on stderr: -v info, -vv debug. RUST_LOG is honoured too.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+}
+
+/// What `arbor` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a small chain in a folder, replay it, and look at it: a first taste
+    Demo(Demo),
+    /// Make a chain: deterministic, valid, with a genesis beside it
+    Generate(Generate),
+    /// Import, execute and verify blocks; resumes where the database stands
+    Replay(Replay),
+    /// Say what a database is and where it stands
+    Status(Status),
+    /// Print an account, a slot or code, now or at a retained block
+    Get(Get),
+    /// Print the whole state as JSON lines in geth's dump format
+    Dump(Dump),
+    /// Prove an account and slots, present or absent, as eth_getProof does
+    Prove(Prove),
+    /// Check a proof against a state root
+    VerifyProof(VerifyProof),
+    /// Write a block's complete pre-state witness
+    Witness(Witness),
+    /// Check witnesses: nodes and codes against their roots, without execution
+    VerifyWitness(VerifyWitness),
+    /// Check the whole database: nodes against flat state, root against the last header
+    Verify(Database),
+    /// Return to an earlier retained block
+    Rollback(Rollback),
+    /// Forget history
+    Prune(Prune),
+    /// Print shell completions
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Where a database lies and how it is opened.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Database {
+    /// Directory of the database
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
+    /// Memory for everything together: caches, write-back, tables
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse)]
+    pub(crate) memory: u64,
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
+    pub(crate) write_back: Option<u64>,
+}
+
+/// `arbor replay`.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    #[arg(value_name = "CHAIN", required_unless_present = "witness")]
+    pub(crate) chain: Vec<PathBuf>,
+    /// Replay blocks with their pre-state witnesses instead, without a database
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["chain", "db", "to"])]
+    pub(crate) witness: Vec<PathBuf>,
+    /// Directory of the database; made if absent
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree"])]
+    pub(crate) db: Option<PathBuf>,
+    /// The tree that commits to the state; `none` executes alone, in memory, and needs no database
+    #[arg(long, value_name = "T", default_value = "mpt")]
+    pub(crate) tree: TreeChoice,
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Stop after this block
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) to: Option<u64>,
+    /// The store of a new database
+    #[arg(long, value_name = "S", default_value = "fjall")]
+    pub(crate) store: StoreChoice,
+    /// Memory for everything together: caches, write-back, tables
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse)]
+    pub(crate) memory: u64,
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
+    pub(crate) write_back: Option<u64>,
+    /// Threads for sender recovery and hashing; 1 means one thread for everything
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
+    /// History to keep: none, a number of versions, or all
+    #[arg(long, value_name = "none|N|all", default_value = "128", value_parser = parse_retain)]
+    pub(crate) retain: Retain,
+    /// Write measurements here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the state changes and touched nodes of a block that fails here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) failure_dump: Option<PathBuf>,
+    /// Make every version durable before the next block
+    #[arg(long)]
+    pub(crate) durable: bool,
+    /// Merge the store's files at the end, so that sizes are those of the contents
+    #[arg(long)]
+    pub(crate) compact: bool,
+}
+
+impl Replay {
+    /// Unflushed bytes kept in memory.
+    pub(crate) fn write_back(&self) -> u64 {
+        self.write_back.unwrap_or(self.memory / 16)
+    }
+
+    /// History to keep, as it is written.
+    pub(crate) fn retain_text(&self) -> String {
+        match self.retain {
+            Retain::None => "none".into(),
+            Retain::Last(versions) => versions.to_string(),
+            Retain::All => "all".into(),
+        }
+    }
+}
+
+/// The trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeChoice {
+    /// Merkle-Patricia, Keccak-256
+    Mpt,
+    /// No tree, no store: execution alone
+    None,
+}
+
+impl TreeChoice {
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mpt => "mpt",
+            Self::None => "none",
+        }
+    }
+}
+
+/// The stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StoreChoice {
+    /// Files through fjall
+    Fjall,
+    /// Files through RocksDB
+    #[cfg(feature = "rocksdb")]
+    Rocksdb,
+    /// Nothing on disk: gone at the end
+    Memory,
+}
+
+impl StoreChoice {
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fjall => "fjall",
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => "rocksdb",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// `arbor status`.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Directory of the database
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `arbor get`.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The account
+    pub(crate) address: Address,
+    /// A slot of it: decimal or 0x-hex
+    pub(crate) slot: Option<U256>,
+    /// Print its code
+    #[arg(long, conflicts_with = "slot")]
+    pub(crate) code: bool,
+    /// At this retained block [default: the latest]
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) at: Option<u64>,
+}
+
+/// `arbor dump`.
+#[derive(Debug, Args)]
+pub(crate) struct Dump {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// At this retained block [default: the latest]
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) at: Option<u64>,
+}
+
+/// `arbor prove`.
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The account
+    pub(crate) address: Address,
+    /// Slots of it: decimal or 0x-hex
+    pub(crate) slots: Vec<U256>,
+    /// At this retained block [default: the latest]
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) at: Option<u64>,
+}
+
+/// `arbor verify-proof`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyProof {
+    /// A proof as `arbor prove` or eth_getProof gives it; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// The state root
+    #[arg(long, value_name = "R")]
+    pub(crate) root: B256,
+}
+
+/// `arbor witness`.
+#[derive(Debug, Args)]
+pub(crate) struct Witness {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The chain that holds the block
+    #[arg(value_name = "CHAIN", required = true)]
+    pub(crate) chain: Vec<PathBuf>,
+    /// The block; the state before it must be retained
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) block: u64,
+    /// Where to write it, gzipped if the name ends in .gz [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `arbor verify-witness`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyWitness {
+    /// Witness files
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// `arbor rollback`.
+#[derive(Debug, Args)]
+pub(crate) struct Rollback {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The block to return to
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) to: u64,
+}
+
+/// `arbor prune`.
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// History to keep: none, a number of versions, or all
+    #[arg(long, value_name = "none|N", value_parser = parse_retain)]
+    pub(crate) retain: Retain,
+}
+
+/// `arbor demo`.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Folder for the chain and the database
+    #[arg(long, value_name = "DIR", default_value = "arbor-demo")]
+    pub(crate) out: PathBuf,
+}
+
+/// `arbor generate`.
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// Folder for chain.rlp and genesis.json; a generation cut short there is continued
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Settings to start from: tiny, demo or replay-500k
+    #[arg(long, default_value = "demo")]
+    pub(crate) preset: Preset,
+    /// Same seed and settings, same chain
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Chain id of the genesis and of every transaction
+    #[arg(long)]
+    pub(crate) chain_id: Option<u64>,
+    /// Number of blocks
+    #[arg(long)]
+    pub(crate) blocks: Option<u64>,
+    /// Accounts funded at genesis, which send the transactions
+    #[arg(long)]
+    pub(crate) accounts: Option<u64>,
+    /// Transactions in a block
+    #[arg(long)]
+    pub(crate) txs: Option<u64>,
+    /// Gas limit of every block
+    #[arg(long)]
+    pub(crate) gas_limit: Option<u64>,
+    /// Weights of the kinds of transaction: transfer, erc20, swap, create, wide, sparse, delete
+    #[arg(long, value_name = "KIND=W,...")]
+    pub(crate) mix: Option<Mix>,
+    /// Exponent of Zipf's law for the popularity of accounts and contracts; 0: all alike
+    #[arg(long)]
+    pub(crate) zipf: Option<f64>,
+    /// Part of the transfers that go to an address never used before, 0 to 1
+    #[arg(long)]
+    pub(crate) new_accounts: Option<f64>,
+    /// Write chain.rlp.gz
+    #[arg(long)]
+    pub(crate) gzip: bool,
+}
+
+fn parse_retain(text: &str) -> Result<Retain, String> {
+    match text {
+        "none" => Ok(Retain::None),
+        "all" => Ok(Retain::All),
+        number => number
+            .parse()
+            .map(Retain::Last)
+            .map_err(|_| format!("'{text}' is not none, all or a number")),
+    }
+}

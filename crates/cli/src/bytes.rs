@@ -1,0 +1,74 @@
+//! Byte sizes as people write them.
+
+/// Parses `4096`, `64MB`, `64MiB`, `2GiB`: decimal and binary units.
+pub(crate) fn parse(text: &str) -> Result<u64, String> {
+    let digits = text
+        .trim_end_matches(|c: char| c.is_ascii_alphabetic())
+        .trim_end();
+    let unit = text[digits.len()..].trim().to_ascii_lowercase();
+    let factor: u64 = match unit.as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        _ => {
+            return Err(format!(
+                "unknown unit '{unit}': use B, kB, MB, GB, KiB, MiB or GiB"
+            ));
+        }
+    };
+    let number: f64 = digits
+        .replace('_', "")
+        .parse()
+        .map_err(|_| format!("'{digits}' is not a number"))?;
+    let bytes = number * factor as f64;
+    if !(0.0..=(1u64 << 60) as f64).contains(&bytes) {
+        return Err(format!("{text} is out of range"));
+    }
+    Ok(bytes as u64)
+}
+
+/// Writes a size with the binary unit that keeps it below 1,024.
+pub(crate) fn show(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            let digits = if unit == "B" { 0 } else { 1 };
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_parse() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("64MB", 64_000_000),
+            ("64 MiB", 64 << 20),
+            ("1.5g", 3 << 29),
+            ("2GiB", 2 << 30),
+            ("7b", 7),
+        ] {
+            assert_eq!(parse(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "MB", "1QB", "-1", "1e30GB"] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_show() {
+        assert_eq!(show(1023), "1023 B");
+        assert_eq!(show(64 << 20), "64.0 MiB");
+        assert_eq!(show(3 << 40), "3.0 TiB");
+    }
+}

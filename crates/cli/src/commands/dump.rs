@@ -1,0 +1,27 @@
+//! `arbor dump`: the whole state as JSON lines.
+
+use std::io::{BufWriter, Write};
+
+use anyhow::Result;
+use arbor_state::DumpHead;
+
+use crate::args::Dump;
+use crate::database;
+
+pub(crate) fn run(args: &Dump) -> Result<()> {
+    let (state, _) = database::open(&args.database)?;
+    let then = state.at(database::version_of(&state, args.at)?)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer(
+        &mut out,
+        &DumpHead {
+            root: then.meta().root.into(),
+        },
+    )?;
+    writeln!(out)?;
+    then.dump::<anyhow::Error>(|account| {
+        serde_json::to_writer(&mut out, &account)?;
+        Ok(writeln!(out)?)
+    })?;
+    Ok(out.flush()?)
+}

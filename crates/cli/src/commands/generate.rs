@@ -1,0 +1,76 @@
+//! `arbor generate`: a deterministic chain.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::Result;
+use arbor_chain::generator::{self, GeneratorSettings, Kind, Phase, Summary};
+
+use crate::args::Generate;
+use crate::progress::Progress;
+use crate::{bytes, output, stop};
+
+pub(crate) fn run(args: &Generate) -> Result<()> {
+    stop::listen();
+    let summary = make(&settings(args), &args.out)?;
+    if !summary.complete {
+        output::line("stopped as asked; run the same command again to go on")?;
+    }
+    Ok(())
+}
+
+fn settings(args: &Generate) -> GeneratorSettings {
+    let mut settings = args.preset.settings();
+    settings.seed = args.seed.unwrap_or(settings.seed);
+    settings.chain_id = args.chain_id.unwrap_or(settings.chain_id);
+    settings.blocks = args.blocks.unwrap_or(settings.blocks);
+    settings.accounts = args.accounts.unwrap_or(settings.accounts);
+    settings.transactions_per_block = args.txs.unwrap_or(settings.transactions_per_block);
+    settings.gas_limit = args.gas_limit.unwrap_or(settings.gas_limit);
+    settings.mix = args.mix.clone().unwrap_or(settings.mix);
+    settings.zipf = args.zipf.unwrap_or(settings.zipf);
+    settings.new_account_rate = args.new_accounts.unwrap_or(settings.new_account_rate);
+    settings.gzip |= args.gzip;
+    settings
+}
+
+/// Makes a chain, with progress and a summary.
+pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
+    let mut progress: Option<Progress> = None;
+    let mut gas = 0;
+    let summary = generator::generate(settings, out, |now| {
+        if now.phase != Phase::Compressing {
+            let bar = progress
+                .get_or_insert_with(|| Progress::new("generate", now.block, Some(now.blocks)));
+            bar.block(now.block, now.gas.saturating_sub(gas));
+            gas = now.gas;
+        }
+        if stop::asked() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    if let Some(progress) = progress {
+        progress.finish();
+    }
+    output::line(&format!(
+        "{}: {} blocks, {}; {} transactions in this run, {} failed",
+        summary.chain.display(),
+        summary.head,
+        bytes::show(summary.bytes),
+        summary.transactions,
+        summary.failed
+    ))?;
+    let kinds: Vec<String> = Kind::ALL
+        .iter()
+        .zip(summary.by_kind)
+        .map(|(kind, count)| format!("{} {count}", kind.name()))
+        .collect();
+    output::line(&format!("  {}", kinds.join(", ")))?;
+    output::line(&format!(
+        "  head {} with state root {}",
+        summary.head_hash, summary.state_root
+    ))?;
+    Ok(summary)
+}

@@ -1,0 +1,12 @@
+//! One file a command.
+
+pub(crate) mod demo;
+pub(crate) mod dump;
+pub(crate) mod generate;
+pub(crate) mod get;
+pub(crate) mod history;
+pub(crate) mod prove;
+pub(crate) mod replay;
+pub(crate) mod status;
+pub(crate) mod verify;
+pub(crate) mod witness;

@@ -1,0 +1,299 @@
+//! `arbor replay`: the main road.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use arbor_chain::genesis::{Genesis, Network};
+use arbor_chain::replay::floor::Floor;
+use arbor_chain::replay::stateless::replay_witness;
+use arbor_chain::replay::{BlockStats, Replay, ReplayError, Series, Sums, genesis_state_root};
+use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
+use arbor_chain::source::{ChainInput, open_sources};
+use arbor_chain::witness::BlockWitness;
+use arbor_metrics::Measurement;
+use arbor_state::MptState;
+use serde_json::Value;
+
+use crate::args::{Replay as Args, StoreChoice, TreeChoice};
+use crate::database::{self, Budget};
+use crate::progress::Progress;
+use crate::report::{self, Head, Outcome};
+use crate::{output, stop};
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if !args.witness.is_empty() {
+        return witnesses(args);
+    }
+    stop::listen();
+    let input = open_sources(&args.chain)?;
+    let (genesis, text) = genesis_of(args, &input)?;
+    for warning in &genesis.warnings {
+        tracing::warn!("genesis: {warning}");
+    }
+    genesis.check_chain(&input)?;
+    match args.tree {
+        TreeChoice::None => floor(args, input, &genesis),
+        TreeChoice::Mpt => full(args, input, &genesis, &text),
+    }
+}
+
+/// The genesis: named, or in the database already, or beside the chain.
+fn genesis_of(args: &Args, input: &ChainInput) -> Result<(Genesis, String)> {
+    let stored = args
+        .db
+        .as_deref()
+        .map(database::genesis_path)
+        .filter(|path| path.is_file());
+    let beside = input.genesis_file().map(|path| path.as_path());
+    let named = match (&args.genesis, beside.or(stored.as_deref()), input.network()) {
+        (Some(named), ..) => named.clone(),
+        (None, Some(path), _) => path.to_string_lossy().into_owned(),
+        (None, None, Some(network)) => network.to_owned(),
+        (None, None, None) => bail!(
+            "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
+        ),
+    };
+    let genesis =
+        Genesis::load(&named, &genesis_state_root).with_context(|| format!("genesis {named}"))?;
+    let text = match Network::from_name(&named).filter(|_| !Path::new(&named).exists()) {
+        Some(network) => Genesis::preset_text(network)?.to_owned(),
+        None => std::fs::read_to_string(&named).with_context(|| format!("reading {named}"))?,
+    };
+    Ok((genesis, text))
+}
+
+/// What every block goes through, whatever commits to the state.
+struct Road<'a> {
+    args: &'a Args,
+    progress: Progress,
+    sums: Sums,
+    series: Series,
+    measurement: Measurement,
+}
+
+impl<'a> Road<'a> {
+    fn new(args: &'a Args, first: u64, last: Option<u64>) -> Self {
+        let progress = Progress::new("replay", first, last);
+        let measurement = report::start(args);
+        Self {
+            args,
+            progress,
+            sums: Sums::default(),
+            series: Series::default(),
+            measurement,
+        }
+    }
+
+    /// Takes blocks until the chain ends, `--to` is reached, somebody asks to stop, or one does not hold.
+    fn travel(
+        &mut self,
+        blocks: &mut Prefetch,
+        mut step: impl FnMut(&RecoveredBlock) -> Result<BlockStats, ReplayError>,
+    ) -> Result<(), ReplayError> {
+        loop {
+            let waiting = Instant::now();
+            let Some(block) = blocks.next() else {
+                return Ok(());
+            };
+            let block = block?;
+            let number = block.block.header.number;
+            if self.args.to.is_some_and(|to| number > to) || stop::asked() {
+                return Ok(());
+            }
+            let waited = waiting.elapsed();
+            let mut stats = step(&block)?;
+            stats.times.source = waited;
+            self.sums.add(&stats);
+            self.series.add(&stats);
+            self.progress.block(number, stats.gas);
+        }
+    }
+}
+
+/// Decoding and sender recovery ahead of execution; with one thread, on this one.
+fn ahead(args: &Args, input: ChainInput, genesis: &Genesis) -> Result<Prefetch> {
+    let pool = match args.threads {
+        1 => None,
+        threads => {
+            let named = |index| format!("senders-{index}");
+            Some(Arc::new(
+                rayon::ThreadPoolBuilder::new()
+                    .num_threads(threads)
+                    .thread_name(named)
+                    .build()?,
+            ))
+        }
+    };
+    let options = PrefetchOptions {
+        pool,
+        ..PrefetchOptions::default()
+    };
+    Ok(Prefetch::new(
+        input,
+        SignatureRules::new(&genesis.spec),
+        options,
+    ))
+}
+
+fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
+    let last = input.last().map(|link| link.number);
+    match (args.to, last) {
+        (Some(to), Some(last)) => Some(to.min(last)),
+        (to, last) => to.or(last),
+    }
+}
+
+fn floor(args: &Args, mut input: ChainInput, genesis: &Genesis) -> Result<()> {
+    let last = last_block(args, &input);
+    input.skip_to(1)?;
+    let mut floor = Floor::new(genesis);
+    let mut blocks = ahead(args, input, genesis)?;
+    let mut road = Road::new(args, 1, last);
+    let outcome = road.travel(&mut blocks, |block| floor.block(block));
+    finish(road, None, outcome, Duration::ZERO)
+}
+
+fn full(args: &Args, mut input: ChainInput, genesis: &Genesis, text: &str) -> Result<()> {
+    let dir = args
+        .db
+        .as_deref()
+        .filter(|_| args.store != StoreChoice::Memory);
+    let budget = Budget {
+        memory: args.memory,
+        write_back: args.write_back,
+        retain: Some(args.retain),
+        durable: args.durable,
+    };
+    let state = database::open_or_create(dir, args.store, genesis, text, budget)?;
+    let mut replay = Replay::new(state, genesis)?;
+    let (head, _) = replay.head();
+    let last = last_block(args, &input);
+    if input.first().number > head + 1 {
+        return Err(ReplayError::Missing {
+            first: input.first().number,
+            head,
+        }
+        .into());
+    }
+    // The block at the head, if the chain has it, tells whether both are of one chain.
+    input.skip_to(head.max(input.first().number))?;
+    if let Some(block) = input.next_raw()? {
+        replay.check_known(block.header.number, block.hash)?;
+        if block.header.number > head {
+            input = open_sources(&args.chain)?;
+            input.skip_to(head + 1)?;
+        }
+    }
+    let mut blocks = ahead(args, input, genesis)?;
+    let mut road = Road::new(args, head + 1, last);
+    let mut outcome = road.travel(&mut blocks, |block| replay.block(block));
+    drop(blocks);
+    let flushing = Instant::now();
+    let mut state = replay.into_state();
+    let flushed = state.flush().map_err(|error| ReplayError::State {
+        number: road.sums.last_block,
+        error,
+    });
+    outcome = outcome.and(flushed);
+    road.sums.add_store_time(flushing.elapsed());
+    if let (Err(ReplayError::StateRoot(failure)), Some(file)) = (&outcome, &args.failure_dump) {
+        let json = serde_json::to_vec_pretty(&failure.to_json())?;
+        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    let mut compacting = Duration::ZERO;
+    if args.compact && outcome.is_ok() {
+        let start = Instant::now();
+        state.compact()?;
+        compacting = start.elapsed();
+    }
+    finish(road, Some(state), outcome, compacting)
+}
+
+/// Prints the summary, writes the report, and returns how the replay ended.
+fn finish(
+    road: Road<'_>,
+    state: Option<MptState>,
+    outcome: Result<(), ReplayError>,
+    compacting: Duration,
+) -> Result<()> {
+    let Road {
+        args,
+        progress,
+        sums,
+        series,
+        measurement,
+    } = road;
+    progress.finish();
+    let head = state
+        .as_ref()
+        .and_then(|state| state.head())
+        .map(|head| Head {
+            block: head.block_number,
+            hash: head.block_hash.into(),
+            root: head.root.into(),
+        });
+    let database = state.as_ref().map_or(Value::Null, |state| {
+        report::database_figures(&state.versions().stats())
+    });
+    let disk_bytes = state
+        .as_ref()
+        .map(|state| state.disk_bytes())
+        .transpose()?
+        .flatten();
+    // Closed before the process's figures are read, so that what closing writes is counted.
+    drop(state);
+    let report = Outcome {
+        total: sums,
+        series,
+        head,
+        compacting,
+        database,
+        disk_bytes,
+    };
+    report.finish(measurement, args.report.as_deref())?;
+    outcome?;
+    if stop::asked() {
+        output::line("stopped as asked; run the same command again to go on")?;
+    }
+    Ok(())
+}
+
+/// Replays blocks over their witnesses.
+fn witnesses(args: &Args) -> Result<()> {
+    let named = args
+        .genesis
+        .as_deref()
+        .map(|named| Genesis::load(named, &genesis_state_root))
+        .transpose()?;
+    for file in &args.witness {
+        let witness = BlockWitness::from_file(file)?;
+        let spec = match &named {
+            Some(genesis) => genesis.spec.clone(),
+            None => witness
+                .spec()
+                .with_context(|| format!("{}", file.display()))?,
+        };
+        let start = Instant::now();
+        let output =
+            replay_witness(&witness, &spec).with_context(|| format!("{}", file.display()))?;
+        let network = Network::ALL
+            .into_iter()
+            .find(|network| network.chain_id() == witness.chain_id);
+        output::line(&format!(
+            "{}: {} block {} holds: {} transactions, {} gas, state root {}, {:.1} ms",
+            file.display(),
+            network.map_or_else(
+                || format!("chain {}", witness.chain_id),
+                |network| network.name().to_owned()
+            ),
+            witness.number,
+            output.receipts.len(),
+            output.gas_used,
+            witness.post_state_root,
+            start.elapsed().as_secs_f64() * 1e3,
+        ))?;
+    }
+    Ok(())
+}

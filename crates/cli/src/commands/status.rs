@@ -1,0 +1,84 @@
+//! `arbor status`: what a database is and where it stands, also while another process writes it.
+
+use std::path::Path;
+
+use alloy_primitives::B256;
+use anyhow::{Context, Result, bail};
+use arbor_versions::read_head_file;
+use serde_json::json;
+
+use crate::args::Status;
+use crate::{bytes, output};
+
+pub(crate) fn run(args: &Status) -> Result<()> {
+    let dir = args.db.as_path();
+    if !dir.is_dir() {
+        bail!(
+            "{} is not a database: there is no such folder",
+            dir.display()
+        );
+    }
+    if !dir.join("HEAD").is_file() {
+        bail!(
+            "{} is not a database: there is no HEAD file in it",
+            dir.display()
+        );
+    }
+    let file = read_head_file(dir)?;
+    let Some(head) = &file.head else {
+        bail!("nothing was flushed to {} yet", dir.display());
+    };
+    let store = if dir.join("rocksdb").is_dir() {
+        "rocksdb"
+    } else {
+        "fjall"
+    };
+    let size = size_of(dir)?;
+    let identity = &file.identity;
+    let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
+    if args.json {
+        return output::json(&json!({
+            "tree": identity.tree,
+            "revision": identity.revision,
+            "hash": identity.hash,
+            "layout": identity.layout,
+            "chainId": identity.chain_id,
+            "genesis": B256::from(identity.genesis),
+            "store": store,
+            "version": head.version,
+            "block": head.block_number,
+            "blockHash": hash,
+            "stateRoot": root,
+            "diskBytes": size,
+        }));
+    }
+    output::line(&format!(
+        "tree        {} ({}, layout {})",
+        identity.tree, identity.hash, identity.layout
+    ))?;
+    output::line(&format!(
+        "chain       id {}, genesis {}",
+        identity.chain_id,
+        B256::from(identity.genesis)
+    ))?;
+    output::line(&format!(
+        "store       {store}, {} on disk",
+        bytes::show(size)
+    ))?;
+    output::line(&format!("block       {} {hash}", head.block_number))?;
+    output::line(&format!("state root  {root}"))
+}
+
+/// Bytes of all files below a folder. A file that vanishes while it is counted counts nothing.
+fn size_of(dir: &Path) -> Result<u64> {
+    let mut total = 0;
+    for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
+        let entry = entry?;
+        match entry.metadata() {
+            Ok(meta) if meta.is_dir() => total += size_of(&entry.path()).unwrap_or(0),
+            Ok(meta) => total += meta.len(),
+            Err(_) => {}
+        }
+    }
+    Ok(total)
+}

@@ -1,0 +1,196 @@
+//! Databases on disk: a folder with a store, its genesis and the head record.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::genesis_state_root;
+use arbor_state::{MptState, Network};
+use arbor_store::{MemoryStore, Store};
+use arbor_store_fjall::FjallStore;
+use arbor_versions::{DirLock, Meta, Options, Retain, Version};
+
+use crate::args::{Database, StoreChoice};
+
+/// How memory and history are divided.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    /// Bytes for everything together.
+    pub(crate) memory: u64,
+    /// Bytes of unflushed changes; a sixteenth of `memory` if not given.
+    pub(crate) write_back: Option<u64>,
+    /// History to keep; `None` keeps what the database was last opened with.
+    pub(crate) retain: Option<Retain>,
+    /// Whether every version is made durable.
+    pub(crate) durable: bool,
+}
+
+impl Budget {
+    fn options(self) -> Options {
+        let dirty = self.write_back.unwrap_or(self.memory / 16);
+        let mut options = Options {
+            cache_bytes: self.memory / 4,
+            dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
+            durable_each: self.durable,
+            ..Options::default()
+        };
+        if let Some(retain) = self.retain {
+            options.retain = retain;
+        }
+        options
+    }
+
+    fn store_cache(self) -> u64 {
+        self.memory / 16
+    }
+}
+
+/// Opens the store in a database folder, or makes one of the kind given.
+pub(crate) fn open_store(
+    dir: &Path,
+    choice: Option<StoreChoice>,
+    budget: Budget,
+) -> Result<Arc<dyn Store>> {
+    let present = store_in(dir);
+    let choice = match (present, choice) {
+        (Some(found), Some(wanted)) if found != wanted && wanted != StoreChoice::Memory => {
+            bail!("{} holds a {found:?} store, not {wanted:?}", dir.display())
+        }
+        (Some(found), _) => found,
+        (None, Some(wanted)) => wanted,
+        (None, None) => bail!(
+            "{} is not a database: there is no store in it",
+            dir.display()
+        ),
+    };
+    Ok(match choice {
+        StoreChoice::Memory => Arc::new(MemoryStore::default()),
+        StoreChoice::Fjall => {
+            let options = arbor_store_fjall::Options {
+                cache_bytes: budget.store_cache(),
+                ..Default::default()
+            };
+            Arc::new(FjallStore::open(&dir.join("fjall"), &options)?)
+        }
+        #[cfg(feature = "rocksdb")]
+        StoreChoice::Rocksdb => {
+            let options = arbor_store_rocksdb::Options {
+                cache_bytes: budget.store_cache(),
+                ..Default::default()
+            };
+            Arc::new(arbor_store_rocksdb::RocksStore::open(
+                &dir.join("rocksdb"),
+                &options,
+            )?)
+        }
+    })
+}
+
+/// The store that a database folder holds.
+fn store_in(dir: &Path) -> Option<StoreChoice> {
+    if dir.join("fjall").is_dir() {
+        return Some(StoreChoice::Fjall);
+    }
+    #[cfg(feature = "rocksdb")]
+    if dir.join("rocksdb").is_dir() {
+        return Some(StoreChoice::Rocksdb);
+    }
+    None
+}
+
+/// Where a database keeps the genesis it was made from.
+pub(crate) fn genesis_path(dir: &Path) -> PathBuf {
+    dir.join("genesis.json")
+}
+
+/// Opens an existing database for a command that looks at it or edits its history.
+pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
+    let budget = Budget {
+        memory: args.memory,
+        write_back: args.write_back,
+        retain: None,
+        durable: false,
+    };
+    open_existing(&args.db, budget)
+}
+
+/// Opens the database in a folder, which must hold one.
+pub(crate) fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Genesis)> {
+    let path = genesis_path(dir);
+    if !path.is_file() {
+        bail!(
+            "{} is not a database: there is no genesis.json in it",
+            dir.display()
+        );
+    }
+    let genesis = Genesis::from_file(&path, &genesis_state_root)?;
+    let context = || format!("opening the database {}", dir.display());
+    let lock = DirLock::acquire(dir).with_context(context)?;
+    let store = open_store(dir, None, budget).with_context(context)?;
+    let state = MptState::open(store, Some(lock), network(&genesis), budget.options())
+        .with_context(context)?;
+    Ok((state, genesis))
+}
+
+/// Opens the database in a folder, or makes one from a genesis, of which the folder keeps the text.
+pub(crate) fn open_or_create(
+    dir: Option<&Path>,
+    choice: StoreChoice,
+    genesis: &Genesis,
+    text: &str,
+    budget: Budget,
+) -> Result<MptState> {
+    let Some(dir) = dir else {
+        return Ok(MptState::open(
+            Arc::new(MemoryStore::default()),
+            None,
+            network(genesis),
+            budget.options(),
+        )?);
+    };
+    let context = || format!("opening the database {}", dir.display());
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("making the database folder {}", dir.display()))?;
+    let lock = DirLock::acquire(dir).with_context(context)?;
+    let store = open_store(dir, Some(choice), budget).with_context(context)?;
+    let state = MptState::open(store, Some(lock), network(genesis), budget.options())
+        .with_context(context)?;
+    let path = genesis_path(dir);
+    if !path.exists() {
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(state)
+}
+
+fn network(genesis: &Genesis) -> Network {
+    Network {
+        chain_id: genesis.spec.chain_id(),
+        genesis_hash: genesis.hash,
+    }
+}
+
+/// The latest version of a database that has one.
+pub(crate) fn head(state: &MptState) -> Result<&Meta> {
+    state
+        .head()
+        .ok_or_else(|| anyhow!("the database is empty: replay a chain into it first"))
+}
+
+/// The retained version of a block.
+pub(crate) fn version_of(state: &MptState, block: Option<u64>) -> Result<Version> {
+    let head = head(state)?;
+    match block {
+        None => Ok(head.version),
+        Some(number) => state
+            .versions()
+            .view()
+            .version_of_block(number)?
+            .ok_or_else(|| {
+                anyhow!(
+                    "block {number} is not retained: the database stands at block {}",
+                    head.block_number
+                )
+            }),
+    }
+}

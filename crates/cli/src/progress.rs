@@ -1,0 +1,98 @@
+//! Progress: a bar on a terminal, a plain line every few seconds elsewhere.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Progress over blocks.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    verb: &'static str,
+    first: u64,
+    last: Option<u64>,
+    start: Instant,
+    next_line: Instant,
+    gas: u64,
+}
+
+impl Progress {
+    /// Begins before block `first`; `last` is the last block to come, where known.
+    pub(crate) fn new(verb: &'static str, first: u64, last: Option<u64>) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| bar(first, last));
+        let start = Instant::now();
+        Self {
+            bar,
+            verb,
+            first,
+            last,
+            start,
+            next_line: start + LINE_EVERY,
+            gas: 0,
+        }
+    }
+
+    /// Tells that a block is done.
+    pub(crate) fn block(&mut self, number: u64, gas: u64) {
+        self.gas += gas;
+        let now = Instant::now();
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((number + 1).saturating_sub(self.first));
+                bar.set_message(self.rates(number, now));
+            }
+            None if now >= self.next_line => {
+                self.next_line = now + LINE_EVERY;
+                eprintln!(
+                    "{} block {number}{}: {}",
+                    self.verb,
+                    self.of_last(),
+                    self.rates(number, now)
+                );
+            }
+            None => {}
+        }
+    }
+
+    /// Takes the bar off the terminal.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn of_last(&self) -> String {
+        self.last
+            .map_or(String::new(), |last| format!(" of {last}"))
+    }
+
+    fn rates(&self, number: u64, now: Instant) -> String {
+        let seconds = (now - self.start).as_secs_f64().max(1e-3);
+        let blocks = (number + 1).saturating_sub(self.first) as f64 / seconds;
+        let mut text = format!(
+            "{blocks:.0} blocks/s, {:.0} Mgas/s",
+            self.gas as f64 / 1e6 / seconds
+        );
+        if let Some(last) = self.last.filter(|_| self.bar.is_none()) {
+            let left = last.saturating_sub(number) as f64 / blocks.max(1e-9);
+            text += &format!(", {left:.0} s left");
+        }
+        text
+    }
+}
+
+fn bar(first: u64, last: Option<u64>) -> ProgressBar {
+    let (bar, template) = match last {
+        Some(last) => {
+            let bar = ProgressBar::new((last + 1).saturating_sub(first));
+            (bar, "{bar:30} {pos}/{len} blocks, {msg}, {eta} left")
+        }
+        None => (ProgressBar::new_spinner(), "{spinner} {pos} blocks, {msg}"),
+    };
+    let style = ProgressStyle::with_template(template)
+        .expect("invariant: the templates above are well formed");
+    bar.set_style(style);
+    bar
+}

@@ -1,0 +1,162 @@
+//! The summary of a replay and its report file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use arbor_chain::replay::{Series, Sums};
+use arbor_metrics::{Measurement, Versions};
+use serde_json::{Value, json};
+
+use crate::args::Replay as Args;
+use crate::{bytes, output};
+
+/// The versions recorded by the build script.
+pub(crate) fn versions() -> Versions {
+    Versions {
+        arbor: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("ARBOR_COMMIT").map(str::to_owned),
+        rustc: option_env!("ARBOR_RUSTC").map(str::to_owned),
+    }
+}
+
+/// Starts the measurement of a replay, its settings recorded.
+pub(crate) fn start(args: &Args) -> Measurement {
+    let mut measurement = Measurement::start("replay", versions());
+    measurement.setting("tree", args.tree.name());
+    measurement.setting("store", args.store.name());
+    measurement.setting("memory_bytes", args.memory);
+    measurement.setting("write_back_bytes", args.write_back());
+    measurement.setting("threads", rayon::current_num_threads());
+    measurement.setting("retain", args.retain_text());
+    measurement.setting("durable", args.durable);
+    measurement.setting("compact", args.compact);
+    measurement
+}
+
+/// What a replay did, before the database is closed.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Sums over all blocks.
+    pub(crate) total: Sums,
+    /// Sums over intervals.
+    pub(crate) series: Series,
+    /// The head after it, where there is a database.
+    pub(crate) head: Option<Head>,
+    /// Time spent merging the store's files at the end.
+    pub(crate) compacting: Duration,
+    /// The database's own figures: bytes handed to the store by table, flushes, cache hits.
+    pub(crate) database: Value,
+    /// Bytes of the store's files.
+    pub(crate) disk_bytes: Option<u64>,
+}
+
+/// A database's own figures since it was opened.
+pub(crate) fn database_figures(stats: &arbor_versions::Stats) -> Value {
+    let bytes = &stats.flush.bytes;
+    json!({
+        "flushes": stats.flush.flushes,
+        "flushed_versions": stats.flush.versions,
+        "flush_s": stats.flush.time.as_secs_f64(),
+        "flush_wait_s": stats.flush_wait.as_secs_f64(),
+        "keys_written": stats.flush.keys,
+        "keys_skipped": stats.flush.skipped,
+        "bytes": {
+            "flat": bytes.flat,
+            "nodes": bytes.nodes,
+            "blobs": bytes.blobs,
+            "undo": bytes.undo,
+            "index": bytes.index,
+            "meta": bytes.meta,
+        },
+        "cache_bytes": stats.cache_bytes,
+        "cache_hits": stats.cache_hits,
+        "cache_misses": stats.cache_misses,
+    })
+}
+
+/// Where a database stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// The block.
+    pub(crate) block: u64,
+    /// Its hash.
+    pub(crate) hash: alloy_primitives::B256,
+    /// Its state root.
+    pub(crate) root: alloy_primitives::B256,
+}
+
+impl Outcome {
+    /// Prints the summary and, if asked, writes the report.
+    pub(crate) fn finish(self, measurement: Measurement, file: Option<&Path>) -> Result<()> {
+        let envelope = measurement.finish(self.results());
+        self.print(envelope.wall_seconds, &envelope.process)?;
+        if let Some(file) = file {
+            envelope.write_to(file).context("writing the report")?;
+        }
+        Ok(())
+    }
+
+    fn results(&self) -> Value {
+        let counters: serde_json::Map<String, Value> = arbor_metrics::snapshot()
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), json!(count)))
+            .collect();
+        let head = self
+            .head
+            .map(|head| json!({ "block": head.block, "hash": head.hash, "stateRoot": head.root }));
+        json!({
+            "head": head,
+            "total": self.total,
+            "compacting_s": self.compacting.as_secs_f64(),
+            "disk_bytes": self.disk_bytes,
+            "database": self.database,
+            "counters": counters,
+            "series": self.series.entries(),
+        })
+    }
+
+    fn print(&self, wall: f64, process: &arbor_metrics::ProcessUsage) -> Result<()> {
+        let total = &self.total;
+        if total.blocks == 0 {
+            output::line("nothing to do: the chain ends at or before the database's head")?;
+        } else {
+            output::line(&format!(
+                "replayed blocks {} to {}: {} transactions, {:.3} Ggas in {wall:.2} s ({:.1} blocks/s, {:.1} Mgas/s)",
+                total.first_block,
+                total.last_block,
+                total.transactions,
+                total.gas as f64 / 1e9,
+                total.blocks as f64 / wall,
+                total.gas as f64 / 1e6 / wall,
+            ))?;
+        }
+        for (name, seconds) in [
+            ("waiting for blocks and senders", total.source_s),
+            ("execution and verification", total.execution_s),
+            ("key hashing", total.keys_s),
+            ("tree", total.tree_s),
+            ("store", total.store_s),
+            ("compaction", self.compacting.as_secs_f64()),
+        ] {
+            if seconds > 0.0 {
+                output::line(&format!(
+                    "  {name:<32}{seconds:>9.2} s{:>6.1} %",
+                    100.0 * seconds / wall
+                ))?;
+            }
+        }
+        let size = |name: &str, value: Option<u64>| match value {
+            Some(value) => output::line(&format!("  {name:<32}{:>12}", bytes::show(value))),
+            None => Ok(()),
+        };
+        size("written by the process", process.written_bytes)?;
+        size("size on disk", self.disk_bytes)?;
+        size("peak memory", process.peak_rss_bytes)?;
+        if let Some(head) = self.head {
+            output::line(&format!("head: block {}, hash {}", head.block, head.hash))?;
+            output::line(&format!("state root: {}", head.root))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,318 @@
+//! The binary as a user runs it: the whole road on a generated chain, and what bad input gets.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+struct Run(Output);
+
+impl Run {
+    fn ok(&self) -> &Self {
+        assert!(
+            self.0.status.success(),
+            "{}\n{}",
+            self.stdout(),
+            self.stderr()
+        );
+        self
+    }
+
+    /// Asserts a failure whose message has all the words, and no panic.
+    fn fails_with(&self, words: &[&str]) -> &Self {
+        let stderr = self.stderr();
+        assert!(!self.0.status.success(), "succeeded: {}", self.stdout());
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "'{word}' is not in: {stderr}");
+        }
+        self
+    }
+
+    fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.0.stdout).expect("JSON on standard output")
+    }
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// A folder with the tiny generated chain in `chain/`.
+    fn with_chain() -> Self {
+        let folder = Self::new();
+        folder
+            .run(&["generate", "--preset", "tiny", "--out", "chain"])
+            .ok();
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        Run(command
+            .args(args)
+            .current_dir(self.0.path())
+            .output()
+            .expect("the binary runs"))
+    }
+
+    fn status(&self, db: &str) -> Value {
+        self.run(&["status", "--db", db, "--json"]).ok().json()
+    }
+}
+
+fn an_account(folder: &Folder) -> (String, String) {
+    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
+    let with_storage: Value = dump
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
+        .find(|account| account.get("storage").is_some())
+        .expect("an account with storage");
+    let slot = with_storage["storage"]
+        .as_object()
+        .and_then(|slots| slots.keys().next().cloned());
+    (
+        with_storage["address"].as_str().expect("address").into(),
+        slot.expect("a slot"),
+    )
+}
+
+#[test]
+fn a_chain_is_replayed_read_proven_and_rolled_back() {
+    let folder = Folder::with_chain();
+    let summary = folder.run(&["replay", "--db", "db", "chain", "--report", "report.json"]);
+    summary.ok();
+    let head = folder.status("db");
+    let (block, root) = (
+        head["block"].as_u64().expect("block"),
+        head["stateRoot"].as_str().expect("root"),
+    );
+    assert!(block > 3);
+
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(folder.path("report.json")).expect("report"))
+            .expect("JSON");
+    assert_eq!(report["results"]["total"]["last_block"], block);
+
+    let (address, slot) = an_account(&folder);
+    let proof = folder
+        .run(&["prove", "--db", "db", &address, &slot])
+        .ok()
+        .stdout();
+    std::fs::write(folder.path("proof.json"), &proof).expect("write");
+    folder
+        .run(&["verify-proof", "proof.json", "--root", root])
+        .ok();
+    let value = folder
+        .run(&["get", "--db", "db", &address, &slot])
+        .ok()
+        .stdout();
+    let proven: Value = serde_json::from_str(&proof).expect("JSON");
+    let number = |text: &str| {
+        text.trim()
+            .trim_start_matches("0x")
+            .trim_start_matches('0')
+            .to_owned()
+    };
+    assert_eq!(
+        number(proven["storageProof"][0]["value"].as_str().expect("value")),
+        number(&value)
+    );
+
+    // A value that the nodes do not prove.
+    let mut tampered = proven.clone();
+    tampered["storageProof"][0]["value"] = "0x123456789".into();
+    std::fs::write(folder.path("false.json"), tampered.to_string()).expect("write");
+    folder
+        .run(&["verify-proof", "false.json", "--root", root])
+        .fails_with(&["false proof", "slot"]);
+
+    folder.run(&["verify", "--db", "db"]).ok();
+    let earlier = (block - 3).to_string();
+    let then = folder
+        .run(&["dump", "--db", "db", "--at", &earlier])
+        .ok()
+        .stdout();
+    folder
+        .run(&["rollback", "--db", "db", "--to", &earlier])
+        .ok();
+    assert_eq!(folder.run(&["dump", "--db", "db"]).ok().stdout(), then);
+    folder.run(&["verify", "--db", "db"]).ok();
+
+    // The rest of the chain is replayed again, to the same root.
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    assert_eq!(folder.status("db")["stateRoot"], root);
+    folder.run(&["prune", "--db", "db", "--retain", "1"]).ok();
+    folder
+        .run(&["get", "--db", "db", &address, "--at", &earlier])
+        .fails_with(&[&earlier, "not retained"]);
+}
+
+#[test]
+fn a_block_is_replayed_from_its_own_witness() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let block = folder.status("db")["block"]
+        .as_u64()
+        .expect("block")
+        .to_string();
+    folder
+        .run(&[
+            "witness",
+            "--db",
+            "db",
+            "--block",
+            &block,
+            "chain",
+            "--out",
+            "w.json.gz",
+        ])
+        .ok();
+    folder.run(&["verify-witness", "w.json.gz"]).ok();
+    folder.run(&["replay", "--witness", "w.json.gz"]).ok();
+
+    folder
+        .run(&[
+            "witness", "--db", "db", "--block", &block, "chain", "--out", "w.json",
+        ])
+        .ok();
+    let bytes = std::fs::read(folder.path("w.json")).expect("witness");
+    let mut witness: Value = serde_json::from_slice(&bytes).expect("JSON");
+    witness["stateNodes"]
+        .as_array_mut()
+        .expect("nodes")
+        .truncate(1);
+    std::fs::write(folder.path("short.json"), witness.to_string()).expect("write");
+    folder
+        .run(&["replay", "--witness", "short.json"])
+        .fails_with(&["short.json", "lacks node", "path"]);
+}
+
+#[test]
+fn replay_stops_and_resumes_where_asked() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--to", "2", "chain"])
+        .ok();
+    assert_eq!(folder.status("db")["block"], 2);
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    folder
+        .run(&["replay", "--db", "whole", "--threads", "1", "chain"])
+        .ok();
+    assert_eq!(
+        folder.status("db")["stateRoot"],
+        folder.status("whole")["stateRoot"]
+    );
+    let again = folder.run(&["replay", "--db", "db", "chain"]);
+    assert!(
+        again.ok().stdout().contains("nothing to do"),
+        "{}",
+        again.stdout()
+    );
+}
+
+/// Where the given chain file differs in one byte in the middle.
+fn flip(path: &Path, place: usize) {
+    let mut bytes = std::fs::read(path).expect("chain");
+    bytes[place] ^= 0x20;
+    std::fs::write(path, bytes).expect("write");
+}
+
+#[test]
+fn a_damaged_chain_is_refused_and_the_database_keeps_the_good_blocks() {
+    let folder = Folder::with_chain();
+    let chain = folder.path("chain/chain.rlp");
+    let whole = std::fs::read(&chain).expect("chain");
+    std::fs::write(&chain, &whole[..whole.len() - 10]).expect("write");
+    folder
+        .run(&["replay", "--db", "db", "chain"])
+        .fails_with(&["chain.rlp", "offset"]);
+    let stood_at = folder.status("db")["block"].as_u64().expect("block");
+    assert!(stood_at > 0);
+    folder.run(&["verify", "--db", "db"]).ok();
+
+    // Flips in a later block, wherever they hit, are found; the blocks before it stay.
+    for place in [whole.len() - 40, whole.len() - 400, whole.len() - 900] {
+        std::fs::write(&chain, &whole).expect("write");
+        flip(&chain, place);
+        let db = format!("db{place}");
+        folder
+            .run(&["replay", "--db", &db, "chain"])
+            .fails_with(&[]);
+        assert!(folder.status(&db)["block"].as_u64().expect("block") >= stood_at - 1);
+    }
+    std::fs::write(&chain, &whole).expect("write");
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused_by_name() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&[
+            "generate", "--preset", "tiny", "--seed", "99", "--out", "other",
+        ])
+        .ok();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    folder
+        .run(&["replay", "--db", "db", "other"])
+        .fails_with(&["genesis"]);
+    let other = folder.path("other/genesis.json");
+    folder
+        .run(&[
+            "replay",
+            "--db",
+            "new",
+            "--genesis",
+            other.to_str().expect("path"),
+            "chain/chain.rlp",
+        ])
+        .fails_with(&["genesis"]);
+    folder
+        .run(&[
+            "replay",
+            "--db",
+            "new",
+            "--genesis",
+            "nowhere",
+            "chain/chain.rlp",
+        ])
+        .fails_with(&["nowhere"]);
+    folder
+        .run(&["replay", "--db", "new", "chain/chain.rlp", "missing.rlp"])
+        .fails_with(&["missing.rlp"]);
+    folder
+        .run(&["status", "--db", "nothing"])
+        .fails_with(&["nothing", "not a database"]);
+    std::fs::write(folder.path("broken.json"), "{ \"config\": ").expect("write");
+    folder
+        .run(&[
+            "replay",
+            "--db",
+            "new",
+            "--genesis",
+            "broken.json",
+            "chain/chain.rlp",
+        ])
+        .fails_with(&["broken.json"]);
+    std::fs::write(folder.path("file"), "").expect("write");
+    folder
+        .run(&["replay", "--db", "file", "chain"])
+        .fails_with(&["file"]);
+}
