@@ -11,6 +11,9 @@ use super::GeneratorError;
 /// Longest RLP header of a block: one byte and eight of length.
 const MAX_HEADER: usize = 9;
 
+/// Bytes read at once where only the blocks' headers are looked at: a long file is walked over, not read.
+const PEEK: usize = 16;
+
 /// An RLP export (blocks one after the other, the genesis block first) open for appending.
 #[derive(Debug)]
 pub(super) struct ChainFile {
@@ -108,7 +111,7 @@ impl ChainFile {
         let file =
             File::open(&self.path).map_err(|cause| GeneratorError::file(&self.path, cause))?;
         Ok(Items {
-            reader: BufReader::with_capacity(1 << 18, file),
+            reader: BufReader::with_capacity(PEEK, file),
         })
     }
 }

@@ -141,7 +141,7 @@ pub fn generate(
         totals: Totals::default(),
         progress,
     };
-    let stopped = run.all_blocks()?.is_break();
+    run.all_blocks()?;
     run.flush()?;
     let Run {
         chain,
@@ -151,13 +151,14 @@ pub fn generate(
         ..
     } = run;
     let mut path = chain.path().to_owned();
-    if settings.gzip && !stopped {
+    let complete = parent.header.number == settings.blocks;
+    if settings.gzip && complete {
         // The answer does not matter: compressing is the last step, and starts anew if it is interrupted.
         let _ = progress(totals.progress(Phase::Compressing, settings, &parent, &chain));
         path = folder.compress()?;
     }
     Ok(Summary {
-        complete: !stopped,
+        complete,
         head: parent.header.number,
         head_hash: parent.hash,
         state_root: parent.header.state_root,
@@ -245,18 +246,19 @@ struct Run<'a, P> {
 }
 
 impl<P: FnMut(Progress) -> ControlFlow<()>> Run<'_, P> {
-    fn all_blocks(&mut self) -> Result<ControlFlow<()>, GeneratorError> {
+    /// Makes blocks until there are enough, or the caller has.
+    fn all_blocks(&mut self) -> Result<(), GeneratorError> {
         for written in self.chain.blocks_from(self.parent.header.number + 1)? {
             if self.next_block(Some(&written?))?.is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(());
             }
         }
         while self.parent.header.number < self.settings.blocks {
             if self.next_block(None)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+                return Ok(());
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// Makes the next block, and compares it with the one in the file or appends it there.
