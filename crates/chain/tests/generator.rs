@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_consensus::{Header, Transaction as _, Typed2718};
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256, b256, keccak256};
+use alloy_primitives::{b256, keccak256};
 use arbor_chain::executor::{BlockInput, Executor, RecentBlocks};
 use arbor_chain::generator::{
     GeneratorError, GeneratorSettings, Kind, Mix, Phase, Preset, Summary, generate,
@@ -14,9 +14,7 @@ use arbor_chain::generator::{
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
-use arbor_state::{
-    Account, AccountChange, BlockRef, MptState, Network, SlotChange, StateChanges, StateView,
-};
+use arbor_state::{BlockRef, MptState, Network, StateChanges, StateView};
 use arbor_store::MemoryStore;
 use tempfile::TempDir;
 
@@ -84,7 +82,7 @@ fn replay(folder: &Path) -> (Vec<RecoveredBlock>, MptState) {
         &mut state,
         &genesis.header,
         genesis.hash,
-        &genesis_changes(&genesis),
+        &genesis.state_changes(),
     );
 
     let rules = SignatureRules::new(&genesis.spec);
@@ -112,41 +110,6 @@ fn replay(folder: &Path) -> (Vec<RecoveredBlock>, MptState) {
         blocks.push(block);
     }
     (blocks, state)
-}
-
-fn genesis_changes(genesis: &Genesis) -> StateChanges {
-    let mut changes = StateChanges::default();
-    for account in &genesis.alloc {
-        let code = &account.code;
-        let code_hash = if code.is_empty() {
-            KECCAK256_EMPTY
-        } else {
-            keccak256(code)
-        };
-        changes.codes.insert(code_hash, code.clone());
-        let new = Account {
-            nonce: account.nonce,
-            balance: account.balance,
-            code_hash,
-        };
-        let slot = |(slot, value): &(B256, U256)| {
-            (
-                (*slot).into(),
-                SlotChange {
-                    old: U256::ZERO,
-                    new: *value,
-                },
-            )
-        };
-        let slots = account.storage.iter().map(slot).collect();
-        let change = AccountChange {
-            new: Some(new),
-            slots,
-            ..AccountChange::default()
-        };
-        changes.accounts.insert(account.address, change);
-    }
-    changes
 }
 
 /// The stored hashes say that a chain is the same on every machine, today and later. They change only when

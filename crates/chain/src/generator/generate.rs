@@ -22,6 +22,7 @@ use super::{
     workload::Workload,
 };
 use crate::genesis::Genesis;
+use crate::replay::genesis_state_root;
 
 /// Blocks between two points that an interrupted run can continue from.
 const FLUSH_INTERVAL: u64 = 1_000;
@@ -104,9 +105,8 @@ pub fn generate(
     let accounts = Accounts::new(settings.seed, settings.accounts);
     let places = Places::new();
     let genesis = genesis::genesis(settings, accounts.addresses(), &places);
-    let changes = genesis::changes(&genesis);
-    let root = ledger::genesis_root(&changes)?;
-    let genesis = Genesis::from_json(&folder.write_genesis(&genesis)?, &|_| root)?;
+    let genesis = Genesis::from_json(&folder.write_genesis(&genesis)?, &genesis_state_root)?;
+    let changes = genesis.state_changes();
     let block_0 = Sealed {
         header: genesis.header.clone(),
         hash: genesis.hash,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip7840::BlobParams};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use arbor_state::{Account, AccountChange, SlotChange, StateChanges};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
     GeneratorSettings,
@@ -182,36 +181,4 @@ fn contract(code: Bytes, storage: impl IntoIterator<Item = (U256, U256)>) -> Gen
         storage,
         ..Default::default()
     }
-}
-
-/// What the genesis makes of the empty state.
-pub(super) fn changes(genesis: &Genesis) -> StateChanges {
-    let mut changes = StateChanges::default();
-    for (address, account) in &genesis.alloc {
-        let code_hash = account.code.as_ref().map_or(KECCAK256_EMPTY, keccak256);
-        if let Some(code) = &account.code {
-            changes.codes.insert(code_hash, code.clone());
-        }
-        let new = Account {
-            nonce: account.nonce.unwrap_or(0),
-            balance: account.balance,
-            code_hash,
-        };
-        let slots = account.storage.iter().flatten().map(|(slot, value)| {
-            (
-                U256::from_be_bytes(slot.0),
-                SlotChange {
-                    old: U256::ZERO,
-                    new: U256::from_be_bytes(value.0),
-                },
-            )
-        });
-        let change = AccountChange {
-            new: Some(new),
-            slots: slots.collect(),
-            ..AccountChange::default()
-        };
-        changes.accounts.insert(*address, change);
-    }
-    changes
 }

@@ -5,7 +5,7 @@ use std::{fs, io, path::Path, sync::Arc};
 use alloy_primitives::B256;
 use alloy_rlp::Encodable;
 use arbor_state::{BlockRef, Computed, MptState, Network, StateChanges, StateError, StateView};
-use arbor_store::{MemoryStore, Store};
+use arbor_store::Store;
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, Options, Retain, Version};
 
@@ -20,21 +20,6 @@ pub(super) const UNDO: u64 = 250;
 /// A state on disk that follows the chain block by block.
 pub(super) struct Ledger {
     state: MptState,
-}
-
-/// The root of the state that has only the genesis.
-pub(super) fn genesis_root(changes: &StateChanges) -> Result<B256, GeneratorError> {
-    let network = Network {
-        chain_id: 0,
-        genesis_hash: B256::ZERO,
-    };
-    let state = MptState::open(
-        Arc::new(MemoryStore::default()),
-        None,
-        network,
-        Options::default(),
-    )?;
-    Ok(state.compute(changes)?.root())
 }
 
 impl Ledger {

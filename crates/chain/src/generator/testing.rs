@@ -93,17 +93,15 @@ impl World {
         let places = Places::new();
         let mut state = MapState::default();
         let genesis = genesis::genesis(&settings, accounts.addresses(), &places);
-        state.apply(genesis::changes(&genesis));
         let json = serde_json::to_string(&genesis).expect("serializable");
-        let spec = Genesis::from_json(&json, &|_| B256::ZERO)
-            .expect("a valid genesis")
-            .spec;
+        let genesis = Genesis::from_json(&json, &|_| B256::ZERO).expect("a valid genesis");
+        state.apply(genesis.state_changes());
         Self {
             settings,
             accounts,
             places,
             state,
-            spec,
+            spec: genesis.spec,
             executor: Executor::new(),
             blocks: 0,
         }
