@@ -140,6 +140,13 @@ impl Schema {
         }
     }
 
+    /// Returns the place of a table that was checked before.
+    pub(crate) fn known(&self, table: Table) -> usize {
+        let position = self.positions[usize::from(table.0)];
+        debug_assert_ne!(position, UNKNOWN, "table {table:?} was not checked");
+        usize::from(position)
+    }
+
     /// Returns the place of a table that must be of `kind`.
     pub(crate) fn position_of_kind(
         &self,

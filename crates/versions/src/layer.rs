@@ -91,6 +91,18 @@ impl Layer {
         }
     }
 
+    /// Makes an empty layer that will hold about as much as this one without growing.
+    pub(crate) fn successor(&self) -> Self {
+        let table = |old: &TableLayer| TableLayer {
+            slots: HashMap::with_capacity_and_hasher(old.slots.len(), RandomState::default()),
+            order: old.order.as_ref().map(|_| BTreeSet::new()),
+        };
+        Self {
+            tables: self.tables.iter().map(table).collect(),
+            bytes: 0,
+        }
+    }
+
     /// Returns the memory that the layer takes, overhead estimated.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes

@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod changes;
 mod error;
 mod flush;
 mod frame;
@@ -43,6 +44,7 @@ mod undo;
 mod versions;
 mod view;
 
+pub use changes::{Change, Changes};
 pub use error::VersionsError;
 pub use head_file::{DirLock, FileHead, HeadFile, read_head_file};
 pub use identity::{Identity, TableKind, TableSpec};
@@ -51,5 +53,5 @@ pub use open::stored_identity;
 pub use options::{Options, Retain};
 pub use snapshot::Snapshot;
 pub use stats::{FlushStats, PruneStats, Stats, WrittenBytes};
-pub use versions::{Change, Changes, Versions};
+pub use versions::Versions;
 pub use view::{Entries, View};

@@ -125,6 +125,7 @@ impl Versions {
             options,
             stored,
             truncate: None,
+            undo_bytes: 0,
             drop_epochs: BTreeSet::new(),
             in_flight: None,
             files,

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use arbor_store::{Reader, Table, Value, Write};
+use arbor_store::{Reader, Write};
 
 use crate::cache::CachedStore;
+use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
 use crate::flush::{Files, FlushJob};
 use crate::frame::{Filters, Frame, Pending};
@@ -27,30 +28,6 @@ use crate::view::View;
 /// H) reaches 256 blocks back.
 const METAS_KEPT: u64 = 256;
 
-/// A change of a flat key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
-    /// A flat table.
-    pub table: Table,
-    /// The key.
-    pub key: Box<[u8]>,
-    /// The value that it had before, which the caller has read.
-    pub old: Option<Value>,
-    /// The new value; `None` deletes.
-    pub new: Option<Value>,
-}
-
-/// What a version changes. The order of entries is free; a key may occur once.
-#[derive(Clone, Default, Debug)]
-pub struct Changes {
-    /// Changes of flat tables.
-    pub flat: Vec<Change>,
-    /// Nodes written and deleted.
-    pub nodes: Vec<Write>,
-    /// Blobs; one that exists is left as it is.
-    pub blobs: Vec<Write>,
-}
-
 /// An open database of versions: one writer, whose methods take `&mut self`.
 ///
 /// Reads of the head go through [`view`](Versions::view), from any number of threads while no
@@ -64,6 +41,8 @@ pub struct Versions {
     pub(crate) stored: Option<HeadRecord>,
     /// Set while stored versions above it are rolled back only in memory.
     pub(crate) truncate: Option<u64>,
+    /// Bytes of undo that no flush has taken yet.
+    pub(crate) undo_bytes: usize,
     /// Indexes that the next flush removes.
     pub(crate) drop_epochs: BTreeSet<u64>,
     /// The flush in the background; its layer is the frame's first.
@@ -135,38 +114,35 @@ impl Versions {
     /// background: nothing is lost, and the version may be applied again. In all these cases the
     /// version is not applied. Only with [`Options::durable_each`] may the version's own flush
     /// fail after it was applied, as [`head`](Versions::head) tells.
-    pub fn apply(&mut self, meta: Meta, changes: Changes) -> Result<(), VersionsError> {
+    pub fn apply(&mut self, meta: Meta, mut changes: Changes) -> Result<(), VersionsError> {
         self.settle(false)?;
         self.check_order(&meta)?;
-        let Changes { flat, nodes, blobs } = changes;
-        let flat = self.sorted(meta.version, flat)?;
-        let nodes = self.placed(nodes, TableKind::Nodes)?;
-        let blobs = self.placed(blobs, TableKind::Blobs)?;
+        changes.prepare(&self.frame.schema, meta.version)?;
+        debug_assert!(
+            changes.flat.iter().all(|change| self.agrees(change)),
+            "an old value is not what was applied before"
+        );
         self.flush_by_budget()?;
 
         let undo = (meta.version.0 > 0 && self.options.retain != Retain::None).then(|| {
-            let entries = flat
-                .iter()
-                .map(|(_, change)| (change.table, &*change.key, change.old.as_deref()));
+            let entries = changes.flat.iter();
+            let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
             Arc::new(undo::encode(entries, self.options.undo_chunk))
         });
-        for (position, change) in flat {
+        for change in changes.flat {
             let base = match change.old {
                 None => Base::Absent,
                 Some(_) => Base::Present,
             };
+            let position = self.frame.schema.known(change.table);
             self.active.put(position, change.key, change.new, base);
         }
-        for (position, write) in nodes {
-            self.active
-                .put(position, write.key, write.value, Base::Unknown);
-        }
-        for (position, write) in blobs {
-            if self.active.get(position, &write.key).is_none() {
-                self.active
-                    .put(position, write.key, write.value, Base::Unknown);
-            }
-        }
+        self.put(changes.nodes);
+        changes.blobs.retain(|blob| {
+            let position = self.frame.schema.known(blob.table);
+            self.active.get(position, &blob.key).is_none()
+        });
+        self.put(changes.blobs);
         self.advance(Arc::new(meta), undo);
         if self.options.durable_each {
             self.flush()?;
@@ -210,12 +186,9 @@ impl Versions {
         let meta = self.view().meta(to)?.ok_or_else(|| {
             VersionsError::malformed(format!("meta of version {}", to.0), "missing")
         })?;
-        let flat = self.placed(flat, TableKind::Flat)?;
-        let nodes = self.placed(nodes, TableKind::Nodes)?;
-        for (position, write) in flat.into_iter().chain(nodes) {
-            self.active
-                .put(position, write.key, write.value, Base::Unknown);
-        }
+        check_writes(&self.frame.schema, &flat, TableKind::Flat)?;
+        check_writes(&self.frame.schema, &nodes, TableKind::Nodes)?;
+        self.put(flat.into_iter().chain(nodes));
         let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
         let kept = self.frame.pending.len().saturating_sub(undone);
         self.frame.pending.truncate(kept);
@@ -296,42 +269,9 @@ impl Versions {
         }
     }
 
-    /// Sorts flat changes by table and key, finds their tables, drops those that change nothing.
-    fn sorted(
-        &self,
-        version: Version,
-        mut flat: Vec<Change>,
-    ) -> Result<Vec<(usize, Change)>, VersionsError> {
-        if !flat.is_sorted_by(|a, b| (a.table, &a.key) <= (b.table, &b.key)) {
-            flat.sort_unstable_by(|a, b| (a.table, &a.key).cmp(&(b.table, &b.key)));
-        }
-        for pair in flat.windows(2) {
-            if (pair[0].table, &pair[0].key) == (pair[1].table, &pair[1].key) {
-                let position = self.frame.schema.position(pair[0].table)?;
-                return Err(VersionsError::DuplicateChange {
-                    version,
-                    table: self.frame.schema.specs()[position].name,
-                    key: hex::encode(&pair[0].key),
-                });
-            }
-        }
-        let mut placed = Vec::with_capacity(flat.len());
-        for change in flat {
-            let schema = &self.frame.schema;
-            let position = schema.position_of_kind(change.table, TableKind::Flat)?;
-            debug_assert!(
-                self.agrees(position, &change),
-                "old value of {change:?} is not what was applied before"
-            );
-            if change.old != change.new {
-                placed.push((position, change));
-            }
-        }
-        Ok(placed)
-    }
-
     /// Returns whether a change's old value is the unflushed one, if there is one.
-    fn agrees(&self, position: usize, change: &Change) -> bool {
+    fn agrees(&self, change: &Change) -> bool {
+        let position = self.frame.schema.known(change.table);
         let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
         let mut layers = std::iter::once(&self.active).chain(frozen);
         layers
@@ -339,27 +279,19 @@ impl Versions {
             .is_none_or(|slot| slot.value == change.old)
     }
 
-    fn placed(
-        &self,
-        writes: Vec<Write>,
-        kind: TableKind,
-    ) -> Result<Vec<(usize, Write)>, VersionsError> {
-        let place = |write: Write| {
-            let position = self.frame.schema.position_of_kind(write.table, kind)?;
-            if kind == TableKind::Blobs && write.value.is_none() {
-                return Err(VersionsError::Table {
-                    table: write.table.0,
-                    reason: "blobs are never deleted",
-                });
-            }
-            Ok((position, write))
-        };
-        writes.into_iter().map(place).collect()
+    /// Puts writes, of tables that were checked, into the active layer.
+    fn put(&mut self, writes: impl IntoIterator<Item = Write>) {
+        for write in writes {
+            let position = self.frame.schema.known(write.table);
+            let (key, value) = (write.key, write.value);
+            self.active.put(position, key, value, Base::Unknown);
+        }
     }
 
     fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<undo::UndoRecord>>) {
         let version = meta.version.0;
         self.frame.head = Some(meta.clone());
+        self.undo_bytes += undo.as_ref().map_or(0, |undo| undo.bytes());
         self.frame.pending.push(Pending { meta, undo });
         let oldest = self.options.retain.oldest(version, self.frame.oldest);
         self.forget_before(oldest);
@@ -369,9 +301,14 @@ impl Versions {
     fn forget_before(&mut self, oldest: u64) {
         let head = self.frame.head.as_ref().map_or(0, |meta| meta.version.0);
         let first_pending = (head + 1).saturating_sub(self.frame.pending.len() as u64);
+        let flying = self.in_flight.as_ref();
+        let taken = flying.map_or(0, |flight| flight.job.pending.len());
         for version in (self.frame.oldest + 1).max(first_pending)..=oldest {
             let place = usize::try_from(version - first_pending).expect("invariant: in memory");
-            self.frame.pending[place].undo = None;
+            let dropped = self.frame.pending[place].undo.take();
+            if place >= taken {
+                self.undo_bytes -= dropped.map_or(0, |undo| undo.bytes());
+            }
         }
         self.frame.oldest = oldest;
         let length = self.frame.epoch;
@@ -396,13 +333,9 @@ impl Versions {
     }
 
     fn flush_by_budget(&mut self) -> Result<(), VersionsError> {
-        let flying = self.in_flight.as_ref().map(|flight| &flight.job);
-        let layers = &self.frame.layers[usize::from(flying.is_some())..];
-        let pending = &self.frame.pending[flying.map_or(0, |job| job.pending.len())..];
-        let undo = pending.iter().filter_map(|pending| pending.undo.as_ref());
-        let dirty = self.active.bytes()
-            + layers.iter().map(|layer| layer.bytes()).sum::<usize>()
-            + undo.map(|undo| undo.bytes()).sum::<usize>();
+        let layers = &self.frame.layers[usize::from(self.in_flight.is_some())..];
+        let layers = layers.iter().map(|layer| layer.bytes()).sum::<usize>();
+        let dirty = self.active.bytes() + layers + self.undo_bytes;
         if dirty < self.options.dirty_bytes {
             return Ok(());
         }
@@ -458,8 +391,9 @@ impl Versions {
         if empty && self.stored == Some(to) && self.drop_epochs.is_empty() {
             return None;
         }
-        let fresh = Layer::new(&self.frame.schema);
+        let fresh = self.active.successor();
         let active = std::mem::replace(&mut self.active, fresh);
+        self.undo_bytes = 0;
         let frozen = std::mem::take(&mut self.frame.layers);
         let layer = frozen
             .into_iter()
@@ -546,6 +480,7 @@ impl Versions {
                 // let the next flush remove marks of indexes that nobody here knows of.
                 self.base.clear();
                 self.drop_epochs.extend(&job.build_epochs);
+                self.undo_bytes = self.frame.pending_bytes();
                 Arc::make_mut(&mut self.frame.layers[0]).forget_base();
                 if let Ok(stored) = read_head(self.base.store()) {
                     self.stored = stored;
