@@ -235,3 +235,112 @@ impl Cursor {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type Entry = (Table, Vec<u8>, Option<Vec<u8>>);
+
+    fn encoded(entries: &[Entry], chunk_bytes: usize) -> UndoRecord {
+        let entries = entries.iter();
+        encode(
+            entries.map(|(table, key, old)| (*table, &**key, old.as_deref())),
+            chunk_bytes,
+        )
+    }
+
+    fn decoded(chunks: &[Value]) -> Result<Vec<Entry>, VersionsError> {
+        let mut entries = Vec::new();
+        for (chunk, bytes) in (0..).zip(chunks) {
+            let mut cursor = Cursor::new(5, chunk, bytes.clone())?;
+            while cursor.advance()? {
+                let old = cursor.old().map(<[u8]>::to_vec);
+                entries.push((cursor.table(), cursor.key().to_vec(), old));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn sample() -> Vec<Entry> {
+        let entry = |table, key: &str, old: Option<&str>| {
+            let old = old.map(|old| old.as_bytes().to_vec());
+            (Table(table), key.as_bytes().to_vec(), old)
+        };
+        vec![
+            entry(1, "abc", Some("x")),
+            entry(1, "abd", None),
+            entry(1, "abde", Some("")),
+            entry(2, "abde", Some("yz")),
+        ]
+    }
+
+    #[test]
+    fn stored_bytes_of_undo() {
+        let record = encoded(&sample(), 1 << 20);
+        let header = "01 00000001 00000004";
+        let first = "00 04 01616263 02 78";
+        let second = "03 01 64 00";
+        let third = "04 01 65 01";
+        let fourth = "00 05 0261626465 03 797a";
+        let wanted = [header, first, second, third, fourth].concat();
+        assert_eq!(hex::encode(&record.chunks[0]), wanted.replace(' ', ""));
+        assert_eq!(record.chunks.len(), 1);
+    }
+
+    #[test]
+    fn an_empty_record_is_one_chunk() {
+        let record = encoded(&[], 64);
+        assert_eq!(hex::encode(&record.chunks[0]), "010000000100000000");
+        assert_eq!(decoded(&record.chunks).expect("decodes"), []);
+    }
+
+    #[test]
+    fn damage_is_an_error_that_names_the_place() {
+        let chunk = encoded(&sample(), 1 << 20).chunks.remove(0);
+        for cut in 0..chunk.len() {
+            let error = decoded(&[Value::from(&chunk[..cut])]).expect_err("cut short");
+            let text = error.to_string();
+            assert!(text.contains("undo of version 5, chunk 0"), "{text}");
+        }
+        let longer = [&chunk[..], &[0]].concat();
+        assert!(decoded(&[Value::from(longer)]).is_err());
+        // A tail of zero bytes after sharing all would repeat the key before.
+        let repeated = hex::decode("01000000010000000200020161000200").expect("hex");
+        assert!(decoded(&[Value::from(repeated)]).is_err());
+        let endless = hex::decode("010000000100000001ffffffffffffffffffff").expect("hex");
+        assert!(decoded(&[Value::from(endless)]).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn encoding_comes_back(
+            map in proptest::collection::btree_map(
+                (1u8..3, proptest::collection::vec(0u8..3, 0..6)),
+                proptest::option::of(proptest::collection::vec(any::<u8>(), 0..200)),
+                0..40,
+            ),
+            chunk_bytes in 20usize..2000,
+        ) {
+            let entries = map.into_iter().map(|((table, key), old)| (Table(table), key, old));
+            let entries: Vec<Entry> = entries.collect();
+            let record = encoded(&entries, chunk_bytes);
+            prop_assert_eq!(decoded(&record.chunks).expect("decodes"), entries);
+            for chunk in &record.chunks {
+                let one_entry = u32::from_be_bytes(array(&chunk[5..])) == 1;
+                prop_assert!(chunk.len() <= chunk_bytes || one_entry);
+            }
+        }
+
+        #[test]
+        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
+            let mut chunk = hex::decode("0100000001000000").expect("hex");
+            chunk.extend_from_slice(&bytes);
+            let _ = decoded(&[Value::from(chunk)]);
+        }
+    }
+}

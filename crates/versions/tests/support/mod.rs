@@ -85,6 +85,7 @@ pub(crate) struct FaultyStore {
     left: AtomicI64,
     /// Whether a failing write takes effect before it fails.
     lands: AtomicI64,
+    gets: AtomicI64,
 }
 
 impl FaultyStore {
@@ -102,6 +103,11 @@ impl FaultyStore {
     pub(crate) fn fail_after(&self, writes: i64, lands: bool) {
         self.lands.store(lands.into(), Ordering::SeqCst);
         self.left.store(writes, Ordering::SeqCst);
+    }
+
+    /// Returns how many point reads there have been.
+    pub(crate) fn gets(&self) -> i64 {
+        self.gets.load(Ordering::SeqCst)
     }
 
     fn attempt(&self, write: impl FnOnce() -> Result<(), StoreError>) -> Result<(), StoreError> {
@@ -125,6 +131,7 @@ impl FaultyStore {
 
 impl Reader for FaultyStore {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        self.gets.fetch_add(1, Ordering::SeqCst);
         self.inner.get(table, key)
     }
 

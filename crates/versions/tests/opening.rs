@@ -1,0 +1,363 @@
+//! Opening: identity, the HEAD file, crashes between two writes, and what must not open.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arbor_store::{MemoryStore, Reader, Store, Table, Value, Write};
+use arbor_versions::{
+    DirLock, Identity, Options, TableKind, TableSpec, Version, Versions, VersionsError,
+    read_head_file, stored_identity,
+};
+use support::{ACCOUNTS, FaultyStore, change, identity, meta, options, tables, value};
+
+fn create(store: &Arc<FaultyStore>, dir: &Path) -> Versions {
+    let lock = DirLock::acquire(dir).expect("free");
+    Versions::create(store.clone(), Some(lock), &identity(), &tables(), quiet()).expect("created")
+}
+
+fn open(store: &Arc<FaultyStore>, dir: &Path) -> Result<Versions, VersionsError> {
+    let lock = DirLock::acquire(dir).expect("free");
+    Versions::open(store.clone(), Some(lock), &identity(), &tables(), quiet())
+}
+
+/// No flush but those that are asked for.
+fn quiet() -> Options {
+    Options {
+        dirty_bytes: usize::MAX,
+        ..options()
+    }
+}
+
+/// Applies version `number`, which sets key `k` to the number's digits.
+fn apply(versions: &mut Versions, number: u64) {
+    let (old, new) = (number.wrapping_sub(1).to_string(), number.to_string());
+    let changes = change("k", (number > 0).then_some(&*old), Some(&new));
+    versions.apply(meta(number), changes).expect("applies");
+}
+
+fn roll_back(versions: &mut Versions, to: u64) -> Result<(), VersionsError> {
+    let undo = versions.view().undo_since(Version(to))?;
+    versions.rollback(Version(to), undo, Vec::new()).map(drop)
+}
+
+/// Everything a store holds.
+fn contents(store: &dyn Reader) -> Vec<Write> {
+    let mut all = Vec::new();
+    for table in (0..=u8::MAX).map(Table) {
+        for entry in store.scan(table, b"", b"").expect("scans") {
+            let (key, value) = entry.expect("reads");
+            let value = Some(value);
+            all.push(Write { table, key, value });
+        }
+    }
+    all
+}
+
+/// Puts a store back to what it once held.
+fn restore(store: &FaultyStore, contents: &[Write]) {
+    for table in (0..=u8::MAX).map(Table) {
+        store.delete_prefix(table, b"").expect("deletes");
+    }
+    store.write(contents, true).expect("writes");
+}
+
+fn head(versions: &Versions) -> Option<u64> {
+    versions.head().map(|meta| meta.version.0)
+}
+
+#[test]
+fn another_identity_is_refused_by_field() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    assert_eq!(stored_identity(&*store).expect("reads"), None);
+    let opened = Versions::open(store.clone(), None, &identity(), &tables(), options());
+    assert!(matches!(opened.err(), Some(VersionsError::NotCreated)));
+    Versions::create(store.clone(), None, &identity(), &tables(), options()).expect("created");
+    assert_eq!(stored_identity(&*store).expect("reads"), Some(identity()));
+
+    type Alter = fn(&mut Identity);
+    let changed: [(&str, Alter); 6] = [
+        ("tree", |i| i.tree = "verkle".into()),
+        ("revision", |i| i.revision = "2".into()),
+        ("hash", |i| i.hash = "blake3".into()),
+        ("layout", |i| i.layout = 2),
+        ("chain id", |i| i.chain_id = 5),
+        ("genesis", |i| i.genesis[0] ^= 1),
+    ];
+    for (name, alter) in changed {
+        let mut other = identity();
+        alter(&mut other);
+        let opened = Versions::open(store.clone(), None, &other, &tables(), options());
+        match opened.err() {
+            Some(VersionsError::Identity { field, .. }) => assert_eq!(field, name),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    let fewer = &tables()[1..];
+    let opened = Versions::open(store.clone(), None, &identity(), fewer, options());
+    let message = opened.err().expect("refused").to_string();
+    assert!(message.contains("0x01 accounts (flat)"), "{message}");
+
+    let again = Versions::create(store.clone(), None, &identity(), &tables(), options());
+    assert!(matches!(
+        again.err(),
+        Some(VersionsError::AlreadyCreated { .. })
+    ));
+    Versions::open(store, None, &identity(), &tables(), options()).expect("opens");
+}
+
+#[test]
+fn tables_are_checked() {
+    let spec = |table| TableSpec {
+        table: Table(table),
+        name: "t",
+        kind: TableKind::Flat,
+    };
+    for specs in [vec![spec(0xf0)], vec![spec(3), spec(3)]] {
+        let store = Arc::new(MemoryStore::default());
+        let made = Versions::create(store, None, &identity(), &specs, options());
+        assert!(matches!(made.err(), Some(VersionsError::Table { .. })));
+    }
+}
+
+#[test]
+fn versions_come_in_order_and_change_a_key_once() {
+    let store = Arc::new(MemoryStore::default());
+    let made = Versions::create(store, None, &identity(), &tables(), options());
+    let mut versions = made.expect("created");
+    let refused = versions.apply(meta(1), change("k", None, Some("1")));
+    assert!(matches!(refused, Err(VersionsError::OutOfOrder { .. })));
+    apply(&mut versions, 0);
+    let mut twice = change("k", Some("0"), Some("1"));
+    twice.flat.push(twice.flat[0].clone());
+    let refused = versions.apply(meta(1), twice);
+    assert!(matches!(
+        refused,
+        Err(VersionsError::DuplicateChange {
+            table: "accounts",
+            ..
+        })
+    ));
+    let mut wrong = change("k", Some("0"), Some("1"));
+    wrong.flat[0].table = support::NODES;
+    let refused = versions.apply(meta(1), wrong);
+    assert!(matches!(
+        refused,
+        Err(VersionsError::Table { table: 3, .. })
+    ));
+    assert_eq!(head(&versions), Some(0));
+    apply(&mut versions, 1);
+    assert_eq!(head(&versions), Some(1));
+}
+
+#[test]
+fn the_head_file_follows_every_flush() {
+    let (store, dir) = (
+        FaultyStore::new(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let mut versions = create(&store, dir.path());
+    assert_eq!(read_head_file(dir.path()).expect("reads").head, None);
+    (0..3).for_each(|number| apply(&mut versions, number));
+    assert_eq!(read_head_file(dir.path()).expect("reads").head, None);
+    versions.flush().expect("flushes");
+    // Readable while the database is open for writing.
+    let file = read_head_file(dir.path()).expect("reads");
+    assert_eq!(file.identity, identity());
+    let found = file.head.expect("a head");
+    assert_eq!((found.version, found.floor, found.block_number), (2, 2, 2));
+    assert_eq!(
+        (found.block_hash, found.root),
+        (meta(2).block_hash, meta(2).root)
+    );
+    roll_back(&mut versions, 0).expect("rolls back");
+    let found = read_head_file(dir.path())
+        .expect("reads")
+        .head
+        .expect("a head");
+    assert_eq!((found.version, found.floor), (0, 0));
+}
+
+#[test]
+fn an_older_store_is_noticed() {
+    let (store, dir) = (
+        FaultyStore::new(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let mut versions = create(&store, dir.path());
+    let empty = contents(&*store);
+    apply(&mut versions, 0);
+    versions.flush().expect("flushes");
+    let older = contents(&*store);
+    apply(&mut versions, 1);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let newer = contents(&*store);
+
+    restore(&store, &older);
+    let error = open(&store, dir.path()).err();
+    let lags = |store, head| VersionsError::StoreOlder { store, head }.to_string();
+    assert_eq!(error.map(|e| e.to_string()), Some(lags(Some(0), 1)));
+    restore(&store, &empty);
+    let error = open(&store, dir.path()).err();
+    assert_eq!(error.map(|e| e.to_string()), Some(lags(None, 1)));
+
+    restore(&store, &newer);
+    assert_eq!(head(&open(&store, dir.path()).expect("opens")), Some(1));
+}
+
+#[test]
+fn a_head_file_of_another_history_is_noticed() {
+    let (store, dir) = (
+        FaultyStore::new(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let mut versions = create(&store, dir.path());
+    apply(&mut versions, 0);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let other_store = FaultyStore::new();
+    let other_dir = tempfile::tempdir().expect("a directory");
+    let mut other = create(&other_store, other_dir.path());
+    let mut different = meta(0);
+    different.root = [0; 32];
+    other
+        .apply(different, change("k", None, Some("z")))
+        .expect("applies");
+    other.flush().expect("flushes");
+    drop(other);
+    let error = open(&other_store, dir.path()).err();
+    assert!(
+        matches!(
+            error,
+            Some(VersionsError::HeadDiffers { field: "root", .. })
+        ),
+        "{error:?}"
+    );
+    fs::remove_file(dir.path().join("HEAD")).expect("removes");
+    let error = open(&store, dir.path()).err();
+    assert!(
+        matches!(error, Some(VersionsError::HeadFile { .. })),
+        "{error:?}"
+    );
+}
+
+/// A crash after the store's write and before HEAD's leaves HEAD behind; opening brings it up.
+#[test]
+fn a_head_file_that_lags_is_brought_up_to_date() {
+    let (store, dir) = (
+        FaultyStore::new(),
+        tempfile::tempdir().expect("a directory"),
+    );
+    let mut versions = create(&store, dir.path());
+    for number in 0..2 {
+        let before = fs::read(dir.path().join("HEAD")).expect("reads");
+        apply(&mut versions, number);
+        versions.flush().expect("flushes");
+        drop(versions);
+        fs::write(dir.path().join("HEAD"), before).expect("writes");
+        versions = open(&store, dir.path()).expect("opens");
+        assert_eq!(head(&versions), Some(number));
+        let file = read_head_file(dir.path()).expect("reads");
+        assert_eq!(file.head.map(|head| head.version), Some(number));
+    }
+}
+
+/// Whichever write a crash prevents, the database opens at a version that was flushed, whole.
+#[test]
+fn a_crash_at_any_write_opens_at_a_flushed_version() {
+    let mut crashes = 0;
+    for (count, lands) in (0..20).flat_map(|count| [(count, false), (count, true)]) {
+        let (store, dir) = (
+            FaultyStore::new(),
+            tempfile::tempdir().expect("a directory"),
+        );
+        let mut versions = create(&store, dir.path());
+        store.fail_after(count, lands);
+        let mut durable = None;
+        let result = work(&mut versions, &mut durable);
+        drop(versions);
+        store.heal();
+        let versions = open(&store, dir.path()).expect("opens");
+        let found = head(&versions);
+        if result.is_ok() {
+            assert_eq!(found, durable);
+            continue;
+        }
+        crashes += 1;
+        // A rollback that was on its way takes back two versions.
+        let at_least = durable.map(|version| version - version.min(2));
+        assert!(found >= at_least, "{found:?} {durable:?}");
+        let view = versions.view();
+        let wanted = found.map(|version| value(version.to_string()));
+        assert_eq!(view.get(ACCOUNTS, b"k").expect("reads"), wanted);
+        for version in view.oldest().map_or(0, |oldest| oldest.0)..=found.unwrap_or(0) {
+            if found.is_some() {
+                let old = view
+                    .get_at(Version(version), ACCOUNTS, b"k")
+                    .expect("reads");
+                assert_eq!(old, Some(value(version.to_string())), "{count} {lands}");
+            }
+        }
+    }
+    assert!(crashes > 30, "the faults hit: {crashes}");
+}
+
+/// Applies, flushes, rolls back and prunes across several index epochs; `durable` follows what
+/// must survive.
+fn work(versions: &mut Versions, durable: &mut Option<u64>) -> Result<(), VersionsError> {
+    let mut next = 0;
+    for round in 0..6u64 {
+        for _ in 0..3 {
+            apply(versions, next);
+            next += 1;
+        }
+        versions.flush()?;
+        *durable = Some(next - 1);
+        if round % 2 == 1 {
+            roll_back(versions, next - 3)?;
+            next -= 2;
+            *durable = Some(next - 1);
+        }
+        if round == 4 {
+            versions.prune_before(Version(5))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_records_are_errors() {
+    let store = FaultyStore::new();
+    let made = Versions::create(store.clone(), None, &identity(), &tables(), quiet());
+    let mut versions = made.expect("created");
+    (0..10).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    drop(versions);
+    let whole = contents(&*store);
+    let mut refused = 0;
+    for place in 0..whole.len() {
+        if whole[place].table == ACCOUNTS {
+            continue;
+        }
+        for damage in [None, Some(Value::from(*b"\x01\x02"))] {
+            let mut damaged = whole.clone();
+            damaged[place].value = damage;
+            restore(&store, &damaged);
+            let opened = Versions::open(store.clone(), None, &identity(), &tables(), quiet());
+            let read = opened.and_then(|versions| {
+                let view = versions.view();
+                for version in 0..10 {
+                    view.get_at(Version(version), ACCOUNTS, b"k")?;
+                    view.meta(Version(version))?;
+                    view.version_of_block(version)?;
+                }
+                view.undo_since(Version(0))
+            });
+            refused += usize::from(read.is_err());
+        }
+    }
+    assert!(refused > 20, "{refused} of {}", 2 * whole.len());
+}

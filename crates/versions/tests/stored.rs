@@ -1,0 +1,214 @@
+//! What lies in the store: the exact records of a small database, and how many of them a read of
+//! the past touches.
+
+mod support;
+
+use std::sync::Arc;
+
+use arbor_store::{MemoryStore, Reader, Table};
+use arbor_versions::{Options, Retain, Version, Versions};
+use support::{ACCOUNTS, FaultyStore, change, identity, meta, options, tables, value};
+
+/// Every record as `table key value`, in hex, the JSON of the identity as text.
+fn records(store: &dyn Reader) -> Vec<String> {
+    let mut lines = Vec::new();
+    for table in (0..=u8::MAX).map(Table) {
+        for entry in store.scan(table, b"", b"").expect("scans") {
+            let (key, value) = entry.expect("reads");
+            let value = match &*key {
+                b"fixed" => String::from_utf8(value.to_vec()).expect("text"),
+                _ => hex::encode(value),
+            };
+            lines.push(format!("{:02x} {} {value}", table.0, hex::encode(key)));
+        }
+    }
+    lines
+}
+
+/// `docs/design/storage-format.md` describes these bytes: change both together, and raise the
+/// layout number of the identity.
+#[test]
+fn stored_bytes_of_a_database() {
+    let store = Arc::new(MemoryStore::default());
+    let options = Options {
+        epoch: 2,
+        dirty_bytes: usize::MAX,
+        undo_chunk: 1 << 20,
+        ..options()
+    };
+    let made = Versions::create(store.clone(), None, &identity(), &tables(), options);
+    let mut versions = made.expect("created");
+    for (number, old, new) in [
+        (0, None, Some("a")),
+        (1, Some("a"), Some("b")),
+        (2, Some("b"), None),
+    ] {
+        let changes = change("key", old, new);
+        versions.apply(meta(number), changes).expect("applies");
+    }
+    versions.flush().expect("flushes");
+    let found = records(&*store);
+    let metas: Vec<String> = [(0, 0), (1, 1), (2, 1)]
+        .into_iter()
+        .map(|(version, chunks)| {
+            let (hash, root) = (hex::encode([version; 32]), hex::encode([!version; 32]));
+            let number = format!("{version:016x}");
+            let extra = format!("{version:02x}00000000000000");
+            format!("f0 {number} 01{chunks:08x}{number}{hash}{root}{extra}")
+        })
+        .collect();
+    let genesis = "07".repeat(32);
+    let wanted = [
+        &metas[0],
+        &metas[1],
+        &metas[2],
+        "f1 0000000000000000 0000000000000000",
+        "f1 0000000000000001 0000000000000001",
+        "f1 0000000000000002 0000000000000002",
+        "f2 000000000000000100000000 010000000100000001000401 6b6579 0261",
+        "f2 000000000000000200000000 010000000100000001000401 6b6579 0262",
+        "f3 000000000000000001 6b6579 00010000",
+        &format!(
+            "f4 6669786564 {{\"identity\":{{\"tree\":\"mpt\",\"revision\":\"1\",\"hash\":\"keccak256\",\
+             \"layout\":1,\"chain_id\":1,\"genesis\":\"0x{genesis}\"}},\"tables\":[\
+             {{\"table\":1,\"name\":\"accounts\",\"kind\":\"flat\"}},\
+             {{\"table\":2,\"name\":\"slots\",\"kind\":\"flat\"}},\
+             {{\"table\":3,\"name\":\"nodes\",\"kind\":\"nodes\"}},\
+             {{\"table\":4,\"name\":\"code\",\"kind\":\"blobs\"}}],\"epoch\":2}}"
+        ),
+        "f4 68656164 01000000000000000200000000000000000000000000000000",
+        "f4 696e64657865642f0000000000000000 ",
+    ];
+    let squeezed = |line: &str| line.replace(' ', "");
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert_eq!(squeezed(found), squeezed(wanted));
+    }
+}
+
+fn long_history(retain: Retain) -> (Arc<FaultyStore>, Versions) {
+    let store = FaultyStore::new();
+    let options = Options {
+        epoch: 64,
+        dirty_bytes: 20_000,
+        retain,
+        ..options()
+    };
+    let made = Versions::create(store.clone(), None, &identity(), &tables(), options);
+    let mut versions = made.expect("created");
+    for number in 0..640u64 {
+        let (old, new) = (number.wrapping_sub(1).to_string(), number.to_string());
+        let mut changes = change("often", (number > 0).then_some(&*old), Some(&new));
+        if number == 0 {
+            changes.flat.extend(change("once", None, Some("x")).flat);
+        }
+        versions.apply(meta(number), changes).expect("applies");
+    }
+    versions.flush().expect("flushes");
+    (store, versions)
+}
+
+#[test]
+fn a_deep_read_costs_one_seek_an_epoch() {
+    let (store, versions) = long_history(Retain::All);
+    let read = |version, key: &[u8]| {
+        let before = store.gets();
+        let view = versions.view();
+        let found = view.get_at(Version(version), ACCOUNTS, key).expect("reads");
+        (found, store.gets() - before)
+    };
+    // Ten epochs' indexes; the value at the head is in the clean cache.
+    assert_eq!(read(0, b"once"), (Some(value("x")), 10));
+    // An index and an undo record.
+    assert_eq!(read(5, b"often"), (Some(value("5")), 2));
+    assert_eq!(read(63, b"often"), (Some(value("63")), 2));
+    assert_eq!(read(600, b"absent").0, None);
+}
+
+#[test]
+fn short_retention_keeps_no_index_and_little_else() {
+    let (store, mut versions) = long_history(Retain::Last(10));
+    let count = |table| {
+        let scan = store.scan(Table(table), b"", b"").expect("scans");
+        scan.count()
+    };
+    assert_eq!(versions.view().oldest(), Some(Version(629)));
+    assert_eq!((count(0xf2), count(0xf3)), (10, 0));
+    // The metas of the last 257 versions stay: BLOCKHASH reaches 256 blocks back.
+    assert_eq!((count(0xf0), count(0xf1)), (257, 257));
+    assert!(
+        versions
+            .view()
+            .meta(Version(639 - 256))
+            .expect("reads")
+            .is_some()
+    );
+
+    let read = |version| versions.view().get_at(Version(version), ACCOUNTS, b"once");
+    assert_eq!(read(630).expect("reads"), Some(value("x")));
+    let before = store.gets();
+    assert_eq!(read(629).expect("reads"), Some(value("x")));
+    assert_eq!(
+        store.gets() - before,
+        1,
+        "only version 630 was not looked at yet"
+    );
+    versions.prune(Retain::None).expect("prunes");
+    assert_eq!(count(0xf2), 0);
+}
+
+#[test]
+fn pruning_removes_whole_indexes() {
+    let (store, mut versions) = long_history(Retain::All);
+    let epochs = |store: &FaultyStore| {
+        let scan = store.scan(Table(0xf3), b"", b"").expect("scans");
+        let mut epochs: Vec<_> = scan.map(|entry| entry.expect("reads").0[7]).collect();
+        epochs.dedup();
+        epochs
+    };
+    assert_eq!(epochs(&store), (0..10).collect::<Vec<_>>());
+    let pruned = versions.prune_before(Version(200)).expect("prunes");
+    assert_eq!((pruned.versions, pruned.epochs), (200, 3));
+    assert_eq!(epochs(&store), (3..10).collect::<Vec<_>>());
+    let view = versions.view();
+    let old = view
+        .get_at(Version(200), ACCOUNTS, b"often")
+        .expect("reads");
+    assert_eq!(old, Some(value("200")));
+    assert!(view.get_at(Version(199), ACCOUNTS, b"often").is_err());
+}
+
+/// What comes and goes between two flushes, or ends as it began, costs no write.
+#[test]
+fn a_flush_writes_only_differences() {
+    let store = Arc::new(MemoryStore::default());
+    let options = Options {
+        dirty_bytes: usize::MAX,
+        cache_bytes: 1 << 20,
+        retain: Retain::None,
+        ..options()
+    };
+    let made = Versions::create(store, None, &identity(), &tables(), options);
+    let mut versions = made.expect("created");
+    let mut next = 0;
+    let mut apply = |versions: &mut Versions, key: &str, old, new| {
+        let mut changes = change(key, old, new);
+        changes.nodes.push(arbor_store::Write {
+            table: support::NODES,
+            key: key.as_bytes().into(),
+            value: new.map(value),
+        });
+        versions.apply(meta(next), changes).expect("applies");
+        next += 1;
+    };
+    apply(&mut versions, "stays", None, Some("1"));
+    assert_eq!(versions.flush().expect("flushes").keys, 2);
+    apply(&mut versions, "passes", None, Some("1"));
+    apply(&mut versions, "passes", Some("1"), None);
+    apply(&mut versions, "stays", Some("1"), Some("2"));
+    apply(&mut versions, "stays", Some("2"), Some("1"));
+    let flush = versions.flush().expect("flushes");
+    assert_eq!((flush.keys, flush.bytes.flat, flush.bytes.nodes), (0, 0, 0));
+    // The passing node, the staying account and the staying node; the passing account left no trace.
+    assert_eq!(flush.skipped, 3);
+}
