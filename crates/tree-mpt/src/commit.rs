@@ -18,14 +18,15 @@ pub(crate) enum Work {
     Leaf(u32),
     /// The branch of a node; for a node with a prefix the result stays with the node.
     Branch(u32),
-    /// The extension of a node, after its branch.
+    /// The extension of a node, after its branch if that is known.
     Extension(u32),
 }
 
 impl Forest<'_> {
     /// Hashes everything listed, level by level, and fills in references and roots.
     ///
-    /// Returns the nodes changed, in the order in which their branches were hashed.
+    /// Returns the nodes changed, in the order in which their branches were hashed, or of bare
+    /// records the extensions.
     pub(crate) fn commit(&mut self) -> Vec<u32> {
         for trie in &mut self.tries {
             if matches!(trie.root, Slot::Empty) {
@@ -40,7 +41,11 @@ impl Forest<'_> {
             }
             changed.extend(tasks.iter().filter_map(|task| match task.work {
                 Work::Branch(node) => Some(node),
-                Work::Leaf(_) | Work::Extension(_) => None,
+                Work::Extension(node) => {
+                    let record = &self.nodes[node as usize].record;
+                    record.bare_branch().map(|_| node)
+                }
+                Work::Leaf(_) => None,
             }));
         }
         self.lanes = lanes;

@@ -7,6 +7,7 @@ use arbor_tree::{Hash, NodeReader, Path, nibble_of, shared_nibbles};
 
 use crate::error::TreeError;
 use crate::forest::{Forest, Place, Slot, Value};
+use crate::node::Reference;
 use crate::update::OuterUpdate;
 
 /// One key of one trie to set (`Some`) or to remove.
@@ -104,6 +105,8 @@ impl<'a> Forest<'a> {
             if shared < prefix.len() {
                 return Ok((End::Extension(place, index, shared), count));
             }
+            self.complete(reader, index)?;
+            let node = &self.nodes[index as usize];
             passed[count] = index;
             count += 1;
             place = Place::Child(index, nibble_of(&edit.key, node.depth()));
@@ -162,6 +165,8 @@ impl<'a> Forest<'a> {
     }
 
     /// Puts a branch within the extension of a node, with that node below it and a new leaf.
+    ///
+    /// Where of that node only the hash of its branch is left, it is one that has not been read.
     fn split_extension(
         &mut self,
         place: Place,
@@ -180,9 +185,15 @@ impl<'a> Forest<'a> {
         node.path = path.join(&above).child(nibble);
         node.record.set_prefix(prefix.suffix(shared + 1));
         node.dirty = true;
+        let below = match node.record.bare_branch() {
+            Some(hash) if node.record.prefix().is_empty() => {
+                Slot::StoredNode(Reference::hash(hash))
+            }
+            _ => Slot::Node(index),
+        };
         let branch = self.add_new_node(trie, path, above);
         let node = &mut self.nodes[branch as usize];
-        node.set_slot(nibble, Slot::Node(index));
+        node.set_slot(nibble, below);
         node.set_slot(nibble_of(&key, path.len() + shared), Slot::Leaf(leaf));
         self.set_slot(place, Slot::Node(branch));
     }

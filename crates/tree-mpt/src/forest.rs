@@ -7,7 +7,7 @@ use arbor_tree::{Hash, NodeRequest, Path, Position};
 use crate::error::TreeError;
 use crate::lanes::Lanes;
 use crate::node::{NodeError, Reference};
-use crate::record::{FromRlpError, Record};
+use crate::record::Record;
 use crate::update::OuterUpdate;
 use crate::{EMPTY_ROOT, commit::Task};
 
@@ -263,8 +263,7 @@ impl<'a> Forest<'a> {
         let record = match Record::from_rlp(rlp, &|_| None) {
             Ok(Some(record)) => Ok(record),
             Ok(None) => Err(NodeError::NotMinimal),
-            Err(FromRlpError::Node(error)) => Err(error),
-            Err(FromRlpError::Missing(_)) => Err(NodeError::Child),
+            Err(error) => Err(error),
         };
         let record = record.map_err(|error| {
             let (trie, path) = self.locate(place);

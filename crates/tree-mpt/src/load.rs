@@ -7,6 +7,7 @@ use arbor_tree::{Hash, Leaf, NodeReader, Path, nibble_of};
 use crate::error::TreeError;
 use crate::forest::{Forest, Place, Slot};
 use crate::node::{NodeError, Reference, RlpNode};
+use crate::record::Record;
 
 /// A slot and the updates (by index within their trie) whose keys lead through it.
 struct Visit {
@@ -54,7 +55,7 @@ impl Forest<'_> {
                 asked.push((visit, reference));
             } else {
                 let node = self.attach_inlined(visit.place, reference)?;
-                self.descend(node, visit, next);
+                self.descend(reader, node, visit, next)?;
             }
         }
         if requests.is_empty() {
@@ -66,7 +67,7 @@ impl Forest<'_> {
             match (record, visit.place) {
                 (Some(record), _) => {
                     let node = self.attach(visit.place, reference, record)?;
-                    self.descend(node, visit, next);
+                    self.descend(reader, node, visit, next)?;
                 }
                 // A trie that is not empty and has no node at its root is a single leaf.
                 (None, Place::Root(_)) => {
@@ -83,7 +84,13 @@ impl Forest<'_> {
     }
 
     /// Lists the children of a node that updates lead to and that are to be read.
-    fn descend(&self, index: u32, visit: &Visit, next: &mut Vec<Visit>) {
+    fn descend(
+        &mut self,
+        reader: &dyn NodeReader,
+        index: u32,
+        visit: &Visit,
+        next: &mut Vec<Visit>,
+    ) -> Result<(), TreeError> {
         let node = &self.nodes[index as usize];
         let (above, depth) = (node.path.len(), node.depth());
         let prefix = node.record.prefix();
@@ -92,6 +99,10 @@ impl Forest<'_> {
         let Range { start, end } = visit.keys.clone();
         let mut start = (start..end).find(fits).unwrap_or(end);
         let end = start + (start..end).take_while(fits).count() as u32;
+        if start < end {
+            self.complete(reader, index)?;
+        }
+        let node = &self.nodes[index as usize];
         while start < end {
             let nibble = nibble_of(self.key(visit.trie, start), depth);
             let same = |&i: &u32| nibble_of(self.key(visit.trie, i), depth) == nibble;
@@ -105,6 +116,32 @@ impl Forest<'_> {
             }
             start = stop;
         }
+        Ok(())
+    }
+
+    /// Reads the branch of a node whose record is bare, for a key that passes its extension.
+    pub(crate) fn complete(
+        &mut self,
+        reader: &dyn NodeReader,
+        index: u32,
+    ) -> Result<(), TreeError> {
+        let node = &self.nodes[index as usize];
+        let Some(hash) = node.record.bare_branch() else {
+            return Ok(());
+        };
+        let path = node.path.join(node.record.prefix());
+        let request = self.request(node.trie, path, &Reference::hash(hash));
+        let position = request.position;
+        self.nodes_read += 1;
+        let bytes = reader.nodes(&[request])?.into_iter().next().flatten();
+        let bytes = bytes.ok_or(TreeError::MissingNode { position })?;
+        let branch =
+            Record::decode(&bytes).map_err(|error| TreeError::Record { position, error })?;
+        if !branch.prefix().is_empty() {
+            return Err(TreeError::WrongHash { position });
+        }
+        self.nodes[index as usize].record.complete(&branch);
+        Ok(())
     }
 
     fn key_count(&self, trie: u32) -> u32 {

@@ -8,7 +8,7 @@ use crate::EMPTY_ROOT;
 use crate::error::TreeError;
 use crate::load::read_leaf;
 use crate::node::{Reference, write_leaf};
-use crate::record::{FromRlpError, Record};
+use crate::record::Record;
 
 /// Proves that a key has its value, or is absent, in the trie with the given root.
 ///
@@ -115,6 +115,14 @@ impl Found {
             return None;
         }
         let prefix = record.prefix();
+        if let Some(branch) = record.bare_branch() {
+            return Some(Step {
+                key: step.key,
+                path: step.path.join(prefix),
+                reference: Reference::hash(branch),
+                leaf: false,
+            });
+        }
         let nibble = nibble_of(key, step.path.len() + prefix.len());
         let reference = record.child(nibble);
         (!reference.is_none()).then(|| Step {
@@ -224,8 +232,7 @@ fn inlined(request: &NodeRequest, reference: &Reference) -> Result<Found, TreeEr
             rlp: Vec::new(),
             record,
         }),
-        Err(FromRlpError::Node(error)) => Err(TreeError::Node { position, error }),
-        Err(FromRlpError::Missing(_)) => Err(TreeError::MissingNode { position }),
+        Err(error) => Err(TreeError::Node { position, error }),
     }
 }
 

@@ -20,13 +20,21 @@ use crate::rlp;
 /// | 2, big-endian | mask of children that are leaves |
 /// | 2, big-endian | mask of children that are inlined |
 /// | for each child by nibble | its 32-byte hash; inlined: one byte length (1 to 31) and its RLP |
+///
+/// # Bare records
+/// A record is bare where only its extension is known and of the branch only the hash. Its prefix
+/// has at least one nibble, its masks are all 0, and the branch's 32-byte hash follows them. Witnesses
+/// give such records, since a key that parts within an extension needs no branch, and so may overlays
+/// over them. No store that holds whole tries has one.
 #[derive(Clone, Debug)]
 pub struct Record {
     prefix: Path,
     present: u16,
     leaf: u16,
     inline: u16,
+    bare: bool,
     /// By nibble; of absent children anything. Hash, or inlined RLP with its length in byte 31.
+    /// In a bare record the first is the hash of the branch.
     children: [[u8; 32]; 16],
 }
 
@@ -39,6 +47,9 @@ pub enum RecordError {
     /// The bytes end early.
     #[error("node record ends early")]
     Truncated,
+    /// A record without children that has no prefix is not even a bare one.
+    #[error("node record without children and without a prefix")]
+    Childless,
     /// Bytes follow the record.
     #[error("{0} bytes follow the node record")]
     Trailing(usize),
@@ -68,8 +79,29 @@ impl Record {
             present: 0,
             leaf: 0,
             inline: 0,
+            bare: false,
             children: [[0; 32]; 16],
         }
+    }
+
+    /// An extension above a branch of which only the hash is known.
+    pub(crate) const fn bare(prefix: Path, branch: Hash) -> Self {
+        let mut record = Self::empty(prefix);
+        record.bare = true;
+        record.children[0] = branch;
+        record
+    }
+
+    /// The hash of the branch, where nothing else is known of it (see the type's description).
+    pub fn bare_branch(&self) -> Option<Hash> {
+        self.bare.then_some(self.children[0])
+    }
+
+    /// Gives a bare record its branch.
+    pub(crate) fn complete(&mut self, branch: &Self) {
+        let prefix = self.prefix;
+        self.clone_from(branch);
+        self.prefix = prefix;
     }
 
     /// The nibbles of the extension above the branch.
@@ -162,15 +194,19 @@ impl Record {
         let mask = |at: usize| u16::from_be_bytes([masks[at], masks[at + 1]]);
         self.prefix = prefix;
         (self.present, self.leaf, self.inline) = (mask(0), mask(2), mask(4));
-        self.check_masks()?;
+        self.bare = *masks == [0; 6];
+        if self.bare {
+            if prefix.is_empty() {
+                return Err(RecordError::Childless);
+            }
+            (self.children[0], rest) = split_hash(rest)?;
+        } else {
+            self.check_masks()?;
+        }
         for nibble in bits(self.present) {
             let child = &mut self.children[usize::from(nibble)];
             if self.inline & (1 << nibble) == 0 {
-                let hash;
-                (hash, rest) = rest
-                    .split_first_chunk::<32>()
-                    .ok_or(RecordError::Truncated)?;
-                *child = *hash;
+                (*child, rest) = split_hash(rest)?;
             } else {
                 let (&len, after) = rest.split_first().ok_or(RecordError::Truncated)?;
                 let size = usize::from(len);
@@ -207,6 +243,9 @@ impl Record {
         for mask in [self.present, self.leaf, self.inline] {
             out.extend_from_slice(&mask.to_be_bytes());
         }
+        if self.bare {
+            out.extend_from_slice(&self.children[0]);
+        }
         for nibble in bits(self.present) {
             let bytes = &self.children[usize::from(nibble)];
             if self.inline & (1 << nibble) == 0 {
@@ -218,7 +257,8 @@ impl Record {
         }
     }
 
-    /// Appends the RLP of the branch, without the extension above it.
+    /// Appends the RLP of the branch, without the extension above it; a [bare](Self::bare_branch)
+    /// record has none to give.
     pub fn write_branch(&self, out: &mut Vec<u8>) {
         let absent = 17 - self.present.count_ones() as usize;
         let hashes = (self.present & !self.inline).count_ones() as usize;
@@ -248,8 +288,14 @@ impl Record {
     }
 
     /// Returns the RLP nodes that the record stands for, the upper first (the extension where there
-    /// is one, then the branch), and how a parent refers to the upper.
+    /// is one, then the branch if it is known), and how a parent refers to the upper.
     pub(crate) fn rlp_nodes(&self) -> (Vec<Vec<u8>>, Reference) {
+        if let Some(branch) = self.bare_branch() {
+            let mut extension = Vec::new();
+            self.write_extension(&mut extension, &Reference::hash(branch));
+            let reference = Reference::to_rlp_node(&extension);
+            return (vec![extension], reference);
+        }
         let mut branch = Vec::new();
         self.write_branch(&mut branch);
         let below = Reference::to_rlp_node(&branch);
@@ -271,25 +317,31 @@ impl Record {
     /// Builds the record of a branch, or of an extension and its branch, from RLP; `None` for a leaf.
     ///
     /// `find` returns the RLP of a node by its hash. A child that it does not know counts as an
-    /// inner node.
+    /// inner node; where it does not know the branch below an extension the record is bare.
     pub(crate) fn from_rlp<'a>(
         rlp: &[u8],
         find: &dyn Fn(&Hash) -> Option<&'a [u8]>,
-    ) -> Result<Option<Self>, FromRlpError> {
+    ) -> Result<Option<Self>, NodeError> {
         match RlpNode::parse(rlp)? {
             RlpNode::Leaf(..) => Ok(None),
             RlpNode::Branch(children) => Self::from_branch(Path::ROOT, &children, find).map(Some),
             RlpNode::Extension(prefix, child) => {
+                if prefix.len() == Path::MAX {
+                    return Err(NodeError::TooDeep);
+                }
                 let below = match (child.as_hash(), child.as_inline()) {
-                    (Some(hash), _) => find(&hash).ok_or(FromRlpError::Missing(hash))?,
+                    (Some(hash), _) => match find(&hash) {
+                        Some(rlp) => rlp,
+                        None => return Ok(Some(Self::bare(prefix, hash))),
+                    },
                     (_, Some(rlp)) => rlp,
-                    _ => return Err(NodeError::Empty.into()),
+                    _ => return Err(NodeError::Empty),
                 };
                 match RlpNode::parse(below)? {
                     RlpNode::Branch(children) => {
                         Self::from_branch(prefix, &children, find).map(Some)
                     }
-                    _ => Err(NodeError::NotMinimal.into()),
+                    _ => Err(NodeError::NotMinimal),
                 }
             }
         }
@@ -299,10 +351,7 @@ impl Record {
         prefix: Path,
         children: &[Reference; 16],
         find: &dyn Fn(&Hash) -> Option<&'a [u8]>,
-    ) -> Result<Self, FromRlpError> {
-        if prefix.len() == Path::MAX {
-            return Err(NodeError::TooDeep.into());
-        }
+    ) -> Result<Self, NodeError> {
         let mut record = Self::empty(prefix);
         for (nibble, child) in (0..).zip(children) {
             let hash = child.as_hash();
@@ -313,18 +362,9 @@ impl Record {
         }
         match record.check_masks() {
             Ok(()) => Ok(record),
-            Err(_) => Err(NodeError::NotMinimal.into()),
+            Err(_) => Err(NodeError::NotMinimal),
         }
     }
-}
-
-/// Why RLP nodes do not make a record.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-pub(crate) enum FromRlpError {
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    #[error("node 0x{} is missing", Path::from_key(.0))]
-    Missing(Hash),
 }
 
 /// Iterates over the bits set, from nibble 0 on.
@@ -336,6 +376,11 @@ pub(crate) fn bits(mut mask: u16) -> impl Iterator<Item = u8> {
             nibble
         })
     })
+}
+
+fn split_hash(bytes: &[u8]) -> Result<(Hash, &[u8]), RecordError> {
+    let (hash, rest) = bytes.split_first_chunk().ok_or(RecordError::Truncated)?;
+    Ok((*hash, rest))
 }
 
 fn check_inlined(rlp: &[u8], leaf: bool) -> Option<()> {

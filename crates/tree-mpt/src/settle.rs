@@ -5,6 +5,7 @@ use arbor_tree::NodeReader;
 use crate::commit::{Task, Work};
 use crate::error::TreeError;
 use crate::forest::{Forest, Place, Slot, Value};
+use crate::node::Reference;
 use crate::record::bits;
 
 impl Forest<'_> {
@@ -37,7 +38,11 @@ impl Forest<'_> {
                 slot => self.nodes[index as usize].set_slot(nibble, slot),
             }
         }
-        let children = self.nodes[index as usize].record.children();
+        let record = &self.nodes[index as usize].record;
+        if record.bare_branch().is_some() {
+            return Ok(Slot::Node(index));
+        }
+        let children = record.children();
         match children.count_ones() {
             0 => {
                 self.vacate(index);
@@ -115,6 +120,10 @@ impl Forest<'_> {
                     let reference = node.reference;
                     self.set_slot(place, Slot::StoredNode(reference));
                     return 0;
+                }
+                if let Some(branch) = node.record.bare_branch() {
+                    self.nodes[index as usize].reference = Reference::hash(branch);
+                    return self.add_task(0, Work::Extension(index), place);
                 }
                 let (height, extended) = (node.height, !node.record.prefix().is_empty());
                 let above = self.add_task(height, Work::Branch(index), place);

@@ -11,7 +11,7 @@ use crate::error::TreeError;
 use crate::load::whole_key;
 use crate::node::{NodeError, RlpNode, write_leaf};
 use crate::prove::prove_many;
-use crate::record::{FromRlpError, Record};
+use crate::record::Record;
 use crate::update::OuterUpdate;
 
 /// Why a witness does not give what is asked of it.
@@ -33,7 +33,8 @@ pub enum WitnessError {
 /// A reader over a bag of RLP nodes, which it finds by hash.
 ///
 /// A child that the bag lacks may be a leaf or not. It counts as an inner node, and reading it
-/// fails with an error that names the trie, the path and the hash.
+/// fails with an error that names the trie, the path and the hash. Where the bag has an extension but
+/// lacks the branch below it, the record is [bare](Record::bare_branch).
 #[derive(Clone, Default)]
 pub struct WitnessNodes {
     nodes: HashMap<Hash, Vec<u8>>,
@@ -136,10 +137,7 @@ impl WitnessNodes {
     fn record(&self, request: &NodeRequest) -> Result<Option<Arc<[u8]>>, ReadError> {
         let (hash, rlp) = self.find(request)?;
         let record = Record::from_rlp(rlp, &|hash| self.get(hash));
-        let record = record.map_err(|error| match error {
-            FromRlpError::Missing(hash) => missing(request, hash),
-            FromRlpError::Node(error) => malformed(request, hash, error),
-        })?;
+        let record = record.map_err(|error| malformed(request, hash, error))?;
         Ok(record.map(|record| {
             let mut bytes = Vec::new();
             record.encode_into(&mut bytes);
@@ -201,7 +199,8 @@ pub struct Access {
 /// Lists every RLP node that reading some keys and then applying some updates needs, each once.
 ///
 /// [`apply`] and reads over a [`WitnessNodes`] of exactly these nodes succeed. Nodes that
-/// removals need to join branches are among them.
+/// removals need to join branches are among them; the branch below an extension is not, where all
+/// keys part within that.
 ///
 /// # Errors
 /// As [`apply`] and [`prove_many`].
@@ -270,7 +269,8 @@ impl NodeReader for Recorder<'_> {
         for record in records.iter().flatten() {
             // A malformed record is reported by whoever asked for it.
             if let Ok(record) = Record::decode(record) {
-                self.note(record.rlp_nodes().0);
+                // Keys that pass an extension are proven, and joining needs no branch below it.
+                self.note(record.rlp_nodes().0.into_iter().take(1));
             }
         }
         Ok(records)

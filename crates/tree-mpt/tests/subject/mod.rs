@@ -235,13 +235,26 @@ impl Witnessed {
                 .enumerate()
                 .filter(|(index, _)| *index != missing);
             let nodes = WitnessNodes::new(fewer.map(|(_, node)| node.clone()));
+            let applied = apply(&nodes, state.root, updates);
             // It may not have been needed for the update alone, but it never makes another root.
-            if let Ok(update) = apply(&nodes, state.root, updates) {
+            if let Ok(update) = &applied {
                 assert_eq!(
                     update.root, root,
                     "root over a witness without node {missing}"
                 );
             }
+            let read = accesses.iter().all(|access| {
+                let mut inner = access.inner.iter();
+                nodes.value(None, state.root, &access.key).is_ok()
+                    && inner.all(|key| {
+                        let owner = Some(access.key);
+                        nodes.value(owner, access.inner_root, key).is_ok()
+                    })
+            });
+            assert!(
+                applied.is_err() || !read,
+                "the witness has node {missing}, which nothing needs"
+            );
         }
         Ok(())
     }
