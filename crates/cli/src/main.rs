@@ -17,6 +17,10 @@ use args::{Arbor, Command};
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::EnvFilter;
 
+/// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood.
 fn main() -> ExitCode {
     let arbor = Arbor::parse();
