@@ -80,7 +80,9 @@ fn stored_state() -> Arc<MemoryStore> {
     store
 }
 
-fn records(store: &MemoryStore, table: u8) -> Vec<(Box<[u8]>, Arc<[u8]>)> {
+type Record = (Box<[u8]>, Arc<[u8]>);
+
+fn records(store: &MemoryStore, table: u8) -> Vec<Record> {
     store
         .scan(Table(table), &[], &[])
         .unwrap()
@@ -107,7 +109,7 @@ fn every_flipped_bit_of_a_record_is_found() {
                     .unwrap();
                 match open(&store).verify() {
                     Ok(report) => {
-                        assert!(!report.is_ok(), "byte {place} of record {index} of {name}")
+                        assert!(!report.is_ok(), "byte {place} of record {index} of {name}");
                     }
                     // A record so damaged that reading stops is found as well.
                     Err(error) => assert!(!error.to_string().is_empty()),
