@@ -93,7 +93,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["chain", "db", "to"])]
     pub(crate) witness: Vec<PathBuf>,
     /// Directory of the database; made if absent
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree"])]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]
     pub(crate) db: Option<PathBuf>,
     /// The tree that commits to the state; `none` executes alone, in memory, and needs no database
     #[arg(long, value_name = "T", default_value = "mpt")]

@@ -20,8 +20,8 @@ pub(crate) struct Budget {
     pub(crate) memory: u64,
     /// Bytes of unflushed changes; a sixteenth of `memory` if not given.
     pub(crate) write_back: Option<u64>,
-    /// History to keep; `None` keeps what the database was last opened with.
-    pub(crate) retain: Option<Retain>,
+    /// History to keep.
+    pub(crate) retain: Retain,
     /// Whether every version is made durable.
     pub(crate) durable: bool,
 }
@@ -29,16 +29,13 @@ pub(crate) struct Budget {
 impl Budget {
     fn options(self) -> Options {
         let dirty = self.write_back.unwrap_or(self.memory / 16);
-        let mut options = Options {
+        Options {
             cache_bytes: self.memory / 4,
             dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
             durable_each: self.durable,
+            retain: self.retain,
             ..Options::default()
-        };
-        if let Some(retain) = self.retain {
-            options.retain = retain;
         }
-        options
     }
 
     fn store_cache(self) -> u64 {
@@ -109,7 +106,8 @@ pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
-        retain: None,
+        // Looking must not prune.
+        retain: Retain::All,
         durable: false,
     };
     open_existing(&args.db, budget)
@@ -177,20 +175,25 @@ pub(crate) fn head(state: &MptState) -> Result<&Meta> {
         .ok_or_else(|| anyhow!("the database is empty: replay a chain into it first"))
 }
 
-/// The retained version of a block.
+/// The retained version of a block; of the latest, if none is named.
 pub(crate) fn version_of(state: &MptState, block: Option<u64>) -> Result<Version> {
     let head = head(state)?;
-    match block {
-        None => Ok(head.version),
-        Some(number) => state
-            .versions()
-            .view()
-            .version_of_block(number)?
-            .ok_or_else(|| {
-                anyhow!(
-                    "block {number} is not retained: the database stands at block {}",
-                    head.block_number
-                )
-            }),
+    let Some(number) = block else {
+        return Ok(head.version);
+    };
+    let view = state.versions().view();
+    let oldest = view.oldest().unwrap_or(head.version);
+    if let Some(version) = view
+        .version_of_block(number)?
+        .filter(|found| *found >= oldest)
+    {
+        return Ok(version);
     }
+    let from = view
+        .meta(oldest)?
+        .map_or(head.block_number, |meta| meta.block_number);
+    bail!(
+        "block {number} is not retained: the database has blocks {from} to {}",
+        head.block_number
+    )
 }

@@ -262,6 +262,61 @@ fn a_damaged_chain_is_refused_and_the_database_keeps_the_good_blocks() {
 }
 
 #[test]
+fn a_database_that_is_open_is_not_opened_again_but_tells_its_status() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let held = arbor_versions::DirLock::acquire(&folder.path("db")).expect("free");
+    for command in [
+        &["dump", "--db", "db"][..],
+        &["replay", "--db", "db", "chain"],
+        &["prune", "--db", "db", "--retain", "1"],
+    ] {
+        folder.run(command).fails_with(&["db", "already open"]);
+    }
+    assert!(folder.status("db")["block"].as_u64().expect("block") > 0);
+    drop(held);
+    folder.run(&["dump", "--db", "db"]).ok();
+}
+
+#[test]
+fn execution_alone_needs_no_database_and_a_store_in_memory_none_on_disk() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--tree", "none", "chain"]).ok();
+    let whole = folder
+        .run(&["replay", "--store", "memory", "chain"])
+        .ok()
+        .stdout();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let root = folder.status("db")["stateRoot"]
+        .as_str()
+        .expect("root")
+        .to_owned();
+    assert!(whole.contains(&root), "{whole}");
+    folder.run(&["replay", "chain"]).fails_with(&["--db"]);
+    folder
+        .run(&["replay", "--tree", "mpt", "chain"])
+        .fails_with(&["--db"]);
+}
+
+#[test]
+fn history_is_kept_by_commands_that_look() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--retain", "all", "chain"])
+        .ok();
+    folder.run(&["rollback", "--db", "db", "--to", "9"]).ok();
+    folder.run(&["dump", "--db", "db", "--at", "0"]).ok();
+    folder.run(&["rollback", "--db", "db", "--to", "0"]).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    folder
+        .run(&["replay", "--db", "db", "--retain", "none", "chain"])
+        .ok();
+    folder
+        .run(&["rollback", "--db", "db", "--to", "3"])
+        .fails_with(&["block 3", "not retained"]);
+}
+
+#[test]
 fn what_does_not_belong_together_is_refused_by_name() {
     let folder = Folder::with_chain();
     folder

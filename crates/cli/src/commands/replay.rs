@@ -26,6 +26,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
         return witnesses(args);
     }
+    let measurement = report::start(args);
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (genesis, text) = genesis_of(args, &input)?;
@@ -34,8 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     genesis.check_chain(&input)?;
     match args.tree {
-        TreeChoice::None => floor(args, input, &genesis),
-        TreeChoice::Mpt => full(args, input, &genesis, &text),
+        TreeChoice::None => floor(args, measurement, input, &genesis),
+        TreeChoice::Mpt => full(args, measurement, input, &genesis, &text),
     }
 }
 
@@ -74,9 +75,8 @@ struct Road<'a> {
 }
 
 impl<'a> Road<'a> {
-    fn new(args: &'a Args, first: u64, last: Option<u64>) -> Self {
+    fn new(args: &'a Args, measurement: Measurement, first: u64, last: Option<u64>) -> Self {
         let progress = Progress::new("replay", first, last);
-        let measurement = report::start(args);
         Self {
             args,
             progress,
@@ -145,25 +145,39 @@ fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
     }
 }
 
-fn floor(args: &Args, mut input: ChainInput, genesis: &Genesis) -> Result<()> {
+fn floor(
+    args: &Args,
+    measurement: Measurement,
+    mut input: ChainInput,
+    genesis: &Genesis,
+) -> Result<()> {
     let last = last_block(args, &input);
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis);
     let mut blocks = ahead(args, input, genesis)?;
-    let mut road = Road::new(args, 1, last);
+    let mut road = Road::new(args, measurement, 1, last);
     let outcome = road.travel(&mut blocks, |block| floor.block(block));
     finish(road, None, outcome, Duration::ZERO)
 }
 
-fn full(args: &Args, mut input: ChainInput, genesis: &Genesis, text: &str) -> Result<()> {
+fn full(
+    args: &Args,
+    measurement: Measurement,
+    mut input: ChainInput,
+    genesis: &Genesis,
+    text: &str,
+) -> Result<()> {
     let dir = args
         .db
         .as_deref()
         .filter(|_| args.store != StoreChoice::Memory);
+    if dir.is_none() && args.store != StoreChoice::Memory {
+        bail!("give --db DIR, the folder of the database (or --store memory for none)");
+    }
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
-        retain: Some(args.retain),
+        retain: args.retain,
         durable: args.durable,
     };
     let state = database::open_or_create(dir, args.store, genesis, text, budget)?;
@@ -187,7 +201,7 @@ fn full(args: &Args, mut input: ChainInput, genesis: &Genesis, text: &str) -> Re
         }
     }
     let mut blocks = ahead(args, input, genesis)?;
-    let mut road = Road::new(args, head + 1, last);
+    let mut road = Road::new(args, measurement, head + 1, last);
     let mut outcome = road.travel(&mut blocks, |block| replay.block(block));
     drop(blocks);
     let flushing = Instant::now();
