@@ -45,8 +45,13 @@ def written_without_chain(imported):
     return imported.usage.written_bytes - bodies_receipts - parts["old_blocks_bytes"] - parts["state_history_bytes"]
 
 
-def written_with_compaction(imported):
-    """The same with the compaction after it, which geth does at the end of an import unless told not to."""
+def written_as_imported(imported):
+    """The same with all that the compaction at the end writes, which is how geth imports unless told otherwise."""
+    return written_without_chain(imported) + imported.compaction.written_bytes
+
+
+def written_with_share_of_compaction(imported):
+    """The same, but of the compaction only the share that is not bodies and receipts: the strictest view."""
     kept = 1 - chain_share(imported.parts) if "tables_written_bytes" in imported.parts else 1
     return written_without_chain(imported) + kept * imported.compaction.written_bytes
 
@@ -63,7 +68,8 @@ ROWS = [
     ("peak memory", "B", lambda i: i.usage.peak_rss_bytes),
     ("written, all", "B", lambda i: i.usage.written_bytes),
     ("  without bodies, receipts, state history", "B", written_without_chain),
-    ("  the same, with the compaction after it", "B", written_with_compaction),
+    ("  the same, with the compaction at the end", "B", written_as_imported),
+    ("  the same, with its share of that", "B", written_with_share_of_compaction),
     ("disk after close", "B", lambda i: i.disk_bytes),
     ("disk after compaction", "B", lambda i: i.compacted_bytes),
     ("  without bodies, receipts, state history", "B", disk_without_chain),
@@ -74,8 +80,7 @@ ROWS = [
 
 JUDGED = [
     ("wall time", lambda i: i.usage.wall_s),
-    ("bytes written, import alone", written_without_chain),
-    ("bytes written, import and compaction", written_with_compaction),
+    ("bytes written", written_as_imported),
     ("peak memory", lambda i: i.usage.peak_rss_bytes),
 ]
 
