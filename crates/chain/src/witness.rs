@@ -244,6 +244,10 @@ fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
 
 /// Collects every 32-byte string in an RLP list, also in lists inside strings, as account leaves have them.
 fn references(rlp: &[u8], found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error> {
+    // The root of an empty trie.
+    if rlp == [0x80] {
+        return Ok(());
+    }
     let mut rest = rlp;
     let mut items = alloy_rlp::Header::decode_bytes(&mut rest, true)?;
     while !items.is_empty() {

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use alloy_primitives::keccak256;
 use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::witness::BlockWitness;
+use arbor_state::MissingAccounts;
 
 mod testdata;
 
@@ -33,7 +34,18 @@ fn every_real_block_holds_over_its_witness() {
         let witness = BlockWitness::from_file(&file).unwrap();
         let reach = witness.check().unwrap();
         assert!(reach.nodes > 0);
-        let output = replay_witness(&witness, &witness.spec().unwrap());
+        let spec = witness.spec().unwrap();
+        let mut output = replay_witness(&witness, &spec, MissingAccounts::Error);
+        if file.to_string_lossy().contains("mainnet-22188088") {
+            // A blob transaction's recipient, 0xc83f...3723, is not in this witness: neither its account nor a node that
+            // shows its absence. Go-ethereum takes it as absent.
+            let message = output.unwrap_err().to_string();
+            assert!(
+                message.contains("path 22c") && message.contains("lacks node"),
+                "{message}"
+            );
+            output = replay_witness(&witness, &spec, MissingAccounts::Absent);
+        }
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert_eq!(
             output.receipts_root,
@@ -55,12 +67,12 @@ fn a_missing_node_is_named_with_its_path() {
         .unwrap();
     let whole = BlockWitness::from_file(file).unwrap();
     let spec = whole.spec().unwrap();
-    replay_witness(&whole, &spec).unwrap();
+    replay_witness(&whole, &spec, MissingAccounts::Error).unwrap();
     let mut missed = 0;
     for left_out in 0..whole.state_nodes.len() {
         let mut witness = whole.clone();
         let node = witness.state_nodes.remove(left_out);
-        let Err(error) = replay_witness(&witness, &spec) else {
+        let Err(error) = replay_witness(&witness, &spec, MissingAccounts::Error) else {
             continue;
         };
         missed += 1;

@@ -92,6 +92,9 @@ pub(crate) struct Replay {
     /// Replay blocks with their pre-state witnesses instead, without a database
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["chain", "db", "to"])]
     pub(crate) witness: Vec<PathBuf>,
+    /// Take accounts that a witness cannot show as absent, as geth does; enough only if the header is trusted
+    #[arg(long, requires = "witness")]
+    pub(crate) assume_absent: bool,
     /// Directory of the database; made if absent
     #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]
     pub(crate) db: Option<PathBuf>,

@@ -52,4 +52,4 @@ pub use pending::PendingRoots;
 pub use proof::{AccountProof, FalseProof, SlotProof};
 pub use verify::VerifyReport;
 pub use view::{IntermediateRoots, StateView};
-pub use witness::{Reads, WitnessState};
+pub use witness::{MissingAccounts, Reads, WitnessState};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, RlpDecodable};
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, ReadError};
-use arbor_tree_mpt::{Access, WitnessNodes};
+use arbor_tree_mpt::{Access, TreeError, WitnessError, WitnessNodes};
 
 use crate::embedding::{keyed, tree_updates};
 use crate::keys::{account_key, slot_key};
@@ -24,6 +24,7 @@ pub struct WitnessState {
     root: Hash,
     nodes: WitnessNodes,
     codes: HashMap<B256, Bytes>,
+    missing: MissingAccounts,
 }
 
 impl WitnessState {
@@ -41,6 +42,7 @@ impl WitnessState {
             root: root.0,
             nodes: WitnessNodes::new(nodes.into_iter().map(Vec::from)),
             codes,
+            missing: MissingAccounts::Error,
         }
     }
 
@@ -49,14 +51,43 @@ impl WitnessState {
         PendingRoots::new(self)
     }
 
+    /// Sets what an account means that the witness cannot show, neither present nor absent.
+    pub fn with_missing(mut self, missing: MissingAccounts) -> Self {
+        self.missing = missing;
+        self
+    }
+
     fn record(&self, address: Address) -> Result<Option<AccountRecord>, StateError> {
         let found = self.nodes.value(None, self.root, &account_key(address));
+        if self.missing == MissingAccounts::Absent && found.as_ref().is_err_and(is_missing) {
+            return Ok(None);
+        }
         let leaf = found.map_err(|cause| StateError::Witness {
             what: "account".into(),
             address,
             cause: Box::new(cause),
         })?;
         leaf.map(|bytes| decode_leaf(address, &bytes)).transpose()
+    }
+}
+
+/// What an account means whose path a witness does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum MissingAccounts {
+    /// An error that names the missing node.
+    #[default]
+    Error,
+    /// An account that does not exist, as geth's stateless execution has it. Roots that come out right then agree
+    /// with a header, but prove nothing about a header that is not trusted: code may have been hidden.
+    Absent,
+}
+
+fn is_missing(error: &TreeError) -> bool {
+    match error {
+        TreeError::Read(read) => {
+            matches!(read.cause.downcast_ref(), Some(WitnessError::Missing(_)))
+        }
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Replay of a block over its witness, with no database.
 
 use alloy_primitives::B256;
-use arbor_state::{IntermediateRoots, StateError, WitnessState};
+use arbor_state::{IntermediateRoots, MissingAccounts, StateError, WitnessState};
 
 use crate::executor::{Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, RecentBlocks};
 use crate::genesis::ChainSpec;
@@ -48,6 +48,7 @@ pub enum StatelessError {
 pub fn replay_witness(
     witness: &BlockWitness,
     spec: &ChainSpec,
+    missing: MissingAccounts,
 ) -> Result<BlockOutput, StatelessError> {
     let decoded = witness.decode()?;
     let recovered = recover_block(decoded.block, SignatureRules::new(spec))?;
@@ -56,7 +57,8 @@ pub fn replay_witness(
         witness.pre_state_root,
         witness.state_nodes.iter().cloned(),
         witness.codes.iter().cloned(),
-    );
+    )
+    .with_missing(missing);
     let mut recent = RecentBlocks::default();
     for (hash, header) in decoded.ancestors.iter().rev() {
         recent.push(Ancestor {

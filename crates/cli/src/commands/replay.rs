@@ -13,7 +13,7 @@ use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureR
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_metrics::Measurement;
-use arbor_state::MptState;
+use arbor_state::{MissingAccounts, MptState};
 use serde_json::Value;
 
 use crate::args::{Replay as Args, StoreChoice, TreeChoice};
@@ -281,6 +281,10 @@ fn witnesses(args: &Args) -> Result<()> {
         .as_deref()
         .map(|named| Genesis::load(named, &genesis_state_root))
         .transpose()?;
+    let missing = match args.assume_absent {
+        true => MissingAccounts::Absent,
+        false => MissingAccounts::Error,
+    };
     for file in &args.witness {
         let witness = BlockWitness::from_file(file)?;
         let spec = match &named {
@@ -290,8 +294,8 @@ fn witnesses(args: &Args) -> Result<()> {
                 .with_context(|| format!("{}", file.display()))?,
         };
         let start = Instant::now();
-        let output =
-            replay_witness(&witness, &spec).with_context(|| format!("{}", file.display()))?;
+        let output = replay_witness(&witness, &spec, missing)
+            .with_context(|| format!("{}", file.display()))?;
         let network = Network::ALL
             .into_iter()
             .find(|network| network.chain_id() == witness.chain_id);
