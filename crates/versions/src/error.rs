@@ -58,7 +58,7 @@ pub enum VersionsError {
         wanted: String,
     },
     /// The store lags behind what the HEAD file says was made durable: it is an older copy.
-    #[error("the store is older than its HEAD file: store at version {store:?}, HEAD at {head}")]
+    #[error("the store is older than its HEAD file: store {}, HEAD at version {head}", .store.map_or("without any version".to_owned(), |version| format!("at version {version}")))]
     StoreOlder {
         /// The store's version.
         store: Option<u64>,

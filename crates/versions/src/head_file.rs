@@ -65,6 +65,11 @@ pub fn read_head_file(dir: &Path) -> Result<HeadFile, VersionsError> {
     parse(&text).map_err(bad)
 }
 
+/// Whether a directory has a HEAD file, whatever is in it.
+pub(crate) fn has_head_file(dir: &Path) -> bool {
+    dir.join(NAME).exists()
+}
+
 fn parse(text: &str) -> Result<HeadFile, String> {
     let rest = text.strip_prefix(MAGIC).ok_or("unknown format")?;
     let (sum, body) = rest.split_once('\n').ok_or("cut short")?;

@@ -9,7 +9,7 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::flush::Files;
 use crate::frame::{Filters, Frame};
-use crate::head_file::{DirLock, FileHead, read_head_file};
+use crate::head_file::{DirLock, FileHead, has_head_file, read_head_file};
 use crate::identity::{Fixed, Identity, Schema, TableSpec};
 use crate::index;
 use crate::layer::Layer;
@@ -32,7 +32,9 @@ impl Versions {
     /// which HEAD is to lie; none for a store in memory.
     ///
     /// # Errors
-    /// [`VersionsError::AlreadyCreated`]; tables that clash; errors of the store and of files.
+    /// [`VersionsError::AlreadyCreated`]; [`VersionsError::StoreOlder`] if the directory's HEAD says
+    /// that versions were flushed here, so that the store has lost them; tables that clash; errors of
+    /// the store and of files.
     pub fn create(
         store: Arc<dyn Store>,
         lock: Option<DirLock>,
@@ -50,6 +52,7 @@ impl Versions {
         let epoch = options.epoch.clamp(2, 1 << 16);
         let files = files(lock.as_ref(), identity);
         if let Some(files) = &files {
+            never_flushed(files)?;
             files.write(None)?;
         }
         let fixed = Fixed::new(identity, &schema, epoch);
@@ -142,6 +145,20 @@ fn files(lock: Option<&DirLock>, identity: &Identity) -> Option<Files> {
         dir: lock.dir().to_owned(),
         identity: identity.clone(),
     })
+}
+
+/// Checks that no version was ever flushed to a directory whose store is empty.
+fn never_flushed(files: &Files) -> Result<(), VersionsError> {
+    if !has_head_file(&files.dir) {
+        return Ok(());
+    }
+    match read_head_file(&files.dir)?.head {
+        None => Ok(()),
+        Some(head) => Err(VersionsError::StoreOlder {
+            store: None,
+            head: head.floor,
+        }),
+    }
 }
 
 /// Checks store and HEAD file against each other, and brings a HEAD up to date that a crash kept

@@ -361,3 +361,25 @@ fn damaged_records_are_errors() {
     }
     assert!(refused > 20, "{refused} of {}", 2 * whole.len());
 }
+
+/// A database lost its store's files (a journal deleted, a folder emptied), and the next replay made a
+/// new one in its place, from genesis, without a word.
+#[test]
+fn a_store_that_lost_everything_is_not_created_anew() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = FaultyStore::new();
+    let mut versions = create(&store, dir.path());
+    apply(&mut versions, 0);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let head = read_head_file(dir.path()).expect("reads");
+    restore(&store, &[]);
+    let lock = DirLock::acquire(dir.path()).expect("free");
+    let again = Versions::create(store.clone(), Some(lock), &identity(), &tables(), quiet());
+    let error = again.err().expect("refused");
+    assert_eq!(
+        error.to_string(),
+        "the store is older than its HEAD file: store without any version, HEAD at version 0"
+    );
+    assert_eq!(read_head_file(dir.path()).expect("reads"), head);
+}
