@@ -94,7 +94,7 @@ pub enum VersionsError {
         reason: String,
     },
     /// A version was applied that is not the next one.
-    #[error("version {got:?} applied where {wanted:?} is next")]
+    #[error("version {} applied where {} is next", .got.0, .wanted.0)]
     OutOfOrder {
         /// The version that came.
         got: Version,
@@ -102,7 +102,7 @@ pub enum VersionsError {
         wanted: Version,
     },
     /// A version's block number is below its parent's.
-    #[error("version {version:?} has block {got}, below its parent's {parent}")]
+    #[error("version {} has block {got}, below its parent's {parent}", .version.0)]
     BlockOrder {
         /// The version.
         version: Version,
@@ -112,7 +112,10 @@ pub enum VersionsError {
         parent: u64,
     },
     /// A version is above the head or its history has been pruned.
-    #[error("version {version:?} is not retained: oldest {oldest:?}, head {head:?}")]
+    #[error("version {} is not retained: {}", .version.0, match (oldest, head) {
+        (Some(oldest), Some(head)) => format!("the database has {} to {}", oldest.0, head.0),
+        _ => "the database has none".to_owned(),
+    })]
     NotRetained {
         /// The version asked for.
         version: Version,
@@ -122,7 +125,7 @@ pub enum VersionsError {
         head: Option<Version>,
     },
     /// One version changes the same key twice.
-    #[error("version {version:?} changes key {key} of table {table} twice")]
+    #[error("version {} changes key {key} of table {table} twice", .version.0)]
     DuplicateChange {
         /// The version.
         version: Version,
@@ -140,7 +143,7 @@ pub enum VersionsError {
         reason: &'static str,
     },
     /// A flush in the background failed; its data is still in memory and the next flush retries.
-    #[error("flush of version {version:?} in the background failed")]
+    #[error("flush of version {} in the background failed", .version.0)]
     BackgroundFlush {
         /// The version that was being flushed.
         version: Version,

@@ -36,6 +36,7 @@ pub enum ReplayError {
         /// The block being applied.
         number: u64,
         /// What failed.
+        #[source]
         error: StateError,
     },
     /// The first block does not continue the database.
@@ -125,4 +126,37 @@ fn account_json(
         "storageCleared": change.storage_cleared,
         "slots": slots,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use arbor_versions::{Version, VersionsError};
+
+    use super::*;
+
+    /// With a full disk, all that a user saw was "flush of version Version(643) in the background failed".
+    #[test]
+    fn the_cause_of_a_failed_flush_is_told() {
+        let disk = VersionsError::Io {
+            action: "write",
+            path: "db/HEAD.new".into(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        let error = StateError::from(VersionsError::BackgroundFlush {
+            version: Version(643),
+            source: Box::new(disk),
+        });
+        let error = ReplayError::State { number: 680, error };
+        assert_eq!(
+            error.to_string(),
+            "block 680: flush of version 643 in the background failed"
+        );
+        let mut cause: &dyn Error = &error;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        assert_eq!(cause.to_string(), "no storage space");
+    }
 }

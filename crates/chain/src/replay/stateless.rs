@@ -26,6 +26,7 @@ pub enum StatelessError {
         /// The block.
         number: u64,
         /// What is missing.
+        #[source]
         error: StateError,
     },
     /// The state after the block is another one.
