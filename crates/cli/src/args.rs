@@ -142,6 +142,14 @@ impl Replay {
         self.write_back.unwrap_or(self.memory / 16)
     }
 
+    /// Threads, where `--threads` does not say: as many as rayon would start.
+    pub(crate) fn thread_count(&self) -> usize {
+        match self.threads {
+            0 => rayon::current_num_threads(),
+            threads => threads,
+        }
+    }
+
     /// History to keep, as it is written.
     pub(crate) fn retain_text(&self) -> String {
         match self.retain {

@@ -27,7 +27,7 @@ pub(crate) fn start(args: &Args) -> Measurement {
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back());
-    measurement.setting("threads", rayon::current_num_threads());
+    measurement.setting("threads", args.thread_count());
     measurement.setting("retain", args.retain_text());
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);

@@ -94,6 +94,18 @@ fn an_account(folder: &Folder) -> (String, String) {
 }
 
 #[test]
+fn the_report_has_the_threads_that_were_asked_for() {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--store", "memory", "--threads", "1", "--report"];
+    folder
+        .run(&[&words[..], &["r.json", "chain"]].concat())
+        .ok();
+    let report = std::fs::read(folder.path("r.json")).expect("written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["threads"], 1);
+}
+
+#[test]
 fn a_chain_is_replayed_read_proven_and_rolled_back() {
     let folder = Folder::with_chain();
     let summary = folder.run(&["replay", "--db", "db", "chain", "--report", "report.json"]);
