@@ -93,6 +93,20 @@ fn an_account(folder: &Folder) -> (String, String) {
     )
 }
 
+/// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
+#[test]
+fn a_shorter_fork_is_not_taken_for_the_same_chain() {
+    let folder = Folder::with_chain();
+    let fork = ["--txs", "3", "--blocks", "5", "--out", "fork"];
+    folder
+        .run(&[&["generate", "--preset", "tiny"], &fork[..]].concat())
+        .ok();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    folder
+        .run(&["replay", "--db", "db", "fork"])
+        .fails_with(&["block 5", "not of one chain"]);
+}
+
 #[test]
 fn the_report_has_the_threads_that_were_asked_for() {
     let folder = Folder::with_chain();

@@ -191,9 +191,13 @@ fn full(
         }
         .into());
     }
-    // The block at the head, if the chain has it, tells whether both are of one chain.
-    input.skip_to(head.max(input.first().number))?;
-    if let Some(block) = input.next_raw()? {
+    // The block at the head, or the chain's last one below it, tells whether both are of one chain.
+    let passed = input.skip_to(head.max(input.first().number))?;
+    let next = input.next_raw()?;
+    if let (None, Some(last)) = (&next, passed) {
+        replay.check_known(last.number, last.hash)?;
+    }
+    if let Some(block) = next {
         replay.check_known(block.header.number, block.hash)?;
         if block.header.number > head {
             input = open_sources(&args.chain)?;
