@@ -1,5 +1,6 @@
 //! Databases on disk: a folder with a store, its genesis and the head record.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -122,7 +123,13 @@ pub(crate) fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Gen
             dir.display()
         );
     }
-    let genesis = Genesis::from_file(&path, &genesis_state_root)?;
+    let genesis = Genesis::from_file(&path, &genesis_state_root).with_context(|| {
+        format!(
+            "{} is damaged; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
+            path.display(),
+            dir.display()
+        )
+    })?;
     let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
@@ -154,11 +161,24 @@ pub(crate) fn open_or_create(
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
     let state = MptState::open(store, Some(lock), network(genesis), budget.options())
         .with_context(context)?;
-    let path = genesis_path(dir);
-    if !path.exists() {
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
-    }
+    keep_genesis(dir, text)?;
     Ok(state)
+}
+
+/// Keeps the text of the genesis in the folder, unless a whole one is there. The database agrees with it already.
+fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
+    let path = genesis_path(dir);
+    if Genesis::from_file(&path, &genesis_state_root).is_ok() {
+        return Ok(());
+    }
+    let part = dir.join("genesis.json.new");
+    let write = || {
+        let mut file = std::fs::File::create(&part)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&part, &path)
+    };
+    write().with_context(|| format!("writing {}", path.display()))
 }
 
 fn network(genesis: &Genesis) -> Network {

@@ -94,6 +94,19 @@ fn an_account(folder: &Folder) -> (String, String) {
 }
 
 /// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
+/// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
+#[test]
+fn a_cut_genesis_is_named_and_mended_by_the_next_replay() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    std::fs::write(folder.path("db/genesis.json"), "{").expect("written");
+    folder
+        .run(&["verify", "--db", "db"])
+        .fails_with(&["db/genesis.json", "damaged"]);
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+}
+
 #[test]
 fn a_shorter_fork_is_not_taken_for_the_same_chain() {
     let folder = Folder::with_chain();
