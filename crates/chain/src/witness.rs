@@ -199,7 +199,7 @@ impl BlockWitness {
             };
             reach.nodes += 1;
             let mut found = Vec::new();
-            references(node, &mut found).map_err(|error| WitnessProblem::Rlp {
+            references(node, 0, &mut found).map_err(|error| WitnessProblem::Rlp {
                 what: format!("node {hash}"),
                 error,
             })?;
@@ -242,11 +242,18 @@ fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
     Ok(serde_json::from_slice(&bytes)?)
 }
 
+/// Lists within lists that a node may have: an inlined node has at least two bytes less than the one around it, and is
+/// shorter than a hash.
+const DEEPEST: usize = 32;
+
 /// Collects every 32-byte string in an RLP list, also in lists inside strings, as account leaves have them.
-fn references(rlp: &[u8], found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error> {
+fn references(rlp: &[u8], depth: usize, found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error> {
     // The root of an empty trie.
     if rlp == [0x80] {
         return Ok(());
+    }
+    if depth == DEEPEST {
+        return Err(alloy_rlp::Error::Custom("lists nested too deep for a node"));
     }
     let mut rest = rlp;
     let mut items = alloy_rlp::Header::decode_bytes(&mut rest, true)?;
@@ -259,12 +266,12 @@ fn references(rlp: &[u8], found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error>
         let item = &whole[..whole.len() - after.len()];
         items = after;
         match (header.list, payload.len()) {
-            (true, _) => references(item, found)?,
+            (true, _) => references(item, depth + 1, found)?,
             (false, 32) => found.push(B256::from_slice(payload)),
             // A leaf's value: an account is a list in a string. Anything else has nothing to refer to.
             (false, _) if payload.first().is_some_and(|&byte| byte >= 0xc0) => {
                 let mut inner = Vec::new();
-                if references(payload, &mut inner).is_ok() {
+                if references(payload, depth + 1, &mut inner).is_ok() {
                     found.append(&mut inner);
                 }
             }
@@ -295,5 +302,30 @@ fn same(what: &'static str, expected: B256, actual: B256) -> Result<(), WitnessP
             expected,
             actual,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node of some 800 kB, nothing but lists within lists, ran `verify-witness` out of stack.
+    #[test]
+    fn deep_lists_are_an_error() {
+        let mut node = Vec::new();
+        for _ in 0..200_000 {
+            let mut head = Vec::new();
+            let list = true;
+            let payload_length = node.len();
+            alloy_rlp::Header {
+                list,
+                payload_length,
+            }
+            .encode(&mut head);
+            head.reverse();
+            node.append(&mut head);
+        }
+        node.reverse();
+        assert!(references(&node, 0, &mut Vec::new()).is_err());
     }
 }
