@@ -74,6 +74,14 @@ pub enum WitnessProblem {
         /// Why.
         error: alloy_rlp::Error,
     },
+    /// The number beside the block is not the block's.
+    #[error("the block's number is {actual}, expected {expected}")]
+    Number {
+        /// What the witness says.
+        expected: u64,
+        /// What the block's header says.
+        actual: u64,
+    },
     /// A part contradicts another.
     #[error("{what} is {actual}, expected {expected}")]
     Mismatch {
@@ -127,6 +135,12 @@ impl BlockWitness {
         };
         let raw = RawBlock::from_export(position, &self.block_rlp)?;
         same("the block's hash", self.hash, raw.hash)?;
+        if raw.header.number != self.number {
+            return Err(WitnessProblem::Number {
+                expected: self.number,
+                actual: raw.header.number,
+            });
+        }
         same(
             "the block's state root",
             self.post_state_root,

@@ -95,6 +95,23 @@ fn an_account(folder: &Folder) -> (String, String) {
 
 /// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
 /// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
+/// `replay --witness` said that another block holds than the one it had executed.
+#[test]
+fn a_witness_with_another_number_is_refused() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let words = ["witness", "--db", "db", "--block", "3", "chain"];
+    let witness = folder.run(&words).ok().stdout();
+    let other = witness.replace("\"number\":3,", "\"number\":4,");
+    assert_ne!(witness, other);
+    std::fs::write(folder.path("w.json"), other).expect("written");
+    for words in [["replay", "--witness"].as_slice(), &["verify-witness"]] {
+        folder
+            .run(&[words, &["w.json"]].concat())
+            .fails_with(&["the block's number is 3, expected 4"]);
+    }
+}
+
 #[test]
 fn a_cut_genesis_is_named_and_mended_by_the_next_replay() {
     let folder = Folder::with_chain();
