@@ -63,13 +63,10 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
         Command::Completions { shell } => {
-            clap_complete::generate(
-                *shell,
-                &mut Arbor::command(),
-                "arbor",
-                &mut std::io::stdout(),
-            );
-            Ok(())
+            // Not straight to standard output: clap panics if that cannot be written.
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arbor::command(), "arbor", &mut script);
+            output::line(String::from_utf8(script)?.trim_end())
         }
     }
 }

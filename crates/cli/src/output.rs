@@ -14,6 +14,23 @@ pub(crate) fn line(text: &str) -> Result<()> {
     }
 }
 
+/// Turns the end of the reader of standard output, as of `head`, into the end of the command.
+pub(crate) fn until_the_reader_leaves(result: Result<()>) -> Result<()> {
+    let left = |error: &anyhow::Error| {
+        let mut causes = error.chain();
+        causes.any(|cause| match cause.downcast_ref::<std::io::Error>() {
+            Some(error) => error.kind() == ErrorKind::BrokenPipe,
+            None => cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(ErrorKind::BrokenPipe)),
+        })
+    };
+    match result {
+        Err(error) if left(&error) => Ok(()),
+        other => other,
+    }
+}
+
 /// Prints a value as indented JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)

@@ -96,6 +96,21 @@ fn an_account(folder: &Folder) -> (String, String) {
 /// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
 /// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
 /// `replay --witness` said that another block holds than the one it had executed.
+/// `arbor dump | head` ended with an error, and `arbor completions bash > /dev/full` in a panic.
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    for args in [&["dump", "--db", "db"][..], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        let command = command.args(args).current_dir(folder.0.path());
+        let output = command.stdout(writer).output();
+        Run(output.expect("the binary runs")).ok();
+    }
+}
+
 #[test]
 fn a_witness_with_another_number_is_refused() {
     let folder = Folder::with_chain();

@@ -6,9 +6,13 @@ use anyhow::Result;
 use arbor_state::DumpHead;
 
 use crate::args::Dump;
-use crate::database;
+use crate::{database, output};
 
 pub(crate) fn run(args: &Dump) -> Result<()> {
+    output::until_the_reader_leaves(write(args))
+}
+
+fn write(args: &Dump) -> Result<()> {
     let (state, _) = database::open(&args.database)?;
     let then = state.at(database::version_of(&state, args.at)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
