@@ -244,14 +244,19 @@ fn finish(
         measurement,
     } = road;
     progress.finish();
-    let head = state
-        .as_ref()
-        .and_then(|state| state.head())
-        .map(|head| Head {
-            block: head.block_number,
-            hash: head.block_hash.into(),
-            root: head.root.into(),
-        });
+    // What a flush that failed did not write is not the database's head.
+    let head = match &state {
+        Some(state) => match state.versions().flushed() {
+            Some(version) => state.versions().view().meta(version)?,
+            None => None,
+        },
+        None => None,
+    };
+    let head = head.map(|head| Head {
+        block: head.block_number,
+        hash: head.block_hash.into(),
+        root: head.root.into(),
+    });
     let database = state.as_ref().map_or(Value::Null, |state| {
         report::database_figures(&state.versions().stats())
     });
