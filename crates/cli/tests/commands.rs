@@ -97,6 +97,15 @@ fn an_account(folder: &Folder) -> (String, String) {
 /// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
 /// `replay --witness` said that another block holds than the one it had executed.
 /// `arbor dump | head` ended with an error, and `arbor completions bash > /dev/full` in a panic.
+/// The journal's reserved length was counted: 64 MiB for a database of some hundred kB.
+#[test]
+fn status_counts_the_disk_that_is_occupied() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let bytes = folder.status("db")["diskBytes"].as_u64().expect("bytes");
+    assert!(bytes < 16 << 20, "{bytes}");
+}
+
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     let folder = Folder::with_chain();
