@@ -10,7 +10,7 @@ use arbor_chain::replay::genesis_state_root;
 use arbor_state::{MptState, Network};
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
-use arbor_versions::{DirLock, Meta, Options, Retain, Version};
+use arbor_versions::{DirLock, Meta, Options, Retain, Version, read_head_file};
 
 use crate::args::{Database, StoreChoice};
 
@@ -44,14 +44,20 @@ impl Budget {
     }
 }
 
+/// Whether a store may be made in a database folder: not where versions were flushed, nor where HEAD cannot tell.
+/// Making one clears away what an engine takes for the rest of an interrupted creation.
+fn may_create(dir: &Path) -> bool {
+    !dir.join("HEAD").exists() || read_head_file(dir).is_ok_and(|file| file.head.is_none())
+}
+
 /// Opens the store in a database folder, or makes one of the kind given.
 pub(crate) fn open_store(
     dir: &Path,
-    choice: Option<StoreChoice>,
+    wanted: Option<StoreChoice>,
     budget: Budget,
 ) -> Result<Arc<dyn Store>> {
     let present = store_in(dir);
-    let choice = match (present, choice) {
+    let choice = match (present, wanted) {
         (Some(found), Some(wanted)) if found != wanted && wanted != StoreChoice::Memory => {
             bail!("{} holds a {found:?} store, not {wanted:?}", dir.display())
         }
@@ -62,11 +68,13 @@ pub(crate) fn open_store(
             dir.display()
         ),
     };
+    let create = wanted.is_some() && may_create(dir);
     Ok(match choice {
         StoreChoice::Memory => Arc::new(MemoryStore::default()),
         StoreChoice::Fjall => {
             let options = arbor_store_fjall::Options {
                 cache_bytes: budget.store_cache(),
+                create,
                 ..Default::default()
             };
             Arc::new(FjallStore::open(&dir.join("fjall"), &options)?)
@@ -75,6 +83,7 @@ pub(crate) fn open_store(
         StoreChoice::Rocksdb => {
             let options = arbor_store_rocksdb::Options {
                 cache_bytes: budget.store_cache(),
+                create,
                 ..Default::default()
             };
             Arc::new(arbor_store_rocksdb::RocksStore::open(

@@ -98,6 +98,27 @@ fn an_account(folder: &Folder) -> (String, String) {
 /// `replay --witness` said that another block holds than the one it had executed.
 /// `arbor dump | head` ended with an error, and `arbor completions bash > /dev/full` in a panic.
 /// The journal's reserved length was counted: 64 MiB for a database of some hundred kB.
+/// With the engine's mark gone, `arbor get` took the database for an interrupted creation and deleted its journal.
+#[test]
+fn a_lost_mark_does_not_cost_the_data() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let mark = folder.path("db/fjall/version");
+    let whole = std::fs::read(&mark).expect("the mark");
+    for emptied in [false, true] {
+        std::fs::remove_file(&mark).expect("removed");
+        if emptied {
+            std::fs::write(&mark, "").expect("written");
+        }
+        folder.run(&["dump", "--db", "db"]).fails_with(&["fjall"]);
+        folder
+            .run(&["replay", "--db", "db", "chain"])
+            .fails_with(&["fjall"]);
+        std::fs::write(&mark, &whole).expect("written");
+        folder.run(&["verify", "--db", "db"]).ok();
+    }
+}
+
 #[test]
 fn status_counts_the_disk_that_is_occupied() {
     let folder = Folder::with_chain();

@@ -50,7 +50,9 @@ impl FjallStore {
     /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
     pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let lock = LockedFolder::lock(path, folder::MARKER, options.create)?;
-        folder::clear_unfinished(path)?;
+        if options.create {
+            folder::clear_unfinished(path)?;
+        }
         let failed = |error| sorted(path, "open", error);
         let database = Database::builder(path)
             .cache_size(options.cache_bytes)
