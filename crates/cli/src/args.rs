@@ -119,9 +119,9 @@ pub(crate) struct Replay {
     /// Threads for sender recovery and hashing; 1 means one thread for everything
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
-    /// History to keep: none, a number of versions, or all
-    #[arg(long, value_name = "none|N|all", default_value = "128", value_parser = parse_retain)]
-    pub(crate) retain: Retain,
+    /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
+    #[arg(long, value_name = "none|N|all", value_parser = parse_retain)]
+    pub(crate) retain: Option<Retain>,
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -147,15 +147,6 @@ impl Replay {
         match self.threads {
             0 => rayon::current_num_threads(),
             threads => threads,
-        }
-    }
-
-    /// History to keep, as it is written.
-    pub(crate) fn retain_text(&self) -> String {
-        match self.retain {
-            Retain::None => "none".into(),
-            Retain::Last(versions) => versions.to_string(),
-            Retain::All => "all".into(),
         }
     }
 }
@@ -358,7 +349,16 @@ pub(crate) struct Generate {
     pub(crate) gzip: bool,
 }
 
-fn parse_retain(text: &str) -> Result<Retain, String> {
+/// History to keep, as it is written on the command line.
+pub(crate) fn show_retain(retain: Retain) -> String {
+    match retain {
+        Retain::None => "none".into(),
+        Retain::Last(versions) => versions.to_string(),
+        Retain::All => "all".into(),
+    }
+}
+
+pub(crate) fn parse_retain(text: &str) -> Result<Retain, String> {
     match text {
         "none" => Ok(Retain::None),
         "all" => Ok(Retain::All),

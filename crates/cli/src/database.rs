@@ -12,7 +12,7 @@ use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, Meta, Options, Retain, Version, read_head_file};
 
-use crate::args::{Database, StoreChoice};
+use crate::args::{Database, StoreChoice, parse_retain, show_retain};
 
 /// How memory and history are divided.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,31 @@ impl Budget {
 
     fn store_cache(self) -> u64 {
         self.memory / 16
+    }
+}
+
+/// History that a database keeps where nothing else was ever asked for: versions below the head.
+const RETAINED: Retain = Retain::Last(128);
+
+/// The history to keep: what is asked for, which the folder then remembers, or else what was asked for before.
+pub(crate) fn retention(dir: Option<&Path>, asked: Option<Retain>) -> Result<Retain> {
+    let Some(path) = dir.map(|dir| dir.join("retain")) else {
+        return Ok(asked.unwrap_or(RETAINED));
+    };
+    match asked {
+        Some(retain) => {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
+                .and_then(|()| std::fs::write(&path, show_retain(retain)))
+                .with_context(|| format!("writing {}", path.display()))?;
+            Ok(retain)
+        }
+        None => match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                parse_retain(text.trim()).map_err(|why| anyhow!("{}: {why}", path.display()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RETAINED),
+            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+        },
     }
 }
 

@@ -28,7 +28,11 @@ pub(crate) fn start(args: &Args) -> Measurement {
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back());
     measurement.setting("threads", args.thread_count());
-    measurement.setting("retain", args.retain_text());
+    let retain = args.retain.map(crate::args::show_retain);
+    measurement.setting(
+        "retain",
+        retain.unwrap_or_else(|| "as before, else 128".into()),
+    );
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);
     measurement

@@ -402,6 +402,15 @@ fn execution_alone_needs_no_database_and_a_store_in_memory_none_on_disk() {
 #[test]
 fn history_is_kept_by_commands_that_look() {
     let folder = Folder::with_chain();
+    // Asked for once, remembered.
+    folder
+        .run(&[
+            "replay", "--db", "kept", "--retain", "all", "--to", "6", "chain",
+        ])
+        .ok();
+    folder.run(&["replay", "--db", "kept", "chain"]).ok();
+    folder.run(&["dump", "--db", "kept", "--at", "0"]).ok();
+
     folder
         .run(&["replay", "--db", "db", "--retain", "all", "chain"])
         .ok();

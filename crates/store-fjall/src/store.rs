@@ -37,6 +37,9 @@ pub struct FjallStore {
     ticks: Keyspace,
     /// One ingestion, compaction or prefix deletion at a time.
     turn: Mutex<()>,
+    /// Held while a batch is committed and while a snapshot is taken: fjall 3.1 rarely lets a snapshot that
+    /// is taken during a commit see the batch in part (the conformance suite caught one).
+    commit: Mutex<()>,
     /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
     level0_files: AtomicUsize,
     folder: Arc<LockedFolder>,
@@ -72,6 +75,7 @@ impl FjallStore {
             tables,
             ticks,
             turn: Mutex::new(()),
+            commit: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
             folder: Arc::new(lock),
         })
@@ -207,6 +211,7 @@ impl Store for FjallStore {
                 None => batch.remove(&self.tables, key),
             }
         }
+        let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         batch.commit().map_err(self.failed("write"))
     }
 
@@ -229,6 +234,7 @@ impl Store for FjallStore {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Reader>, StoreError> {
+        let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Box::new(Frozen {
             snapshot: self.database.snapshot(),
             keyspace: self.tables.clone(),

@@ -177,7 +177,7 @@ fn full(
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
-        retain: args.retain,
+        retain: database::retention(dir, args.retain)?,
         durable: args.durable,
     };
     let state = database::open_or_create(dir, args.store, genesis, text, budget)?;
