@@ -56,7 +56,7 @@ pub(crate) enum Command {
     Witness(Witness),
     /// Check witnesses: nodes and codes against their roots, without execution
     VerifyWitness(VerifyWitness),
-    /// Check the whole database: nodes against flat state, root against the last header
+    /// Check the whole database: nodes against flat state, root against the one verified at the last block
     Verify(Database),
     /// Return to an earlier retained block
     Rollback(Rollback),
@@ -116,7 +116,7 @@ pub(crate) struct Replay {
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
-    /// Threads for sender recovery and hashing; 1 means one thread for everything
+    /// Threads that decode blocks and recover senders; 1: on the thread that executes [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
@@ -125,7 +125,7 @@ pub(crate) struct Replay {
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the state changes and touched nodes of a block that fails here, as JSON
+    /// Write the state changes and touched nodes of a block whose state root fails here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) failure_dump: Option<PathBuf>,
     /// Make every version durable before the next block
