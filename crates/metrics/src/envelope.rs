@@ -35,7 +35,7 @@ pub struct Envelope {
     pub started: String,
     /// Seconds from begin to end by the monotonic clock.
     pub wall_seconds: f64,
-    /// Resources the process had used at the end.
+    /// Resources the process used from begin to end; `peak_rss_bytes` is the largest of its life.
     pub process: ProcessUsage,
 }
 
@@ -69,6 +69,7 @@ pub struct Measurement {
     settings: Map<String, Value>,
     started: SystemTime,
     clock: Instant,
+    usage: ProcessUsage,
 }
 
 impl Measurement {
@@ -80,6 +81,7 @@ impl Measurement {
             settings: Map::new(),
             started: SystemTime::now(),
             clock: Instant::now(),
+            usage: ProcessUsage::now(),
         }
     }
 
@@ -101,7 +103,7 @@ impl Measurement {
             results,
             started: rfc3339(self.started),
             wall_seconds: self.clock.elapsed().as_secs_f64(),
-            process: ProcessUsage::now(),
+            process: ProcessUsage::now().since(&self.usage),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// `USER_HZ` of proc(5); 100 on every architecture that Rust supports there.
 const USER_HZ: f64 = 100.0;
 
-/// Resources used by this process since its start, with those of children it has waited for.
+/// Resources used by this process, with those of children it has waited for.
 ///
 /// A field is `None` where the operating system does not tell, or not to this user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,21 @@ impl ProcessUsage {
             peak_rss_bytes: read("/proc/self/status").and_then(|text| kib_field(&text, "VmHWM")),
             read_bytes: number_field(&io, "read_bytes"),
             written_bytes: number_field(&io, "write_bytes"),
+        }
+    }
+
+    /// What was used after `begin` was read; the peak is not a sum and stays as it is.
+    ///
+    /// A process inherits the counters of the program it was before `exec`: below `cargo run`, those of a whole build.
+    pub fn since(&self, begin: &Self) -> Self {
+        let seconds = |now: Option<f64>, begin: Option<f64>| Some((now? - begin?).max(0.0));
+        let bytes = |now: Option<u64>, begin: Option<u64>| now?.checked_sub(begin?);
+        Self {
+            user_s: seconds(self.user_s, begin.user_s),
+            sys_s: seconds(self.sys_s, begin.sys_s),
+            peak_rss_bytes: self.peak_rss_bytes,
+            read_bytes: bytes(self.read_bytes, begin.read_bytes),
+            written_bytes: bytes(self.written_bytes, begin.written_bytes),
         }
     }
 }
