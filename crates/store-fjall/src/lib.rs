@@ -16,9 +16,33 @@
 //! - The journal file is created with a length of 64 MiB, which is sparse: it occupies what was
 //!   written to it, which is what `disk_bytes` counts.
 //!
+//! # Reading beside a writer
+//!
+//! [`FjallStore::open_to_read`] reads a database that another process writes, another user owns, or a read-only disk
+//! holds. fjall itself opens a database only to write it: it locks the folder, cuts the journal's torn end off and deletes
+//! the files that no version names. So a reader makes a folder of its own in the system's temporary directory:
+//!
+//! - the journals, the `version` mark and each tree's version files are copied; they are small (a journal's holes stay
+//!   holes);
+//! - the table files, which nobody changes once a version names them, are opened, and links to those open
+//!   files (`/dev/fd/N`) stand in their places. A writer's merge may delete a table meanwhile: who has it open reads on.
+//!
+//! Opened there with no worker threads, fjall shows what it would show after a crash of the writer at that moment: a
+//! whole prefix of its calls. The folder goes when the reader is dropped; a reader that is killed leaves it.
+//!
+//! The order makes the prefix whole. Journals come first: what leaves a journal is in tables before that, and the tables
+//! are taken after. A tree's tables are right if its file `current` is the same before and after they were opened,
+//! since a writer replaces `current` before it deletes what the new version does not name; else they are taken
+//! anew. Every table takes one of the process's open files, whose limit is raised as far as the system lets it (64 MiB a
+//! table: a database of a terabyte has some 16,000). On systems without `/dev/fd` the tables are copied.
+//!
+//! Rejected: hard links in the database's own file system (no right to make them in another user's or a read-only folder, and
+//! `fs.protected_hardlinks` forbids them for files of others); links by name (a merge deletes the files below them).
+//!
 #![doc = include_str!("../SETTINGS.md")]
 #![forbid(unsafe_code)]
 
+mod beside;
 mod errors;
 mod folder;
 mod options;

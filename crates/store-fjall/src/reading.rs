@@ -1,9 +1,8 @@
 //! Reads, from the live store and from snapshots.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
-use arbor_store::{KeyRange, LockedFolder, Reader, Scan, StoreError, Table, Value};
+use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
 use fjall::{Guard, Keyspace, Readable, Snapshot, UserValue};
 
 use crate::errors::sorted;
@@ -44,18 +43,20 @@ pub(crate) fn to_scan<'a>(path: &'a Path, guards: impl Iterator<Item = Guard> + 
     }))
 }
 
-/// A frozen state. It keeps the database's lock, since it still reads its files.
-pub(crate) struct Frozen {
+/// A frozen state. It keeps what its files depend on: the database's lock, or a reader's own folder.
+pub(crate) struct Frozen<K> {
     pub(crate) snapshot: Snapshot,
     pub(crate) keyspace: Keyspace,
-    pub(crate) folder: Arc<LockedFolder>,
+    /// The database's folder, for messages.
+    pub(crate) path: PathBuf,
+    pub(crate) _kept: K,
 }
 
-impl Reader for Frozen {
+impl<K: Send + Sync> Reader for Frozen<K> {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
         with_engine_key(table, key, |key| self.snapshot.get(&self.keyspace, key))
             .map(|found| found.as_ref().map(to_value))
-            .map_err(|error| sorted(self.folder.path(), "get", error))
+            .map_err(|error| sorted(&self.path, "get", error))
     }
 
     fn scan<'a>(
@@ -70,6 +71,6 @@ impl Reader for Frozen {
         let guards = self
             .snapshot
             .range::<&[u8], _>(&self.keyspace, range.bounds());
-        Ok(to_scan(self.folder.path(), guards))
+        Ok(to_scan(&self.path, guards))
     }
 }

@@ -13,6 +13,7 @@ use arbor_store::{
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
+use crate::beside::Beside;
 use crate::errors::sorted;
 use crate::folder;
 use crate::options::Options;
@@ -79,6 +80,37 @@ impl FjallStore {
             level0_files: AtomicUsize::new(0),
             folder: Arc::new(lock),
         })
+    }
+
+    /// Opens the database in a folder for reading alone, as it is now: beside a process that writes it, or without the
+    /// right to write it. Nothing is locked and nothing in the folder is touched; the crate's documentation
+    /// says how.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Corrupt`], no right to read, no room in the system's temporary
+    /// directory, or another failure to open.
+    pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
+        let beside = Beside::of(path)?;
+        let failed = |error| sorted(path, "open for reading", error);
+        let database = Database::builder(beside.path())
+            .cache_size(options.cache_bytes)
+            // Without workers nothing is merged.
+            .worker_threads_unchecked(0)
+            .open()
+            .map_err(failed)?;
+        if !database.keyspace_exists(TABLES) {
+            let path = path.to_path_buf();
+            return Err(StoreError::NotFound { path });
+        }
+        let keyspace = database
+            .keyspace(TABLES, || options.keyspace())
+            .map_err(failed)?;
+        Ok(Box::new(Frozen {
+            snapshot: database.snapshot(),
+            keyspace,
+            path: path.to_path_buf(),
+            _kept: (database, beside),
+        }))
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(fjall::Error) -> StoreError {
@@ -238,7 +270,8 @@ impl Store for FjallStore {
         Ok(Box::new(Frozen {
             snapshot: self.database.snapshot(),
             keyspace: self.tables.clone(),
-            folder: self.folder.clone(),
+            path: self.folder.path().to_path_buf(),
+            _kept: self.folder.clone(),
         }))
     }
 
