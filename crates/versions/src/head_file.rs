@@ -154,6 +154,35 @@ impl DirLock {
     }
 }
 
+/// A directory whose store is about to be opened for reading alone: what HEAD says before that.
+///
+/// The counterpart of [`DirLock`] for a reader, which locks nothing. Made before the store is opened, so
+/// that a store which is older than its HEAD file is told from one whose writer went on meanwhile.
+#[derive(Debug)]
+pub struct DirReader {
+    dir: PathBuf,
+    before: HeadFile,
+}
+
+impl DirReader {
+    /// Looks at a directory.
+    ///
+    /// # Errors
+    /// As [`read_head_file`].
+    pub fn new(dir: &Path) -> Result<Self, VersionsError> {
+        Ok(Self {
+            dir: dir.to_owned(),
+            before: read_head_file(dir)?,
+        })
+    }
+
+    /// What HEAD says before and after the store was opened.
+    pub(crate) fn around(self) -> Result<[HeadFile; 2], VersionsError> {
+        let after = read_head_file(&self.dir)?;
+        Ok([self.before, after])
+    }
+}
+
 /// Reads who holds a lock; that helps the message only, so failure is nothing.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();

@@ -15,7 +15,7 @@
 //! - [`Versions`] is the writer: [`apply`](Versions::apply), [`flush`](Versions::flush),
 //!   [`rollback`](Versions::rollback), [`prune`](Versions::prune).
 //! - [`View`] reads: the head, and any retained version.
-//! - [`Snapshot`] is a view that other threads keep while the writer goes on.
+//! - [`Snapshot`] is a view that other threads keep while the writer goes on, and how another process reads.
 //! - [`Identity`] says what a database is; opening it as anything else is an error.
 //! - [`read_head_file`] tells where a database stands without opening it.
 //!
@@ -46,7 +46,7 @@ mod view;
 
 pub use changes::{Change, Changes};
 pub use error::VersionsError;
-pub use head_file::{DirLock, FileHead, HeadFile, read_head_file};
+pub use head_file::{DirLock, DirReader, FileHead, HeadFile, read_head_file};
 pub use identity::{Identity, TableKind, TableSpec};
 pub use meta::{Meta, Version};
 pub use open::stored_identity;

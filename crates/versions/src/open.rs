@@ -9,13 +9,14 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::flush::Files;
 use crate::frame::{Filters, Frame};
-use crate::head_file::{DirLock, FileHead, has_head_file, read_head_file};
+use crate::head_file::{DirLock, DirReader, FileHead, HeadFile, has_head_file, read_head_file};
 use crate::identity::{Fixed, Identity, Schema, TableSpec};
 use crate::index;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, Version, array};
 use crate::options::Options;
+use crate::snapshot::Snapshot;
 use crate::versions::Versions;
 use crate::view::read_meta;
 
@@ -86,30 +87,12 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let schema = Schema::new(tables)?;
-        let fixed = read_fixed(&*store)?.ok_or(VersionsError::NotCreated)?;
-        fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
-        let stored = read_head(&*store)?;
-        let head = match stored {
-            None => None,
-            Some(record) => Some(head_meta(&*store, record)?),
-        };
+        let (frame, stored) = stored_frame(&*store, identity, tables)?;
         let files = files(lock.as_ref(), identity);
         if let Some(files) = &files {
-            agree(files, head.as_ref())?;
+            agree(files, frame.head.as_deref())?;
         }
-        let indexed = read_indexed(&*store)?;
-        remove_unmarked(&*store, &indexed)?;
-        let frame = Frame {
-            schema: Arc::new(schema),
-            epoch: fixed.epoch,
-            layers: Vec::new(),
-            pending: Vec::new(),
-            head: head.map(Arc::new),
-            oldest: stored.map_or(0, |record| record.oldest),
-            indexed: Arc::new(indexed),
-            filters: Arc::new(Filters::default()),
-        };
+        remove_unmarked(&*store, &frame.indexed)?;
         Ok(Self::assemble(store, lock, files, frame, stored, options))
     }
 
@@ -137,6 +120,85 @@ impl Versions {
             flush_wait: std::time::Duration::ZERO,
             _lock: lock,
         }
+    }
+}
+
+impl Snapshot {
+    /// Opens a database for reading alone, at its last flushed version. `dir` is the directory that HEAD
+    /// lies in, looked at before the store was opened; none for a store in memory.
+    ///
+    /// Nothing is locked, and nothing written: another process may write the database meanwhile, if the store that it has is
+    /// not the one given here but one that was opened beside it.
+    ///
+    /// # Errors
+    /// As [`Versions::open`].
+    pub fn open(
+        base: Arc<dyn Reader>,
+        dir: Option<DirReader>,
+        identity: &Identity,
+        tables: &[TableSpec],
+    ) -> Result<Self, VersionsError> {
+        let (frame, _) = stored_frame(&*base, identity, tables)?;
+        if let Some(dir) = dir {
+            agrees_with(&dir.around()?, identity, frame.head.as_deref())?;
+        }
+        Ok(Self { base, frame })
+    }
+}
+
+/// Reads everything but the state from a store that has a database, which must be the one asked for.
+fn stored_frame(
+    store: &dyn Reader,
+    identity: &Identity,
+    tables: &[TableSpec],
+) -> Result<(Frame, Option<HeadRecord>), VersionsError> {
+    let schema = Schema::new(tables)?;
+    let fixed = read_fixed(store)?.ok_or(VersionsError::NotCreated)?;
+    fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
+    let stored = read_head(store)?;
+    let head = match stored {
+        None => None,
+        Some(record) => Some(head_meta(store, record)?),
+    };
+    let frame = Frame {
+        schema: Arc::new(schema),
+        epoch: fixed.epoch,
+        layers: Vec::new(),
+        pending: Vec::new(),
+        head: head.map(Arc::new),
+        oldest: stored.map_or(0, |record| record.oldest),
+        indexed: Arc::new(read_indexed(store)?),
+        filters: Arc::new(Filters::default()),
+    };
+    Ok((frame, stored))
+}
+
+/// Checks a store that is only read against what HEAD said before and after it was opened. In between a writer
+/// may have flushed, so the store may be newer than the one and older than the other.
+fn agrees_with(
+    heads: &[HeadFile; 2],
+    identity: &Identity,
+    stored: Option<&Meta>,
+) -> Result<(), VersionsError> {
+    for head in heads {
+        head.identity.check(identity)?;
+    }
+    let [Some(before), after] = heads.each_ref().map(|file| file.head.as_ref()) else {
+        return Ok(());
+    };
+    let floor = after.map_or(before.floor, |after| after.floor.min(before.floor));
+    match stored {
+        Some(meta) if meta.version.0 >= floor => {
+            let settled = after == Some(before) && before.floor == before.version;
+            match settled && before.version == meta.version.0 {
+                true => same(before, meta),
+                false => Ok(()),
+            }
+        }
+        _ => Err(VersionsError::StoreOlder {
+            store: stored.map(|meta| meta.version.0),
+            head: floor,
+        }),
     }
 }
 

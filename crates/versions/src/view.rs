@@ -34,6 +34,14 @@ impl<'a> View<'a> {
         self.frame.head.as_ref().map(|_| Version(self.frame.oldest))
     }
 
+    /// Checks that a version can be read.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotRetained`], with the versions that can.
+    pub fn retained(self, version: Version) -> Result<(), VersionsError> {
+        self.frame.retained(version).map(drop)
+    }
+
     /// Returns a key's value at the head.
     ///
     /// # Errors

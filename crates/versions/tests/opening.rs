@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arbor_store::{MemoryStore, Reader, Store, Table, Value, Write};
 use arbor_versions::{
-    DirLock, Identity, Options, TableKind, TableSpec, Version, Versions, VersionsError,
-    read_head_file, stored_identity,
+    DirLock, DirReader, Identity, Options, Snapshot, TableKind, TableSpec, Version, Versions,
+    VersionsError, read_head_file, stored_identity,
 };
 use support::{ACCOUNTS, FaultyStore, change, identity, meta, options, tables, value};
 
@@ -382,4 +382,102 @@ fn a_store_that_lost_everything_is_not_created_anew() {
         "the store is older than its HEAD file: store without any version, HEAD at version 0"
     );
     assert_eq!(read_head_file(dir.path()).expect("reads"), head);
+}
+
+/// Opens what a store holds at this moment for reading alone.
+fn read(store: &Arc<FaultyStore>, dir: DirReader) -> Result<Snapshot, VersionsError> {
+    let beside = Arc::new(MemoryStore::default());
+    beside.write(&contents(&**store), true).expect("copies");
+    Snapshot::open(beside, Some(dir), &identity(), &tables())
+}
+
+#[test]
+fn a_reader_has_the_last_flushed_version_and_its_history() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let look = || DirReader::new(dir.path());
+    assert!(matches!(look().err(), Some(VersionsError::HeadFile { .. })));
+    let store = FaultyStore::new();
+    let mut versions = create(&store, dir.path());
+    let empty = read(&store, look().expect("looks")).expect("opens");
+    assert!(empty.view().head().is_none());
+
+    (0..5).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    apply(&mut versions, 5);
+    let reader = read(&store, look().expect("looks")).expect("opens beside the writer");
+    versions.flush().expect("flushes");
+    let head = reader.view().head().expect("a head");
+    assert_eq!((head.version, head.root), (Version(4), meta(4).root));
+    for version in 0..5 {
+        let found = reader.view().get_at(Version(version), ACCOUNTS, b"k");
+        assert_eq!(found.expect("reads"), Some(value(version.to_string())));
+    }
+    assert!(reader.view().retained(Version(5)).is_err());
+    let mut other = identity();
+    other.chain_id += 1;
+    let look = look().expect("looks");
+    let refused = Snapshot::open(store, Some(look), &other, &tables());
+    assert!(matches!(
+        refused.err(),
+        Some(VersionsError::Identity { .. })
+    ));
+}
+
+/// The writer may flush and roll back between a reader's look at HEAD and its opening of the store, and between
+/// that and its second look. A store that is older than both looks allow is still an error.
+#[test]
+fn a_reader_tells_a_writer_that_goes_on_from_an_older_store() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let look = || DirReader::new(dir.path()).expect("looks");
+    let store = FaultyStore::new();
+    let mut versions = create(&store, dir.path());
+    (0..5).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    let four = contents(&*store);
+    let before = look();
+    (5..8).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    let seven = contents(&*store);
+    let at = |snapshot: Snapshot| snapshot.view().head().map(|head| head.version.0);
+    let reader = read(&store, before).expect("the store is newer than the first look");
+    assert_eq!(at(reader), Some(7));
+    let before = look();
+    roll_back(&mut versions, 2).expect("rolls back");
+    let reader = read(&store, before).expect("the second look allows it");
+    assert_eq!(at(reader), Some(2));
+
+    (3..8).for_each(|number| apply(&mut versions, number));
+    versions.flush().expect("flushes");
+    restore(&store, &four);
+    let error = read(&store, look()).err().expect("older");
+    assert!(
+        matches!(
+            error,
+            VersionsError::StoreOlder {
+                store: Some(4),
+                head: 7
+            }
+        ),
+        "{error}"
+    );
+    restore(&store, &[]);
+    assert!(matches!(
+        read(&store, look()).err(),
+        Some(VersionsError::NotCreated)
+    ));
+    let mut damaged = seven;
+    let (seventh, record) = (7u64.to_be_bytes(), Table(0xf0));
+    for write in &mut damaged {
+        if write.table == record && *write.key == seventh {
+            let mut bytes = write.value.as_ref().expect("a meta").to_vec();
+            bytes[45] ^= 1;
+            write.value = Some(bytes.into());
+        }
+    }
+    restore(&store, &damaged);
+    let error = read(&store, look()).err().expect("another root");
+    assert!(
+        matches!(error, VersionsError::HeadDiffers { field: "root", .. }),
+        "{error}"
+    );
 }
