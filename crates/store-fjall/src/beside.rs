@@ -10,14 +10,10 @@ use std::path::{Path, PathBuf};
 use arbor_store::StoreError;
 use tempfile::TempDir;
 
-use crate::folder::MARKER;
+use crate::folder::{CURRENT, MARKER, TREES};
 
 /// fjall's lock file, which it demands to exist.
 const LOCK: &str = "lock";
-/// The folder with a folder for each tree.
-const TREES: &str = "keyspaces";
-/// Names a tree's newest version.
-const CURRENT: &str = "current";
 /// The folder of a tree's table files.
 const TABLES: &str = "tables";
 

@@ -1,13 +1,17 @@
-//! What an interrupted creation leaves in the folder.
+//! What fjall leaves in the folder that is put right here.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
 
 /// fjall's mark of a database, written last at creation.
 pub(crate) const MARKER: &str = "version";
+/// The folder with a folder for each tree.
+pub(crate) const TREES: &str = "keyspaces";
+/// Names a tree's newest version.
+pub(crate) const CURRENT: &str = "current";
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
 
@@ -25,5 +29,28 @@ pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path.join(FIRST_JOURNAL)) {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(cause)),
         _ => Ok(()),
+    }
+}
+
+/// Lets those read a tree's file `current` who may read the other files, now and when dropped: fjall replaces it, with
+/// every version of the tree, by a file that is its owner's alone.
+pub(crate) struct SharedFiles(pub(crate) PathBuf);
+
+impl SharedFiles {
+    /// What fails here fails to serve a reader of another user's, and harms nobody else.
+    pub(crate) fn share(&self) {
+        let Ok(like) = fs::metadata(self.0.join(MARKER)) else {
+            return;
+        };
+        let trees = fs::read_dir(self.0.join(TREES)).into_iter().flatten();
+        for tree in trees.flatten() {
+            let _ = fs::set_permissions(tree.path().join(CURRENT), like.permissions());
+        }
+    }
+}
+
+impl Drop for SharedFiles {
+    fn drop(&mut self) {
+        self.share();
     }
 }

@@ -36,6 +36,9 @@
 //! anew. Every table takes one of the process's open files, whose limit is raised as far as the system lets it (64 MiB a
 //! table: a database of a terabyte has some 16,000). On systems without `/dev/fd` the tables are copied.
 //!
+//! Whether another user may read is a matter of the files' modes. fjall makes the files `current` its owner's alone; after
+//! an ingestion and at closing they get the mode of the others (after a merge they may lack it for a while).
+//!
 //! Rejected: hard links in the database's own file system (no right to make them in another user's or a read-only folder, and
 //! `fs.protected_hardlinks` forbids them for files of others); links by name (a merge deletes the files below them).
 //!

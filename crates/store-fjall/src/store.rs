@@ -15,7 +15,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
 use crate::beside::Beside;
 use crate::errors::sorted;
-use crate::folder;
+use crate::folder::{self, SharedFiles};
 use crate::options::Options;
 use crate::reading::{Frozen, engine_key, to_scan, to_value, with_engine_key};
 
@@ -43,6 +43,8 @@ pub struct FjallStore {
     commit: Mutex<()>,
     /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
     level0_files: AtomicUsize,
+    /// After the engine's handles, and so dropped after them.
+    files: SharedFiles,
     folder: Arc<LockedFolder>,
 }
 
@@ -78,6 +80,7 @@ impl FjallStore {
             turn: Mutex::new(()),
             commit: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
+            files: SharedFiles(path.to_path_buf()),
             folder: Arc::new(lock),
         })
     }
@@ -171,6 +174,7 @@ impl FjallStore {
             .map_err(&failed)?;
         }
         ingestion.finish().map_err(&failed)?;
+        self.files.share();
         self.level0_files
             .store(self.tables.l0_table_count(), Ordering::Relaxed);
         Ok(())

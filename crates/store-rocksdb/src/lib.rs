@@ -12,6 +12,12 @@
 //! - [`write`](arbor_store::Store::write) goes through the write-ahead log, synced if durable.
 //! - [`delete_prefix`](arbor_store::Store::delete_prefix) is one range tombstone.
 //!
+//! # Reading beside a writer
+//!
+//! [`RocksStore::open_to_read`] opens the database as what RocksDB calls a secondary instance: it takes no lock, reads the manifest and
+//! the write-ahead log as they are now, keeps every table file open, and has its own log in the system's temporary
+//! directory. It is never told to catch up, so what it shows does not change.
+//!
 //! # Building
 //!
 //! The crate `rocksdb` 0.25 compiles its own RocksDB 11.8: a C++20 compiler, libclang (`libclang-dev`;

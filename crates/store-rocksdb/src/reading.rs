@@ -1,8 +1,9 @@
 //! Reads, from the live store and from snapshots.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbor_store::{KeyRange, LockedFolder, Reader, Scan, StoreError, Table, Value};
+use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
 use rocksdb::{DB, IteratorMode, ReadOptions, Snapshot};
 
 use crate::errors::sorted;
@@ -12,18 +13,20 @@ pub(crate) fn engine_key(table: Table, key: &[u8]) -> Vec<u8> {
     [&[table.0], key].concat()
 }
 
-/// An open database and the lock on its folder, dropped in that order.
-pub(crate) struct Database {
+/// An open database, its folder, and what is kept as long (the folder's lock, or a reader's own folder), dropped in that
+/// order.
+pub(crate) struct Database<K> {
     pub(crate) engine: DB,
-    pub(crate) folder: LockedFolder,
+    pub(crate) path: PathBuf,
+    pub(crate) kept: K,
 }
 
-impl Database {
+impl<K> Database<K> {
     pub(crate) fn failed(&self, operation: &'static str) -> impl Fn(rocksdb::Error) -> StoreError {
-        move |error| sorted(self.folder.path(), operation, error)
+        move |error| sorted(&self.path, operation, error)
     }
 
-    pub(crate) fn get(
+    fn get_with(
         &self,
         table: Table,
         key: &[u8],
@@ -35,7 +38,7 @@ impl Database {
             .map_err(self.failed("get"))
     }
 
-    pub(crate) fn multi_get(
+    fn multi_get_with(
         &self,
         table: Table,
         keys: &[&[u8]],
@@ -50,7 +53,7 @@ impl Database {
     }
 
     /// Scans what `options` shows: the iterator holds its state from here on.
-    pub(crate) fn scan(
+    fn scan_with(
         &self,
         table: Table,
         prefix: &[u8],
@@ -73,15 +76,34 @@ impl Database {
     }
 }
 
-/// A frozen state, which keeps the database open.
-pub(crate) struct Frozen {
-    /// Borrows from `database`, and is declared before it so as to be dropped before it.
-    snapshot: Snapshot<'static>,
-    database: Arc<Database>,
+impl<K: Send + Sync> Reader for Database<K> {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        self.get_with(table, key, &ReadOptions::default())
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        self.multi_get_with(table, keys, &ReadOptions::default())
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        Ok(self.scan_with(table, prefix, from, ReadOptions::default()))
+    }
 }
 
-impl Frozen {
-    pub(crate) fn new(database: Arc<Database>) -> Self {
+/// A frozen state, which keeps the database open.
+pub(crate) struct Frozen<K: 'static> {
+    /// Borrows from `database`, and is declared before it so as to be dropped before it.
+    snapshot: Snapshot<'static>,
+    database: Arc<Database<K>>,
+}
+
+impl<K> Frozen<K> {
+    pub(crate) fn new(database: Arc<Database<K>>) -> Self {
         let snapshot = database.engine.snapshot();
         // SAFETY: the snapshot holds a reference to `database.engine`, which lives in an
         // allocation that does not move and that the field `database` keeps alive; fields are
@@ -98,13 +120,13 @@ impl Frozen {
     }
 }
 
-impl Reader for Frozen {
+impl<K: Send + Sync> Reader for Frozen<K> {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
-        self.database.get(table, key, &self.options())
+        self.database.get_with(table, key, &self.options())
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
-        self.database.multi_get(table, keys, &self.options())
+        self.database.multi_get_with(table, keys, &self.options())
     }
 
     fn scan<'a>(
@@ -113,6 +135,6 @@ impl Reader for Frozen {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Scan<'a>, StoreError> {
-        Ok(self.database.scan(table, prefix, from, self.options()))
+        Ok(self.database.scan_with(table, prefix, from, self.options()))
     }
 }

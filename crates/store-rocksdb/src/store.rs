@@ -10,8 +10,8 @@ use arbor_store::{
     Value, Write, check_key,
 };
 use rocksdb::{
-    BottommostLevelCompaction, CompactOptions, DB, IngestExternalFileOptions, ReadOptions,
-    SstFileWriter, WriteBatch, WriteOptions,
+    BottommostLevelCompaction, CompactOptions, DB, IngestExternalFileOptions, SstFileWriter,
+    WriteBatch, WriteOptions,
 };
 
 use crate::errors::sorted;
@@ -25,7 +25,7 @@ const INGEST: &str = "ingest";
 
 /// A store in a folder, over RocksDB. Snapshots made from it keep the database open.
 pub struct RocksStore {
-    database: Arc<Database>,
+    database: Arc<Database<LockedFolder>>,
     /// For the files that ingestion makes; one ingestion at a time.
     ingesting: Mutex<rocksdb::Options>,
 }
@@ -42,9 +42,43 @@ impl RocksStore {
         let settings = options.database();
         let engine = DB::open(&settings, path).map_err(|error| sorted(path, "open", error))?;
         Ok(Self {
-            database: Arc::new(Database { engine, folder }),
+            database: Arc::new(Database {
+                engine,
+                path: path.to_path_buf(),
+                kept: folder,
+            }),
             ingesting: Mutex::new(settings),
         })
+    }
+
+    /// Opens the database in a folder for reading alone, as it is now: beside a process that writes it, or without the
+    /// right to write it. Nothing is locked and nothing in the folder is touched.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StoreError::Corrupt`], no right to read, no room in the system's temporary
+    /// directory, or another failure to open.
+    pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
+        if !path.join(MARKER).exists() {
+            let path = path.to_path_buf();
+            return Err(StoreError::NotFound { path });
+        }
+        let own = tempfile::Builder::new()
+            .prefix("arbor-reader-")
+            .tempdir()
+            .map_err(|cause| {
+                StoreError::from_io(&std::env::temp_dir(), "making a reader's folder", cause)
+            })?;
+        let mut settings = options.database();
+        settings.create_if_missing(false);
+        // Every table stays open, so that a merge of the writer's may delete it.
+        settings.set_max_open_files(-1);
+        let engine = DB::open_as_secondary(&settings, path, own.path())
+            .map_err(|error| sorted(path, "open for reading", error))?;
+        Ok(Box::new(Database {
+            engine,
+            path: path.to_path_buf(),
+            kept: own,
+        }))
     }
 
     fn write_batch(&self, batch: WriteBatch, durable: bool) -> Result<(), StoreError> {
@@ -69,7 +103,7 @@ impl RocksStore {
         let mut files = Vec::new();
         while checked.peek().is_some() {
             let name = format!("{}.sst", files.len());
-            let file = self.database.folder.path().join(INGEST).join(name);
+            let file = self.database.path.join(INGEST).join(name);
             self.make_file(settings, &file, &mut checked)?;
             files.push(file);
         }
@@ -114,12 +148,11 @@ fn clear_ingested(path: &Path) -> Result<(), StoreError> {
 
 impl Reader for RocksStore {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
-        self.database.get(table, key, &ReadOptions::default())
+        self.database.get(table, key)
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
-        self.database
-            .multi_get(table, keys, &ReadOptions::default())
+        self.database.multi_get(table, keys)
     }
 
     fn scan<'a>(
@@ -128,9 +161,7 @@ impl Reader for RocksStore {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Scan<'a>, StoreError> {
-        Ok(self
-            .database
-            .scan(table, prefix, from, ReadOptions::default()))
+        self.database.scan(table, prefix, from)
     }
 }
 
@@ -162,7 +193,7 @@ impl Store for RocksStore {
             Ok(files) => files,
             Err(error) => {
                 // What cannot be removed now is removed at the next opening.
-                let _ = clear_ingested(self.database.folder.path());
+                let _ = clear_ingested(&self.database.path);
                 return Err(error);
             }
         };
@@ -202,6 +233,6 @@ impl Store for RocksStore {
     }
 
     fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
-        self.database.folder.occupied_bytes().map(Some)
+        self.database.kept.occupied_bytes().map(Some)
     }
 }

@@ -31,6 +31,42 @@ fn a_second_handle_is_refused_until_the_first_is_gone() {
 }
 
 #[test]
+fn a_reader_beside_a_writer_stays_as_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = || RocksStore::open_to_read(folder.path(), &Options::default());
+    assert!(matches!(read().err(), Some(StoreError::NotFound { .. })));
+    let store = open(folder.path()).expect("open");
+    let fill = |value: u8| {
+        let mut writes =
+            (0..9_000u32).map(|n| Write::put(Table(1), &n.to_be_bytes(), &[value; 50]));
+        store.ingest(&mut writes).expect("ingest");
+        let writes = [
+            Write::put(Table(2), b"a", &[value]),
+            Write::put(Table(2), &[value], b""),
+        ];
+        store.write(&writes, true).expect("write");
+    };
+    fill(7);
+    let reader = read().expect("open beside the writer");
+    fill(8);
+    store.compact().expect("compact");
+    drop(store);
+    let second = read().expect("open without a writer");
+    for (reader, value) in [(reader, 7), (second, 8)] {
+        let found = reader.get(Table(2), b"a").expect("get");
+        assert_eq!(found.as_deref(), Some(&[value][..]));
+        let scan = reader.scan(Table(1), b"", b"").expect("scan");
+        let values: Vec<_> = scan.map(|item| item.expect("goes on").1).collect();
+        assert_eq!(values.len(), 9_000);
+        assert!(values.iter().all(|found| **found == [value; 50]));
+        assert_eq!(
+            reader.get(Table(2), &[8]).expect("get").is_some(),
+            value == 8
+        );
+    }
+}
+
+#[test]
 fn nothing_is_created_unless_asked() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("absent");
