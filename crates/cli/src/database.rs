@@ -7,10 +7,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_state::{MptState, Network};
-use arbor_store::{MemoryStore, Store};
+use arbor_state::{Head, MptSnapshot, MptState, Network};
+use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
-use arbor_versions::{DirLock, Meta, Options, Retain, Version, read_head_file};
+use arbor_versions::{DirLock, DirReader, Meta, Options, Retain, Version, read_head_file};
 
 use crate::args::{Database, StoreChoice, parse_retain, show_retain};
 
@@ -119,6 +119,34 @@ pub(crate) fn open_store(
     })
 }
 
+/// Opens the store in a database folder for reading alone, beside whoever writes it.
+fn open_store_to_read(dir: &Path, memory: u64) -> Result<Arc<dyn Reader>> {
+    // No cache lies above a store that is only read.
+    let cache_bytes = memory / 4;
+    let reader = match store_in(dir) {
+        Some(StoreChoice::Fjall) => {
+            let options = arbor_store_fjall::Options {
+                cache_bytes,
+                ..Default::default()
+            };
+            FjallStore::open_to_read(&dir.join("fjall"), &options)?
+        }
+        #[cfg(feature = "rocksdb")]
+        Some(StoreChoice::Rocksdb) => {
+            let options = arbor_store_rocksdb::Options {
+                cache_bytes: usize::try_from(cache_bytes).unwrap_or(usize::MAX),
+                ..Default::default()
+            };
+            arbor_store_rocksdb::RocksStore::open_to_read(&dir.join("rocksdb"), &options)?
+        }
+        _ => bail!(
+            "{} is not a database: there is no store in it",
+            dir.display()
+        ),
+    };
+    Ok(Arc::from(reader))
+}
+
 /// The store that a database folder holds.
 fn store_in(dir: &Path) -> Option<StoreChoice> {
     if dir.join("fjall").is_dir() {
@@ -136,12 +164,24 @@ pub(crate) fn genesis_path(dir: &Path) -> PathBuf {
     dir.join("genesis.json")
 }
 
-/// Opens an existing database for a command that looks at it or edits its history.
+/// Opens an existing database for a command that only looks at it: at the last flushed version, also while another
+/// process writes it, and without the right to write.
+pub(crate) fn open_to_read(args: &Database) -> Result<(MptSnapshot, Genesis)> {
+    let dir = args.db.as_path();
+    let genesis = genesis_in(dir)?;
+    let context = || format!("opening the database {} for reading", dir.display());
+    let head = DirReader::new(dir).with_context(context)?;
+    let store = open_store_to_read(dir, args.memory).with_context(context)?;
+    let state = MptSnapshot::open(store, Some(head), network(&genesis)).with_context(context)?;
+    Ok((state, genesis))
+}
+
+/// Opens an existing database for a command that edits its history.
 pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
-        // Looking must not prune.
+        // What is not asked for is not pruned.
         retain: Retain::All,
         durable: false,
     };
@@ -149,7 +189,18 @@ pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
 }
 
 /// Opens the database in a folder, which must hold one.
-pub(crate) fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Genesis)> {
+fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Genesis)> {
+    let genesis = genesis_in(dir)?;
+    let context = || format!("opening the database {}", dir.display());
+    let lock = DirLock::acquire(dir).with_context(context)?;
+    let store = open_store(dir, None, budget).with_context(context)?;
+    let state = MptState::open(store, Some(lock), network(&genesis), budget.options())
+        .with_context(context)?;
+    Ok((state, genesis))
+}
+
+/// The genesis that a database keeps.
+fn genesis_in(dir: &Path) -> Result<Genesis> {
     let path = genesis_path(dir);
     if !path.is_file() {
         bail!(
@@ -157,19 +208,13 @@ pub(crate) fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Gen
             dir.display()
         );
     }
-    let genesis = Genesis::from_file(&path, &genesis_state_root).with_context(|| {
+    Genesis::from_file(&path, &genesis_state_root).with_context(|| {
         format!(
             "{} is damaged; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
             path.display(),
             dir.display()
         )
-    })?;
-    let context = || format!("opening the database {}", dir.display());
-    let lock = DirLock::acquire(dir).with_context(context)?;
-    let store = open_store(dir, None, budget).with_context(context)?;
-    let state = MptState::open(store, Some(lock), network(&genesis), budget.options())
-        .with_context(context)?;
-    Ok((state, genesis))
+    })
 }
 
 /// Opens the database in a folder, or makes one from a genesis, of which the folder keeps the text.
@@ -223,19 +268,19 @@ fn network(genesis: &Genesis) -> Network {
 }
 
 /// The latest version of a database that has one.
-pub(crate) fn head(state: &MptState) -> Result<&Meta> {
+pub(crate) fn head(state: Head<'_>) -> Result<&Meta> {
     state
-        .head()
+        .meta()
         .ok_or_else(|| anyhow!("the database is empty: replay a chain into it first"))
 }
 
 /// The retained version of a block; of the latest, if none is named.
-pub(crate) fn version_of(state: &MptState, block: Option<u64>) -> Result<Version> {
+pub(crate) fn version_of(state: Head<'_>, block: Option<u64>) -> Result<Version> {
     let head = head(state)?;
     let Some(number) = block else {
         return Ok(head.version);
     };
-    let view = state.versions().view();
+    let view = state.view();
     let oldest = view.oldest().unwrap_or(head.version);
     if let Some(version) = view
         .version_of_block(number)?

@@ -1,21 +1,46 @@
-//! Reading the head of a database: as execution does, and as the tree does.
+//! Reading a database: its head, as execution does and as the tree does, and the way to its past.
 
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, ReadError};
-use arbor_versions::View;
+use arbor_tree_mpt::EMPTY_ROOT;
+use arbor_versions::{Meta, Version, View};
 
 use crate::keys::{
     ACCOUNT_NODES, ACCOUNTS, CODE, SLOTS, STORAGE_NODES, account_key, flat_slot_key, slot_key,
 };
 use crate::records::{AccountRecord, SlotRecord};
-use crate::{Account, StateError, StateView};
+use crate::{Account, Historical, StateError, StateView};
 
-/// The flat tables and nodes of the latest version that a view has.
+/// The latest version of a database and the retained ones before it, for reading: of the writer
+/// ([`MptState::reader`](crate::MptState::reader)), or frozen ([`MptSnapshot`](crate::MptSnapshot)).
 #[derive(Clone, Copy)]
-pub(crate) struct Head<'a>(pub(crate) View<'a>);
+pub struct Head<'a>(pub(crate) View<'a>);
+
+impl<'a> Head<'a> {
+    /// The latest version: its block, its root; `None` before genesis.
+    pub fn meta(self) -> Option<&'a Meta> {
+        self.0.head()
+    }
+
+    /// The root of the latest version; that of the empty trie before genesis.
+    pub fn root(self) -> B256 {
+        self.meta()
+            .map_or(EMPTY_ROOT.into(), |meta| meta.root.into())
+    }
+
+    /// The versioned tables below.
+    pub fn view(self) -> View<'a> {
+        self.0
+    }
+
+    /// The state as it was at a retained version.
+    pub fn at(self, version: Version) -> Result<Historical<'a>, StateError> {
+        Historical::new(self, version)
+    }
+}
 
 impl Head<'_> {
     pub(crate) fn account_value(&self, key: &Hash) -> Result<Option<Value>, StateError> {

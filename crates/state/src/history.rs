@@ -1,7 +1,7 @@
 //! The state at an older version: flat values from the undo records, nodes rebuilt from them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
@@ -9,8 +9,9 @@ use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, ReadError};
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate, Overlay, TreeUpdate, apply};
 use arbor_versions::{Meta, Version};
 
+use crate::head::Head;
 use crate::keys::{ACCOUNTS, SLOTS, account_key, flat_slot_key, slot_key};
-use crate::mpt::MptState;
+use crate::mpt::{MptState, node_writes};
 use crate::pending::{Base, PendingRoots};
 use crate::proof::Provable;
 use crate::records::{AccountRecord, SlotRecord};
@@ -21,52 +22,72 @@ pub(crate) type FlatEntry = Result<(Box<[u8]>, Value), StateError>;
 
 /// The state of a retained version, readable and provable.
 ///
-/// Its nodes are not stored: the undo records since are applied to the head's tree in memory, so
-/// opening costs what changed since, and reading then costs what reading the head costs.
+/// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof, scan or
+/// root applies the undo records since to the head's tree in memory, which costs what changed since; after
+/// that everything costs what it costs at the head.
 pub struct Historical<'a> {
-    state: &'a MptState,
+    head: Head<'a>,
     meta: Meta,
+    undone: OnceLock<Undone<'a>>,
+}
+
+/// What lies between the head and an older version.
+struct Undone<'a> {
     flat: BTreeMap<(Table, Box<[u8]>), Option<Value>>,
     update: TreeUpdate,
     cleared: Vec<Hash>,
-    overlay: Overlay<&'a dyn NodeReader>,
+    overlay: Overlay<Head<'a>>,
 }
 
-impl<'a> Historical<'a> {
-    pub(crate) fn new(state: &'a MptState, version: Version) -> Result<Self, StateError> {
-        let undo = state.versions.view().undo_since(version)?;
-        let meta = state
-            .versions
-            .view()
-            .meta(version)?
-            .ok_or(StateError::Read(format!(
-                "no record of retained version {}",
-                version.0
-            )))?;
-        let (updates, cleared) = updates_back(state, &undo)?;
-        let update = apply(state, state.root().0, &updates)?;
-        let expected = B256::from(meta.root);
-        if update.root != meta.root {
+impl<'a> Undone<'a> {
+    fn new(head: Head<'a>, to: &Meta) -> Result<Self, StateError> {
+        let undo = head.view().undo_since(to.version)?;
+        let (updates, cleared) = updates_back(head, &undo)?;
+        let update = apply(&head, head.root().0, &updates)?;
+        let expected = B256::from(to.root);
+        if update.root != to.root {
             return Err(StateError::RebuiltRoot {
-                version: version.0,
+                version: to.version.0,
                 expected,
                 actual: update.root.into(),
             });
         }
-        let mut overlay = Overlay::new(state as &dyn NodeReader);
+        let mut overlay = Overlay::new(head);
         overlay.push(&update);
         let flat = undo
             .into_iter()
             .map(|write| ((write.table, write.key), write.value))
             .collect();
         Ok(Self {
-            state,
-            meta,
             flat,
             update,
             cleared,
             overlay,
         })
+    }
+}
+
+impl<'a> Historical<'a> {
+    pub(crate) fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
+        head.view().retained(version)?;
+        let meta = head.view().meta(version)?.ok_or(StateError::Read(format!(
+            "no record of retained version {}",
+            version.0
+        )))?;
+        Ok(Self {
+            head,
+            meta,
+            undone: OnceLock::new(),
+        })
+    }
+
+    /// What lies between the head and this version, read and rebuilt at the first call.
+    fn undone(&self) -> Result<&Undone<'a>, StateError> {
+        if let Some(undone) = self.undone.get() {
+            return Ok(undone);
+        }
+        let undone = Undone::new(self.head, &self.meta)?;
+        Ok(self.undone.get_or_init(|| undone))
     }
 
     /// The version's block and root.
@@ -80,9 +101,13 @@ impl<'a> Historical<'a> {
     }
 
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
-        match self.flat.get(&(table, Box::from(key))) {
+        let view = self.head.view();
+        let Some(undone) = self.undone.get() else {
+            return Ok(view.get_at(self.meta.version, table, key)?);
+        };
+        match undone.flat.get(&(table, Box::from(key))) {
             Some(value) => Ok(value.clone()),
-            None => Ok(self.state.versions.view().get(table, key)?),
+            None => Ok(view.get(table, key)?),
         }
     }
 
@@ -98,15 +123,11 @@ impl<'a> Historical<'a> {
         table: Table,
         prefix: &[u8],
     ) -> Result<impl Iterator<Item = FlatEntry> + '_, StateError> {
-        let mut head = self
-            .state
-            .versions
-            .view()
-            .scan(table, prefix, prefix)?
-            .peekable();
+        let undone = self.undone()?;
+        let mut head = self.head.view().scan(table, prefix, prefix)?.peekable();
         let start = (table, Box::from(prefix));
         let prefix: Box<[u8]> = prefix.into();
-        let mut undone = self
+        let mut undone = undone
             .flat
             .range(start..)
             .take_while(move |((t, key), _)| *t == table && key.starts_with(&prefix))
@@ -138,10 +159,13 @@ impl<'a> Historical<'a> {
 
     /// The writes that make this version the head again.
     pub(crate) fn into_writes(self) -> Result<(Vec<Write>, Vec<Write>), StateError> {
-        let nodes = self
-            .state
-            .node_writes(self.cleared.iter().map(|owner| &owner[..]), self.update)?;
-        let flat = self
+        let undone = match self.undone.into_inner() {
+            Some(undone) => undone,
+            None => Undone::new(self.head, &self.meta)?,
+        };
+        let cleared = undone.cleared.iter().map(|owner| &owner[..]);
+        let nodes = node_writes(self.head.view(), cleared, undone.update)?;
+        let flat = undone
             .flat
             .into_iter()
             .map(|((table, key), value)| Write { table, key, value })
@@ -153,7 +177,7 @@ impl<'a> Historical<'a> {
 /// Tree updates that lead from the head back to the version whose values `undo` has, and the
 /// accounts whose storage trie does not exist there.
 fn updates_back(
-    state: &MptState,
+    head: Head<'_>,
     undo: &[Write],
 ) -> Result<(Vec<OuterUpdate>, Vec<Hash>), StateError> {
     let mut slots: BTreeMap<Hash, Vec<InnerUpdate>> = BTreeMap::new();
@@ -168,7 +192,7 @@ fn updates_back(
             .transpose()?;
         slots.entry(owner).or_default().push(InnerUpdate {
             key: slot,
-            existed: state.versions.view().get(SLOTS, key)?.is_some(),
+            existed: head.view().get(SLOTS, key)?.is_some(),
             value: value.map(|record| SlotRecord::leaf(record.value)),
         });
     }
@@ -180,7 +204,7 @@ fn updates_back(
         let owner: Hash = key[..]
             .try_into()
             .map_err(|_| wrong_length("accounts", key))?;
-        let now = state.reader().account_record(&owner)?;
+        let now = head.account_record(&owner)?;
         let then = old
             .as_ref()
             .map(|bytes| AccountRecord::decode(key, bytes))
@@ -239,17 +263,17 @@ impl StateView for Historical<'_> {
     }
 
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
-        self.state.code(code_hash)
+        self.head.code(code_hash)
     }
 }
 
 impl NodeReader for Historical<'_> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        self.overlay.nodes(requests)
+        self.undone()?.overlay.nodes(requests)
     }
 
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
-        self.overlay.leaf(request)
+        self.undone()?.overlay.leaf(request)
     }
 }
 
@@ -284,6 +308,22 @@ impl NodeReader for MptState {
     }
 }
 
+impl Base for Head<'_> {
+    fn root(&self) -> Hash {
+        Head::root(*self).0
+    }
+
+    fn account_record(&self, _: Address, key: &Hash) -> Result<Option<AccountRecord>, StateError> {
+        Head::account_record(self, key)
+    }
+}
+
+impl Provable for Head<'_> {
+    fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
+        Head::slot_value(self, account, slot)
+    }
+}
+
 impl Base for MptState {
     fn root(&self) -> Hash {
         MptState::root(self).0
@@ -291,11 +331,5 @@ impl Base for MptState {
 
     fn account_record(&self, _: Address, key: &Hash) -> Result<Option<AccountRecord>, StateError> {
         self.reader().account_record(key)
-    }
-}
-
-impl Provable for MptState {
-    fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
-        self.reader().slot_value(account, slot)
     }
 }

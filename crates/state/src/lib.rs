@@ -3,6 +3,7 @@
 //! [`MptState`] keeps a chain's state in a versioned Merkle-Patricia trie: [`MptState::compute`]
 //! turns a block's [`StateChanges`] into a root and the writes behind it, [`MptState::commit`] makes
 //! them the latest version, and [`MptState::at`] opens any retained one for reading and proving.
+//! [`MptSnapshot`] is such a state frozen, for other threads and other processes.
 //! [`WitnessState`] is the same state seen through the nodes that one block needs. Execution reads
 //! either through [`StateView`].
 //!
@@ -39,6 +40,7 @@ mod mpt;
 mod pending;
 mod proof;
 mod records;
+mod snapshot;
 mod verify;
 mod view;
 mod witness;
@@ -46,10 +48,12 @@ mod witness;
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
 pub use dump::{DumpAccount, DumpHead};
 pub use error::StateError;
+pub use head::Head;
 pub use history::Historical;
 pub use mpt::{BlockRef, Computed, MptState, Network, Timings};
 pub use pending::PendingRoots;
 pub use proof::{AccountProof, FalseProof, SlotProof};
+pub use snapshot::MptSnapshot;
 pub use verify::VerifyReport;
 pub use view::{IntermediateRoots, StateView};
 pub use witness::{MissingAccounts, Reads, WitnessState};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Store, Table, Value, Write};
-use arbor_tree_mpt::{EMPTY_ROOT, TreeUpdate, apply};
+use arbor_tree_mpt::{TreeUpdate, apply};
 use arbor_versions::{
-    Change, Changes, DirLock, Identity, Meta, Options, PruneStats, Retain, Version, Versions,
+    Change, Changes, DirLock, Identity, Meta, Options, PruneStats, Retain, Version, Versions, View,
     stored_identity,
 };
 
@@ -17,6 +17,7 @@ use crate::head::Head;
 use crate::history::Historical;
 use crate::keys::{ACCOUNTS, CODE, SLOTS, STORAGE_NODES, TABLES, flat_slot_key, node_table};
 use crate::pending::PendingRoots;
+use crate::snapshot::MptSnapshot;
 use crate::{Account, StateChanges, StateError, StateView};
 
 /// Layout of the flat records and node records; a change of either raises it.
@@ -113,8 +114,14 @@ impl MptState {
         self.versions.head()
     }
 
-    pub(crate) fn reader(&self) -> Head<'_> {
+    /// The latest version and the retained ones before it.
+    pub fn reader(&self) -> Head<'_> {
         Head(self.versions.view())
+    }
+
+    /// Freezes what can be read now, for other threads, while later blocks are committed, flushed and pruned.
+    pub fn snapshot(&mut self) -> Result<MptSnapshot, StateError> {
+        Ok(MptSnapshot(self.versions.snapshot()?))
     }
 
     /// The versioned tables below.
@@ -124,8 +131,7 @@ impl MptState {
 
     /// The root of the latest version; that of the empty trie before genesis.
     pub fn root(&self) -> B256 {
-        self.head()
-            .map_or(EMPTY_ROOT.into(), |meta| meta.root.into())
+        self.reader().root()
     }
 
     /// Computes what changes on top of the latest version would make of the state.
@@ -224,38 +230,8 @@ impl MptState {
             .iter()
             .filter(|change| change.clears_storage())
             .map(|change| &change.key[..]);
-        computed.changes.nodes = self.node_writes(owners, update)?;
+        computed.changes.nodes = node_writes(self.versions.view(), owners, update)?;
         Ok(())
-    }
-
-    /// Node writes of an update, after the deletion of all nodes of the given storage tries.
-    pub(crate) fn node_writes<'a>(
-        &self,
-        cleared: impl Iterator<Item = &'a [u8]>,
-        update: TreeUpdate,
-    ) -> Result<Vec<Write>, StateError> {
-        let mut gone: BTreeSet<Box<[u8]>> = BTreeSet::new();
-        for owner in cleared {
-            for entry in self.versions.view().scan(STORAGE_NODES, owner, owner)? {
-                gone.insert(entry?.0);
-            }
-        }
-        let mut writes = Vec::with_capacity(update.nodes.len() + gone.len());
-        for change in update.nodes {
-            let key = change.position.encode().into_boxed_slice();
-            gone.remove(&key);
-            writes.push(Write {
-                table: node_table(&change.position),
-                key,
-                value: change.record,
-            });
-        }
-        writes.extend(gone.into_iter().map(|key| Write {
-            table: STORAGE_NODES,
-            key,
-            value: None,
-        }));
-        Ok(writes)
     }
 
     /// Makes computed changes the latest version. They reach the disk with the next flush.
@@ -297,7 +273,7 @@ impl MptState {
 
     /// The state as it was at a retained version.
     pub fn at(&self, version: Version) -> Result<Historical<'_>, StateError> {
-        Historical::new(self, version)
+        self.reader().at(version)
     }
 
     /// Returns to a retained version; later ones are gone.
@@ -311,6 +287,36 @@ impl MptState {
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
     }
+}
+
+/// Node writes of an update, after the deletion of all nodes of the given storage tries.
+pub(crate) fn node_writes<'a>(
+    view: View<'_>,
+    cleared: impl Iterator<Item = &'a [u8]>,
+    update: TreeUpdate,
+) -> Result<Vec<Write>, StateError> {
+    let mut gone: BTreeSet<Box<[u8]>> = BTreeSet::new();
+    for owner in cleared {
+        for entry in view.scan(STORAGE_NODES, owner, owner)? {
+            gone.insert(entry?.0);
+        }
+    }
+    let mut writes = Vec::with_capacity(update.nodes.len() + gone.len());
+    for change in update.nodes {
+        let key = change.position.encode().into_boxed_slice();
+        gone.remove(&key);
+        writes.push(Write {
+            table: node_table(&change.position),
+            key,
+            value: change.record,
+        });
+    }
+    writes.extend(gone.into_iter().map(|key| Write {
+        table: STORAGE_NODES,
+        key,
+        value: None,
+    }));
+    Ok(writes)
 }
 
 impl Computed {
@@ -340,7 +346,7 @@ impl StateView for MptState {
     }
 }
 
-fn identity(network: Network) -> Identity {
+pub(crate) fn identity(network: Network) -> Identity {
     Identity {
         tree: "merkle-patricia".into(),
         revision: "yellow-paper".into(),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::keys::{account_key, slot_key};
 use crate::pending::Base;
 use crate::records::{AccountRecord, SlotRecord};
-use crate::{Account, Historical, MptState, StateError};
+use crate::{Account, Head, Historical, MptState, StateError};
 
 /// An account with the nodes that prove it and some of its slots, root first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -55,6 +55,13 @@ pub enum FalseProof {
 
 impl MptState {
     /// Proves an account and some of its slots at the head, present or absent.
+    pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
+        self.reader().prove(address, slots)
+    }
+}
+
+impl Head<'_> {
+    /// Proves an account and some of its slots, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         prove_account(self, address, slots)
     }

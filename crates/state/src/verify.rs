@@ -15,7 +15,7 @@ use crate::keys::{
     ACCOUNT_NODES, ACCOUNTS, CODE, SLOTS, STORAGE_NODES, account_key, node_table, slot_key,
 };
 use crate::records::{AccountRecord, SlotRecord};
-use crate::{MptState, StateError};
+use crate::{Head, MptState, StateError};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -52,15 +52,22 @@ impl VerifyReport {
 }
 
 impl MptState {
+    /// Checks the whole database, as [`Head::verify`] does.
+    pub fn verify(&self) -> Result<VerifyReport, StateError> {
+        self.reader().verify()
+    }
+}
+
+impl Head<'_> {
     /// Rebuilds every trie from the flat tables and compares every node, root and code with what is
     /// stored. Memory does not grow with the state.
     ///
     /// # Errors
     /// Only what stops the check: a store that cannot be read. Everything wrong in what was read is
     /// in the report.
-    pub fn verify(&self) -> Result<VerifyReport, StateError> {
+    pub fn verify(self) -> Result<VerifyReport, StateError> {
         let check = Check {
-            view: self.versions.view(),
+            view: self.view(),
             report: RefCell::default(),
             stop: RefCell::default(),
         };

@@ -29,7 +29,10 @@ pub enum VersionsError {
         source: io::Error,
     },
     /// Another process has the database open for writing.
-    #[error("database {dir} is already open{}", .pid.map(|pid| format!(" in process {pid}")).unwrap_or_default())]
+    #[error(
+        "database {dir} is already open for writing{}: its LOCK is held; it can be read meanwhile",
+        .pid.map(|pid| format!(" in process {pid}")).unwrap_or_default()
+    )]
     AlreadyOpen {
         /// The database's directory.
         dir: PathBuf,

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
-use arbor_state::{IntermediateRoots, MptState, StateError, StateView};
+use arbor_state::{Head, IntermediateRoots, StateError, StateView};
 use arbor_versions::Version;
 
 use super::ReplayError;
@@ -20,7 +20,7 @@ use crate::witness::BlockWitness;
 /// # Errors
 /// A block that does not hold on that state; a version that is not retained.
 pub fn make_witness(
-    state: &MptState,
+    state: Head<'_>,
     parent: Version,
     genesis: &Genesis,
     block: &RecoveredBlock,
@@ -74,12 +74,12 @@ fn encoded(value: &impl Encodable) -> Bytes {
 }
 
 /// The header of a block that the database remembers.
-fn header_rlp(state: &MptState, number: u64) -> Result<Bytes, ReplayError> {
+fn header_rlp(state: Head<'_>, number: u64) -> Result<Bytes, ReplayError> {
     let failed = |error: arbor_versions::VersionsError| ReplayError::State {
         number,
         error: error.into(),
     };
-    let view = state.versions().view();
+    let view = state.view();
     let version = view.version_of_block(number).map_err(failed)?;
     let meta = version
         .map(|version| view.meta(version))

@@ -5,7 +5,7 @@ use std::time::Instant;
 use alloy_consensus::Header;
 use alloy_primitives::B256;
 use alloy_rlp::{Decodable, Encodable};
-use arbor_state::{BlockRef, IntermediateRoots, MptState, StateError};
+use arbor_state::{BlockRef, Head, IntermediateRoots, MptState, StateError};
 use arbor_versions::{Meta, Version};
 
 use super::error::Failure;
@@ -213,12 +213,12 @@ pub(super) fn ancestor(meta: &Meta) -> Result<Ancestor, ReplayError> {
 /// The latest blocks of a database.
 fn recent_blocks(state: &MptState) -> Result<RecentBlocks, ReplayError> {
     let head = state.head().map_or(0, |head| head.version.0);
-    recent_blocks_at(state, Version(head))
+    recent_blocks_at(state.reader(), Version(head))
 }
 
 /// The blocks up to a version, as many as are remembered and needed.
 pub(crate) fn recent_blocks_at(
-    state: &MptState,
+    state: Head<'_>,
     head: Version,
 ) -> Result<RecentBlocks, ReplayError> {
     let mut recent = RecentBlocks::default();
@@ -227,12 +227,7 @@ pub(crate) fn recent_blocks_at(
             number: version,
             error: StateError::from(error),
         };
-        if let Some(meta) = state
-            .versions()
-            .view()
-            .meta(Version(version))
-            .map_err(failed)?
-        {
+        if let Some(meta) = state.view().meta(Version(version)).map_err(failed)? {
             recent.push(ancestor(&meta)?);
         }
     }

@@ -13,8 +13,9 @@ pub(crate) fn run(args: &Dump) -> Result<()> {
 }
 
 fn write(args: &Dump) -> Result<()> {
-    let (state, _) = database::open(&args.database)?;
-    let then = state.at(database::version_of(&state, args.at)?)?;
+    let (state, _) = database::open_to_read(&args.database)?;
+    let state = state.reader();
+    let then = state.at(database::version_of(state, args.at)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     serde_json::to_writer(
         &mut out,

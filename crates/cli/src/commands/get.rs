@@ -8,9 +8,9 @@ use crate::args::Get;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Get) -> Result<()> {
-    let (state, _) = database::open(&args.database)?;
-    let version = database::version_of(&state, args.at)?;
-    let then = state.at(version)?;
+    let (state, _) = database::open_to_read(&args.database)?;
+    let state = state.reader();
+    let then = state.at(database::version_of(state, args.at)?)?;
     if let Some(slot) = args.slot {
         return output::line(&format!("{:#066x}", then.storage(args.address, slot)?));
     }

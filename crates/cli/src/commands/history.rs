@@ -9,7 +9,7 @@ use crate::{database, output};
 pub(crate) fn rollback(args: &Rollback) -> Result<()> {
     let (mut state, _) = database::open(&args.database)?;
     let from = state.head().map_or(0, |head| head.block_number);
-    let to = database::version_of(&state, Some(args.to))?;
+    let to = database::version_of(state.reader(), Some(args.to))?;
     state.rollback(to)?;
     output::line(&format!(
         "rolled back from block {from} to block {}, state root {}",

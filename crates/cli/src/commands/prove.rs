@@ -7,8 +7,9 @@ use crate::args::{Prove, VerifyProof};
 use crate::{database, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
-    let (state, _) = database::open(&args.database)?;
-    let then = state.at(database::version_of(&state, args.at)?)?;
+    let (state, _) = database::open_to_read(&args.database)?;
+    let state = state.reader();
+    let then = state.at(database::version_of(state, args.at)?)?;
     output::json(&then.prove(args.address, &args.slots)?)
 }
 

@@ -6,8 +6,9 @@ use crate::args::Database;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Database) -> Result<()> {
-    let (state, _) = database::open(args)?;
-    let head = database::head(&state)?;
+    let (state, _) = database::open_to_read(args)?;
+    let state = state.reader();
+    let head = database::head(state)?;
     let report = state.verify()?;
     output::line(&format!(
         "checked {} accounts, {} slots, {} codes and {} nodes at block {}",

@@ -16,11 +16,12 @@ use crate::args::{VerifyWitness, Witness};
 use crate::{database, output};
 
 pub(crate) fn run(args: &Witness) -> Result<()> {
-    let (state, genesis) = database::open(&args.database)?;
+    let (state, genesis) = database::open_to_read(&args.database)?;
+    let state = state.reader();
     if args.block == 0 {
         bail!("block 0 is the genesis: nothing comes before it");
     }
-    let parent = database::version_of(&state, Some(args.block - 1))
+    let parent = database::version_of(state, Some(args.block - 1))
         .with_context(|| format!("the state before block {} is needed", args.block))?;
     let mut input = open_sources(&args.chain)?;
     input.skip_to(args.block)?;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &Witness) -> Result<()> {
         bail!("the chain ends before block {}", args.block);
     };
     let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
-    let mut witness = make_witness(&state, parent, &genesis, &block)?;
+    let mut witness = make_witness(state, parent, &genesis, &block)?;
     if genesis.network().is_none() {
         witness.config = Some(config_of(&args.database.db)?);
     }

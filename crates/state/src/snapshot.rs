@@ -1,0 +1,43 @@
+//! A frozen state, for other threads and for databases that another process writes.
+
+use std::sync::Arc;
+
+use arbor_store::Reader;
+use arbor_versions::{DirReader, Snapshot};
+
+use crate::head::Head;
+use crate::keys::TABLES;
+use crate::mpt::identity;
+use crate::{Network, StateError};
+
+/// A version and the retained ones before it, which stay as they are while later ones are committed, flushed and pruned.
+///
+/// Made by [`MptState::snapshot`](crate::MptState::snapshot) beside a writer in this process, or opened, without any
+/// lock, on a store that another process may write meanwhile. Any number of threads may read it.
+#[derive(Clone)]
+pub struct MptSnapshot(pub(crate) Snapshot);
+
+impl MptSnapshot {
+    /// Opens the state of a network for reading alone, at its last flushed version. `dir` is the directory that the head
+    /// record lies in, looked at before the store was opened; none for a store in memory.
+    ///
+    /// # Errors
+    /// A store of another tree, chain, hash or layout; an older copy of the store than the head record knows.
+    pub fn open(
+        base: Arc<dyn Reader>,
+        dir: Option<DirReader>,
+        network: Network,
+    ) -> Result<Self, StateError> {
+        Ok(Self(Snapshot::open(
+            base,
+            dir,
+            &identity(network),
+            &TABLES,
+        )?))
+    }
+
+    /// The latest version and the retained ones before it.
+    pub fn reader(&self) -> Head<'_> {
+        Head(self.0.view())
+    }
+}
