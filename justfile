@@ -8,6 +8,10 @@ check *STEPS:
 test CRATE="":
     cargo test {{ if CRATE == "" { "--workspace --exclude arbor-store-rocksdb" } else { "-p arbor-" + CRATE } }}
 
+# the official blockchain tests: all, or those with every word in their path, name or network
+official *WORDS:
+    cargo test --release -p arbor-chain --test official -- {{ if WORDS == "" { "" } else { "only " + WORDS } }}
+
 # format everything
 fmt:
     cargo fmt --all

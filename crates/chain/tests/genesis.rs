@@ -221,21 +221,17 @@ fn forks_follow_numbers_the_merge_and_times() {
 }
 
 #[test]
-fn constantinople_without_petersburg_is_a_limitation() {
+fn constantinople_may_come_without_petersburg() {
     let Some(file) = shared(
-        "constantinople_without_petersburg_is_a_limitation",
+        "constantinople_may_come_without_petersburg",
         "data/chains/execution-apis/genesis.json",
     ) else {
         return;
     };
     let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
-    let limitations: Vec<_> = genesis
-        .spec
-        .limitations()
-        .iter()
-        .map(|l| (l.from, l.until))
-        .collect();
-    assert_eq!(limitations, [(12, Some(15))]);
+    assert_eq!(genesis.spec.fork_at(14, 0, false), Fork::Constantinople);
+    assert_eq!(genesis.spec.fork_at(15, 0, false), Fork::Petersburg);
+    assert_eq!(genesis.spec.limitations(), []);
     assert_eq!(genesis.spec.fork_at(36, 480, true), Fork::Osaka);
     assert_eq!(genesis.spec.fork_at(36, 540, true), Fork::Bpo2);
 }

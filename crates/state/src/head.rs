@@ -73,6 +73,11 @@ impl StateView for Head<'_> {
         self.slot_value(&account_key(address), slot)
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        let record = self.account_record(&account_key(address))?;
+        Ok(record.is_some_and(|record| record.has_storage()))
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         match self.0.get(CODE, code_hash.as_slice())? {
             Some(bytes) => Ok(Bytes::copy_from_slice(&bytes)),

@@ -262,6 +262,11 @@ impl StateView for Historical<'_> {
         self.slot_value(&account_key(address), slot)
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        let record = self.record(&account_key(address))?;
+        Ok(record.is_some_and(|record| record.has_storage()))
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.head.code(code_hash)
     }

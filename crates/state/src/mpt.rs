@@ -341,6 +341,10 @@ impl StateView for MptState {
         self.reader().storage(address, slot)
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        self.reader().has_storage(address)
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.reader().code(code_hash)
     }

@@ -36,6 +36,10 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
 }
 
 impl AccountRecord {
+    pub(crate) fn has_storage(&self) -> bool {
+        self.storage_root != EMPTY_ROOT
+    }
+
     pub(crate) fn encode(&self) -> Value {
         let balance = self.account.balance.to_be_bytes::<32>();
         let nonce = self.account.nonce.to_be_bytes();

@@ -12,6 +12,13 @@ pub trait StateView {
     /// Returns a slot's value, zero if absent.
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError>;
 
+    /// Returns whether an account has a slot that is not zero, which creating a contract asks of an account without code and
+    /// nonce (EIP-7610). Only artificial states, and on mainnet accounts that no creation can meet, have such storage; a view
+    /// that cannot tell says no.
+    fn has_storage(&self, _address: Address) -> Result<bool, StateError> {
+        Ok(false)
+    }
+
     /// Returns the code with this hash.
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError>;
 }

@@ -147,6 +147,12 @@ impl StateView for WitnessState {
         })
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        Ok(self
+            .record(address)?
+            .is_some_and(|record| record.has_storage()))
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.codes
             .get(&code_hash)

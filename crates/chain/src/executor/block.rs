@@ -5,25 +5,27 @@ use std::time::{Duration, Instant};
 use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, U256};
 use arbor_state::{IntermediateRoots, StateError, StateView};
-use revm::context::result::EVMError;
-use revm::context::{BlockEnv, CfgEnv, Context};
+use revm::bytecode::opcode::SSTORE;
+use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
+use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::cfg::gas_params::GasId;
-use revm::handler::{ExecuteEvm, MainnetContext};
+use revm::handler::{Handler, MainnetContext, MainnetHandler};
+use revm::interpreter::Instruction;
 use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
 
 use super::code_cache::CodeCache;
 use super::fees::blob_base_fee;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, ReadError};
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
 use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
 use super::transaction::{check_transaction, tx_env};
 use super::{
     Ancestors, BlockError, BlockOutput, BodyFacts, DaoRule, ExecutionError, OmmerCheck, Rules,
-    Timings, TransactionError, check_body, check_header, rewards, system,
+    Timings, TransactionError, check_body, check_header, eip1283, rewards, system,
 };
-use crate::genesis::ChainSpec;
+use crate::genesis::{ChainSpec, Fork};
 use crate::senders::RecoveredBlock;
 use crate::source::Transaction;
 
@@ -273,6 +275,9 @@ impl From<StateError> for Stop {
     }
 }
 
+/// What stops revm.
+type RunError = EVMError<ReadError, InvalidTransaction>;
+
 /// revm set up for one block.
 pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) evm: MainnetEvm<MainnetContext<Overlay<'a, S>>>,
@@ -295,6 +300,10 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             blob_excess_gas_and_price: None,
             slot_num: 0,
         };
+        let net_metering = rules.fork == Fork::Constantinople;
+        if net_metering {
+            eip1283::set_prices(&mut cfg);
+        }
         if let Some(params) = &rules.blobs {
             cfg.max_blobs_per_tx = Some(params.max_blobs_per_tx);
             let excess_blob_gas = header.excess_blob_gas.unwrap_or(0);
@@ -307,13 +316,23 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         let mut context: MainnetContext<Overlay<'a, S>> = Context::new(overlay, rules.spec);
         context.cfg = cfg;
         context.block = block;
-        Self {
-            evm: context.build_mainnet(),
+        let mut evm = context.build_mainnet();
+        if net_metering {
+            let sstore = Instruction::new(eip1283::sstore);
+            // Its whole price is in the parameters.
+            evm.instruction.insert_instruction(SSTORE, sstore, 0);
         }
+        Self { evm }
     }
 
     pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {
         &mut self.evm.ctx.journaled_state.database
+    }
+
+    /// Runs a transaction and leaves what it does in the journal.
+    fn transact(&mut self, tx: TxEnv) -> Result<ExecutionResult<HaltReason>, RunError> {
+        self.evm.ctx.tx = tx;
+        MainnetHandler::default().run(self)
     }
 
     /// Moves what the last transaction or call left in the journal to the overlay.
@@ -389,16 +408,15 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
         gas_before: u64,
     ) -> Result<ReceiptEnvelope, TransactionStop> {
         check_transaction(self.rules, tx, available)?;
-        let result =
-            self.evm
-                .evm
-                .transact_one(tx_env(tx, sender))
-                .map_err(|error| match error {
-                    EVMError::Database(error) => TransactionStop::State(error.0),
-                    EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
-                    // Header errors concern fields whose presence is checked beforehand; revm has no others.
-                    other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
-                })?;
+        let result = self
+            .evm
+            .transact(tx_env(tx, sender))
+            .map_err(|error| match error {
+                EVMError::Database(error) => TransactionStop::State(error.0),
+                EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
+                // Header errors concern fields whose presence is checked beforehand; revm has no others.
+                other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
+            })?;
         self.evm.take_over()?;
         let gas_used = gas_before + result.tx_gas_used();
         let status = if self.rules.has(SpecId::BYZANTIUM) {

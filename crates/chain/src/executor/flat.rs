@@ -100,6 +100,11 @@ impl StateView for FlatState {
             .unwrap_or_default())
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        let slots = self.accounts.get(&address).map(|(_, slots)| slots);
+        Ok(slots.is_some_and(|slots| !slots.is_empty()))
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.codes
             .get(&code_hash)

@@ -36,16 +36,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Forks from Frontier to Osaka with its blob-parameter forks are covered. Three things are not:
-//! proof-of-work seals are not checked; EIP-1283, which only Constantinople without Petersburg had, is not
-//! executed (see [`ChainSpec::limitations`](crate::genesis::ChainSpec::limitations)); Amsterdam (block access
-//! lists) is refused by name.
+//! Forks from Frontier to Osaka with its blob-parameter forks are covered. Two things are not: proof-of-work
+//! seals are not checked; Amsterdam (block access lists) is refused by name.
 
 mod ancestors;
 mod block;
 mod body;
 mod code_cache;
+mod creation;
 mod dao_accounts;
+mod eip1283;
 mod error;
 mod fees;
 mod flat;

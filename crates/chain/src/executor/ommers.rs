@@ -80,12 +80,19 @@ impl<'a> Family<'a> {
         if header.parent_hash == hash || self.ancestors.iter().any(|a| a.hash == hash) {
             return Err(BlockError::OmmerIsAncestor { index, hash });
         }
-        let related = ommer.parent_hash != header.parent_hash
+        // A child of the parent is a sibling of the block.
+        let elders = || {
+            self.ancestors
+                .iter()
+                .filter(|a| a.hash != header.parent_hash)
+        };
+        let parent = elders().find(|a| a.hash == ommer.parent_hash);
+        // As far as the ommer's number tells.
+        let recent = ommer.parent_hash != header.parent_hash
             && ommer.number < header.number
             && ommer.number.saturating_add(GENERATIONS) > header.number;
-        let parent = self.ancestors.iter().find(|a| a.hash == ommer.parent_hash);
         match parent {
-            Some(Ancestor { header: parent, .. }) if related => {
+            Some(Ancestor { header: parent, .. }) => {
                 let rules = Rules::at(chain_spec, ommer, parent, None);
                 check_dao_extra_data(&rules, ommer)
                     .and_then(|()| check_against_parent(&rules, ommer, parent))
@@ -94,7 +101,7 @@ impl<'a> Family<'a> {
                         error: Box::new(error),
                     })
             }
-            None if related && !self.complete => Ok(()),
+            None if recent && !self.complete => Ok(()),
             _ => Err(BlockError::OmmerUnrelated { index, hash }),
         }
     }

@@ -149,6 +149,8 @@ pub(super) struct Overlay<'a, S: ?Sized> {
     new_codes: B256Map<Bytes>,
     keeps_empty: bool,
     delta: Option<Delta>,
+    /// An account that revm shall take for a contract.
+    shown_as_contract: Option<Address>,
 }
 
 impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
@@ -168,6 +170,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             new_codes: B256Map::default(),
             keeps_empty,
             delta: None,
+            shown_as_contract: None,
         }
     }
 
@@ -264,6 +267,25 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
         Ok(account.is_some_and(|account| account.code_hash != KECCAK256_EMPTY))
     }
 
+    /// Returns whether an account has storage and neither code nor nonce. What the transaction under way has stored is not
+    /// asked for: only init code before Spurious Dragon stores where no code and nonce are, and no address is its twice.
+    pub(super) fn has_only_storage(&mut self, address: Address) -> Result<bool, StateError> {
+        let index = self.load(address)?;
+        let entry = &self.accounts[index];
+        match entry.current {
+            Some(account) if account.nonce == 0 && account.code_hash == KECCAK256_EMPTY => {
+                let stored = entry.slots.values().any(|slot| !slot.current.is_zero());
+                Ok(stored || (!entry.has_no_old_storage() && self.view.has_storage(address)?))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// From now on gives revm no code hash for this account, which it takes for that of a contract.
+    pub(super) fn show_as_contract(&mut self, address: Option<Address>) {
+        self.shown_as_contract = address;
+    }
+
     /// Sets a balance outside of any transaction, and touches the account: one that does not exist comes
     /// into being, one that is empty afterwards goes where EIP-161 is in force.
     pub(super) fn set_balance(
@@ -351,10 +373,14 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
                 self.codes.get(&account.code_hash)
             };
         }
+        let code_hash = match self.shown_as_contract == Some(address) {
+            true => B256::ZERO,
+            false => account.code_hash,
+        };
         Ok(Some(AccountInfo {
             balance: account.balance,
             nonce: account.nonce,
-            code_hash: account.code_hash,
+            code_hash,
             account_id: AccountId::new(index),
             code: entry.code.clone(),
         }))

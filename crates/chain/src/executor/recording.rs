@@ -61,6 +61,11 @@ impl<S: StateView + ?Sized> StateView for RecordingView<'_, S> {
         self.view.storage(address, slot)
     }
 
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        self.reads.borrow_mut().accounts.entry(address).or_default();
+        self.view.has_storage(address)
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.reads.borrow_mut().codes.insert(code_hash);
         self.view.code(code_hash)

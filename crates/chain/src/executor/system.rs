@@ -108,7 +108,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
         tx: TxEnv,
     ) -> Result<ExecutionResult<HaltReason>, EVMError<super::overlay::ReadError>> {
         self.evm.ctx.tx = tx;
-        let result = MainnetHandler::default().run_system_call(&mut self.evm);
+        let result = MainnetHandler::default().run_system_call(self);
         self.take_over()
             .map_err(|error| EVMError::Database(error.into()))?;
         result

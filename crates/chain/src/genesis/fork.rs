@@ -33,8 +33,7 @@ pub enum Fork {
 }
 
 impl Fork {
-    /// The rules that revm runs for it. Constantinople is run as Petersburg, because revm has no EIP-1283; the chain's
-    /// [`super::ChainSpec::limitations`] say so if that concerns any block.
+    /// The rules that revm runs for it. Constantinople is run as Petersburg, the executor adds EIP-1283.
     pub const fn spec_id(self) -> SpecId {
         match self {
             Self::Frontier => SpecId::FRONTIER,

@@ -7,7 +7,7 @@ use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
 use alloy_primitives::{Address, U256};
 use revm::primitives::hardfork::SpecId;
 
-use super::config::{BlobEntry, Config};
+use super::config::{BlobEntry, Config, RawConfig};
 use super::difficulty::Bomb;
 use super::rewards::RewardSchedule;
 use super::{Activation, Fork, GenesisError};
@@ -75,8 +75,6 @@ impl ChainSpec {
         }
         check_order(&forks)?;
         let blobs = blob_schedule(&forks, &config.blobs);
-        let mut limitations = config.limitations;
-        limitations.extend(constantinople_limitation(&forks));
         let spec = Self {
             chain_id: config.chain_id,
             forks,
@@ -88,9 +86,19 @@ impl ChainSpec {
             deposit_contract: config.deposit_contract,
             rewards: config.rewards,
             bomb: config.bomb,
-            limitations,
+            limitations: config.limitations,
         };
         Ok(spec)
+    }
+
+    /// Reads a configuration in geth's form: the `config` of a genesis file. The second value lists what it says
+    /// without effect.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if it is not in that form, or forks contradict each other.
+    pub fn from_json(config: &str) -> Result<(Self, Vec<String>), GenesisError> {
+        let (config, warnings) = serde_json::from_str::<RawConfig>(config)?.read()?;
+        Ok((Self::new(config)?, warnings))
     }
 
     /// Chain id (EIP-155).
@@ -310,21 +318,4 @@ fn blob_schedule(
         schedule.push((time, current));
     }
     schedule
-}
-
-fn constantinople_limitation(forks: &BTreeMap<Fork, Activation>) -> Option<Limitation> {
-    let block = |fork| match forks.get(&fork) {
-        Some(Activation::Block(block)) => Some(*block),
-        _ => None,
-    };
-    let from = block(Fork::Constantinople)?;
-    let until = block(Fork::Petersburg)?;
-    let reason =
-        "Constantinople's EIP-1283 (net gas metering of SSTORE) is not in revm: run as Petersburg"
-            .to_owned();
-    (from < until).then_some(Limitation {
-        from,
-        until: Some(until),
-        reason,
-    })
 }

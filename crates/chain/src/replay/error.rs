@@ -59,6 +59,9 @@ pub enum ReplayError {
         /// The hash in the database.
         stored: B256,
     },
+    /// The database remembers no block of that number.
+    #[error("block {0} is not in the database, or not remembered any more")]
+    UnknownBlock(u64),
     /// Block 0 of the chain is not the genesis given.
     #[error("the chain's block 0 is {given}, the genesis makes {expected}")]
     OtherGenesis {

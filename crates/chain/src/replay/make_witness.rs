@@ -6,7 +6,7 @@ use arbor_state::{Head, IntermediateRoots, StateError, StateView};
 use arbor_versions::Version;
 
 use super::ReplayError;
-use super::run::recent_blocks_at;
+use super::record::{BlockRecord, recent_blocks};
 use crate::executor::{BlockInput, Executor, RecordingView};
 use crate::genesis::Genesis;
 use crate::senders::RecoveredBlock;
@@ -28,7 +28,7 @@ pub fn make_witness(
     let number = block.block.header.number;
     let failed = |error: StateError| ReplayError::State { number, error };
     let then = state.at(parent).map_err(failed)?;
-    let recent = recent_blocks_at(state, parent)?;
+    let recent = recent_blocks(state, parent)?;
     let before = recent
         .latest()
         .cloned()
@@ -87,5 +87,5 @@ fn header_rlp(state: Head<'_>, number: u64) -> Result<Bytes, ReplayError> {
         .map_err(failed)?
         .flatten();
     let meta = meta.ok_or(ReplayError::DamagedHeader(number))?;
-    Ok(encoded(&super::run::ancestor(&meta)?.header))
+    Ok(encoded(&BlockRecord::decode(&meta)?.block.header))
 }

@@ -9,6 +9,7 @@ mod error;
 pub mod floor;
 mod genesis_state;
 mod make_witness;
+mod record;
 mod run;
 pub mod stateless;
 mod stats;

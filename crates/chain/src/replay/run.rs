@@ -3,19 +3,16 @@
 use std::time::Instant;
 
 use alloy_consensus::Header;
-use alloy_primitives::B256;
-use alloy_rlp::{Decodable, Encodable};
-use arbor_state::{BlockRef, Head, IntermediateRoots, MptState, StateError};
-use arbor_versions::{Meta, Version};
+use alloy_primitives::{B256, U256};
+use arbor_state::{BlockRef, IntermediateRoots, MptState};
+use arbor_versions::Version;
 
 use super::error::Failure;
+use super::record::{BlockRecord, recent_blocks};
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, BlockOutput, Executor, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
 use crate::senders::RecoveredBlock;
-
-/// Blocks that `BLOCKHASH` and ommer validation look back on.
-const RECENT: u64 = 256;
 
 /// A database being replayed into.
 pub struct Replay {
@@ -23,6 +20,8 @@ pub struct Replay {
     spec: ChainSpec,
     executor: Executor,
     recent: RecentBlocks,
+    /// The difficulties of all blocks up to the head together, where the head's record has it.
+    total_difficulty: Option<U256>,
 }
 
 impl Replay {
@@ -42,20 +41,54 @@ impl Replay {
                     computed,
                 })));
             }
+            let record = BlockRecord {
+                block: Ancestor {
+                    hash: genesis.hash,
+                    header: genesis.header.clone(),
+                    ommers: Vec::new(),
+                },
+                total_difficulty: Some(genesis.header.difficulty),
+            };
             let block = BlockRef {
                 number: 0,
                 hash: genesis.hash,
-                header: stored_header(&genesis.header, &[]),
+                header: record.encode(),
             };
             state.commit(&block, computed).map_err(failed)?;
         }
-        let recent = recent_blocks(&state)?;
-        Ok(Self {
+        let mut replay = Self {
             state,
             spec: genesis.spec.clone(),
             executor: Executor::new(),
-            recent,
-        })
+            recent: RecentBlocks::default(),
+            total_difficulty: None,
+        };
+        replay.look_back()?;
+        Ok(replay)
+    }
+
+    /// Reads what is remembered of the head and the blocks before it.
+    fn look_back(&mut self) -> Result<(), ReplayError> {
+        let head = self.state.head().map_or(Version(0), |head| head.version);
+        self.recent = recent_blocks(self.state.reader(), head)?;
+        self.total_difficulty =
+            BlockRecord::of_head(&self.state)?.and_then(|record| record.total_difficulty);
+        Ok(())
+    }
+
+    /// Returns to block `number`, from which another branch of the chain can be taken.
+    ///
+    /// # Errors
+    /// A block whose state is not retained; the database is then as it was.
+    pub fn rollback(&mut self, number: u64) -> Result<(), ReplayError> {
+        let failed = |error| ReplayError::State { number, error };
+        let versions = self.state.versions().view();
+        let version = versions.version_of_block(number);
+        let version = version.map_err(|error| failed(error.into()))?;
+        self.state
+            .rollback(version.ok_or(ReplayError::UnknownBlock(number))?)
+            .map_err(failed)?;
+        self.look_back()
     }
 
     /// The state replayed into.
@@ -136,17 +169,26 @@ impl Replay {
             .iter()
             .map(Header::hash_slow)
             .collect();
+        // After the merge nobody asks for it any more.
+        let total = self
+            .total_difficulty
+            .map(|total| total.saturating_add(header.difficulty));
+        let record = BlockRecord {
+            block: Ancestor {
+                hash: block.hash,
+                header: header.clone(),
+                ommers,
+            },
+            total_difficulty: total.filter(|_| !self.spec.is_proof_of_stake(header)),
+        };
         let reference = BlockRef {
             number: header.number,
             hash: block.hash,
-            header: stored_header(header, &ommers),
+            header: record.encode(),
         };
         self.state.commit(&reference, computed).map_err(failed)?;
-        self.recent.push(Ancestor {
-            hash: block.hash,
-            header: header.clone(),
-            ommers,
-        });
+        self.total_difficulty = record.total_difficulty;
+        self.recent.push(record.block);
         Ok(BlockStats {
             number: header.number,
             transactions: block.block.body.transactions.len() as u64,
@@ -176,60 +218,14 @@ impl Replay {
                 block.block.header.number.saturating_sub(1),
             ));
         };
-        let input = BlockInput::new(block, &parent.header, parent.hash, &self.spec);
+        let input = BlockInput {
+            parent_total_difficulty: self.total_difficulty,
+            ..BlockInput::new(block, &parent.header, parent.hash, &self.spec)
+        };
         let mut roots = self.state.intermediate_roots();
         let roots: &mut dyn IntermediateRoots = &mut roots;
         Ok(self
             .executor
             .execute(&input, &self.state, &self.recent, Some(roots))?)
     }
-}
-
-/// What a version keeps of its block: the header's RLP, then the hashes of its ommers.
-fn stored_header(header: &Header, ommers: &[B256]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(header.length() + 32 * ommers.len());
-    header.encode(&mut bytes);
-    ommers
-        .iter()
-        .for_each(|hash| bytes.extend_from_slice(hash.as_slice()));
-    bytes
-}
-
-/// The block of a version as execution of later blocks needs it.
-pub(super) fn ancestor(meta: &Meta) -> Result<Ancestor, ReplayError> {
-    let damaged = || ReplayError::DamagedHeader(meta.block_number);
-    let mut rest = &meta.extra[..];
-    let header = Header::decode(&mut rest).map_err(|_| damaged())?;
-    if !rest.len().is_multiple_of(32) {
-        return Err(damaged());
-    }
-    Ok(Ancestor {
-        hash: meta.block_hash.into(),
-        header,
-        ommers: rest.chunks(32).map(B256::from_slice).collect(),
-    })
-}
-
-/// The latest blocks of a database.
-fn recent_blocks(state: &MptState) -> Result<RecentBlocks, ReplayError> {
-    let head = state.head().map_or(0, |head| head.version.0);
-    recent_blocks_at(state.reader(), Version(head))
-}
-
-/// The blocks up to a version, as many as are remembered and needed.
-pub(crate) fn recent_blocks_at(
-    state: Head<'_>,
-    head: Version,
-) -> Result<RecentBlocks, ReplayError> {
-    let mut recent = RecentBlocks::default();
-    for version in head.0.saturating_sub(RECENT)..=head.0 {
-        let failed = |error: arbor_versions::VersionsError| ReplayError::State {
-            number: version,
-            error: StateError::from(error),
-        };
-        if let Some(meta) = state.view().meta(Version(version)).map_err(failed)? {
-            recent.push(ancestor(&meta)?);
-        }
-    }
-    Ok(recent)
 }

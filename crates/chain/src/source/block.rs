@@ -60,8 +60,11 @@ pub struct SourceBlock {
 }
 
 impl RawBlock {
-    /// Takes a block from the RLP of an export; `rlp` is exactly one item.
-    pub(crate) fn from_export(position: Position, rlp: &Bytes) -> Result<Self, SourceError> {
+    /// Takes a block from its RLP, as an export has it. The position is only told in errors.
+    ///
+    /// # Errors
+    /// [`SourceError::Malformed`] if `rlp` is not one list that begins with a header.
+    pub fn from_export(position: Position, rlp: &Bytes) -> Result<Self, SourceError> {
         let malformed = |reason: String| position.malformed(None, reason);
         let mut rest: &[u8] = rlp;
         let outer = RlpHeader::decode(&mut rest).map_err(|e| malformed(format!("block: {e}")))?;

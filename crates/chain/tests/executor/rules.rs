@@ -374,7 +374,10 @@ fn ommers() {
         error(&|o| o[0].parent_hash = parent.hash_slow()),
         "OmmerUnrelated",
     );
-    is(error(&|o| o[0].number -= 10), "OmmerUnrelated");
+    is(
+        error(&|o| o[0].number -= 10),
+        "OmmerHeader { index: 0, error: Number",
+    );
     is(
         error(&|o| o[0].difficulty += U256::ONE),
         "OmmerHeader { index: 0, error: Difficulty",
