@@ -125,7 +125,7 @@ pub(crate) struct Replay {
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Write the state changes and touched nodes of a block whose state root fails here, as JSON
+    /// Write what is known of a block that does not hold here, as JSON: field, receipts, state changes, touched nodes
     #[arg(long, value_name = "FILE")]
     pub(crate) failure_dump: Option<PathBuf>,
     /// Make every version durable before the next block

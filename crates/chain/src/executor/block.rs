@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope};
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state::{IntermediateRoots, StateError, StateView};
 use revm::bytecode::opcode::SSTORE;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
@@ -108,21 +108,7 @@ impl Executor {
         roots: Option<&mut dyn IntermediateRoots>,
     ) -> Result<BlockOutput, ExecutionError> {
         self.execute_steps(input, state, chain, roots)
-            .map_err(|stop| {
-                let (number, hash) = (input.block.header.number, input.hash);
-                match stop {
-                    Stop::Invalid(error) => ExecutionError::Invalid {
-                        number,
-                        hash,
-                        error,
-                    },
-                    Stop::State(error) => ExecutionError::State {
-                        number,
-                        hash,
-                        error,
-                    },
-                }
-            })
+            .map_err(|stop| stop.of_block(input.block.header.number, input.hash))
     }
 
     fn execute_steps<S: StateView + ?Sized>(
@@ -147,8 +133,10 @@ impl Executor {
         let mut output = self.run_steps(&rules, input.block, input.senders, state, chain, roots)?;
         output.ommers = ommers;
         output.timings.checks = checks;
-        output.check(header)?;
-        Ok(output)
+        match output.check(header) {
+            Ok(()) => Ok(output),
+            Err(error) => Err(Stop::Invalid(error.into(), Some(output.into()))),
+        }
     }
 
     /// Executes a block without comparing anything with its header, of which it takes only what the EVM sees:
@@ -166,21 +154,7 @@ impl Executor {
         roots: Option<&mut dyn IntermediateRoots>,
     ) -> Result<BlockOutput, ExecutionError> {
         self.run_steps(rules, block, senders, state, chain, roots)
-            .map_err(|stop| {
-                let (number, hash) = (block.header.number, block.header.hash_slow());
-                match stop {
-                    Stop::Invalid(error) => ExecutionError::Invalid {
-                        number,
-                        hash,
-                        error,
-                    },
-                    Stop::State(error) => ExecutionError::State {
-                        number,
-                        hash,
-                        error,
-                    },
-                }
-            })
+            .map_err(|stop| stop.of_block(block.header.number, block.header.hash_slow()))
     }
 
     fn run_steps<S: StateView + ?Sized>(
@@ -207,6 +181,7 @@ impl Executor {
             rules,
             evm: BlockEvm::new(rules, &block.header, overlay),
             blooms: &mut self.blooms,
+            receipts: Vec::with_capacity(senders.len()),
             roots: None,
             roots_time: Duration::ZERO,
             blooms_time: Duration::ZERO,
@@ -221,11 +196,14 @@ impl Executor {
                 None => roots_missing = true,
             }
         }
-        run.begin(&block.header)?;
-        let (receipts, gas_used) = run.transactions(block, senders)?;
-        let requests = run.finish(block, &receipts)?;
+        let (requests, broken) = match run.whole(block, senders) {
+            Ok(requests) => (requests, None),
+            Err(Stop::Invalid(error, _)) => (None, Some(error)),
+            Err(stop) => return Err(stop),
+        };
         let Run {
             evm,
+            receipts,
             roots_time,
             blooms_time,
             ..
@@ -235,10 +213,10 @@ impl Executor {
         let collected = Instant::now();
         let root = (!roots_missing).then(|| receipts_root(&receipts));
         let logs_bloom = logs_bloom(&receipts);
-        Ok(BlockOutput {
+        let output = BlockOutput {
             changes,
+            gas_used: gas_used(&receipts),
             receipts,
-            gas_used,
             logs_bloom,
             receipts_root: root,
             requests,
@@ -250,22 +228,44 @@ impl Executor {
                 receipts: collected.elapsed() + blooms_time,
                 changes: collected - executed,
             },
-        })
+        };
+        match broken {
+            None => Ok(output),
+            Some(error) => Err(Stop::Invalid(error, Some(output.into()))),
+        }
     }
 }
 
 /// What ends a block early, before it is known which block that was.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The block is at fault.
-    Invalid(Box<BlockError>),
+    /// The block is at fault; with what it did until then, where that is known.
+    Invalid(Box<BlockError>, Option<Box<BlockOutput>>),
     /// The state is.
     State(StateError),
 }
 
+impl Stop {
+    fn of_block(self, number: u64, hash: B256) -> ExecutionError {
+        match self {
+            Self::Invalid(error, executed) => ExecutionError::Invalid {
+                number,
+                hash,
+                error,
+                executed,
+            },
+            Self::State(error) => ExecutionError::State {
+                number,
+                hash,
+                error,
+            },
+        }
+    }
+}
+
 impl From<BlockError> for Stop {
     fn from(error: BlockError) -> Self {
-        Self::Invalid(Box::new(error))
+        Self::Invalid(Box::new(error), None)
     }
 }
 
@@ -352,6 +352,8 @@ struct Run<'r, 'a, S: StateView + ?Sized> {
     rules: &'r Rules,
     evm: BlockEvm<'a, S>,
     blooms: &'r mut BloomCache,
+    /// Those of the transactions so far.
+    receipts: Vec<ReceiptEnvelope>,
     /// Asked after each transaction before Byzantium.
     roots: Option<&'r mut dyn IntermediateRoots>,
     roots_time: Duration,
@@ -359,6 +361,13 @@ struct Run<'r, 'a, S: StateView + ?Sized> {
 }
 
 impl<S: StateView + ?Sized> Run<'_, '_, S> {
+    /// Runs the block; returns its requests.
+    fn whole(&mut self, block: &Block, senders: &[Address]) -> Result<Option<Vec<Bytes>>, Stop> {
+        self.begin(&block.header)?;
+        self.transactions(block, senders)?;
+        self.finish(block)
+    }
+
     /// What comes before the first transaction.
     fn begin(&mut self, header: &Header) -> Result<(), Stop> {
         if self.rules.dao == DaoRule::Transition {
@@ -374,30 +383,24 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
         Ok(())
     }
 
-    fn transactions(
-        &mut self,
-        block: &Block,
-        senders: &[Address],
-    ) -> Result<(Vec<ReceiptEnvelope>, u64), Stop> {
-        let mut receipts = Vec::with_capacity(senders.len());
-        let mut gas_used = 0;
+    fn transactions(&mut self, block: &Block, senders: &[Address]) -> Result<(), Stop> {
         for (index, (tx, sender)) in block.body.transactions.iter().zip(senders).enumerate() {
-            let available = block.header.gas_limit.saturating_sub(gas_used);
-            let receipt = self
-                .transaction(tx, *sender, available, gas_used)
-                .map_err(|stop| match stop {
-                    TransactionStop::Invalid(error) => BlockError::Transaction {
-                        index,
-                        hash: *tx.tx_hash(),
-                        error,
-                    }
-                    .into(),
-                    TransactionStop::State(error) => Stop::State(error),
-                })?;
-            gas_used = receipt.cumulative_gas_used();
-            receipts.push(receipt);
+            let used = gas_used(&self.receipts);
+            let available = block.header.gas_limit.saturating_sub(used);
+            let receipt =
+                self.transaction(tx, *sender, available, used)
+                    .map_err(|stop| match stop {
+                        TransactionStop::Invalid(error) => BlockError::Transaction {
+                            index,
+                            hash: *tx.tx_hash(),
+                            error,
+                        }
+                        .into(),
+                        TransactionStop::State(error) => Stop::State(error),
+                    })?;
+            self.receipts.push(receipt);
         }
-        Ok((receipts, gas_used))
+        Ok(())
     }
 
     fn transaction(
@@ -449,11 +452,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
     }
 
     /// What comes after the last transaction.
-    fn finish(
-        &mut self,
-        block: &Block,
-        receipts: &[ReceiptEnvelope],
-    ) -> Result<Option<Vec<alloy_primitives::Bytes>>, Stop> {
+    fn finish(&mut self, block: &Block) -> Result<Option<Vec<Bytes>>, Stop> {
         if let Some(withdrawals) = &block.body.withdrawals {
             rewards::credit_withdrawals(self.evm.overlay(), withdrawals)?;
         }
@@ -467,7 +466,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
             return Ok(None);
         }
         let deposits = match self.rules.deposit_contract {
-            Some(contract) => deposits(receipts, contract)?,
+            Some(contract) => deposits(&self.receipts, contract)?,
             None => Vec::new(),
         };
         let withdrawals = system::take_withdrawal_requests(&mut self.evm)?;
@@ -479,6 +478,11 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
         ];
         Ok(Some(requests.into_iter().flatten().collect()))
     }
+}
+
+/// Gas used by the transactions of these receipts together.
+fn gas_used(receipts: &[ReceiptEnvelope]) -> u64 {
+    receipts.last().map_or(0, |last| last.cumulative_gas_used())
 }
 
 /// What ends a transaction early.

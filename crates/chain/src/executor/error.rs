@@ -4,6 +4,8 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use arbor_state::StateError;
 use revm::context::result::InvalidTransaction;
 
+use super::BlockOutput;
+
 /// Why a block gave no output.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutionError {
@@ -17,6 +19,8 @@ pub enum ExecutionError {
         /// The rule and the values.
         #[source]
         error: Box<BlockError>,
+        /// What the block did until then, if anything of it was executed: for a diagnosis.
+        executed: Option<Box<BlockOutput>>,
     },
     /// The state, or a past block's hash, could not be read; says nothing about the block.
     #[error("block {number} ({hash}) needs state that cannot be read: {error}")]
@@ -314,6 +318,18 @@ pub enum BlockError {
 }
 
 impl BlockError {
+    /// Returns what the header says and what execution gives, where the field is one that execution gives.
+    pub fn header_and_computed(&self) -> Option<(String, String)> {
+        Some(match self {
+            Self::GasUsed { expected, actual } => (actual.to_string(), expected.to_string()),
+            Self::ReceiptsRoot { expected, actual } | Self::RequestsHash { expected, actual } => {
+                (actual.to_string(), expected.to_string())
+            }
+            Self::LogsBloom { expected, actual } => (actual.to_string(), expected.to_string()),
+            _ => return None,
+        })
+    }
+
     /// Returns the field that is wrong, as JSON-RPC names it; `transactions` for a transaction, `uncles` for
     /// an ommer.
     pub fn field(&self) -> &'static str {

@@ -1,8 +1,8 @@
 //! Why a replay stopped.
 
-use alloy_primitives::{B256, hex};
-use arbor_state::{Computed, StateChanges, StateError};
-use serde_json::{Value, json};
+use alloy_consensus::ReceiptEnvelope;
+use alloy_primitives::B256;
+use arbor_state::{StateChanges, StateError};
 
 use crate::executor::ExecutionError;
 use crate::genesis::GenesisError;
@@ -88,47 +88,8 @@ pub struct Failure {
     pub actual: B256,
     /// What the block changes.
     pub changes: StateChanges,
-    /// What that makes of the tree.
-    pub computed: Computed,
-}
-
-impl Failure {
-    /// The block's state changes and touched nodes as JSON.
-    pub fn to_json(&self) -> Value {
-        let accounts: Vec<Value> = self.changes.accounts.iter().map(account_json).collect();
-        let nodes: Vec<Value> = self
-            .computed
-            .nodes()
-            .map(|(key, record)| json!({ "key": hex::encode_prefixed(key), "record": record.map(hex::encode_prefixed) }))
-            .collect();
-        json!({
-            "block": self.number,
-            "hash": self.hash,
-            "field": "stateRoot",
-            "expected": self.expected,
-            "actual": self.actual,
-            "accounts": accounts,
-            "nodes": nodes,
-        })
-    }
-}
-
-fn account_json(
-    (address, change): (&alloy_primitives::Address, &arbor_state::AccountChange),
-) -> Value {
-    let account = |account: &arbor_state::Account| json!({ "nonce": account.nonce, "balance": account.balance.to_string(), "codeHash": account.code_hash });
-    let slots: Vec<Value> = change
-        .slots
-        .iter()
-        .map(|(slot, change)| json!({ "slot": slot, "old": change.old, "new": change.new }))
-        .collect();
-    json!({
-        "address": address,
-        "old": change.old.as_ref().map(account),
-        "new": change.new.as_ref().map(account),
-        "storageCleared": change.storage_cleared,
-        "slots": slots,
-    })
+    /// Its receipts.
+    pub receipts: Vec<ReceiptEnvelope>,
 }
 
 #[cfg(test)]

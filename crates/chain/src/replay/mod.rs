@@ -6,6 +6,7 @@
 //! is measured against; [`stateless`] does it over a witness.
 
 mod error;
+mod failure_dump;
 pub mod floor;
 mod genesis_state;
 mod make_witness;

@@ -157,6 +157,7 @@ fn floor(
     let mut blocks = ahead(args, input, genesis)?;
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = road.travel(&mut blocks, |block| floor.block(block));
+    dump_failure(args, &outcome, None)?;
     finish(road, None, outcome, Duration::ZERO)
 }
 
@@ -216,10 +217,7 @@ fn full(
     });
     outcome = outcome.and(flushed);
     road.sums.add_store_time(flushing.elapsed());
-    if let (Err(ReplayError::StateRoot(failure)), Some(file)) = (&outcome, &args.failure_dump) {
-        let json = serde_json::to_vec_pretty(&failure.to_json())?;
-        std::fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
-    }
+    dump_failure(args, &outcome, Some(&state))?;
     let mut compacting = Duration::ZERO;
     if args.compact && outcome.is_ok() {
         let start = Instant::now();
@@ -227,6 +225,22 @@ fn full(
         compacting = start.elapsed();
     }
     finish(road, Some(state), outcome, compacting)
+}
+
+/// Writes what is known of a block that does not hold, if that is asked for.
+fn dump_failure(
+    args: &Args,
+    outcome: &Result<(), ReplayError>,
+    state: Option<&MptState>,
+) -> Result<()> {
+    let (Some(file), Err(error)) = (&args.failure_dump, outcome) else {
+        return Ok(());
+    };
+    let Some(dump) = error.failure_dump(state) else {
+        return Ok(());
+    };
+    std::fs::write(file, serde_json::to_vec_pretty(&dump)?)
+        .with_context(|| format!("writing {}", file.display()))
 }
 
 /// Prints the summary, writes the report, and returns how the replay ended.
