@@ -6,6 +6,7 @@ use arbor_tree::{Hash, Path, Position, nibble_of, shared_nibbles};
 
 use crate::error::TreeError;
 use crate::forest::{Forest, Place, Slot, Value};
+use crate::record::Record;
 
 /// Leaves and nodes kept before a batch is hashed.
 const BATCH: usize = 4096;
@@ -28,6 +29,123 @@ where
     I: IntoIterator<Item = (Hash, Vec<u8>)>,
 {
     let mut builder = Builder::new(trie, sink);
+    each(leaves, |key, value, shared| {
+        builder.add(key, value, shared);
+    })?;
+    Ok(builder.finish())
+}
+
+/// The leaves of a trie whose keys begin with some nibbles, built apart from the rest of it.
+///
+/// [`build_part`] makes it, [`join`] puts the parts of a trie together: so that cores, or machines, share a
+/// trie's keys by ranges.
+#[derive(Clone, Debug)]
+pub struct Part(Option<Top>);
+
+/// What of a part depends on its neighbours.
+#[derive(Clone, Debug)]
+struct Top {
+    first: Hash,
+    last: Hash,
+    node: TopNode,
+}
+
+#[derive(Clone, Debug)]
+enum TopNode {
+    /// The value of the only leaf.
+    Leaf(Vec<u8>),
+    /// The topmost branch, with all its children hashed; its prefix is not known yet.
+    Branch { depth: usize, record: Box<Record> },
+}
+
+/// Builds a part of a trie from all leaves whose keys begin with the same nibbles, ascending by key.
+///
+/// Gives `sink` every node but the part's topmost, which [`join`] gives; for the rest like [`build`]. Which nibbles they are need
+/// not be said: it is enough that no other part has a key that begins with what this part's keys share.
+///
+/// # Errors
+/// When keys do not ascend strictly, or a value is empty.
+pub fn build_part<I>(
+    trie: Option<Hash>,
+    leaves: I,
+    sink: &mut dyn FnMut(Position, Arc<[u8]>),
+) -> Result<Part, TreeError>
+where
+    I: IntoIterator<Item = (Hash, Vec<u8>)>,
+{
+    let mut builder = Builder::new(trie, sink);
+    let mut ends = None;
+    let mut only = None;
+    each(leaves, |key, value, shared| {
+        let first = ends.map_or(key, |(first, _)| first);
+        ends = Some((first, key));
+        match (shared, builder.open.first()) {
+            (None, None) => only = Some(value),
+            // The last leaf closes all branches but the topmost.
+            (None, Some(top)) => {
+                let depth = top.depth;
+                builder.add(key, value, Some(depth));
+            }
+            (Some(shared), _) => builder.add(key, value, Some(shared)),
+        }
+    })?;
+    let Some((first, last)) = ends else {
+        return Ok(Part(None));
+    };
+    let node = match only {
+        Some(value) => TopNode::Leaf(value),
+        None => builder.into_topmost(),
+    };
+    Ok(Part(Some(Top { first, last, node })))
+}
+
+/// Joins the parts of a trie, ascending by key, and returns its root. Gives `sink` the parts' topmost nodes and those above.
+///
+/// # Errors
+/// When parts do not ascend, or one has keys among those of another.
+pub fn join<I>(
+    trie: Option<Hash>,
+    parts: I,
+    sink: &mut dyn FnMut(Position, Arc<[u8]>),
+) -> Result<Hash, TreeError>
+where
+    I: IntoIterator<Item = Part>,
+{
+    let mut builder = Builder::new(trie, sink);
+    let mut tops = parts.into_iter().filter_map(|part| part.0);
+    let mut next = tops.next();
+    while let Some(top) = next {
+        next = tops.next();
+        let shared = match &next {
+            Some(after) if after.first <= top.last => {
+                return Err(TreeError::UnsortedKey { key: after.first });
+            }
+            Some(after) => {
+                let shared = shared_nibbles(&top.last, &after.first);
+                if top.node.holds(shared) || after.node.holds(shared) {
+                    return Err(TreeError::MixedParts { key: after.first });
+                }
+                Some(shared)
+            }
+            None => None,
+        };
+        builder.add_top(top, shared);
+    }
+    Ok(builder.finish())
+}
+
+impl TopNode {
+    /// Whether a key that shares so many nibbles with one of the part belongs into it.
+    fn holds(&self, shared: usize) -> bool {
+        matches!(self, Self::Branch { depth, .. } if *depth <= shared)
+    }
+}
+
+/// Checks leaves, and calls `add` with each and the number of nibbles that it shares with the next.
+fn each<I>(leaves: I, mut add: impl FnMut(Hash, Vec<u8>, Option<usize>)) -> Result<(), TreeError>
+where
+    I: IntoIterator<Item = (Hash, Vec<u8>)>,
+{
     let mut leaves = leaves.into_iter();
     let mut next = leaves.next();
     while let Some((key, value)) = next {
@@ -42,9 +160,9 @@ where
             Some((after, _)) => Some(shared_nibbles(&key, after)),
             None => None,
         };
-        builder.add(key, value, shared);
+        add(key, value, shared);
     }
-    Ok(builder.finish())
+    Ok(())
 }
 
 /// A branch some of whose children are still to come.
@@ -79,12 +197,32 @@ impl<'a> Builder<'a> {
         self.open_at(shared, &key);
         let place = self.place_below(&key);
         self.forest.set_slot(place, Slot::Leaf(leaf));
+        self.close_below(shared, &key);
+    }
+
+    /// Adds the topmost node of a part, like [`add`](Self::add).
+    fn add_top(&mut self, top: Top, shared: Option<usize>) {
+        match top.node {
+            TopNode::Leaf(value) => self.add(top.last, value, shared),
+            TopNode::Branch { depth, record } => {
+                self.open_at(shared, &top.last);
+                let path = Path::prefix_of_key(&top.last, depth);
+                let node = self.forest.add_new_node(0, path, Path::ROOT);
+                self.forest.nodes[node as usize].record = *record;
+                self.open.push(Open { depth, node });
+                self.close_below(shared, &top.last);
+            }
+        }
+    }
+
+    /// Closes the branches that the next key does not go into.
+    fn close_below(&mut self, shared: Option<usize>, key: &Hash) {
         while let Some(open) = self
             .open
             .pop_if(|open| shared.is_none_or(|shared| open.depth > shared))
         {
-            self.open_at(shared, &key);
-            self.close(&open, &key);
+            self.open_at(shared, key);
+            self.close(&open, key);
         }
         if self.forest.leaves.len() + self.forest.nodes.len() > BATCH {
             self.flush();
@@ -148,6 +286,18 @@ impl<'a> Builder<'a> {
             if let Some(record) = node.record {
                 (self.sink)(node.position, record);
             }
+        }
+    }
+
+    /// Hashes all below the one branch that is open, and returns that.
+    fn into_topmost(mut self) -> TopNode {
+        self.flush();
+        let Some(top) = self.open.first() else {
+            unreachable!("invariant: two leaves share a branch, and the last one left it open");
+        };
+        TopNode::Branch {
+            depth: top.depth,
+            record: Box::new(self.forest.nodes[top.node as usize].record.clone()),
         }
     }
 

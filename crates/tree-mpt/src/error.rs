@@ -28,6 +28,12 @@ pub enum TreeError {
         /// The first key that is out of order.
         key: Hash,
     },
+    /// A part of a trie that was built apart has keys among those of another.
+    #[error("the part from key 0x{} on and the one before it are not apart", Path::from_key(.key))]
+    MixedParts {
+        /// The first key of the later part.
+        key: Hash,
+    },
     /// A trie holds no empty values, and a template's hole must lie within its bytes.
     #[error("outer update {outer}: {reason}")]
     BadValue {

@@ -8,7 +8,7 @@
 //!   roots. It reads the nodes on the way to all keys, a batch for each depth over all tries; changes
 //!   them in memory; and hashes what changed by height over all tries, deepest first, in SIMD lanes.
 //! - [`build`] makes a trie bottom-up from sorted leaves, [`trie_root`] and [`ordered_root`] only the
-//!   root of one that is never stored.
+//!   root of one that is never stored. [`build_part`] and [`join`] make a trie from ranges of its keys.
 //! - [`prove`] and [`verify`] make and check proofs of EIP-1186.
 //! - [`Overlay`] reads a state some updates above a stored one, [`WitnessNodes`] one given as a bag
 //!   of RLP nodes; [`witness`] collects such a bag.
@@ -62,7 +62,7 @@ mod verify;
 mod witness;
 
 pub use apply::apply;
-pub use build::build;
+pub use build::{Part, build, build_part, join};
 pub use error::TreeError;
 pub use node::NodeError;
 pub use ordered::{ordered_root, trie_root};

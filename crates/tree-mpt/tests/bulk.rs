@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use arbor_tree::{Hash, MemoryNodes, Position};
-use arbor_tree_mpt::{EMPTY_ROOT, LeafTemplate, OuterUpdate, TreeError, apply, build};
+use arbor_tree::{Hash, MemoryNodes, Path, Position};
+use arbor_tree_mpt::{
+    EMPTY_ROOT, LeafTemplate, OuterUpdate, TreeError, apply, build, build_part, join,
+};
+use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -50,6 +53,78 @@ fn many_batches_make_the_nodes_of_one_update() {
         .map(|node| (node.position, node.record.expect("nothing is deleted")))
         .collect();
     assert_eq!(nodes, built);
+}
+
+type Nodes = BTreeMap<Position, std::sync::Arc<[u8]>>;
+
+fn whole(leaves: &BTreeMap<Hash, Vec<u8>>) -> (Hash, Nodes) {
+    let mut nodes = Nodes::new();
+    let root = build(Some([3; 32]), leaves.clone(), &mut |position, record| {
+        assert!(nodes.insert(position, record).is_none(), "{position} twice");
+    });
+    (root.expect("sorted"), nodes)
+}
+
+/// Builds a trie from parts whose keys share so many nibbles, and joins them.
+fn from_parts(leaves: &BTreeMap<Hash, Vec<u8>>, nibbles: usize) -> (Hash, Nodes) {
+    let mut groups: BTreeMap<Path, Vec<(Hash, Vec<u8>)>> = BTreeMap::new();
+    for (key, value) in leaves {
+        let path = Path::prefix_of_key(key, nibbles);
+        groups.entry(path).or_default().push((*key, value.clone()));
+    }
+    let mut nodes = Nodes::new();
+    let mut sink = |position: Position, record| {
+        assert!(nodes.insert(position, record).is_none(), "{position} twice");
+    };
+    let part = |group| build_part(Some([3; 32]), group, &mut sink).expect("sorted");
+    let mut parts: Vec<_> = groups.into_values().map(part).collect();
+    let nothing = build_part(None, [], &mut |_, _| {}).expect("nothing to sort");
+    parts.insert(parts.len() / 2, nothing);
+    let root = join(Some([3; 32]), parts, &mut sink).expect("apart");
+    (root, nodes)
+}
+
+#[test]
+fn parts_of_many_batches_make_the_whole() {
+    let leaves = leaves();
+    let whole = whole(&leaves);
+    for nibbles in [0, 1, 2, 3, 20, 22, 64] {
+        assert!(from_parts(&leaves, nibbles) == whole, "{nibbles} nibbles");
+    }
+}
+
+proptest! {
+    /// Few keys of few nibbles, some crowded under a prefix, so that parts are empty, single leaves and long extensions;
+    /// values short enough that nodes are inlined.
+    #[test]
+    fn parts_make_the_whole(
+        keys in prop::collection::btree_map(
+            (any::<bool>(), prop::collection::vec(prop::sample::select(&[0u8, 1, 0x10, 0xff][..]), 4)), 1u8..3, 0..24),
+        nibbles in 0usize..70,
+    ) {
+        let leaf = |((deep, bytes), value): ((bool, Vec<u8>), u8)| {
+            let mut key = [0; 32];
+            let from = if deep { 28 } else { 0 };
+            key[from..from + 4].copy_from_slice(&bytes);
+            (key, vec![value])
+        };
+        let leaves: BTreeMap<Hash, Vec<u8>> = keys.into_iter().map(leaf).collect();
+        prop_assert!(from_parts(&leaves, nibbles.min(64)) == whole(&leaves));
+    }
+}
+
+#[test]
+fn parts_that_are_not_apart_are_rejected() {
+    let part = |keys: &[u8]| {
+        let leaves = keys.iter().map(|key| ([*key; 32], vec![1]));
+        build_part(None, leaves, &mut |_, _| {}).expect("sorted")
+    };
+    let join = |parts| join(None, parts, &mut |_, _| {});
+    let error = join([part(&[1, 2]), part(&[2, 3])]).expect_err("a key twice");
+    assert!(matches!(error, TreeError::UnsortedKey { key } if key == [2; 32]));
+    let error = join([part(&[1, 2]), part(&[3])]).expect_err("all begin with 0");
+    assert!(matches!(error, TreeError::MixedParts { key } if key == [3; 32]));
+    join([part(&[1, 2]), part(&[0x11, 0x12])]).expect("0 and 1");
 }
 
 #[test]
