@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Check witnesses: nodes and codes against their roots, without execution
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against flat state, root against the one verified at the last block
-    Verify(Database),
+    Verify(Verify),
     /// Return to an earlier retained block
     Rollback(Rollback),
     /// Forget history
@@ -278,6 +278,16 @@ pub(crate) struct VerifyWitness {
     /// Witness files
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// `arbor verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Threads, which share the keys by ranges [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
 }
 
 /// `arbor rollback`.

@@ -1,6 +1,7 @@
 //! Progress: a bar on a terminal, a plain line every few seconds elsewhere.
 
 use std::io::IsTerminal;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,6 +81,66 @@ impl Progress {
             text += &format!(", {left:.0} s left");
         }
         text
+    }
+}
+
+/// Progress of a job of which is known what part is done; told from any thread.
+pub(crate) struct PartDone {
+    bar: Option<ProgressBar>,
+    verb: &'static str,
+    start: Instant,
+    next_line: Mutex<Instant>,
+}
+
+impl PartDone {
+    /// Steps of the bar.
+    const STEPS: f64 = 1e4;
+
+    pub(crate) fn new(verb: &'static str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(Self::STEPS as u64);
+            let style = ProgressStyle::with_template("{bar:30} {percent} %, {msg}, {eta} left");
+            bar.set_style(style.expect("invariant: the template is well formed"));
+            bar
+        });
+        let start = Instant::now();
+        Self {
+            bar,
+            verb,
+            start,
+            next_line: Mutex::new(start + LINE_EVERY),
+        }
+    }
+
+    /// Tells which part is done, 0 to 1, and of what.
+    pub(crate) fn set(&self, done: f64, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position((done * Self::STEPS) as u64);
+            bar.set_message(what.to_owned());
+            return;
+        }
+        let now = Instant::now();
+        // Whoever holds the lock tells; the others have nothing newer to say.
+        let Ok(mut next) = self.next_line.try_lock() else {
+            return;
+        };
+        if now < *next {
+            return;
+        }
+        *next = now + LINE_EVERY;
+        let left = (now - self.start).as_secs_f64() * (1.0 - done) / done.max(1e-4);
+        eprintln!(
+            "{} {:.1} %: {what}, {left:.0} s left",
+            self.verb,
+            100.0 * done
+        );
+    }
+
+    /// Takes the bar off the terminal.
+    pub(crate) fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
     }
 }
 

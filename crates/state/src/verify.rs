@@ -1,26 +1,28 @@
 //! Checking a whole database: every node rebuilt from the flat state and compared.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
-use std::iter::Peekable;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex, keccak256};
-use arbor_store::{Table, Value};
-use arbor_tree::{Hash, Position};
-use arbor_tree_mpt::build;
-use arbor_versions::{VersionsError, View};
+use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
+use arbor_store::Table;
+use arbor_tree::Position;
+use arbor_versions::View;
+use rayon::prelude::*;
 
-use crate::history::split_slot_key;
-use crate::keys::{
-    ACCOUNT_NODES, ACCOUNTS, CODE, SLOTS, STORAGE_NODES, account_key, node_table, slot_key,
-};
-use crate::records::{AccountRecord, SlotRecord};
+use crate::keys::{ACCOUNT_NODES, CODE, STORAGE_NODES, node_table};
+use crate::rebuild::{RANGES, Watch, rebuild};
+use crate::records::AccountRecord;
 use crate::{Head, MptState, StateError};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
+/// Code hashes remembered as present, so that code that many accounts share is mostly looked for once.
+const CODES_REMEMBERED: usize = 1 << 18;
+/// Records between two calls of the caller's progress function.
+const PROGRESS_EVERY: u64 = 1 << 14;
 
-/// What [`MptState::verify`] found.
+/// What [`Head::verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifyReport {
     /// Accounts checked.
@@ -51,230 +53,216 @@ impl VerifyReport {
     }
 }
 
+/// How far a verification is.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyProgress {
+    /// Accounts checked.
+    pub accounts: u64,
+    /// Slots checked.
+    pub slots: u64,
+    /// Nodes rebuilt and compared.
+    pub nodes: u64,
+    /// The part of the accounts' key space that is done, 0 to 1; keys are hashes, so about that part of the accounts.
+    pub done: f64,
+}
+
 impl MptState {
     /// Checks the whole database, as [`Head::verify`] does.
     pub fn verify(&self) -> Result<VerifyReport, StateError> {
-        self.reader().verify()
+        self.reader().verify(&|_| {})
     }
 }
 
 impl Head<'_> {
-    /// Rebuilds every trie from the flat tables and compares every node, root and code with what is
-    /// stored. Memory does not grow with the state.
+    /// Rebuilds every trie from the flat tables and compares every node, root and code with what is stored, on the
+    /// threads of the caller's rayon pool. Memory grows with their number, not with the state.
+    ///
+    /// Keys are shared by ranges: accounts by their first byte, and the slots of an account that has very many.
+    /// `progress` is called now and then, from any of the threads.
     ///
     /// # Errors
     /// Only what stops the check: a store that cannot be read. Everything wrong in what was read is
     /// in the report.
-    pub fn verify(self) -> Result<VerifyReport, StateError> {
+    pub fn verify(
+        self,
+        progress: &(dyn Fn(VerifyProgress) + Sync),
+    ) -> Result<VerifyReport, StateError> {
         let check = Check {
             view: self.view(),
-            report: RefCell::default(),
-            stop: RefCell::default(),
+            progress,
+            counts: Counts::default(),
+            report: Mutex::default(),
+            present: Mutex::default(),
         };
-        check.run(self.root())
+        let built = rebuild(self.view(), &check)?;
+        let root = self.root();
+        if built != root {
+            check.fault(format!(
+                "state root: the flat state gives {built}, the head has {root}"
+            ))?;
+        }
+        check.codes()?;
+        check.spare_nodes()?;
+        Ok(check.into_report())
     }
 }
 
-type Entry = Result<(Box<[u8]>, Value), VersionsError>;
+#[derive(Default)]
+struct Counts {
+    accounts: AtomicU64,
+    slots: AtomicU64,
+    nodes: AtomicU64,
+    codes: AtomicU64,
+    ranges: AtomicU64,
+}
 
 struct Check<'a> {
     view: View<'a>,
-    report: RefCell<VerifyReport>,
-    /// The error that ended an iterator early; iterators handed to the tree cannot return one.
-    stop: RefCell<Option<StateError>>,
+    progress: &'a (dyn Fn(VerifyProgress) + Sync),
+    counts: Counts,
+    report: Mutex<VerifyReport>,
+    /// Code hashes that are in the code table.
+    present: Mutex<HashSet<B256>>,
+}
+
+impl Watch for Check<'_> {
+    fn record(
+        &self,
+        _: &[u8],
+        _: &[u8],
+        account: Option<&AccountRecord>,
+    ) -> Result<(), StateError> {
+        let Some(record) = account else {
+            self.count(&self.counts.slots);
+            return Ok(());
+        };
+        self.count(&self.counts.accounts);
+        let (address, hash) = (record.address, record.account.code_hash);
+        if hash != KECCAK256_EMPTY && !self.has_code(hash)? {
+            self.fault(format!("account {address}: code {hash} is missing"))?;
+        }
+        Ok(())
+    }
+
+    fn node(&self, position: &Position, record: &[u8]) -> Result<(), StateError> {
+        self.counts.nodes.fetch_add(1, Ordering::Relaxed);
+        match self.view.get(node_table(position), &position.encode())? {
+            None => self.fault(format!("node {}: missing", name(position))),
+            Some(stored) if stored[..] != *record => self.fault(format!(
+                "node {}: it differs from what the flat state gives",
+                name(position)
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn fault(&self, fault: String) -> Result<(), StateError> {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.fault(fault);
+        Ok(())
+    }
+
+    fn range_done(&self) {
+        self.counts.ranges.fetch_add(1, Ordering::Relaxed);
+        self.tell();
+    }
 }
 
 impl Check<'_> {
-    fn run(self, root: B256) -> Result<VerifyReport, StateError> {
-        let mut slots = self.view.scan(SLOTS, &[], &[])?.peekable();
-        let mut accounts = self.view.scan(ACCOUNTS, &[], &[])?;
-        let mut codes = HashSet::new();
-        let leaves = std::iter::from_fn(|| {
-            let (key, bytes) = self.take(accounts.next()?)?;
-            self.account(&key, &bytes, &mut slots, &mut codes)
+    fn count(&self, counter: &AtomicU64) {
+        if (counter.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(PROGRESS_EVERY) {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (self.progress)(VerifyProgress {
+            accounts: load(&self.counts.accounts),
+            slots: load(&self.counts.slots),
+            nodes: load(&self.counts.nodes),
+            done: load(&self.counts.ranges) as f64 / RANGES as f64,
         });
-        let built = build(None, leaves, &mut |position, record| {
-            self.compare(position, &record);
-        })?;
-        self.stopped()?;
-        if B256::from(built) != root {
-            self.fault(format!(
-                "state root: the flat state gives {}, the head has {root}",
-                B256::from(built)
-            ));
+    }
+
+    fn has_code(&self, hash: B256) -> Result<bool, StateError> {
+        let present = || self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        if present().contains(&hash) {
+            return Ok(true);
         }
-        self.orphans(&mut slots, None);
-        self.spare_nodes()?;
-        self.stopped()?;
-        Ok(self.report.into_inner())
-    }
-
-    fn fault(&self, fault: String) {
-        self.report.borrow_mut().fault(fault);
-    }
-
-    fn stopped(&self) -> Result<(), StateError> {
-        self.stop.borrow_mut().take().map_or(Ok(()), Err)
-    }
-
-    /// Unwraps an entry, or remembers why there is none.
-    fn take<T, E: Into<StateError>>(&self, entry: Result<T, E>) -> Option<T> {
-        entry
-            .map_err(|error| *self.stop.borrow_mut() = Some(error.into()))
-            .ok()
-    }
-
-    /// Checks an account with its storage and code; its leaf goes into the account trie.
-    fn account(
-        &self,
-        key: &[u8],
-        bytes: &[u8],
-        slots: &mut Peekable<impl Iterator<Item = Entry>>,
-        codes: &mut HashSet<B256>,
-    ) -> Option<(Hash, Vec<u8>)> {
-        self.report.borrow_mut().accounts += 1;
-        let Ok(key) = Hash::try_from(key) else {
-            self.fault(format!(
-                "account record: its key {} is not a hash",
-                hex::encode(key)
-            ));
-            return Some((Hash::default(), Vec::new()));
-        };
-        self.orphans(slots, Some(&key));
-        let record = match AccountRecord::decode(&key, bytes) {
-            Ok(record) => record,
-            Err(error) => {
-                self.fault(error.to_string());
-                return Some((key, Vec::new()));
+        let found = self.view.get(CODE, hash.as_slice())?.is_some();
+        if found {
+            let mut present = present();
+            if present.len() == CODES_REMEMBERED {
+                present.clear();
             }
-        };
-        if account_key(record.address) != key {
-            self.fault(format!(
-                "account {}: its key {} is not the hash of its address",
-                record.address,
-                B256::from(key)
-            ));
+            present.insert(hash);
         }
-        let storage_root = self.storage(key, slots)?;
-        if storage_root != record.storage_root {
-            let (address, stored) = (record.address, record.storage_root);
-            self.fault(format!("account {address}: its slots give storage root {storage_root}, its record has {stored}"));
-        }
-        if record.account.code_hash != KECCAK256_EMPTY && codes.insert(record.account.code_hash) {
-            self.code(record.address, record.account.code_hash);
-        }
-        Some((key, record.filled_leaf()))
+        Ok(found)
     }
 
-    /// Rebuilds one storage trie.
-    fn storage(
-        &self,
-        owner: Hash,
-        slots: &mut Peekable<impl Iterator<Item = Entry>>,
-    ) -> Option<B256> {
-        let leaves = std::iter::from_fn(|| {
-            let of_owner = |entry: &Entry| {
-                entry
-                    .as_ref()
-                    .map_or(true, |(key, _)| key.starts_with(&owner))
-            };
-            let (key, bytes) = self.take(slots.next_if(of_owner)?)?;
-            self.report.borrow_mut().slots += 1;
-            let (_, tree_key) = self.take(split_slot_key(&key))?;
-            match SlotRecord::decode(&key, &bytes) {
-                Ok(record) if slot_key(record.slot) == tree_key => {
-                    Some((tree_key, SlotRecord::leaf(record.value)))
-                }
-                Ok(record) => {
-                    let (slot, key) = (record.slot, B256::from(tree_key));
-                    self.fault(format!(
-                        "slot {slot:#x}: its key {key} is not the hash of its number"
-                    ));
-                    Some((tree_key, SlotRecord::leaf(record.value)))
-                }
-                Err(error) => {
-                    self.fault(error.to_string());
-                    Some((tree_key, vec![0x80]))
+    /// Hashes every code, also those that no account has any more: older versions may.
+    fn codes(&self) -> Result<(), StateError> {
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            for entry in self.view.scan(CODE, &[first], &[])? {
+                let (key, code) = entry?;
+                self.counts.codes.fetch_add(1, Ordering::Relaxed);
+                let hash = keccak256(&code);
+                if *hash != *key {
+                    let key = hex::encode_prefixed(&key);
+                    self.fault(format!("code {key}: the stored bytes hash to {hash}"))?;
                 }
             }
-        });
-        let built = build(Some(owner), leaves, &mut |position, record| {
-            self.compare(position, &record);
-        });
-        let root = self.take(built)?;
-        self.stop.borrow().is_none().then_some(B256::from(root))
-    }
-
-    /// Slots before the account `next`: their account does not exist.
-    fn orphans(&self, slots: &mut Peekable<impl Iterator<Item = Entry>>, next: Option<&Hash>) {
-        let before = |entry: &Entry| match (entry, next) {
-            (Ok((key, _)), Some(next)) => key[..] < next[..],
-            _ => true,
-        };
-        while let Some(entry) = slots.next_if(before) {
-            let Some((key, _)) = self.take(entry) else {
-                return;
-            };
-            self.fault(format!(
-                "slot record {}: its account does not exist",
-                hex::encode(key)
-            ));
-        }
-    }
-
-    fn code(&self, address: Address, hash: B256) {
-        self.report.borrow_mut().codes += 1;
-        match self.take(self.view.get(CODE, hash.as_slice())) {
-            None => {}
-            Some(None) => self.fault(format!("account {address}: code {hash} is missing")),
-            Some(Some(code)) if keccak256(&code) != hash => {
-                self.fault(format!(
-                    "code {hash}: the stored bytes hash to {}",
-                    keccak256(&code)
-                ));
-            }
-            Some(Some(_)) => {}
-        }
-    }
-
-    /// Compares a rebuilt node with the stored one.
-    fn compare(&self, position: Position, record: &[u8]) {
-        self.report.borrow_mut().nodes += 1;
-        let Some(stored) = self.take(self.view.get(node_table(&position), &position.encode()))
-        else {
-            return;
-        };
-        match stored {
-            None => self.fault(format!("node {}: missing", name(&position))),
-            Some(stored) if stored[..] != *record => {
-                self.fault(format!(
-                    "node {}: it differs from what the flat state gives",
-                    name(&position)
-                ));
-            }
-            Some(_) => {}
-        }
+            Ok(())
+        })
     }
 
     /// Counts stored nodes: more than were rebuilt are nodes that nothing refers to.
     fn spare_nodes(&self) -> Result<(), StateError> {
-        let count = |table: Table| -> Result<u64, StateError> {
-            let mut count = 0;
-            for entry in self.view.scan(table, &[], &[])? {
-                entry?;
-                count += 1;
-            }
-            Ok(count)
+        // A position begins with its depth, which few nodes tell apart, so the account trie's are shared by one byte more.
+        let mut prefixes: Vec<(Table, Vec<u8>)> = (0..=u8::MAX)
+            .map(|first| (STORAGE_NODES, vec![first]))
+            .collect();
+        let mut short: Vec<(Table, Vec<u8>)> =
+            vec![(ACCOUNT_NODES, vec![]), (STORAGE_NODES, vec![])];
+        let mut depth = Some(0);
+        while let Some(from) = depth {
+            let first = self.view.scan(ACCOUNT_NODES, &[], &[from])?.next();
+            let Some((key, _)) = first.transpose()? else {
+                break;
+            };
+            let present = key.first().copied().unwrap_or(0);
+            prefixes.extend((0..=u8::MAX).map(|second| (ACCOUNT_NODES, vec![present, second])));
+            // The root's position is its depth alone.
+            short.push((ACCOUNT_NODES, vec![present]));
+            depth = present.checked_add(1);
+        }
+        let count = |(table, prefix): (Table, Vec<u8>)| -> Result<u64, StateError> {
+            let mut entries = self.view.scan(table, &prefix, &[])?;
+            entries.try_fold(0, |count, entry| Ok(entry.map(|_| count + 1)?))
         };
-        let stored = count(ACCOUNT_NODES)? + count(STORAGE_NODES)?;
-        let rebuilt = self.report.borrow().nodes;
+        let counts: Result<Vec<u64>, StateError> = prefixes.into_par_iter().map(count).collect();
+        let mut stored = counts?.into_iter().sum::<u64>();
+        for (table, key) in short {
+            stored += u64::from(self.view.get(table, &key)?.is_some());
+        }
+        let rebuilt = self.counts.nodes.load(Ordering::Relaxed);
         if stored > rebuilt {
-            self.fault(format!(
-                "{} nodes are stored that belong to no trie",
-                stored - rebuilt
-            ));
+            let spare = stored - rebuilt;
+            self.fault(format!("{spare} nodes are stored that belong to no trie"))?;
         }
         Ok(())
+    }
+
+    fn into_report(self) -> VerifyReport {
+        let report = self.report.into_inner();
+        VerifyReport {
+            accounts: self.counts.accounts.into_inner(),
+            slots: self.counts.slots.into_inner(),
+            codes: self.counts.codes.into_inner(),
+            nodes: self.counts.nodes.into_inner(),
+            ..report.unwrap_or_else(PoisonError::into_inner)
+        }
     }
 }
 

@@ -156,3 +156,98 @@ fn missing_and_spare_records_are_found() {
     }
     assert!(open(&store).verify().unwrap().is_ok());
 }
+
+/// The storage of an account with very many slots is shared by ranges of its own, between neighbours whose keys begin
+/// with the same byte.
+#[test]
+fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
+    const SLOTS: u64 = 70_000;
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&store);
+    let mut changes = StateChanges::default();
+    for number in 0..600u64 {
+        let slots = match number {
+            300 => SLOTS,
+            _ => number % 3,
+        };
+        let slots = (0..slots).map(|slot| {
+            let new = U256::from(slot + 1);
+            let old = U256::ZERO;
+            (U256::from(slot), SlotChange { old, new })
+        });
+        let new = Account {
+            nonce: number,
+            balance: U256::from(number),
+            code_hash: KECCAK256_EMPTY,
+        };
+        let change = AccountChange {
+            new: Some(new),
+            slots: slots.collect(),
+            ..Default::default()
+        };
+        let address = Address::left_padding_from(&number.to_be_bytes());
+        changes.accounts.insert(address, change);
+    }
+    let computed = state.compute(&changes).unwrap();
+    let block = BlockRef {
+        number: 0,
+        hash: B256::ZERO,
+        header: vec![],
+    };
+    state.commit(&block, computed).unwrap();
+    let unflushed = state.verify().unwrap();
+    assert_eq!((unflushed.accounts, unflushed.faults), (600, vec![]));
+    assert_eq!(unflushed.slots, SLOTS + 600);
+    assert_eq!(state.reader().flat_root().unwrap(), state.root());
+    state.flush().unwrap();
+    let report = state.verify().unwrap();
+    assert_eq!(
+        (report.slots, report.nodes),
+        (unflushed.slots, unflushed.nodes)
+    );
+    drop(state);
+
+    let owner = keccak256(Address::left_padding_from(&300u64.to_be_bytes()));
+    let of_owner = |table| {
+        let mut all = records(&store, table);
+        all.retain(|(key, _)| key.starts_with(owner.as_slice()));
+        let middle = all.len() / 2;
+        all.swap_remove(middle)
+    };
+    for table in [2, 4] {
+        let (key, value) = of_owner(table);
+        let put = |value: &[u8]| {
+            let write = Write::put(Table(table), &key[..], value);
+            store.write(&[write], true).unwrap();
+        };
+        let mut damaged = value.to_vec();
+        damaged[value.len() - 1] ^= 1;
+        put(&damaged);
+        assert!(!open(&store).verify().unwrap().is_ok(), "table {table}");
+        if table == 2 {
+            let root = open(&store).reader().flat_root();
+            assert!(
+                root.is_err(),
+                "the account's record has another storage root"
+            );
+        }
+        put(&value);
+    }
+    assert!(open(&store).verify().unwrap().is_ok());
+}
+
+/// Progress only grows, and ends at the whole.
+#[test]
+fn verification_tells_how_far_it_is() {
+    let told = std::sync::Mutex::new(Vec::new());
+    let state = open(&stored_state());
+    let report = state.reader().verify(&|now| told.lock().unwrap().push(now));
+    let (report, told) = (report.unwrap(), told.into_inner().unwrap());
+    let last = told.iter().map(|now| now.done).fold(0.0, f64::max);
+    assert!((last - 1.0).abs() < 1e-9, "{last}");
+    assert_eq!(
+        told.iter().map(|now| now.accounts).max(),
+        Some(report.accounts)
+    );
+    assert!(told.len() >= 256);
+}

@@ -2,14 +2,28 @@
 
 use anyhow::{Result, bail};
 
-use crate::args::Database;
+use crate::args::Verify;
+use crate::progress::PartDone;
 use crate::{database, output};
 
-pub(crate) fn run(args: &Database) -> Result<()> {
-    let (state, _) = database::open_to_read(args)?;
+pub(crate) fn run(args: &Verify) -> Result<()> {
+    let (state, _) = database::open_to_read(&args.database)?;
     let state = state.reader();
     let head = database::head(state)?;
-    let report = state.verify()?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads)
+        .build()?;
+    let progress = PartDone::new("verify");
+    let report = pool.install(|| {
+        state.verify(&|now| {
+            let what = format!(
+                "{} accounts, {} slots, {} nodes",
+                now.accounts, now.slots, now.nodes
+            );
+            progress.set(now.done, &what);
+        })
+    })?;
+    progress.finish();
     output::line(&format!(
         "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
         report.accounts, report.slots, report.codes, report.nodes, head.block_number
@@ -22,6 +36,9 @@ pub(crate) fn run(args: &Database) -> Result<()> {
             "every node and record agrees with state root {}",
             state.root()
         )),
-        faults => bail!("{} is damaged: {faults} faults found", args.db.display()),
+        faults => bail!(
+            "{} is damaged: {faults} faults found",
+            args.database.db.display()
+        ),
     }
 }

@@ -1,0 +1,264 @@
+//! Rebuilding every trie from the flat tables, on all cores.
+
+use std::cell::RefCell;
+use std::iter::Peekable;
+use std::sync::Arc;
+
+use alloy_primitives::{B256, hex};
+use arbor_store::Value;
+use arbor_tree::{Hash, Position};
+use arbor_tree_mpt::{Part, TreeError, build, build_part, join};
+use arbor_versions::{Entries, View};
+use rayon::prelude::*;
+
+use crate::history::split_slot_key;
+use crate::keys::{ACCOUNTS, SLOTS, account_key, slot_key};
+use crate::records::{AccountRecord, SlotRecord};
+use crate::{Head, StateError};
+
+/// Ranges of account keys, by their first byte, that cores share.
+pub(crate) const RANGES: u64 = 256;
+
+/// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, 10 MB
+/// with their records, and enough that the few read twice do not count.
+const MANY_SLOTS: usize = 1 << 16;
+
+/// What looks on while tries are rebuilt, from several threads.
+pub(crate) trait Watch: Sync {
+    /// A flat record of an account (`None` for a slot's), which was decoded.
+    fn record(
+        &self,
+        key: &[u8],
+        bytes: &[u8],
+        account: Option<&AccountRecord>,
+    ) -> Result<(), StateError>;
+
+    /// A node as the flat tables make it.
+    fn node(&self, position: &Position, record: &[u8]) -> Result<(), StateError>;
+
+    /// Something wrong with the flat tables.
+    fn fault(&self, fault: String) -> Result<(), StateError>;
+
+    /// One of the [`RANGES`] is done.
+    fn range_done(&self) {}
+}
+
+/// Rebuilds all tries and returns the state root. Memory does not grow with the state.
+pub(crate) fn rebuild(view: View<'_>, watch: &dyn Watch) -> Result<B256, StateError> {
+    let rebuild = Rebuild { view, watch };
+    for table in [ACCOUNTS, SLOTS] {
+        if view.get(table, &[])?.is_some() {
+            watch.fault("a flat record without a key".to_owned())?;
+        }
+    }
+    let parts = (0..=u8::MAX).into_par_iter();
+    let parts: Result<Vec<Part>, StateError> = parts.map(|first| rebuild.accounts(first)).collect();
+    Ok(rebuild.join(None, parts?)?.into())
+}
+
+impl Head<'_> {
+    /// Computes the state root from the flat tables alone, reading no node, on the threads of the caller's pool.
+    ///
+    /// # Errors
+    /// The store's errors, and the first record that is not what its table promises.
+    pub fn flat_root(self) -> Result<B256, StateError> {
+        rebuild(self.view(), &Strict)
+    }
+}
+
+/// Stops at the first fault.
+struct Strict;
+
+impl Watch for Strict {
+    fn record(&self, _: &[u8], _: &[u8], _: Option<&AccountRecord>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn node(&self, _: &Position, _: &[u8]) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn fault(&self, fault: String) -> Result<(), StateError> {
+        Err(StateError::Read(fault))
+    }
+}
+
+/// A leaf of a trie.
+type Leaf = (Hash, Vec<u8>);
+/// Slots, ascending, of one account after the other.
+type Slots<'a> = Peekable<Entries<'a>>;
+
+#[derive(Clone, Copy)]
+struct Rebuild<'a> {
+    view: View<'a>,
+    watch: &'a dyn Watch,
+}
+
+impl<'a> Rebuild<'a> {
+    /// Runs a build over leaves that can fail, and shows its nodes. `None` among the leaves is a record that is no leaf.
+    fn build<T>(
+        self,
+        leaves: impl Iterator<Item = Result<Option<Leaf>, StateError>>,
+        build: impl FnOnce(
+            &mut dyn Iterator<Item = Leaf>,
+            &mut dyn FnMut(Position, Arc<[u8]>),
+        ) -> Result<T, TreeError>,
+    ) -> Result<T, StateError> {
+        let stop: RefCell<Option<StateError>> = RefCell::new(None);
+        let mut leaves = leaves.map_while(|leaf| {
+            let failed = |error| *stop.borrow_mut() = Some(error);
+            leaf.map_err(failed).ok()
+        });
+        let mut leaves = std::iter::from_fn(|| leaves.find_map(|leaf| leaf));
+        let built = build(&mut leaves, &mut |position, record| {
+            if stop.borrow().is_none() {
+                let shown = self.watch.node(&position, &record);
+                *stop.borrow_mut() = shown.err();
+            }
+        });
+        match stop.take() {
+            Some(error) => Err(error),
+            None => Ok(built?),
+        }
+    }
+
+    fn join(self, trie: Option<Hash>, parts: Vec<Part>) -> Result<Hash, StateError> {
+        self.build(std::iter::empty(), |_, sink| join(trie, parts, sink))
+    }
+
+    /// The part of the account trie whose keys have this first byte, with the storage below.
+    fn accounts(self, first: u8) -> Result<Part, StateError> {
+        let mut slots = self.view.scan(SLOTS, &[first], &[])?.peekable();
+        let accounts = self.view.scan(ACCOUNTS, &[first], &[])?;
+        let leaves = accounts.map(|entry| {
+            let (key, bytes) = entry?;
+            self.account(&key, &bytes, &mut slots)
+        });
+        let part = self.build(leaves, |leaves, sink| build_part(None, leaves, sink))?;
+        self.orphans(&mut slots, None)?;
+        self.watch.range_done();
+        Ok(part)
+    }
+
+    /// An account's leaf, if its record makes one.
+    fn account(
+        self,
+        key: &[u8],
+        bytes: &[u8],
+        slots: &mut Slots<'a>,
+    ) -> Result<Option<Leaf>, StateError> {
+        let Ok(owner) = Hash::try_from(key) else {
+            let key = hex::encode(key);
+            self.watch
+                .fault(format!("account record: its key {key} is not a hash"))?;
+            return Ok(None);
+        };
+        self.orphans(slots, Some(&owner))?;
+        let storage_root = self.storage(owner, slots)?;
+        let record = match AccountRecord::decode(&owner, bytes) {
+            Ok(record) => record,
+            Err(error) => {
+                self.watch.fault(error.to_string())?;
+                return Ok(None);
+            }
+        };
+        self.watch.record(key, bytes, Some(&record))?;
+        let address = record.address;
+        if account_key(address) != owner {
+            let key = B256::from(owner);
+            self.watch.fault(format!(
+                "account {address}: its key {key} is not the hash of its address"
+            ))?;
+        }
+        if storage_root != record.storage_root.0 {
+            let (given, stored) = (B256::from(storage_root), record.storage_root);
+            self.watch.fault(format!(
+                "account {address}: its slots give storage root {given}, its record has {stored}"
+            ))?;
+        }
+        Ok(Some((owner, record.filled_leaf())))
+    }
+
+    /// Rebuilds an account's storage trie, and takes its slots off the front of `slots`.
+    fn storage(self, owner: Hash, slots: &mut Slots<'a>) -> Result<Hash, StateError> {
+        let mut few = Vec::new();
+        while few.len() < MANY_SLOTS {
+            match slots.next_if(|entry| of_owner(entry, &owner)) {
+                Some(entry) => few.push(entry?),
+                None => {
+                    let leaves = few.iter().map(|(key, bytes)| self.slot(key, bytes));
+                    return self.build(leaves, |leaves, sink| build(Some(owner), leaves, sink));
+                }
+            }
+        }
+        if few[0].0.len() == owner.len() {
+            let owner = B256::from(owner);
+            self.watch.fault(format!(
+                "slot record of account hash {owner} without a slot"
+            ))?;
+        }
+        drop(few);
+        // Longer than any key of this owner.
+        let after = [&owner[..], &[0xff; 33]].concat();
+        *slots = self.view.scan(SLOTS, &owner[..1], &after)?.peekable();
+        let parts = (0..=u8::MAX).into_par_iter();
+        let parts: Result<Vec<Part>, StateError> =
+            parts.map(|first| self.slots(owner, first)).collect();
+        self.join(Some(owner), parts?)
+    }
+
+    /// The part of a storage trie whose keys have this first byte.
+    fn slots(self, owner: Hash, first: u8) -> Result<Part, StateError> {
+        let prefix = [&owner[..], &[first]].concat();
+        let slots = self.view.scan(SLOTS, &prefix, &[])?;
+        let leaves = slots.map(|entry| {
+            let (key, bytes) = entry?;
+            self.slot(&key, &bytes)
+        });
+        self.build(leaves, |leaves, sink| build_part(Some(owner), leaves, sink))
+    }
+
+    /// A slot's leaf, if its record makes one.
+    fn slot(self, key: &[u8], bytes: &[u8]) -> Result<Option<Leaf>, StateError> {
+        let decoded = split_slot_key(key)
+            .and_then(|(_, tree_key)| Ok((tree_key, SlotRecord::decode(key, bytes)?)));
+        let (tree_key, record) = match decoded {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                self.watch.fault(error.to_string())?;
+                return Ok(None);
+            }
+        };
+        self.watch.record(key, bytes, None)?;
+        if slot_key(record.slot) != tree_key {
+            let (slot, key) = (record.slot, B256::from(tree_key));
+            self.watch.fault(format!(
+                "slot {slot:#x}: its key {key} is not the hash of its number"
+            ))?;
+        }
+        Ok(Some((tree_key, SlotRecord::leaf(record.value))))
+    }
+
+    /// Takes slots before the account `next` off the front: their account does not exist.
+    fn orphans(self, slots: &mut Slots<'a>, next: Option<&Hash>) -> Result<(), StateError> {
+        let before = |entry: &Entry| match (entry, next) {
+            (Ok((key, _)), Some(next)) => key[..] < next[..],
+            _ => true,
+        };
+        while let Some(entry) = slots.next_if(before) {
+            let key = hex::encode(entry?.0);
+            self.watch
+                .fault(format!("slot record {key}: its account does not exist"))?;
+        }
+        Ok(())
+    }
+}
+
+type Entry = Result<(Box<[u8]>, Value), arbor_versions::VersionsError>;
+
+/// Whether a slot is of an account; errors are everybody's.
+fn of_owner(entry: &Entry, owner: &Hash) -> bool {
+    entry
+        .as_ref()
+        .map_or(true, |(key, _)| key.starts_with(owner))
+}
