@@ -15,6 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["arbor-tree"],
     &["arbor-tree-mpt", "arbor-versions"],
     &["arbor-state"],
+    &["arbor-evm384"],
     &["arbor-chain"],
     &["arbor-cli"],
 ];
