@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 ///
 /// Crates that share a row must not know each other. A new crate is entered here and in ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
-    &["arbor-metrics"],
+    &["arbor-cpu", "arbor-metrics"],
     &["arbor-hashing"],
     &["arbor-store"],
     &["arbor-store-fjall", "arbor-store-rocksdb"],

@@ -27,8 +27,7 @@
 //! assert_eq!(batch.finish()[leaf], keccak256(b"a leaf"));
 //! ```
 
-mod backend;
 pub mod keccak;
 
-pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
+pub use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 pub use keccak::{Digest, Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};

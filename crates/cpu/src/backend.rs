@@ -1,14 +1,14 @@
-//! The one place where the instructions to hash with are chosen.
+//! The one place where the instructions to compute with are chosen.
 
 use std::{env, fmt, str::FromStr, sync::OnceLock};
 
 /// Environment variable that overrides [`Backend::detect`]: `portable`, `avx2` or `avx512`.
 pub const BACKEND_VARIABLE: &str = "ARBOR_BACKEND";
 
-/// A set of instructions for which this crate has code.
+/// A set of instructions for which the project has code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Backend {
-    /// Plain Rust, one message at a time, with whatever the compiler's target has. The reference.
+    /// Plain Rust with whatever the compiler's target has, without wide registers or assembly. The reference.
     Portable,
     /// x86-64 with AVX2, BMI1 and BMI2 (Intel since Haswell, AMD since Zen): four 64-bit lanes.
     Avx2,
@@ -21,12 +21,12 @@ pub enum Backend {
 pub enum UnsupportedBackend {
     /// Some instructions of this backend are missing from the processor, or the operating system does not save its registers.
     #[error(
-        "this processor cannot run the hashing backend '{0}'; it can run: {available}",
+        "this processor cannot run the backend '{0}'; it can run: {available}",
         available = list_available()
     )]
     Missing(Backend),
     /// Not the name of a backend.
-    #[error("'{0}' is not a hashing backend; there are: portable, avx2, avx512")]
+    #[error("'{0}' is not a backend; there are: portable, avx2, avx512")]
     Unknown(String),
 }
 
@@ -67,16 +67,6 @@ impl Backend {
             Self::Portable => true,
             Self::Avx2 => has_avx2(),
             Self::Avx512 => has_avx512(),
-        }
-    }
-
-    /// Number of messages hashed at once.
-    #[must_use]
-    pub const fn keccak_lanes(self) -> usize {
-        match self {
-            Self::Portable => 1,
-            Self::Avx2 => 4,
-            Self::Avx512 => 8,
         }
     }
 
@@ -165,7 +155,7 @@ mod tests {
         let error = Backend::named("sse9").expect_err("there is no such backend");
         assert_eq!(
             error.to_string(),
-            "'sse9' is not a hashing backend; there are: portable, avx2, avx512"
+            "'sse9' is not a backend; there are: portable, avx2, avx512"
         );
     }
 
