@@ -9,6 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Hashing inside the EVM (the KECCAK256 opcode) goes through another library and is not in it.
 pub static KECCAK_PERMUTATIONS: Counter = Counter::new();
 
+/// Inversions in a prime field that were really done: one for a whole batch.
+pub static FIELD_INVERSIONS: Counter = Counter::new();
+
+/// Square roots in Banderwagon's base field: decompressed points.
+pub static SQUARE_ROOTS: Counter = Counter::new();
+
+/// Additions of curve points within sums: commitments, proofs and their checks.
+pub static POINT_ADDITIONS: Counter = Counter::new();
+
 /// A monotonic count that any thread may raise; aligned so that two never share a cache line.
 ///
 /// Additions are relaxed: they order nothing, and a reader sees every addition that
@@ -41,8 +50,13 @@ impl Counter {
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that
 /// nothing else ran in the process.
 #[must_use]
-pub fn snapshot() -> [(&'static str, u64); 1] {
-    [("keccak_permutations", KECCAK_PERMUTATIONS.get())]
+pub fn snapshot() -> [(&'static str, u64); 4] {
+    [
+        ("keccak_permutations", KECCAK_PERMUTATIONS.get()),
+        ("field_inversions", FIELD_INVERSIONS.get()),
+        ("square_roots", SQUARE_ROOTS.get()),
+        ("point_additions", POINT_ADDITIONS.get()),
+    ]
 }
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ mod machine;
 mod process;
 mod timestamp;
 
-pub use counters::{Counter, KECCAK_PERMUTATIONS, snapshot};
+pub use counters::{
+    Counter, FIELD_INVERSIONS, KECCAK_PERMUTATIONS, POINT_ADDITIONS, SQUARE_ROOTS, snapshot,
+};
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;
 pub use process::ProcessUsage;

@@ -1,0 +1,25 @@
+#![doc = include_str!("../../../docs/math/field.md")]
+
+mod backend;
+mod batch;
+mod element;
+mod inverse;
+mod lanes;
+mod limbs;
+mod modulus;
+mod mulx;
+mod portable;
+mod sqrt;
+
+pub use batch::{Fraction, divide_all, divide_all_to_limbs, invert_all};
+pub use element::{Element, NotReduced};
+pub use lanes::{Job, LANES, Lanes, Wide, negate_stored};
+pub use limbs::Limbs;
+pub use modulus::{Base, Modulus, Scalar};
+pub use sqrt::{sqrt, sqrt_all};
+
+/// An element of BLS12-381's scalar field, over which Banderwagon's curve is defined.
+pub type Fp = Element<Base>;
+
+/// An element of Banderwagon's scalar field.
+pub type Fr = Element<Scalar>;
