@@ -10,6 +10,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 const LAYERS: &[&[&str]] = &[
     &["arbor-cpu", "arbor-metrics"],
     &["arbor-hashing", "arbor-field"],
+    &["arbor-banderwagon"],
     &["arbor-store"],
     &["arbor-store-fjall", "arbor-store-rocksdb"],
     &["arbor-tree"],

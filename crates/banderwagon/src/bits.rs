@@ -1,0 +1,78 @@
+//! Scalars as digits.
+
+use arbor_field::{Fr, Limbs, Modulus, Scalar};
+
+/// A scalar as sign and magnitude, the smaller of s and n - s: below 2^252, and short for small numbers of either sign.
+#[derive(Clone, Copy)]
+pub(crate) struct Signed {
+    pub(crate) negative: bool,
+    pub(crate) magnitude: Limbs,
+}
+
+impl From<Fr> for Signed {
+    #[inline]
+    fn from(scalar: Fr) -> Self {
+        let magnitude = scalar.to_limbs();
+        if less(&Scalar::HALF, &magnitude) {
+            Self {
+                negative: true,
+                magnitude: (-scalar).to_limbs(),
+            }
+        } else {
+            Self {
+                negative: false,
+                magnitude,
+            }
+        }
+    }
+}
+
+#[inline]
+fn less(a: &Limbs, b: &Limbs) -> bool {
+    a.iter().rev().lt(b.iter().rev())
+}
+
+/// Number of signed digits of `bits` bits that hold a [`Signed`]'s magnitude with the last carry.
+pub(crate) const fn digits_of(bits: usize) -> usize {
+    253usize.div_ceil(bits)
+}
+
+/// `count` bits from `from` on; at most 32, and zeros above 256.
+#[inline]
+pub(crate) fn window(limbs: &Limbs, from: usize, count: usize) -> u64 {
+    let (word, shift) = (from / 64, from % 64);
+    if word >= 4 {
+        return 0;
+    }
+    let mut bits = limbs[word] >> shift;
+    if shift + count > 64 && word < 3 {
+        bits |= limbs[word + 1] << (64 - shift);
+    }
+    bits & ((1 << count) - 1)
+}
+
+/// Calls `digit(position, value)` for the non-zero signed digits, -2^(bits-1) < value <= 2^(bits-1), from the lowest up; sign applied.
+#[inline]
+pub(crate) fn for_digits(scalar: &Signed, bits: usize, mut digit: impl FnMut(usize, i32)) {
+    let half = 1i32 << (bits - 1);
+    let top = length(&scalar.magnitude);
+    let mut carry = 0;
+    let mut position = 0;
+    while position * bits < top || carry != 0 {
+        let mut value = window(&scalar.magnitude, position * bits, bits) as i32 + carry;
+        carry = i32::from(value > half);
+        value -= carry << bits;
+        if value != 0 {
+            digit(position, if scalar.negative { -value } else { value });
+        }
+        position += 1;
+    }
+}
+
+/// Number of bits up to the highest one.
+pub(crate) fn length(limbs: &Limbs) -> usize {
+    (0..4)
+        .rev()
+        .find(|&i| limbs[i] != 0)
+        .map_or(0, |i| 64 * i + 64 - limbs[i].leading_zeros() as usize)
+}

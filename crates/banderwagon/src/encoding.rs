@@ -1,0 +1,170 @@
+//! Elements as bytes.
+
+use crate::{
+    Point,
+    curve::{BYTES, D, times_five},
+};
+use arbor_field::{Fp, divide_all, sqrt_all};
+
+/// Bytes that are no element of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodingError {
+    /// Not 32 bytes, or not 64 for the uncompressed form.
+    #[error("a point has {expected} bytes, not {found}")]
+    Length {
+        /// Bytes that this form has.
+        expected: usize,
+        /// Bytes that were given.
+        found: usize,
+    },
+    /// A coordinate is not below the prime.
+    #[error("a coordinate is not below the field's prime")]
+    Coordinate,
+    /// No point of the curve has these coordinates.
+    #[error("not a point of the curve")]
+    Curve,
+    /// A point of the curve, but of a coset that is not in the group.
+    #[error("a point of the curve that is not in the subgroup")]
+    Subgroup,
+    /// An element, by the representative that is not written: the one with the smaller y.
+    #[error("the smaller y of an element, whose encoding has the larger one")]
+    Representative,
+}
+
+/// Whether bytes come from somebody who may have forged them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Checked in full.
+    Untrusted,
+    /// Written by ourselves: the subgroup check (compressed), or every check but the range of the coordinates (uncompressed), is left out.
+    Trusted,
+}
+
+impl Point {
+    /// The compressed form: x, most significant byte first, of the representative whose y is the larger one of y and -y.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; BYTES] {
+        let inverse = self.z.inverse();
+        compress(self.x * inverse, self.y * inverse)
+    }
+
+    /// [`Self::to_bytes`] of many, with one inversion. Equal elements have equal bytes, here and in the uncompressed form.
+    #[must_use]
+    pub fn to_bytes_batch(points: &[Self]) -> Vec<[u8; BYTES]> {
+        let affine = Self::to_affine_batch(points);
+        affine.into_iter().map(|(x, y)| compress(x, y)).collect()
+    }
+
+    /// x and then y of the representative with the larger y, each most significant byte first. go-verkle's databases have this form, with either
+    /// representative.
+    #[must_use]
+    pub fn to_uncompressed_batch(points: &[Self]) -> Vec<[u8; 2 * BYTES]> {
+        let join = |(x, y): (Fp, Fp)| {
+            let (x, y) = if y.is_large() { (x, y) } else { (-x, -y) };
+            let mut bytes = [0; 2 * BYTES];
+            bytes[..BYTES].copy_from_slice(&x.to_be_bytes());
+            bytes[BYTES..].copy_from_slice(&y.to_be_bytes());
+            bytes
+        };
+        Self::to_affine_batch(points)
+            .into_iter()
+            .map(join)
+            .collect()
+    }
+
+    /// Decodes the compressed form, with all checks.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodingError`] for any other string than an element's encoding.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodingError> {
+        let x = coordinate(exactly(bytes)?)?;
+        let mut points = decompress(&[x], Trust::Untrusted);
+        points.pop().unwrap_or(Err(DecodingError::Curve))
+    }
+
+    /// Decodes many compressed elements: one inversion, square roots in lanes.
+    ///
+    /// # Errors
+    ///
+    /// Each for itself, as [`Self::from_bytes`].
+    #[must_use]
+    pub fn from_bytes_batch(
+        encodings: &[[u8; BYTES]],
+        trust: Trust,
+    ) -> Vec<Result<Self, DecodingError>> {
+        let coordinates: Vec<_> = encodings.iter().map(coordinate).collect();
+        let xs: Vec<_> = coordinates.iter().map(|x| x.unwrap_or(Fp::ZERO)).collect();
+        let mut points = decompress(&xs, trust);
+        for (point, x) in points.iter_mut().zip(coordinates) {
+            if let Err(error) = x {
+                *point = Err(error);
+            }
+        }
+        points
+    }
+
+    /// Decodes x and y, most significant bytes first. Trusted, either representative will do.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodingError`] for a wrong length or range and, untrusted, for coordinates off the curve or outside the subgroup, or with the smaller y.
+    pub fn from_uncompressed(bytes: &[u8], trust: Trust) -> Result<Self, DecodingError> {
+        let bytes: &[u8; 2 * BYTES] = exactly(bytes)?;
+        let (x, y) = bytes.split_at(BYTES);
+        let (x, y) = (coordinate(exactly(x)?)?, coordinate(exactly(y)?)?);
+        if trust == Trust::Untrusted {
+            let (xx, yy) = (x.square(), y.square());
+            if yy - times_five(xx) != Fp::ONE + D * xx * yy {
+                return Err(DecodingError::Curve);
+            }
+            check_subgroup(xx)?;
+            if !y.is_large() {
+                return Err(DecodingError::Representative);
+            }
+        }
+        Ok(Self::from_affine(x, y))
+    }
+}
+
+fn exactly<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], DecodingError> {
+    bytes.try_into().map_err(|_| DecodingError::Length {
+        expected: N,
+        found: bytes.len(),
+    })
+}
+
+fn coordinate(bytes: &[u8; BYTES]) -> Result<Fp, DecodingError> {
+    Fp::from_be_bytes(bytes).map_err(|_| DecodingError::Coordinate)
+}
+
+fn compress(x: Fp, y: Fp) -> [u8; BYTES] {
+    let x = if y.is_large() { x } else { -x };
+    x.to_be_bytes()
+}
+
+/// 1 - a x^2 must be a square (Banderwagon's specification; it tells the subgroup and its coset from the rest of the curve).
+fn check_subgroup(xx: Fp) -> Result<(), DecodingError> {
+    if (Fp::ONE + times_five(xx)).legendre() == 1 {
+        Ok(())
+    } else {
+        Err(DecodingError::Subgroup)
+    }
+}
+
+/// The elements with these x, taking the larger y.
+fn decompress(xs: &[Fp], trust: Trust) -> Vec<Result<Point, DecodingError>> {
+    // y^2 = (1 - a x^2) / (1 - d x^2); d is not a square, so that the denominator is never zero.
+    let squares: Vec<_> = xs.iter().map(|x| x.square()).collect();
+    let fraction = |xx: &Fp| (Fp::ONE + times_five(*xx), Fp::ONE - D * *xx);
+    let fractions: Vec<_> = squares.iter().map(fraction).collect();
+    let roots = sqrt_all(&divide_all(&fractions));
+    let decode = |((x, xx), root): ((&Fp, &Fp), Option<Fp>)| {
+        let y = root.ok_or(DecodingError::Curve)?;
+        if trust == Trust::Untrusted {
+            check_subgroup(*xx)?;
+        }
+        Ok(Point::from_affine(*x, if y.is_large() { y } else { -y }))
+    };
+    xs.iter().zip(&squares).zip(roots).map(decode).collect()
+}

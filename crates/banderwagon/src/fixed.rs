@@ -1,0 +1,365 @@
+//! Sums of products with points that are known beforehand, from tables.
+//!
+//! Two kinds of table, for two kinds of vector:
+//!
+//! - *Windows*, for sparse vectors and short scalars: for each point G and each position j the multiples 1 to 2^(w-1) of 2^(wj) G. A scalar in signed
+//!   digits of w bits is a sum of one entry per non-zero digit. The first points, which every leaf and key uses, have wider windows.
+//! - *Combs*, for dense vectors (Hagopian and Herold's way of precomputation): the points in groups of b, for each group all 2^b sums of subsets. Bit t of all
+//!   scalars of a group selects one entry; the sums of each bit position are then joined by doubling. A vector of 256 scalars costs 256/b entries a bit,
+//!   fewer than windows of b bits would, from tables that are smaller by a factor of b. The same for 2^64, 2^128 and 2^192 times the points
+//!   makes three quarters of the doublings unnecessary.
+//!
+//! Each vector is summed in the way that takes fewer additions.
+
+use crate::{
+    Point,
+    bits::{Signed, digits_of, for_digits, length},
+    short::{Affine, Stored},
+    sums::{Enter, Pair, Sums, add_pairs, double_all},
+};
+use arbor_field::{Fr, Wide};
+use rayon::prelude::*;
+
+/// How large the tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Bits of a window of the first [`Self::FIRST`] points.
+    pub first: usize,
+    /// Bits of a window of the others.
+    pub others: usize,
+    /// Points in a group of the comb.
+    pub comb: usize,
+    /// Multiples by powers of two for which the comb is repeated: 1, 2 or 4.
+    pub columns: usize,
+}
+
+impl Sizes {
+    /// Number of points with wider windows: those of key hashing and of a leaf's own commitment.
+    pub const FIRST: usize = 5;
+
+    /// For 256 or 257 points: 134 MB.
+    pub const DEFAULT: Self = Self {
+        first: 13,
+        others: 8,
+        comb: 13,
+        columns: 4,
+    };
+
+    /// From the largest down. Digits of 5, 8 and 13 bits waste nothing of 252 bits.
+    const CHOICES: [Self; 6] = [
+        Self::DEFAULT,
+        Self {
+            first: 11,
+            others: 7,
+            comb: 12,
+            columns: 4,
+        },
+        Self {
+            first: 10,
+            others: 5,
+            comb: 11,
+            columns: 4,
+        },
+        Self {
+            first: 8,
+            others: 4,
+            comb: 10,
+            columns: 2,
+        },
+        Self {
+            first: 6,
+            others: 3,
+            comb: 8,
+            columns: 2,
+        },
+        Self {
+            first: 4,
+            others: 2,
+            comb: 6,
+            columns: 1,
+        },
+    ];
+
+    /// The largest of some good choices whose tables for `points` points stay within `budget` bytes; the smallest if none does.
+    #[must_use]
+    pub fn within(budget: usize, points: usize) -> Self {
+        let fits = |sizes: &&Self| sizes.bytes(points) <= budget;
+        let smallest = Self::CHOICES[Self::CHOICES.len() - 1];
+        *Self::CHOICES.iter().find(fits).unwrap_or(&smallest)
+    }
+
+    /// Bytes of the tables.
+    #[must_use]
+    pub fn bytes(&self, points: usize) -> usize {
+        let windows = |points: usize, bits: usize| points * (digits_of(bits) << (bits - 1));
+        let first = points.min(Self::FIRST);
+        let groups = points.div_ceil(self.comb) * self.columns;
+        let entries = windows(first, self.first)
+            + windows(points - first, self.others)
+            + (groups << self.comb);
+        entries * size_of::<Stored>()
+    }
+}
+
+/// Points with their tables.
+pub struct FixedBase {
+    wide: Wide,
+    sizes: Sizes,
+    points: Vec<Point>,
+    /// For each point its windows' entries, digit position by digit position.
+    windows: Vec<Vec<Stored>>,
+    /// For each column and group, 2^comb sums; the empty one is not used.
+    combs: Vec<Vec<Stored>>,
+}
+
+/// A term of a sum: the point's index and the scalar.
+pub type Term = (usize, Fr);
+
+impl FixedBase {
+    /// Makes the tables on all threads of the current pool.
+    #[must_use]
+    pub fn new(points: &[Point], sizes: Sizes) -> Self {
+        Self::on(Wide::detect(), points, sizes)
+    }
+
+    /// As [`Self::new`], with lanes of the caller's choice.
+    #[must_use]
+    pub fn on(wide: Wide, points: &[Point], sizes: Sizes) -> Self {
+        let affine = wide.run(Enter(&Affine::from_points(points)));
+        // 2^i times each point, where a table begins: for both kinds of window and for the columns.
+        let mut multiples: Vec<Vec<Stored>> = vec![affine];
+        for i in 0..255 {
+            let mut next = multiples[i].clone();
+            double_all(wide, &mut next);
+            multiples.push(next);
+        }
+        let windows = (0..points.len())
+            .into_par_iter()
+            .map(|point| {
+                let bits = window_bits(&sizes, point);
+                let bases: Vec<_> = (0..digits_of(bits))
+                    .map(|position| multiples[position * bits][point])
+                    .collect();
+                window_tables(wide, &bases, bits)
+            })
+            .collect();
+        let groups = points.len().div_ceil(sizes.comb);
+        let combs = (0..sizes.columns * groups)
+            .into_par_iter()
+            .map(|table| {
+                let (column, group) = (table / groups, table % groups);
+                let bases = &multiples[column * (256 / sizes.columns)];
+                let end = points.len().min((group + 1) * sizes.comb);
+                comb_table(wide, &bases[group * sizes.comb..end])
+            })
+            .collect();
+        Self {
+            wide,
+            sizes,
+            points: points.to_vec(),
+            windows,
+            combs,
+        }
+    }
+
+    /// The points, without their multiples.
+    #[must_use]
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// The sizes of the tables.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// The sum of the terms' products, on one thread. A point may occur in several terms.
+    ///
+    /// # Panics
+    ///
+    /// If an index is not below the number of points; so in all methods.
+    #[must_use]
+    pub fn sum(&self, terms: &[Term]) -> Point {
+        self.sums_on_one_thread(&[terms])
+            .pop()
+            .unwrap_or(Point::IDENTITY)
+    }
+
+    /// One sum of products for each list of terms: lists share inversions, and threads of the current pool share the lists.
+    #[must_use]
+    pub fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
+        let threads = rayon::current_num_threads();
+        if threads == 1 || lists.len() < 4 * threads {
+            return self.sums_on_one_thread(lists);
+        }
+        let share = lists.len().div_ceil(2 * threads);
+        lists
+            .par_chunks(share)
+            .flat_map_iter(|lists| self.sums_on_one_thread(lists))
+            .collect()
+    }
+
+    /// As [`Self::sums`], without other threads.
+    #[must_use]
+    pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
+        let mut sums = Sums::new(self.wide);
+        let mut combed = Vec::new();
+        let mut signed = Vec::new();
+        for list in lists {
+            let list = list.as_ref();
+            signed.clear();
+            signed.extend(list.iter().map(|&(i, scalar)| (i, Signed::from(scalar))));
+            if let Some(rows) = self.comb_rows(list, &signed) {
+                combed.push(rows);
+                self.push_comb(&mut sums, list, rows);
+            } else {
+                combed.push(0);
+                self.push_windows(&mut sums, &signed);
+            }
+        }
+        let mut points = sums.into_points().into_iter();
+        let mut next = || points.next().unwrap_or(Point::IDENTITY);
+        combed
+            .into_iter()
+            .map(|rows| match rows {
+                0 => next(),
+                // The rows come from the highest bit down.
+                rows => (0..rows).fold(Point::IDENTITY, |sum, _| sum.double() + next()),
+            })
+            .collect()
+    }
+
+    /// The number of bit positions to comb, or none if windows take fewer additions.
+    fn comb_rows(&self, terms: &[Term], signed: &[(usize, Signed)]) -> Option<usize> {
+        let digits = |(point, scalar): &(usize, Signed)| {
+            length(&scalar.magnitude).div_ceil(window_bits(&self.sizes, *point))
+        };
+        let with_windows: usize = signed.iter().map(digits).sum();
+        let groups = self.points.len().div_ceil(self.sizes.comb);
+        if with_windows < groups {
+            return None;
+        }
+        let longest = terms.iter().map(|term| length(&term.1.to_limbs())).max()?;
+        let rows = longest.min(256 / self.sizes.columns);
+        // Joining a row costs a doubling and an addition in extended coordinates, about six additions from a table.
+        let with_comb = groups * longest + 6 * rows;
+        (with_comb < with_windows).then_some(rows)
+    }
+
+    fn push_windows(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
+        self.push_digits(sums, terms);
+        sums.close();
+    }
+
+    fn push_digits(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
+        for (point, scalar) in terms {
+            let bits = window_bits(&self.sizes, *point);
+            let table = &self.windows[*point];
+            for_digits(scalar, bits, |position, digit| {
+                let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
+                sums.push_signed(&table[entry], digit < 0);
+            });
+        }
+    }
+
+    /// One list for each row, highest first.
+    fn push_comb(&self, sums: &mut Sums, terms: &[Term], rows: usize) {
+        let Sizes { comb, columns, .. } = self.sizes;
+        let groups = self.points.len().div_ceil(comb);
+        let height = 256 / columns;
+        // For each column, group and row the index into the group's table. A point that occurs again is added apart.
+        let mut indices = vec![0u16; columns * groups * rows];
+        let mut again = Vec::new();
+        let mut seen = vec![false; self.points.len()];
+        for &(point, scalar) in terms {
+            if std::mem::replace(&mut seen[point], true) {
+                again.push((point, Signed::from(scalar)));
+                continue;
+            }
+            let (group, within) = (point / comb, point % comb);
+            let limbs = scalar.to_limbs();
+            for column in 0..columns {
+                let indices = &mut indices[(column * groups + group) * rows..][..rows];
+                for (row, index) in indices.iter_mut().enumerate() {
+                    let bit = column * height + row;
+                    *index |= ((limbs[bit / 64] >> (bit % 64) & 1) as u16) << within;
+                }
+            }
+        }
+        for row in (0..rows).rev() {
+            for (table, comb) in self.combs.iter().enumerate() {
+                let index = usize::from(indices[table * rows + row]);
+                if index != 0 {
+                    sums.push(&comb[index]);
+                }
+            }
+            if row == 0 {
+                self.push_digits(sums, &again);
+            }
+            sums.close();
+        }
+    }
+}
+
+fn window_bits(sizes: &Sizes, point: usize) -> usize {
+    if point < Sizes::FIRST {
+        sizes.first
+    } else {
+        sizes.others
+    }
+}
+
+/// For each base its multiples 1 to 2^(bits-1), one base after the other.
+fn window_tables(wide: Wide, bases: &[Stored], bits: usize) -> Vec<Stored> {
+    let size = 1usize << (bits - 1);
+    let mut table = vec![Stored::default(); bases.len() * size];
+    for (row, base) in table.chunks_mut(size).zip(bases) {
+        row[0] = *base;
+    }
+    // From the multiples 1 to m: m + 1 to 2m - 1 as m plus a smaller one, and 2m as twice m.
+    let mut known = 1;
+    while known < size {
+        let mut tops: Vec<_> = (0..bases.len())
+            .map(|row| table[row * size + known - 1])
+            .collect();
+        double_all(wide, &mut tops);
+        let pairs: Vec<_> = (0..bases.len())
+            .flat_map(|row| {
+                let at = move |multiple: usize| (row * size + multiple - 1) as u32;
+                (1..known).map(move |multiple| Pair {
+                    first: at(known),
+                    second: at(multiple),
+                    to: at(known + multiple),
+                })
+            })
+            .collect();
+        for pairs in pairs.chunks(2048) {
+            add_pairs(wide, &mut table, pairs);
+        }
+        for (row, top) in tops.into_iter().enumerate() {
+            table[row * size + 2 * known - 1] = top;
+        }
+        known *= 2;
+    }
+    table
+}
+
+/// The sums of all subsets of up to 16 points, by the subset's bits; entry 0 is unused.
+fn comb_table(wide: Wide, points: &[Stored]) -> Vec<Stored> {
+    let mut table = vec![Stored::default(); 1 << points.len()];
+    for (i, point) in points.iter().enumerate() {
+        table[1 << i] = *point;
+        let pairs: Vec<_> = (1..1u32 << i)
+            .map(|subset| Pair {
+                first: 1 << i,
+                second: subset,
+                to: 1 << i | subset,
+            })
+            .collect();
+        for pairs in pairs.chunks(2048) {
+            add_pairs(wide, &mut table, pairs);
+        }
+    }
+    table
+}

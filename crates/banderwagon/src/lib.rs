@@ -1,0 +1,17 @@
+#![doc = include_str!("../../../docs/math/banderwagon.md")]
+#![forbid(unsafe_code)]
+
+mod bits;
+mod curve;
+mod encoding;
+mod fixed;
+mod point;
+mod short;
+mod sums;
+mod variable;
+
+pub use arbor_field::{Fp, Fr, NotReduced};
+pub use encoding::{DecodingError, Trust};
+pub use fixed::{FixedBase, Sizes, Term};
+pub use point::Point;
+pub use variable::sum_of_products;

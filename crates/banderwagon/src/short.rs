@@ -1,0 +1,190 @@
+//! The same curve in short Weierstrass form, in which adding affine points costs least.
+//!
+//! With k = (a - d) / 4 and c = (a + d) / 6, a point (x, y) of the Edwards curve goes to X = k (1 + y) / (1 - y) + c, Y = (X - c) / x on
+//! Y^2 = X^3 + (k^2 - 3 c^2) X + ...: the usual way over the Montgomery form, scaled so that x = (X - c) / Y without a factor. Adding two points takes the slope
+//! (Y2 - Y1) / (X2 - X1) and nothing that depends on the curve: five multiplications and a squaring, if inverses are made in batches.
+//!
+//! The neutral element has no affine coordinates there, but in Banderwagon's quotient group the point of order two is as good: (c, 0).
+//! It is added like any other. What needs care is only equal X: the same point twice, or a point and its negative.
+
+use crate::{Point, curve::Short};
+use arbor_field::{Base, Fp, Lanes, Limbs, invert_all};
+
+/// Affine coordinates in the stored form of lanes.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Stored {
+    pub(crate) x: Limbs,
+    pub(crate) y: Limbs,
+}
+
+/// Affine coordinates as field elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Affine {
+    pub(crate) x: Fp,
+    pub(crate) y: Fp,
+}
+
+impl Affine {
+    pub(crate) fn identity() -> Self {
+        Self {
+            x: Short::get().shift,
+            y: Fp::ZERO,
+        }
+    }
+
+    pub(crate) fn enter<L: Lanes<Base>>(self, lanes: L) -> Stored {
+        Stored {
+            x: lanes.enter(self.x),
+            y: lanes.enter(self.y),
+        }
+    }
+
+    pub(crate) fn leave<L: Lanes<Base>>(stored: &Stored, lanes: L) -> Self {
+        Self {
+            x: lanes.leave(&stored.x),
+            y: lanes.leave(&stored.y),
+        }
+    }
+
+    /// Many points, with one inversion.
+    pub(crate) fn from_points(points: &[Point]) -> Vec<Self> {
+        let Short { scale, shift, .. } = *Short::get();
+        // X - c = k (Z + Y) / (Z - Y) and Y = (X - c) Z / X. Both denominators are zero for the neutral element alone.
+        let mut inverses: Vec<_> = points
+            .iter()
+            .map(|point| (point.z - point.y) * point.x)
+            .collect();
+        invert_all(&mut inverses);
+        let convert = |(point, inverse): (&Point, Fp)| {
+            if point.is_identity() {
+                return Self::identity();
+            }
+            let x = scale * (point.z + point.y) * inverse * point.x;
+            let y = x * point.z * (point.z - point.y) * inverse;
+            Self { x: x + shift, y }
+        };
+        points.iter().zip(inverses).map(convert).collect()
+    }
+
+    /// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
+    pub(crate) fn to_point(self) -> Point {
+        if self.y.is_zero() {
+            return Point::IDENTITY;
+        }
+        let x = self.x - Short::get().shift;
+        let (plus, minus) = (x + Short::get().scale, x - Short::get().scale);
+        Point {
+            x: x * plus,
+            y: self.y * minus,
+            z: self.y * plus,
+            t: x * minus,
+        }
+    }
+
+    /// The denominator of the slope of a sum or, for equal points, of the tangent; none if the sum is the neutral element.
+    pub(crate) fn slope_denominator(self, other: Self) -> Option<Fp> {
+        if self.x != other.x {
+            Some(other.x - self.x)
+        } else if self.y == other.y && !self.y.is_zero() {
+            Some(self.y.double())
+        } else {
+            None
+        }
+    }
+
+    /// The sum, given the inverse of [`Self::slope_denominator`].
+    pub(crate) fn add_with(self, other: Self, inverse: Fp) -> Self {
+        let numerator = if self.x == other.x {
+            let xx = self.x.square();
+            xx.double() + xx + Short::get().linear
+        } else {
+            other.y - self.y
+        };
+        let slope = numerator * inverse;
+        let x = slope.square() - self.x - other.x;
+        let y = slope * (self.x - x) - self.y;
+        Self { x, y }
+    }
+}
+
+/// A running sum without inversions: x = X/ZZ, y = Y/ZZZ with ZZ^3 = ZZZ^2 (the "XYZZ" coordinates of the Explicit-Formulas Database).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    x: Fp,
+    y: Fp,
+    zz: Fp,
+    zzz: Fp,
+}
+
+impl From<Affine> for Running {
+    fn from(point: Affine) -> Self {
+        Self {
+            x: point.x,
+            y: point.y,
+            zz: Fp::ONE,
+            zzz: Fp::ONE,
+        }
+    }
+}
+
+impl Running {
+    /// Adds an affine point: eight multiplications and two squarings (madd-2008-s).
+    pub(crate) fn add(&mut self, other: Affine) {
+        let p = other.x * self.zz - self.x;
+        let r = other.y * self.zzz - self.y;
+        if p.is_zero() {
+            *self = if r.is_zero() && !other.y.is_zero() {
+                Self::twice(other)
+            } else {
+                Affine::identity().into()
+            };
+            return;
+        }
+        let pp = p.square();
+        let ppp = p * pp;
+        let q = self.x * pp;
+        let x = r.square() - ppp - q.double();
+        *self = Self {
+            x,
+            y: r * (q - x) - self.y * ppp,
+            zz: self.zz * pp,
+            zzz: self.zzz * ppp,
+        };
+    }
+
+    /// Twice an affine point (mdbl-2008-s-1).
+    fn twice(point: Affine) -> Self {
+        let u = point.y.double();
+        let v = u.square();
+        let w = u * v;
+        let s = point.x * v;
+        let xx = point.x.square();
+        let m = xx.double() + xx + Short::get().linear;
+        let x = m.square() - s.double();
+        Self {
+            x,
+            y: m * (s - x) - w * point.y,
+            zz: v,
+            zzz: w,
+        }
+    }
+
+    /// Extended Edwards coordinates, without an inversion.
+    pub(crate) fn to_point(self) -> Point {
+        if self.y.is_zero() {
+            return Point::IDENTITY;
+        }
+        let Short { scale, shift, .. } = *Short::get();
+        let x = self.x - shift * self.zz;
+        let offset = scale * self.zz;
+        let (plus, minus) = (x + offset, x - offset);
+        let (x, y) = (x * self.zzz, self.y * self.zz);
+        Point {
+            x: x * plus,
+            y: y * minus,
+            z: y * plus,
+            t: x * minus,
+        }
+    }
+}

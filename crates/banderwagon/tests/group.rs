@@ -1,0 +1,217 @@
+//! The group's laws, and every kind of sum against sums of single products.
+
+use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, sum_of_products};
+use arbor_field::Wide;
+use proptest::prelude::*;
+use std::sync::LazyLock;
+
+const SMALL: Sizes = Sizes {
+    first: 5,
+    others: 3,
+    comb: 4,
+    columns: 2,
+};
+
+fn point(seed: u64) -> Point {
+    Point::generator() * (Fr::from(seed) * Fr::from(0x9e37_79b9_7f4a_7c15_u64) + Fr::ONE)
+}
+
+fn naive(points: &[Point], terms: &[Term]) -> Point {
+    terms.iter().map(|&(i, scalar)| points[i] * scalar).sum()
+}
+
+/// Eleven points, so that the last group of a comb is not full; tables on all lanes there are.
+static BASES: LazyLock<(Vec<Point>, Vec<FixedBase>)> = LazyLock::new(|| {
+    let points: Vec<_> = (1..=11).map(point).collect();
+    let tables = Wide::available()
+        .into_iter()
+        .flat_map(|wide| {
+            let other = Sizes {
+                columns: 1,
+                ..SMALL
+            };
+            let third = Sizes {
+                columns: 4,
+                comb: 3,
+                first: 4,
+                others: 6,
+            };
+            [SMALL, other, third].map(|sizes| FixedBase::on(wide, &points, sizes))
+        })
+        .collect();
+    (points, tables)
+});
+
+fn check_fixed(lists: &[Vec<Term>]) {
+    let (points, tables) = &*BASES;
+    let expected: Vec<_> = lists.iter().map(|list| naive(points, list)).collect();
+    for table in tables {
+        let batch = table.sums(lists);
+        for ((list, expected), sum) in lists.iter().zip(&expected).zip(batch) {
+            assert_eq!(sum, *expected, "{list:?}, {:?}", table.sizes());
+            assert_eq!(table.sum(list), *expected, "{list:?}, {:?}", table.sizes());
+        }
+    }
+}
+
+fn check_variable(terms: &[(Point, Fr)]) {
+    let (points, scalars): (Vec<_>, Vec<_>) = terms.iter().copied().unzip();
+    let expected: Point = terms.iter().map(|&(point, scalar)| point * scalar).sum();
+    assert_eq!(sum_of_products(&points, &scalars), expected);
+}
+
+fn order_less(n: u64) -> Fr {
+    -Fr::from(n)
+}
+
+#[test]
+fn laws() {
+    let (a, b, c) = (point(5), point(6), point(7));
+    assert_eq!((a + b) + c, a + (b + c));
+    assert_eq!(a + b, b + a);
+    assert_eq!(a + Point::IDENTITY, a);
+    assert_eq!(a - a, Point::IDENTITY);
+    assert_eq!(a + a, a.double());
+    assert_eq!(a.double_times(3), a * Fr::from(8u64));
+    assert_eq!(a * order_less(1), -a);
+    assert_ne!(a, b);
+    assert_ne!(a, -a);
+    assert!(!a.is_identity() && (a * Fr::ZERO).is_identity());
+    assert_eq!([a, b, c].into_iter().sum::<Point>(), a + b + c);
+    // (0, -1), the other representative of the neutral element.
+    let order_two = (a * order_less(1)) + a;
+    assert_eq!(order_two, Point::IDENTITY);
+    assert_eq!(Point::default(), Point::IDENTITY);
+}
+
+#[test]
+fn fixed_points_with_extreme_scalars_and_repetitions() {
+    let one = |scalar| vec![(3, scalar)];
+    let mut lists = vec![vec![]];
+    lists.extend([Fr::ZERO, Fr::ONE, order_less(1), order_less(2)].map(one));
+    for bit in 0..252 {
+        let power = Fr::ONE.double_times(bit);
+        lists.push(vec![(bit % 11, power), ((bit + 1) % 11, power - Fr::ONE)]);
+    }
+    // Terms that cancel, and terms that are equal: neutral elements and tangents within a batch.
+    let s = order_less(77);
+    lists.push(vec![(1, s), (1, -s)]);
+    lists.push(vec![(1, s), (1, s)]);
+    lists.push((0..64).map(|_| (2, Fr::ONE)).collect());
+    lists.push(
+        (0..64)
+            .map(|i| (2, if i % 2 == 0 { Fr::ONE } else { order_less(1) }))
+            .collect(),
+    );
+    // Dense, dense with repetitions, and dense but short.
+    lists.push(
+        (0..11)
+            .map(|i| (i, order_less(3 + i as u64).inverse()))
+            .collect(),
+    );
+    lists.push(
+        (0..33)
+            .map(|i| (i % 11, order_less(3 + i as u64).inverse()))
+            .collect(),
+    );
+    lists.push(
+        (0..11)
+            .map(|i| (i, Fr::from(u128::MAX - i as u128)))
+            .collect(),
+    );
+    lists.push((0..11).map(|i| (i, order_less(i as u64 + 1))).collect());
+    check_fixed(&lists);
+}
+
+trait DoubleTimes {
+    fn double_times(self, count: usize) -> Self;
+}
+
+impl DoubleTimes for Fr {
+    fn double_times(self, count: usize) -> Self {
+        (0..count).fold(self, |value, _| value.double())
+    }
+}
+
+#[test]
+fn many_lists_of_all_lengths() {
+    let scalar = |i: usize| Fr::from(i as u64 + 1).inverse();
+    let lists: Vec<Vec<Term>> = (0..300)
+        .map(|list| {
+            (0..list % 13)
+                .map(|i| ((list + i) % 11, scalar(list * 13 + i)))
+                .collect()
+        })
+        .collect();
+    check_fixed(&lists);
+}
+
+#[test]
+fn variable_points_with_equal_neutral_and_opposite_ones() {
+    check_variable(&[]);
+    check_variable(&[(point(1), order_less(5))]);
+    let (a, s) = (point(2), order_less(9).inverse());
+    check_variable(&[
+        (a, s),
+        (a, s),
+        (-a, s),
+        (a, Fr::ZERO),
+        (Point::IDENTITY, s),
+        (a, -s),
+    ]);
+    for count in [3, 17, 40, 200, 1500] {
+        let term = |i: u64| (point(i % 50), order_less(i + 2).inverse());
+        let terms: Vec<_> = (0..count).map(term).collect();
+        check_variable(&terms);
+    }
+}
+
+#[test]
+fn sizes_fit_their_budget_and_the_default_fits_150_megabytes() {
+    assert!(
+        Sizes::DEFAULT.bytes(257) <= 150_000_000,
+        "{}",
+        Sizes::DEFAULT.bytes(257)
+    );
+    for budget in [6_000_000, 16_000_000, 64_000_000, 150_000_000, usize::MAX] {
+        let sizes = Sizes::within(budget, 257);
+        assert!(sizes.bytes(257) <= budget, "{sizes:?} for {budget}");
+    }
+    assert_eq!(Sizes::within(usize::MAX, 257), Sizes::DEFAULT);
+}
+
+fn any_scalar() -> impl Strategy<Value = Fr> {
+    prop_oneof![
+        any::<[u64; 4]>().prop_map(Fr::reduced),
+        any::<u64>().prop_map(Fr::from),
+        any::<u64>().prop_map(order_less),
+        any::<u128>().prop_map(Fr::from),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn fixed(lists in prop::collection::vec(prop::collection::vec((0usize..11, any_scalar()), 0..14), 0..6)) {
+        check_fixed(&lists);
+    }
+
+    #[test]
+    fn variable(terms in prop::collection::vec((0u64..8, any_scalar()), 0..24)) {
+        let terms: Vec<_> = terms.into_iter().map(|(i, scalar)| (point(i), scalar)).collect();
+        check_variable(&terms);
+    }
+
+    #[test]
+    fn fields_and_bytes(seeds in prop::collection::vec(any::<u64>(), 0..40)) {
+        let mut points: Vec<_> = seeds.iter().map(|&seed| point(seed)).collect();
+        points.push(Point::IDENTITY);
+        let fields = Point::map_to_field_batch(&points);
+        let bytes = Point::to_bytes_batch(&points);
+        for ((point, field), bytes) in points.iter().zip(fields).zip(bytes) {
+            prop_assert_eq!(point.map_to_field(), field);
+            prop_assert_eq!(point.to_bytes(), bytes);
+            prop_assert_eq!(Point::from_bytes(&bytes), Ok(*point));
+        }
+    }
+}
