@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["arbor-cpu", "arbor-metrics"],
     &["arbor-hashing", "arbor-field"],
     &["arbor-banderwagon"],
+    &["arbor-ipa"],
     &["arbor-store"],
     &["arbor-store-fjall", "arbor-store-rocksdb"],
     &["arbor-tree"],

@@ -1,0 +1,104 @@
+//! The common reference string, and commitments with its tables.
+
+use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, Trust};
+use arbor_field::Fp;
+use sha2::{Digest, Sha256};
+use std::sync::LazyLock;
+
+/// Number of values that a commitment binds: children of a node, evaluations of a polynomial.
+pub const WIDTH: usize = 256;
+
+/// Index of Q, the point for inner products, among a committer's points.
+pub(crate) const Q: usize = WIDTH;
+
+const SEED: &[u8] = b"eth_verkle_oct_2021";
+
+/// The 256 points G, of which nobody knows a relation: x coordinates from SHA-256 of the seed and a counter, those kept that are elements of the group
+/// (SPECS, section 1).
+#[must_use]
+pub fn points() -> &'static [Point] {
+    static POINTS: LazyLock<Vec<Point>> = LazyLock::new(|| {
+        let candidates = |from: u64| -> Vec<[u8; 32]> {
+            let candidate = |i: u64| {
+                let mut hash: [u8; 32] = Sha256::new()
+                    .chain_update(SEED)
+                    .chain_update(i.to_be_bytes())
+                    .finalize()
+                    .into();
+                hash.reverse();
+                Fp::from_le_bytes_reduced(&hash).to_be_bytes()
+            };
+            (from..from + WIDTH as u64).map(candidate).collect()
+        };
+        (0..)
+            .step_by(WIDTH)
+            .flat_map(|from| Point::from_bytes_batch(&candidates(from), Trust::Untrusted))
+            .filter_map(Result::ok)
+            .take(WIDTH)
+            .collect()
+    });
+    &POINTS
+}
+
+/// Commits to vectors of 256 scalars with the reference string's tables.
+///
+/// Making one takes a tenth of a second or more and [`Sizes::bytes`] of memory: make it once, and share it.
+pub struct Committer {
+    pub(crate) tables: FixedBase,
+}
+
+impl Committer {
+    /// With tables of the given sizes, made on all threads of the current pool.
+    #[must_use]
+    pub fn new(sizes: Sizes) -> Self {
+        let points: Vec<_> = points()
+            .iter()
+            .copied()
+            .chain([Point::generator()])
+            .collect();
+        Self {
+            tables: FixedBase::new(&points, sizes),
+        }
+    }
+
+    /// With the largest tables within a budget of bytes.
+    #[must_use]
+    pub fn within(bytes: usize) -> Self {
+        Self::new(Sizes::within(bytes, WIDTH + 1))
+    }
+
+    /// The sizes of the tables.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        self.tables.sizes()
+    }
+
+    /// Bytes of the tables.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.tables.sizes().bytes(WIDTH + 1)
+    }
+
+    /// The commitment to a vector: the sum of `values[i] * G_i`. Zeros cost nothing.
+    #[must_use]
+    pub fn commit(&self, values: &[Fr; WIDTH]) -> Point {
+        let terms: Vec<Term> = values.iter().copied().enumerate().collect();
+        self.tables.sum(&terms)
+    }
+
+    /// The sum of scalars times points, by index: a sparse commitment or, with differences, what to add to one that changed.
+    ///
+    /// # Panics
+    ///
+    /// If an index is above [`WIDTH`], whose point is Q; so in [`Self::sums`].
+    #[must_use]
+    pub fn sum(&self, terms: &[Term]) -> Point {
+        self.tables.sum(terms)
+    }
+
+    /// Many sums; they share inversions and the current pool's threads.
+    #[must_use]
+    pub fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
+        self.tables.sums(lists)
+    }
+}

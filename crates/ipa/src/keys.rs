@@ -1,0 +1,95 @@
+//! Tree keys: the Pedersen hash of an address and an index (EIP-6800, "Tree embedding").
+
+use crate::{Committer, crs::WIDTH};
+use arbor_banderwagon::{Fr, Point, Term};
+
+/// An index within an account's part of the tree, 32 bytes, least significant first.
+pub type TreeIndex = [u8; 32];
+
+/// 2 + 256 * 64: domain and length of a hash of 64 bytes.
+const PREFIX: u64 = 2 + 256 * 64;
+
+/// The part of a key's commitment that belongs to the address: worth keeping where addresses repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressCommitment(Point);
+
+impl Committer {
+    /// The parts of keys that belong to these addresses, each of 32 bytes: twelve zeros and the twenty of an address.
+    #[must_use]
+    pub fn address_commitments(&self, addresses: &[[u8; 32]]) -> Vec<AddressCommitment> {
+        let lists: Vec<_> = addresses.iter().map(address_terms).collect();
+        self.sums(&lists)
+            .into_iter()
+            .map(AddressCommitment)
+            .collect()
+    }
+
+    /// The stems, that is the first 31 bytes of the keys, for pairs of address and index.
+    #[must_use]
+    pub fn stems(&self, keys: &[([u8; 32], TreeIndex)]) -> Vec<[u8; 31]> {
+        let terms = |(address, index): &([u8; 32], TreeIndex)| {
+            [&address_terms(address)[..], &index_terms(index)[..]].concat()
+        };
+        let lists: Vec<_> = keys.iter().map(terms).collect();
+        stems(&self.sums(&lists))
+    }
+
+    /// As [`Self::stems`], for addresses whose part is known.
+    #[must_use]
+    pub fn stems_of_addresses(&self, keys: &[(AddressCommitment, TreeIndex)]) -> Vec<[u8; 31]> {
+        let lists: Vec<_> = keys.iter().map(|(_, index)| index_terms(index)).collect();
+        let sums = self.sums(&lists);
+        let sum =
+            |((address, _), index): (&(AddressCommitment, TreeIndex), Point)| address.0 + index;
+        stems(&keys.iter().zip(sums).map(sum).collect::<Vec<_>>())
+    }
+
+    /// The Pedersen hash of up to 255 * 16 bytes: the image of a commitment to its length and its 16-byte words.
+    ///
+    /// # Panics
+    ///
+    /// If the input is longer.
+    #[must_use]
+    pub fn pedersen_hash(&self, input: &[u8]) -> [u8; 32] {
+        assert!(
+            input.len() <= (WIDTH - 1) * 16,
+            "too long for a Pedersen hash"
+        );
+        let length = Fr::from(2 + 256 * input.len() as u64);
+        let word = |chunk: &[u8]| {
+            let mut half = [0; 16];
+            half[..chunk.len()].copy_from_slice(chunk);
+            Fr::from_le_half(&half)
+        };
+        let words = std::iter::once(length).chain(input.chunks(16).map(word));
+        let terms: Vec<Term> = words.enumerate().collect();
+        self.sum(&terms).map_to_field().to_le_bytes()
+    }
+}
+
+fn halves(bytes: &[u8; 32]) -> [Fr; 2] {
+    let (halves, _) = bytes.as_chunks::<16>();
+    [0, 1].map(|i| Fr::from_le_half(&halves[i]))
+}
+
+fn address_terms(address: &[u8; 32]) -> [Term; 3] {
+    let [low, high] = halves(address);
+    [(0, Fr::from(PREFIX)), (1, low), (2, high)]
+}
+
+fn index_terms(index: &TreeIndex) -> [Term; 2] {
+    let [low, high] = halves(index);
+    [(3, low), (4, high)]
+}
+
+fn stems(commitments: &[Point]) -> Vec<[u8; 31]> {
+    let stem = |field: &Fr| {
+        let mut stem = [0; 31];
+        stem.copy_from_slice(&field.to_le_bytes()[..31]);
+        stem
+    };
+    Point::map_to_field_batch(commitments)
+        .iter()
+        .map(stem)
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! The arithmetic of leaves: extension nodes of EIP-6800.
+//!
+//! C = G_0 + stem G_1 + f(C1) G_2 + f(C2) G_3, where C1 holds the values of suffixes below 128 and C2 the others, each value in two halves, the
+//! lower one with 2^128 added to tell a zero from nothing (SPECS, section 3).
+
+use crate::Committer;
+use arbor_banderwagon::{Fr, Point, Term};
+
+/// A leaf's stem and its values by suffix.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafValues<'a> {
+    /// The first 31 bytes of its keys.
+    pub stem: [u8; 31],
+    /// Suffixes and values, each suffix once.
+    pub values: &'a [(u8, [u8; 32])],
+}
+
+/// A leaf's commitments, with the field elements that stand for them one level up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeafCommitment {
+    /// Of values 0 to 127 and 128 to 255.
+    pub halves: [Point; 2],
+    /// The images of `halves`.
+    pub half_fields: [Fr; 2],
+    /// Of the leaf.
+    pub commitment: Point,
+    /// The image of `commitment`.
+    pub field: Fr,
+}
+
+/// A value that is set: what was there before, and what is there now.
+#[derive(Clone, Copy, Debug)]
+pub struct ValueChange {
+    /// The last byte of its key.
+    pub suffix: u8,
+    /// None if there was nothing.
+    pub old: Option<[u8; 32]>,
+    /// None to remove it, which only undoing does.
+    pub new: Option<[u8; 32]>,
+}
+
+/// Changes of one leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct LeafChange<'a> {
+    /// The leaf before. Its fields may be those of [`Committer::fields_of_leaves`], if they were not kept.
+    pub leaf: LeafCommitment,
+    /// Each suffix once.
+    pub changes: &'a [ValueChange],
+}
+
+/// The two scalars that a value adds to its half's vector, at indices 2 s and 2 s + 1 modulo 256; zeros for nothing.
+#[must_use]
+pub fn value_scalars(value: Option<&[u8; 32]>) -> [Fr; 2] {
+    let Some(value) = value else {
+        return [Fr::ZERO; 2];
+    };
+    let (halves, _) = value.as_chunks::<16>();
+    [
+        Fr::reduced([word(&halves[0], 0), word(&halves[0], 8), 1, 0]),
+        Fr::from_le_half(&halves[1]),
+    ]
+}
+
+fn word(half: &[u8; 16], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&half[at..at + 8]);
+    u64::from_le_bytes(bytes)
+}
+
+fn stem_scalar(stem: &[u8; 31]) -> Fr {
+    let mut bytes = [0; 32];
+    bytes[..31].copy_from_slice(stem);
+    Fr::from_le_bytes_reduced(&bytes)
+}
+
+/// Index of a suffix' first scalar in the vector of its half.
+fn index(suffix: u8) -> usize {
+    2 * (usize::from(suffix) % 128)
+}
+
+impl Committer {
+    /// Commits to leaves, all their halves together and then all leaves.
+    #[must_use]
+    pub fn commit_leaves(&self, leaves: &[LeafValues]) -> Vec<LeafCommitment> {
+        let mut lists: Vec<Vec<Term>> = vec![Vec::new(); 2 * leaves.len()];
+        for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
+            for (suffix, value) in leaf.values {
+                let [low, high] = value_scalars(Some(value));
+                let at = index(*suffix);
+                halves[usize::from(suffix / 128)].extend([(at, low), (at + 1, high)]);
+            }
+        }
+        let sums = self.sums(&lists);
+        let fields = Point::map_to_field_batch(&sums);
+        let terms: Vec<[Term; 4]> = leaves
+            .iter()
+            .zip(fields.as_chunks::<2>().0)
+            .map(|(leaf, &[c1, c2])| [(0, Fr::ONE), (1, stem_scalar(&leaf.stem)), (2, c1), (3, c2)])
+            .collect();
+        let commitments = self.sums(&terms);
+        join(&sums, &fields, &commitments)
+    }
+
+    /// The leaves after changes, by what the changes add.
+    #[must_use]
+    pub fn update_leaves(&self, leaves: &[LeafChange]) -> Vec<LeafCommitment> {
+        let mut lists: Vec<Vec<Term>> = vec![Vec::new(); 2 * leaves.len()];
+        for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
+            for change in leaf.changes {
+                let old = value_scalars(change.old.as_ref());
+                let new = value_scalars(change.new.as_ref());
+                let at = index(change.suffix);
+                let half = &mut halves[usize::from(change.suffix / 128)];
+                half.extend([(at, new[0] - old[0]), (at + 1, new[1] - old[1])]);
+            }
+        }
+        // Only halves that change are computed and mapped.
+        let changed: Vec<usize> = (0..lists.len()).filter(|&i| !lists[i].is_empty()).collect();
+        let changed_lists: Vec<_> = changed.iter().map(|&i| &lists[i][..]).collect();
+        let added = self.sums(&changed_lists);
+        let mut halves: Vec<Point> = leaves.iter().flat_map(|leaf| leaf.leaf.halves).collect();
+        for (&i, added) in changed.iter().zip(added) {
+            halves[i] += added;
+        }
+        let moved: Vec<_> = changed.iter().map(|&i| halves[i]).collect();
+        let mut fields: Vec<Fr> = leaves
+            .iter()
+            .flat_map(|leaf| leaf.leaf.half_fields)
+            .collect();
+        let mut terms: Vec<Vec<Term>> = vec![Vec::new(); leaves.len()];
+        for (&i, field) in changed.iter().zip(Point::map_to_field_batch(&moved)) {
+            terms[i / 2].push((2 + i % 2, field - fields[i]));
+            fields[i] = field;
+        }
+        let added = self.sums(&terms);
+        let commitments = leaves.iter().zip(added);
+        let commitments = commitments.map(|(leaf, added)| leaf.leaf.commitment + added);
+        join(&halves, &fields, &commitments.collect::<Vec<_>>())
+    }
+
+    /// Leaves with their fields, from stored points alone: the images of the halves, the leaf's commitment from stem and images, and its image.
+    #[must_use]
+    pub fn fields_of_leaves(&self, leaves: &[([u8; 31], [Point; 2])]) -> Vec<LeafCommitment> {
+        let halves: Vec<Point> = leaves.iter().flat_map(|leaf| leaf.1).collect();
+        let fields = Point::map_to_field_batch(&halves);
+        let terms: Vec<[Term; 4]> = leaves
+            .iter()
+            .zip(fields.as_chunks::<2>().0)
+            .map(|((stem, _), &[c1, c2])| [(0, Fr::ONE), (1, stem_scalar(stem)), (2, c1), (3, c2)])
+            .collect();
+        let commitments = self.sums(&terms);
+        join(&halves, &fields, &commitments)
+    }
+}
+
+/// Leaves from their parts, after mapping the commitments.
+fn join(halves: &[Point], half_fields: &[Fr], commitments: &[Point]) -> Vec<LeafCommitment> {
+    let fields = Point::map_to_field_batch(commitments);
+    let parts = halves
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .zip(half_fields.as_chunks::<2>().0);
+    parts
+        .zip(commitments)
+        .zip(fields)
+        .map(
+            |(((&halves, &half_fields), &commitment), field)| LeafCommitment {
+                halves,
+                half_fields,
+                commitment,
+                field,
+            },
+        )
+        .collect()
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../../../docs/math/ipa.md")]
+#![forbid(unsafe_code)]
+
+mod crs;
+mod domain;
+mod inner_product;
+mod keys;
+mod leaf;
+mod multiproof;
+mod proof;
+mod transcript;
+
+pub use arbor_banderwagon::{DecodingError, Fr, Point, Sizes, Term, Trust};
+pub use crs::{Committer, WIDTH, points};
+pub use inner_product::InnerProductProof;
+pub use keys::{AddressCommitment, TreeIndex};
+pub use leaf::{LeafChange, LeafCommitment, LeafValues, ValueChange, value_scalars};
+pub use multiproof::{Multiproof, Opening, Polynomial, Query, Statement, verify_all};
+pub use proof::ProofError;
+pub use transcript::Transcript;

@@ -1,0 +1,308 @@
+//! Many openings of many commitments, in one proof of constant size.
+
+use crate::{
+    Committer, InnerProductProof, ProofError, Transcript, crs::WIDTH, domain::Domain,
+    inner_product::Equation, proof,
+};
+use arbor_banderwagon::{Fr, Point, Term};
+use arbor_field::{Job, LANES, Lanes, Scalar, Wide, invert_all};
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+
+/// A polynomial by its values at 0 to 255.
+pub type Polynomial = [Fr; WIDTH];
+
+/// What a prover opens: the value of a committed polynomial at a point of the domain.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// The commitment to the polynomial.
+    pub commitment: Point,
+    /// The polynomial.
+    pub polynomial: &'a Polynomial,
+    /// The point.
+    pub point: u8,
+}
+
+/// What a verifier is told: the polynomial behind `commitment` is `value` at `point`.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// The commitment to the polynomial.
+    pub commitment: Point,
+    /// The point.
+    pub point: u8,
+    /// The value.
+    pub value: Fr,
+}
+
+/// A proof of any number of openings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Multiproof {
+    /// The commitment to g.
+    pub quotients: Point,
+    /// The opening of h - g at t.
+    pub opening: InnerProductProof,
+}
+
+/// Queries with their proof, for [`verify_all`].
+#[derive(Clone)]
+pub struct Statement<'a> {
+    /// The proof.
+    pub proof: &'a Multiproof,
+    /// What it is said to prove, in the prover's order.
+    pub queries: &'a [Query],
+    /// The transcript as the prover's was before.
+    pub transcript: Transcript,
+}
+
+impl Multiproof {
+    /// Bytes of the encoding: D, then an inner product proof.
+    pub const BYTES: usize = 32 + InnerProductProof::BYTES;
+
+    /// Proves all openings. The order matters: the verifier must have the same.
+    #[must_use]
+    pub fn prove(committer: &Committer, transcript: &mut Transcript, openings: &[Opening]) -> Self {
+        let commitments: Vec<_> = openings.iter().map(|opening| opening.commitment).collect();
+        let r = begin(
+            transcript,
+            &Point::to_bytes_batch(&commitments),
+            openings.iter().map(|opening| {
+                (
+                    opening.point,
+                    opening.polynomial[usize::from(opening.point)],
+                )
+            }),
+        );
+
+        // All polynomials that are opened at the same point are one.
+        let sums = sums_by_point(openings, &powers(r, openings.len()));
+        let domain = Domain::get();
+        let mut g = vec![Fr::ZERO; WIDTH];
+        for (z, sum) in &sums {
+            domain.add_quotient(sum, *z, &mut g);
+        }
+        let commit = |values: &[Fr]| {
+            let terms: Vec<Term> = values.iter().copied().enumerate().collect();
+            committer.sum(&terms)
+        };
+        let quotients = commit(&g);
+        transcript.append_point(b"D", &quotients);
+        let t = transcript.challenge(b"t");
+
+        let factors = inverse_distances(t);
+        let mut h = vec![Fr::ZERO; WIDTH];
+        for (z, sum) in &sums {
+            for (h, &value) in h.iter_mut().zip(sum) {
+                *h += factors[*z] * value;
+            }
+        }
+        let e = commit(&h);
+        transcript.append_point(b"E", &e);
+        let difference: Polynomial = std::array::from_fn(|i| h[i] - g[i]);
+        let commitment = e - quotients;
+        let (opening, _) =
+            InnerProductProof::prove(committer, transcript, &commitment, &difference, t);
+        Self { quotients, opening }
+    }
+
+    /// Whether all queries are true.
+    #[must_use]
+    pub fn verify(
+        &self,
+        committer: &Committer,
+        transcript: &mut Transcript,
+        queries: &[Query],
+    ) -> bool {
+        self.equation(transcript, queries).holds(committer)
+    }
+
+    /// What must be zero if the queries are true.
+    fn equation(&self, transcript: &mut Transcript, queries: &[Query]) -> Equation {
+        let commitments: Vec<_> = queries.iter().map(|query| query.commitment).collect();
+        let encodings = Point::to_bytes_batch(&commitments);
+        let r = begin(
+            transcript,
+            &encodings,
+            queries.iter().map(|query| (query.point, query.value)),
+        );
+        transcript.append_point(b"D", &self.quotients);
+        let t = transcript.challenge(b"t");
+
+        let factors = inverse_distances(t);
+        let mut value = Fr::ZERO;
+        let mut distinct = HashMap::with_capacity(queries.len());
+        let (mut points, mut scalars): (Vec<Point>, Vec<Fr>) = (Vec::new(), Vec::new());
+        for ((query, encoding), power) in
+            queries.iter().zip(&encodings).zip(powers(r, queries.len()))
+        {
+            let factor = power * factors[usize::from(query.point)];
+            value += factor * query.value;
+            let index = *distinct.entry(encoding).or_insert(points.len());
+            if index == points.len() {
+                points.push(query.commitment);
+                scalars.push(factor);
+            } else {
+                scalars[index] += factor;
+            }
+        }
+        let e = arbor_banderwagon::sum_of_products(&points, &scalars);
+        transcript.append_point(b"E", &e);
+        let commitment = e - self.quotients;
+        let mut equation = Equation::default();
+        equation.add_variable(commitment, Fr::ONE);
+        self.opening
+            .add_to(&mut equation, transcript, &commitment, t, value);
+        equation
+    }
+
+    /// The encoding, of [`Self::BYTES`] bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let points = [
+            std::slice::from_ref(&self.quotients),
+            &self.opening.left,
+            &self.opening.right,
+        ];
+        proof::encode(&points.concat(), self.opening.last)
+    }
+
+    /// Decodes [`Self::to_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// [`ProofError`] for another length, points outside the group, and a scalar that is not reduced.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ProofError> {
+        let (points, last) = proof::decode(bytes, Self::BYTES / 32 - 1)?;
+        Ok(Self {
+            quotients: points[0],
+            opening: InnerProductProof::from_parts(&points[1..], last),
+        })
+    }
+}
+
+/// Whether all statements are true: their equations, each times a number that no prover could foresee, are summed and checked at once. A
+/// false statement passes with a chance of 2^-128.
+#[must_use]
+pub fn verify_all(committer: &Committer, statements: &[Statement]) -> bool {
+    let equations: Vec<(Equation, [u8; 32])> = statements
+        .par_iter()
+        .map(|statement| {
+            let mut transcript = statement.transcript.clone();
+            let equation = statement.proof.equation(&mut transcript, statement.queries);
+            // The transcript covers queries and points; the last scalar comes after it.
+            let mut hash = Sha256::new();
+            hash.update(transcript.challenge(b"batch").to_le_bytes());
+            hash.update(statement.proof.opening.last.to_le_bytes());
+            (equation, hash.finalize().into())
+        })
+        .collect();
+    let mut all = Sha256::new();
+    equations.iter().for_each(|(_, digest)| all.update(digest));
+    let seed = all.finalize();
+    let mut sum = Equation::default();
+    for (i, (equation, _)) in equations.iter().enumerate() {
+        let hash = Sha256::new()
+            .chain_update(seed)
+            .chain_update((i as u64).to_le_bytes());
+        let mut half = [0; 16];
+        half.copy_from_slice(&hash.finalize()[..16]);
+        sum.add_scaled(equation, Fr::from_le_half(&half));
+    }
+    sum.holds(committer)
+}
+
+/// States the queries; the challenge whose powers weigh them.
+fn begin(
+    transcript: &mut Transcript,
+    commitments: &[[u8; 32]],
+    openings: impl Iterator<Item = (u8, Fr)>,
+) -> Fr {
+    transcript.domain_separator(b"multiproof");
+    for (commitment, (point, value)) in commitments.iter().zip(openings) {
+        transcript.append(b"C", commitment);
+        let mut encoded = [0; 32];
+        encoded[0] = point;
+        transcript.append(b"z", &encoded);
+        transcript.append_scalar(b"y", value);
+    }
+    transcript.challenge(b"r")
+}
+
+fn powers(r: Fr, count: usize) -> Vec<Fr> {
+    std::iter::successors(Some(Fr::ONE), |&power| Some(power * r))
+        .take(count)
+        .collect()
+}
+
+/// 1 / (t - z) for every z of the domain.
+fn inverse_distances(t: Fr) -> Vec<Fr> {
+    let mut distances: Vec<_> = (0..WIDTH as u64).map(|z| t - Fr::from(z)).collect();
+    invert_all(&mut distances);
+    distances
+}
+
+/// The weighted sum of the polynomials that are opened at each point, for the points that occur.
+fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Vec<Fr>)> {
+    let mut by_point: Vec<Vec<(&Polynomial, Fr)>> = vec![Vec::new(); WIDTH];
+    for (opening, &weight) in openings.iter().zip(weights) {
+        by_point[usize::from(opening.point)].push((opening.polynomial, weight));
+    }
+    let wide = Wide::detect();
+    // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
+    let pieces: Vec<(usize, &[(&Polynomial, Fr)])> = by_point
+        .iter()
+        .enumerate()
+        .flat_map(|(z, terms)| terms.chunks(64).map(move |piece| (z, piece)))
+        .collect();
+    let partial: Vec<(usize, Vec<Fr>)> = pieces
+        .par_iter()
+        .map(|&(z, terms)| (z, wide.run(WeightedSum { terms })))
+        .collect();
+    let mut sums: Vec<(usize, Vec<Fr>)> = Vec::new();
+    for (z, part) in partial {
+        match sums.last_mut() {
+            Some((last, sum)) if *last == z => {
+                sum.iter_mut()
+                    .zip(part)
+                    .for_each(|(sum, part)| *sum += part);
+            }
+            _ => sums.push((z, part)),
+        }
+    }
+    sums
+}
+
+/// The sum of weights times polynomials, in lanes.
+struct WeightedSum<'a> {
+    terms: &'a [(&'a Polynomial, Fr)],
+}
+
+impl Job<Scalar> for WeightedSum<'_> {
+    type Output = Vec<Fr>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Fr> {
+        let zero = lanes.splat(&[0; 4]);
+        let mut sums = [zero; WIDTH / LANES];
+        for (polynomial, weight) in self.terms {
+            let weight = lanes.splat(&lanes.enter(*weight));
+            let (chunks, _) = polynomial.as_chunks::<LANES>();
+            for (sum, chunk) in sums.iter_mut().zip(chunks) {
+                if chunk.iter().all(Fr::is_zero) {
+                    continue;
+                }
+                // The values are loaded in the radix of single elements; that factor is taken out of the sums at the end.
+                let values = lanes.load(chunk.each_ref().map(Fr::montgomery));
+                *sum = lanes.tighten(lanes.add(*sum, lanes.times(values, weight)));
+            }
+        }
+        let factor = lanes.leave(Fr::ONE.montgomery());
+        let correction = lanes.splat(&lanes.enter(factor.inverse()));
+        let mut corrected = Vec::with_capacity(WIDTH);
+        for sum in sums {
+            let stored = lanes.store(lanes.times(sum, correction));
+            corrected.extend(stored.iter().map(|sum| lanes.leave(sum)));
+        }
+        corrected
+    }
+}
