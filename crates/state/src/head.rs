@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value};
-use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, ReadError};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, PositionKey, ReadError};
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::{Meta, Version, View};
 
@@ -88,18 +88,19 @@ impl StateView for Head<'_> {
 
 impl NodeReader for Head<'_> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let keys: Vec<PositionKey> = requests.iter().map(|r| r.position.key()).collect();
         let mut found = vec![None; requests.len()];
-        for table in [ACCOUNT_NODES, STORAGE_NODES] {
-            let wanted: Vec<(usize, Vec<u8>)> = requests
-                .iter()
-                .enumerate()
-                .filter(|(_, request)| crate::keys::node_table(&request.position) == table)
-                .map(|(index, request)| (index, request.position.encode()))
-                .collect();
-            let keys: Vec<&[u8]> = wanted.iter().map(|(_, key)| key.as_slice()).collect();
-            let values = self.0.multi_get(table, &keys).map_err(StateError::from)?;
-            for ((index, _), value) in wanted.iter().zip(values) {
-                found[*index] = value;
+        for inner in [false, true] {
+            let of_table = |index: &usize| requests[*index].position.trie.is_some() == inner;
+            let places: Vec<usize> = (0..requests.len()).filter(of_table).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let table = if inner { STORAGE_NODES } else { ACCOUNT_NODES };
+            let wanted: Vec<&[u8]> = places.iter().map(|&place| &*keys[place]).collect();
+            let values = self.0.multi_get(table, &wanted).map_err(StateError::from)?;
+            for (place, value) in places.into_iter().zip(values) {
+                found[place] = value;
             }
         }
         Ok(found)

@@ -303,7 +303,7 @@ pub(crate) fn node_writes<'a>(
     }
     let mut writes = Vec::with_capacity(update.nodes.len() + gone.len());
     for change in update.nodes {
-        let key = change.position.encode().into_boxed_slice();
+        let key: Box<[u8]> = Box::from(&*change.position.key());
         gone.remove(&key);
         writes.push(Write {
             table: node_table(&change.position),

@@ -134,11 +134,12 @@ impl SlotRecord {
             self.value.to_be_bytes::<32>(),
         );
         let (slot, value) = (trimmed(&slot), trimmed(&value));
-        let mut out = Vec::with_capacity(1 + slot.len() + value.len());
-        out.push(slot.len() as u8);
-        out.extend_from_slice(slot);
-        out.extend_from_slice(value);
-        out.into()
+        let mut out = [0; 65];
+        let (slot_end, end) = (1 + slot.len(), 1 + slot.len() + value.len());
+        out[0] = slot.len() as u8;
+        out[1..slot_end].copy_from_slice(slot);
+        out[slot_end..end].copy_from_slice(value);
+        Value::from(&out[..end])
     }
 
     pub(crate) fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, StateError> {

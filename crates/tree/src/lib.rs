@@ -23,7 +23,7 @@ mod update;
 
 pub use memory::MemoryNodes;
 pub use path::{Path, PathError, nibble_of, shared_nibbles};
-pub use position::{Position, PositionError};
+pub use position::{Position, PositionError, PositionKey};
 pub use reader::{Leaf, NodeReader, NodeRequest, ReadError};
 pub use update::{LeafChange, NodeChange};
 

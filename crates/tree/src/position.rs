@@ -1,6 +1,7 @@
 //! The places of nodes and their database keys.
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::{Hash, Path, PathError};
 
@@ -13,6 +14,26 @@ pub struct Position {
     pub trie: Option<Hash>,
     /// The path from the root of that trie.
     pub path: Path,
+}
+
+/// The database key of a node: a slice of bytes that lives on the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct PositionKey {
+    bytes: [u8; Self::MAX],
+    len: u8,
+}
+
+impl PositionKey {
+    /// Outer key, length, and a path of 64 nibbles.
+    const MAX: usize = 65;
+}
+
+impl Deref for PositionKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
 }
 
 /// Why bytes are not the database key of a node.
@@ -40,23 +61,29 @@ impl Position {
         }
     }
 
-    /// Appends the database key: for a nested trie its 32-byte outer key, then for both
+    /// Returns the database key; see [`key`](Self::key).
+    pub fn encode(&self) -> Vec<u8> {
+        self.key().to_vec()
+    }
+
+    /// Returns the database key: for a nested trie its 32-byte outer key, then for both
     /// the path's length in nibbles as one byte and the packed nibbles.
     ///
     /// Outer and inner nodes are kept in two tables, so their keys need no tag. All nodes of a
     /// nested trie lie together, the nodes nearest to its root first.
-    pub fn encode_into(&self, out: &mut Vec<u8>) {
-        if let Some(owner) = &self.trie {
-            out.extend_from_slice(owner);
+    pub fn key(&self) -> PositionKey {
+        let mut bytes = [0; PositionKey::MAX];
+        let owner = self.trie.as_ref().map_or(0, |owner| {
+            bytes[..32].copy_from_slice(owner);
+            32
+        });
+        let path = self.path.packed();
+        bytes[owner] = self.path.len() as u8;
+        bytes[owner + 1..owner + 1 + path.len()].copy_from_slice(path);
+        PositionKey {
+            bytes,
+            len: (owner + 1 + path.len()) as u8,
         }
-        self.path.encode_into(out);
-    }
-
-    /// Returns the database key; see [`encode_into`](Self::encode_into).
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(65);
-        self.encode_into(&mut out);
-        out
     }
 
     /// Reads the database key of a node of the outer trie.
