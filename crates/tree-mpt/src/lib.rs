@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod arena;
 mod build;
 mod commit;
 mod edit;
