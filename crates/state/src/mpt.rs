@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Store, Table, Value, Write};
-use arbor_tree_mpt::{TreeUpdate, apply};
+use arbor_tree::Hash;
+use arbor_tree_mpt::{
+    InnerPart, OuterUpdate, TreeError, TreeUpdate, apply, apply_inner, apply_outer,
+};
 use arbor_versions::{
     Change, Changes, DirLock, Identity, Meta, Options, PruneStats, Retain, Version, Versions, View,
     stored_identity,
 };
+use rayon::prelude::*;
 
 use crate::embedding::{KeyedChange, keyed, tree_updates};
 use crate::head::Head;
@@ -134,7 +138,8 @@ impl MptState {
         self.reader().root()
     }
 
-    /// Computes what changes on top of the latest version would make of the state.
+    /// Computes what changes on top of the latest version would make of the state. Called on a thread of a rayon pool,
+    /// it spreads large changes over the pool.
     pub fn compute(&self, changes: &StateChanges) -> Result<Computed, StateError> {
         let start = Instant::now();
         let head = self.reader();
@@ -149,7 +154,7 @@ impl MptState {
         })?;
         let updates = tree_updates(&keyed);
         let hashed = Instant::now();
-        let update = apply(&head, self.root().0, &updates)?;
+        let update = apply_spread(&head, self.root().0, &updates)?;
         let applied = Instant::now();
         let mut computed = Computed {
             root: update.root.into(),
@@ -287,6 +292,40 @@ impl MptState {
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
     }
+}
+
+/// Changed slots from which on storage tries are spread over the threads of a pool.
+const SPREAD_FROM: usize = 256;
+
+/// Applies updates, those of different accounts' storage on different threads if the caller runs in a pool.
+fn apply_spread(
+    head: &Head<'_>,
+    root: Hash,
+    updates: &[OuterUpdate],
+) -> Result<TreeUpdate, StateError> {
+    let slots: usize = updates.iter().map(|update| update.inner.len()).sum();
+    let threads = match rayon::current_thread_index() {
+        Some(_) => rayon::current_num_threads(),
+        None => 1,
+    };
+    if threads == 1 || slots < SPREAD_FROM {
+        return Ok(apply(head, root, updates)?);
+    }
+    // Some more pieces than threads, since accounts differ in size; but few, since a piece fills the hash lanes alone.
+    let most = slots.div_ceil(2 * threads);
+    let mut weight = 0;
+    let pieces = updates.chunk_by(|update, _| {
+        weight += update.inner.len();
+        let full = weight >= most;
+        weight = if full { 0 } else { weight };
+        !full
+    });
+    let pieces: Vec<&[OuterUpdate]> = pieces.collect();
+    let parts: Result<Vec<InnerPart>, TreeError> = pieces
+        .into_par_iter()
+        .map(|piece| apply_inner(head, piece))
+        .collect();
+    Ok(apply_outer(head, root, updates, parts?)?)
 }
 
 /// Node writes of an update, after the deletion of all nodes of the given storage tries.

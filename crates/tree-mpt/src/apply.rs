@@ -29,13 +29,74 @@ pub fn apply(
     updates: &[OuterUpdate],
 ) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
-    let mut forest = Forest::new(root, updates);
-    forest.load(reader)?;
-    forest.edit(reader)?;
-    forest.settle(reader)?;
-    let placed = forest.placed_leaves();
-    let changed = forest.commit();
-    Ok(forest.into_update(&changed, &placed))
+    Forest::new(root, updates).apply(reader)
+}
+
+/// What [`apply_inner`] made of the inner tries under some outer keys.
+#[derive(Clone, Debug)]
+pub struct InnerPart {
+    update: TreeUpdate,
+}
+
+/// Applies only what changes below some outer keys, that is the first part of the work of [`apply`].
+///
+/// Inner tries have nothing to do with each other, so the caller may give consecutive pieces of its updates to as many
+/// threads, and their parts, in order, to [`apply_outer`].
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_inner(
+    reader: &dyn NodeReader,
+    updates: &[OuterUpdate],
+) -> Result<InnerPart, TreeError> {
+    check(updates)?;
+    let mut forest = Forest::new(EMPTY_ROOT, updates);
+    forest.inner_only = true;
+    let update = forest.apply(reader)?;
+    Ok(InnerPart { update })
+}
+
+/// Applies the rest of `updates` to the outer trie with the given root, and puts all together: the result is that of
+/// [`apply`], nodes and leaves perhaps in another order.
+///
+/// # Errors
+/// As [`apply`]; [`TreeError::BadValue`] if the parts are not those of all the updates.
+pub fn apply_outer(
+    reader: &dyn NodeReader,
+    root: Hash,
+    updates: &[OuterUpdate],
+    parts: impl IntoIterator<Item = InnerPart>,
+) -> Result<TreeUpdate, TreeError> {
+    let mut whole = TreeUpdate::default();
+    for InnerPart { update } in parts {
+        whole.inner_roots.extend(update.inner_roots);
+        whole.nodes.extend(update.nodes);
+        whole.leaves.extend(update.leaves);
+        whole.fresh.extend(update.fresh);
+        whole.stats.add(&update.stats);
+    }
+    if whole.inner_roots.len() != updates.len() {
+        return Err(TreeError::BadValue {
+            outer: whole.inner_roots.len(),
+            reason: "the inner parts are not those of the updates",
+        });
+    }
+    let outer = updates.iter().zip(&whole.inner_roots);
+    let outer: Vec<OuterUpdate> = outer
+        .map(|(update, inner_root)| OuterUpdate {
+            inner_root: *inner_root,
+            inner: Vec::new(),
+            key: update.key,
+            existed: update.existed,
+            leaf: update.leaf.clone(),
+        })
+        .collect();
+    let update = apply(reader, root, &outer)?;
+    whole.root = update.root;
+    whole.nodes.extend(update.nodes);
+    whole.leaves.extend(update.leaves);
+    whole.stats.add(&update.stats);
+    Ok(whole)
 }
 
 fn check(updates: &[OuterUpdate]) -> Result<(), TreeError> {
@@ -70,6 +131,15 @@ fn check(updates: &[OuterUpdate]) -> Result<(), TreeError> {
 }
 
 impl Forest<'_> {
+    fn apply(mut self, reader: &dyn NodeReader) -> Result<TreeUpdate, TreeError> {
+        self.load(reader)?;
+        self.edit(reader)?;
+        self.settle(reader)?;
+        let placed = self.placed_leaves();
+        let changed = self.commit();
+        Ok(self.into_update(&changed, &placed))
+    }
+
     /// The leaves listed for hashing and their slots.
     fn placed_leaves(&self) -> Vec<(u32, Place)> {
         let leaf = |task: &Task| match task.work {

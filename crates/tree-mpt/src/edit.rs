@@ -44,7 +44,7 @@ impl<'a> Forest<'a> {
                     };
                     self.edit_key(reader, edit)?;
                 }
-                if update.existed == existed {
+                if update.existed == existed && !self.inner_only {
                     let edit = Edit {
                         trie: 0,
                         key: update.key,

@@ -137,6 +137,8 @@ impl Trie {
 /// All tries that a set of updates touches; the outer one is trie 0.
 pub(crate) struct Forest<'a> {
     pub(crate) updates: &'a [OuterUpdate],
+    /// Whether the outer trie is left as it is, and only the inner ones change.
+    pub(crate) inner_only: bool,
     pub(crate) tries: Vec<Trie>,
     /// Trie of each outer update; 0 where its inner trie does not change.
     pub(crate) inner_tries: Vec<u32>,
@@ -166,6 +168,7 @@ impl<'a> Forest<'a> {
         let leaves = updates.iter().map(|update| 1 + update.inner.len()).sum();
         Self {
             updates,
+            inner_only: false,
             tries,
             inner_tries,
             nodes: Arena::default(),

@@ -147,6 +147,7 @@ impl Forest<'_> {
     fn key_count(&self, trie: u32) -> u32 {
         let update = self.tries[trie as usize].update as usize;
         let count = match trie {
+            0 if self.inner_only => 0,
             0 => self.updates.len(),
             _ => self.updates[update].inner.len(),
         };

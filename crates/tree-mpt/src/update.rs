@@ -52,7 +52,7 @@ pub struct OuterUpdate {
 }
 
 /// The result of applying updates.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct TreeUpdate {
     /// The new root of the outer trie.
     pub root: Hash,
@@ -80,4 +80,13 @@ pub struct ApplyStats {
     pub nodes_hashed: u64,
     /// Keccak-f\[1600\] permutations for them.
     pub permutations: u64,
+}
+
+impl ApplyStats {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.nodes_read += other.nodes_read;
+        self.leaves_read += other.leaves_read;
+        self.nodes_hashed += other.nodes_hashed;
+        self.permutations += other.permutations;
+    }
 }

@@ -7,7 +7,7 @@ use arbor_tree::naive::NaiveForest;
 use arbor_tree::{Hash, MemoryNodes, NodeReader, Position};
 use arbor_tree_mpt::{
     Access, EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, Overlay, TreeError, TreeUpdate,
-    WitnessNodes, apply, build, prove, verify_value, witness,
+    WitnessNodes, apply, apply_inner, apply_outer, build, prove, verify_value, witness,
 };
 
 /// A whole state in memory.
@@ -56,6 +56,32 @@ pub(crate) fn outer_updates(
     changes.iter().map(update).collect()
 }
 
+/// Applies updates in pieces: what comes together must be what comes at once.
+fn check_parts(
+    state: &InMemory,
+    updates: &[OuterUpdate],
+    at_once: &TreeUpdate,
+) -> Result<(), String> {
+    let text = |error: TreeError| error.to_string();
+    let pieces = updates.chunks(1 + updates.len() / 3);
+    let parts: Result<Vec<_>, _> = pieces
+        .map(|piece| apply_inner(&state.nodes, piece))
+        .collect();
+    let parts = parts.map_err(text)?;
+    let mut whole = apply_outer(&state.nodes, state.root, updates, parts).map_err(text)?;
+    // The order, and the work, may be another.
+    let mut at_once = at_once.clone();
+    for update in [&mut whole, &mut at_once] {
+        update.nodes.sort_by_key(|node| node.position);
+        update.leaves.sort_by_key(|leaf| leaf.position);
+        update.stats = Default::default();
+    }
+    if whole == at_once {
+        return Ok(());
+    }
+    Err(format!("in parts {whole:?}\nat once {at_once:?}"))
+}
+
 impl InMemory {
     /// Stores the result of an update, as a caller with a node table and a flat table does.
     pub(crate) fn store(&mut self, updates: &[OuterUpdate], update: &TreeUpdate) {
@@ -84,6 +110,7 @@ impl Subject for InMemory {
     fn apply(&mut self, changes: &[OuterChange]) -> Result<(), String> {
         let updates = outer_updates(changes, &self.inner_roots);
         let update = apply(&self.nodes, self.root, &updates).map_err(|e| e.to_string())?;
+        check_parts(self, &updates, &update)?;
         self.store(&updates, &update);
         Ok(())
     }
