@@ -66,7 +66,7 @@ impl Files {
 type OwnWrites = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
 
 /// A caller's change that needs writing.
-type LayerWrite<'a> = (Table, &'a Arc<[u8]>, Option<&'a Value>);
+type LayerWrite<'a> = (Table, Box<[u8]>, Option<&'a Value>);
 
 impl FlushJob {
     /// Makes the versions durable. After an error the store holds either all or nothing of them.
@@ -82,7 +82,7 @@ impl FlushJob {
         self.announce_rollback()?;
         self.write(&own, &changes, stats.bytes.total())?;
         for (table, key, value) in changes {
-            self.base.insert(table, key.clone(), value.cloned());
+            self.base.insert(table, key.into(), value.cloned());
         }
         if let Some(files) = &self.files {
             files.write(Some((&self.head, self.head.version.0)))?;
@@ -105,7 +105,7 @@ impl FlushJob {
     ) -> Result<(), VersionsError> {
         let changes = changes.iter().map(|(table, key, value)| Write {
             table: *table,
-            key: Box::from(&***key),
+            key: key.clone(),
             value: value.cloned(),
         });
         let own = own.iter().map(|((table, key), value)| Write {
@@ -141,14 +141,14 @@ impl FlushJob {
             let bytes = stats.bytes.of_kind(spec.kind);
             for (key, slot) in self.layer.entries(position) {
                 let (table, value) = (spec.table, slot.value.as_ref());
-                let known = self.base.peek(table, key);
+                let known = self.base.peek(table, &key);
                 let same = match (known, value) {
                     (Some(stored), _) => stored.as_ref() == value,
                     (None, Some(_)) => false,
                     (None, None) if slot.base == Base::Present => false,
                     // Deleting what is not there would only leave a tombstone behind.
                     (None, None) => {
-                        let stored = self.base.store().get(table, key);
+                        let stored = self.base.store().get(table, &key);
                         let stored =
                             stored.map_err(VersionsError::store("looking before a delete"))?;
                         stored.is_none()

@@ -1,8 +1,6 @@
 //! Unflushed data: the newest value of every changed key, merged over versions.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
 
 use arbor_store::Value;
 use foldhash::fast::RandomState;
@@ -24,10 +22,11 @@ pub(crate) struct Slot {
     pub(crate) base: Base,
 }
 
-/// Bytes of a hash-map slot at its usual load, the allocations' headers and the allocator's own.
-const ENTRY_BYTES: usize = 128;
-/// Bytes of an entry in the ordered set, its tree node's slack included.
-const ORDER_BYTES: usize = 36;
+/// Bytes of a node's or blob's entry besides its value and what of its key is not inline: a hash-map slot at its usual
+/// load, and the header of the value's allocation.
+const HASHED_BYTES: usize = 170;
+/// Bytes of a flat entry, likewise: its share of a tree node at the usual load, and the header of the value's allocation.
+const ORDERED_BYTES: usize = 192;
 
 /// The changes of consecutive versions to all of the caller's tables.
 #[derive(Clone, Debug)]
@@ -37,65 +36,124 @@ pub(crate) struct Layer {
 }
 
 #[derive(Clone, Debug)]
-struct TableLayer {
-    slots: HashMap<Arc<[u8]>, Slot, RandomState>,
-    /// The keys in order: of flat tables only, where scans are frequent.
-    order: Option<BTreeSet<OrderedKey>>,
+enum TableLayer {
+    /// A flat table, where scans are frequent. Its keys are mostly an account's hash, or that and a slot's.
+    Ordered(BTreeMap<Key<64>, Slot>),
+    /// Any other. Most keys of nodes are an account's hash and a short path.
+    Hashed(HashMap<Key<40>, Slot, RandomState>),
 }
 
-/// A key that mostly compares by its first eight bytes, without following the pointer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct OrderedKey {
-    head: u64,
-    key: Arc<[u8]>,
+/// A key whose first `N` bytes are compared and hashed without following a pointer; in the order of its bytes.
+///
+/// The keys of a contract's slots share their first half: were they elsewhere, each would have to be fetched to be compared.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Key<const N: usize> {
+    /// The first bytes, zeros after the end; then their number, by which a key goes before one that has zeros there.
+    first: [u8; N],
+    length: u8,
+    rest: Box<[u8]>,
 }
 
-impl OrderedKey {
-    fn new(key: Arc<[u8]>) -> Self {
-        let mut head = [0; 8];
-        let length = key.len().min(8);
-        head[..length].copy_from_slice(&key[..length]);
+impl<const N: usize> Key<N> {
+    fn new(key: &[u8]) -> Self {
+        let mut first = [0; N];
+        let length = key.len().min(N);
+        first[..length].copy_from_slice(&key[..length]);
         Self {
-            head: u64::from_be_bytes(head),
-            key,
+            first,
+            length: length as u8,
+            rest: key[length..].into(),
         }
     }
-}
 
-impl Ord for OrderedKey {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.head
-            .cmp(&other.head)
-            .then_with(|| self.key.cmp(&other.key))
+    fn to_bytes(&self) -> Box<[u8]> {
+        let first = &self.first[..usize::from(self.length)];
+        if self.rest.is_empty() {
+            first.into()
+        } else {
+            [first, &self.rest].concat().into()
+        }
     }
-}
 
-impl PartialOrd for OrderedKey {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+    fn starts_with(&self, prefix: &[u8]) -> bool {
+        let (inline, beyond) = prefix.split_at(prefix.len().min(N));
+        self.first[..usize::from(self.length)].starts_with(inline) && self.rest.starts_with(beyond)
     }
 }
 
 /// Entries of one table, ascending by key.
-pub(crate) type Entries<'a> = Box<dyn Iterator<Item = (&'a Arc<[u8]>, &'a Slot)> + 'a>;
+pub(crate) type Entries<'a> = Box<dyn Iterator<Item = (Box<[u8]>, &'a Slot)> + 'a>;
+
+impl TableLayer {
+    fn new(kind: TableKind) -> Self {
+        match kind {
+            TableKind::Flat => Self::Ordered(BTreeMap::new()),
+            TableKind::Nodes | TableKind::Blobs => Self::Hashed(HashMap::default()),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Ordered(slots) => slots.len(),
+            Self::Hashed(slots) => slots.len(),
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> Option<&Slot> {
+        match self {
+            Self::Ordered(slots) => slots.get(&Key::new(key)),
+            Self::Hashed(slots) => slots.get(&Key::new(key)),
+        }
+    }
+
+    fn get_mut(&mut self, key: &[u8]) -> Option<&mut Slot> {
+        match self {
+            Self::Ordered(slots) => slots.get_mut(&Key::new(key)),
+            Self::Hashed(slots) => slots.get_mut(&Key::new(key)),
+        }
+    }
+
+    fn insert(&mut self, key: &[u8], slot: Slot) {
+        match self {
+            Self::Ordered(slots) => slots.insert(Key::new(key), slot),
+            Self::Hashed(slots) => slots.insert(Key::new(key), slot),
+        };
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        match self {
+            Self::Ordered(slots) => slots.remove(&Key::new(key)),
+            Self::Hashed(slots) => slots.remove(&Key::new(key)),
+        };
+    }
+
+    /// Bytes that an entry takes.
+    fn cost(&self, key: &[u8], value: Option<&Value>) -> usize {
+        let value = value.map_or(0, |value| value.len());
+        match self {
+            Self::Ordered(_) => ORDERED_BYTES + key.len().saturating_sub(64) + value,
+            Self::Hashed(_) => HASHED_BYTES + key.len().saturating_sub(40) + value,
+        }
+    }
+}
 
 impl Layer {
     pub(crate) fn new(schema: &Schema) -> Self {
-        let table = |kind| TableLayer {
-            slots: HashMap::default(),
-            order: (kind == TableKind::Flat).then(BTreeSet::new),
-        };
+        let tables = schema.specs().iter().map(|spec| TableLayer::new(spec.kind));
         Self {
-            tables: schema.specs().iter().map(|spec| table(spec.kind)).collect(),
+            tables: tables.collect(),
             bytes: 0,
         }
     }
 
     /// Makes an empty layer that will hold about as much as this one without growing.
     pub(crate) fn successor(&self) -> Self {
-        let table = |old: &TableLayer| TableLayer {
-            slots: HashMap::with_capacity_and_hasher(old.slots.len(), RandomState::default()),
-            order: old.order.as_ref().map(|_| BTreeSet::new()),
+        let table = |old: &TableLayer| match old {
+            TableLayer::Ordered(_) => TableLayer::Ordered(BTreeMap::new()),
+            TableLayer::Hashed(slots) => {
+                let hasher = RandomState::default();
+                TableLayer::Hashed(HashMap::with_capacity_and_hasher(slots.len(), hasher))
+            }
         };
         Self {
             tables: self.tables.iter().map(table).collect(),
@@ -109,69 +167,56 @@ impl Layer {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.tables.iter().all(|table| table.slots.is_empty())
+        self.len() == 0
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.tables.iter().map(|table| table.slots.len()).sum()
+        self.tables.iter().map(TableLayer::len).sum()
     }
 
     pub(crate) fn get(&self, position: usize, key: &[u8]) -> Option<&Slot> {
-        self.tables[position].slots.get(key)
+        self.tables[position].get(key)
     }
 
     /// Sets a key's newest value. `base` counts only at the layer's first touch of the key. A key
     /// that was absent below and is deleted again leaves no trace.
-    pub(crate) fn put(
-        &mut self,
-        position: usize,
-        key: Box<[u8]>,
-        value: Option<Value>,
-        base: Base,
-    ) {
+    pub(crate) fn put(&mut self, position: usize, key: &[u8], value: Option<Value>, base: Base) {
         let table = &mut self.tables[position];
-        if let Some(slot) = table.slots.get_mut(&*key) {
-            if value.is_none() && slot.base == Base::Absent {
-                self.bytes -= Self::cost(&table.order, &key, slot.value.as_ref());
-                let (key, _) = table
-                    .slots
-                    .remove_entry(&*key)
-                    .expect("invariant: the slot was just found");
-                if let Some(order) = &mut table.order {
-                    order.remove(&OrderedKey::new(key));
-                }
-                return;
+        let Some(slot) = table.get_mut(key) else {
+            if value.is_some() || base != Base::Absent {
+                self.bytes += table.cost(key, value.as_ref());
+                table.insert(key, Slot { value, base });
             }
-            self.bytes -= slot.value.as_ref().map_or(0, |old| old.len());
-            self.bytes += value.as_ref().map_or(0, |new| new.len());
-            slot.value = value;
-        } else if value.is_some() || base != Base::Absent {
-            self.insert(position, key.into(), Slot { value, base });
+            return;
+        };
+        let new_len = value.as_ref().map_or(0, |new| new.len());
+        if value.is_none() && slot.base == Base::Absent {
+            let old = slot.value.take();
+            self.bytes -= table.cost(key, old.as_ref());
+            table.remove(key);
+            return;
         }
-    }
-
-    fn insert(&mut self, position: usize, key: Arc<[u8]>, slot: Slot) {
-        let table = &mut self.tables[position];
-        self.bytes += Self::cost(&table.order, &key, slot.value.as_ref());
-        if let Some(order) = &mut table.order {
-            order.insert(OrderedKey::new(key.clone()));
-        }
-        table.slots.insert(key, slot);
-    }
-
-    fn cost(order: &Option<BTreeSet<OrderedKey>>, key: &[u8], value: Option<&Value>) -> usize {
-        let order = order.as_ref().map_or(0, |_| ORDER_BYTES);
-        ENTRY_BYTES + order + key.len() + value.map_or(0, |value| value.len())
+        let old = std::mem::replace(&mut slot.value, value);
+        self.bytes -= old.map_or(0, |old| old.len());
+        self.bytes += new_len;
     }
 
     /// Lays a newer layer over this one.
     pub(crate) fn absorb(&mut self, newer: &Self) {
         for (position, table) in newer.tables.iter().enumerate() {
-            for (key, slot) in &table.slots {
-                if self.tables[position].slots.contains_key(key) {
-                    self.put(position, Box::from(&**key), slot.value.clone(), slot.base);
-                } else {
-                    self.insert(position, key.clone(), slot.clone());
+            let mut put = |key: &[u8], slot: &Slot| {
+                self.put(position, key, slot.value.clone(), slot.base);
+            };
+            match table {
+                TableLayer::Ordered(slots) => {
+                    slots
+                        .iter()
+                        .for_each(|(key, slot)| put(&key.to_bytes(), slot));
+                }
+                TableLayer::Hashed(slots) => {
+                    slots
+                        .iter()
+                        .for_each(|(key, slot)| put(&key.to_bytes(), slot));
                 }
             }
         }
@@ -180,14 +225,15 @@ impl Layer {
     /// Forgets what was known to lie below, after a flush whose outcome is uncertain.
     pub(crate) fn forget_base(&mut self) {
         for table in &mut self.tables {
-            for slot in table.slots.values_mut() {
-                slot.base = Base::Unknown;
+            let forget = |slot: &mut Slot| slot.base = Base::Unknown;
+            match table {
+                TableLayer::Ordered(slots) => slots.values_mut().for_each(forget),
+                TableLayer::Hashed(slots) => slots.values_mut().for_each(forget),
             }
         }
     }
 
-    /// Returns a table's entries in order: straight from the set for a flat table, sorted here
-    /// for any other.
+    /// Returns a table's entries in order: as they are in a flat table, sorted here for any other.
     pub(crate) fn entries(&self, position: usize) -> Entries<'_> {
         self.scan(position, &[], &[])
     }
@@ -195,26 +241,21 @@ impl Layer {
     /// Returns the entries whose key begins with `prefix` and is not below `from`, in order. For
     /// other than flat tables this looks at every entry of the table.
     pub(crate) fn scan<'a>(&'a self, position: usize, prefix: &[u8], from: &[u8]) -> Entries<'a> {
-        let table = &self.tables[position];
         let (prefix, start) = (prefix.to_vec(), prefix.max(from));
-        if let Some(order) = &table.order {
-            let keys = order.range(OrderedKey::new(start.into())..);
-            let within = keys.take_while(move |entry| entry.key.starts_with(&prefix));
-            let slot = |key| {
-                table
-                    .slots
-                    .get(key)
-                    .expect("invariant: ordered keys have slots")
-            };
-            return Box::new(within.map(move |entry| (&entry.key, slot(&entry.key))));
+        match &self.tables[position] {
+            TableLayer::Ordered(slots) => {
+                let entries = slots.range(Key::new(start)..);
+                let within = entries.take_while(move |(key, _)| key.starts_with(&prefix));
+                Box::new(within.map(|(key, slot)| (key.to_bytes(), slot)))
+            }
+            TableLayer::Hashed(slots) => {
+                let start = Key::new(start);
+                let fits = |(key, _): &(&Key<40>, _)| **key >= start && key.starts_with(&prefix);
+                let mut found: Vec<_> = slots.iter().filter(fits).collect();
+                found.sort_unstable_by_key(|entry| entry.0);
+                Box::new(found.into_iter().map(|(key, slot)| (key.to_bytes(), slot)))
+            }
         }
-        let mut found: Vec<_> = table
-            .slots
-            .iter()
-            .filter(|(key, _)| ***key >= *start && key.starts_with(&prefix))
-            .collect();
-        found.sort_unstable_by_key(|entry| entry.0);
-        Box::new(found.into_iter())
     }
 }
 
@@ -240,7 +281,16 @@ mod tests {
 
     #[test]
     fn ordered_keys_compare_like_bytes() {
-        let samples: [&[u8]; 9] = [
+        let (zeros, long) = ([0; 80], [b'c'; 80]);
+        let samples: [&[u8]; 17] = [
+            &zeros[..63],
+            &zeros[..64],
+            &zeros[..65],
+            &zeros,
+            &long[..63],
+            &long[..64],
+            &long[..65],
+            &long,
             b"",
             b"\0",
             b"\0\0",
@@ -252,9 +302,15 @@ mod tests {
             b"b",
         ];
         for a in samples {
+            assert_eq!(*Key::<64>::new(a).to_bytes(), *a);
             for b in samples {
-                let ordered = OrderedKey::new(a.into()).cmp(&OrderedKey::new(b.into()));
+                let ordered = Key::<64>::new(a).cmp(&Key::<64>::new(b));
                 assert_eq!(ordered, a.cmp(b), "{a:?} {b:?}");
+                assert_eq!(
+                    Key::<64>::new(a).starts_with(b),
+                    a.starts_with(b),
+                    "{a:?} {b:?}"
+                );
             }
         }
     }
@@ -262,12 +318,12 @@ mod tests {
     #[test]
     fn created_and_deleted_leaves_nothing() {
         let mut layer = layer();
-        layer.put(0, Box::from(*b"k"), Some(Value::from(*b"v")), Base::Absent);
+        layer.put(0, b"k", Some(Value::from(*b"v")), Base::Absent);
         assert!(layer.bytes() > 0);
-        layer.put(0, Box::from(*b"k"), None, Base::Present);
+        layer.put(0, b"k", None, Base::Present);
         assert!(layer.is_empty());
         assert_eq!((layer.bytes(), keys(layer.entries(0)).len()), (0, 0));
-        layer.put(0, Box::from(*b"k"), None, Base::Unknown);
+        layer.put(0, b"k", None, Base::Unknown);
         assert_eq!(layer.len(), 1, "a deletion of what may be below stays");
     }
 
@@ -277,7 +333,7 @@ mod tests {
         for position in [0, 1] {
             for key in ["b", "ab", "a", "abc", "ac", "c"] {
                 let value = Some(Value::from(*b"v"));
-                layer.put(position, key.as_bytes().into(), value, Base::Unknown);
+                layer.put(position, key.as_bytes(), value, Base::Unknown);
             }
             let found = keys(layer.scan(position, b"a", b""));
             assert_eq!(found, [&b"a"[..], b"ab", b"abc", b"ac"]);
@@ -290,9 +346,9 @@ mod tests {
     #[test]
     fn absorbing_keeps_the_older_base() {
         let (mut older, mut newer) = (layer(), layer());
-        older.put(1, Box::from(*b"x"), Some(Value::from(*b"1")), Base::Absent);
-        newer.put(1, Box::from(*b"x"), None, Base::Unknown);
-        newer.put(1, Box::from(*b"y"), Some(Value::from(*b"2")), Base::Unknown);
+        older.put(1, b"x", Some(Value::from(*b"1")), Base::Absent);
+        newer.put(1, b"x", None, Base::Unknown);
+        newer.put(1, b"y", Some(Value::from(*b"2")), Base::Unknown);
         older.absorb(&newer);
         assert_eq!(keys(older.entries(1)), [b"y"]);
     }

@@ -135,7 +135,7 @@ impl Versions {
                 Some(_) => Base::Present,
             };
             let position = self.frame.schema.known(change.table);
-            self.active.put(position, change.key, change.new, base);
+            self.active.put(position, &change.key, change.new, base);
         }
         self.put(changes.nodes);
         changes.blobs.retain(|blob| {
@@ -283,8 +283,8 @@ impl Versions {
     fn put(&mut self, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
             let position = self.frame.schema.known(write.table);
-            let (key, value) = (write.key, write.value);
-            self.active.put(position, key, value, Base::Unknown);
+            self.active
+                .put(position, &write.key, write.value, Base::Unknown);
         }
     }
 

@@ -130,7 +130,7 @@ impl<'a> View<'a> {
         for layer in self.layers() {
             let entries = layer.scan(position, prefix, from);
             sources.push(source(
-                entries.map(|(key, slot)| Ok((Box::from(&**key), slot.value.clone()))),
+                entries.map(|(key, slot)| Ok((key, slot.value.clone()))),
             ));
         }
         sources.push(source(base));
