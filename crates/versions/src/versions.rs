@@ -114,17 +114,36 @@ impl Versions {
     /// background: nothing is lost, and the version may be applied again. In all these cases the
     /// version is not applied. Only with [`Options::durable_each`] may the version's own flush
     /// fail after it was applied, as [`head`](Versions::head) tells.
-    pub fn apply(&mut self, meta: Meta, mut changes: Changes) -> Result<(), VersionsError> {
+    pub fn apply(&mut self, meta: Meta, changes: Changes) -> Result<(), VersionsError> {
+        self.apply_run(vec![meta], changes)
+    }
+
+    /// Applies consecutive versions whose changes are known only together, like [`apply`](Versions::apply).
+    ///
+    /// Of more than one only the last can be read, and nothing before it: the history ends there. The others' metas
+    /// are remembered. No version at all changes nothing.
+    ///
+    /// # Errors
+    /// As [`apply`](Versions::apply).
+    pub fn apply_run(
+        &mut self,
+        metas: Vec<Meta>,
+        mut changes: Changes,
+    ) -> Result<(), VersionsError> {
+        let Some(last) = metas.last().map(|meta| meta.version) else {
+            return Ok(());
+        };
         self.settle(false)?;
-        self.check_order(&meta)?;
-        changes.prepare(&self.frame.schema, meta.version)?;
+        self.check_order(&metas)?;
+        changes.prepare(&self.frame.schema, last)?;
         debug_assert!(
             changes.flat.iter().all(|change| self.agrees(change)),
             "an old value is not what was applied before"
         );
         self.flush_by_budget()?;
 
-        let undo = (meta.version.0 > 0 && self.options.retain != Retain::None).then(|| {
+        let alone = metas.len() == 1;
+        let undo = (alone && last.0 > 0 && self.options.retain != Retain::None).then(|| {
             let entries = changes.flat.iter();
             let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
             Arc::new(undo::encode(entries, self.options.undo_chunk))
@@ -143,7 +162,12 @@ impl Versions {
             self.active.get(position, &blob.key).is_none()
         });
         self.put(changes.blobs);
-        self.advance(Arc::new(meta), undo);
+        for meta in metas {
+            self.advance(Arc::new(meta), undo.clone());
+        }
+        if !alone {
+            self.forget_before(last.0);
+        }
         if self.options.durable_each {
             self.flush()?;
         }
@@ -250,23 +274,32 @@ impl Versions {
         }
     }
 
-    fn check_order(&self, meta: &Meta) -> Result<(), VersionsError> {
-        let head = self.head();
-        let wanted = Version(head.map_or(0, |head| head.version.0 + 1));
-        if meta.version != wanted {
-            return Err(VersionsError::OutOfOrder {
-                got: meta.version,
-                wanted,
-            });
+    fn check_order(&self, metas: &[Meta]) -> Result<(), VersionsError> {
+        let parents = self
+            .head()
+            .into_iter()
+            .map(Some)
+            .chain(metas.iter().map(Some));
+        let first = self.head().is_none().then_some(None);
+        for (parent, meta) in first.into_iter().chain(parents).zip(metas) {
+            let wanted = Version(parent.map_or(0, |parent| parent.version.0 + 1));
+            if meta.version != wanted {
+                return Err(VersionsError::OutOfOrder {
+                    got: meta.version,
+                    wanted,
+                });
+            }
+            if let Some(parent) = parent
+                && meta.block_number < parent.block_number
+            {
+                return Err(VersionsError::BlockOrder {
+                    version: meta.version,
+                    got: meta.block_number,
+                    parent: parent.block_number,
+                });
+            }
         }
-        match head {
-            Some(head) if meta.block_number < head.block_number => Err(VersionsError::BlockOrder {
-                version: meta.version,
-                got: meta.block_number,
-                parent: head.block_number,
-            }),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Returns whether a change's old value is the unflushed one, if there is one.
