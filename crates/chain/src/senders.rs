@@ -11,10 +11,9 @@ use std::thread::JoinHandle;
 
 use alloy_consensus::Block;
 use alloy_consensus::crypto::SECP256K1N_HALF;
-use alloy_consensus::proofs::{
-    calculate_ommers_root, calculate_withdrawals_root, ordered_trie_root_encoded,
-};
+use alloy_consensus::proofs::{calculate_ommers_root, calculate_withdrawals_root};
 use alloy_primitives::{Address, B256, U256, keccak256};
+use arbor_tree_mpt::ordered_root;
 use rayon::prelude::*;
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SECP256K1};
@@ -158,7 +157,7 @@ pub fn recover_block(
         };
     let senders = senders?;
     Ok(RecoveredBlock {
-        transactions_root: ordered_trie_root_encoded(&transaction_bytes),
+        transactions_root: ordered_root(&transaction_bytes).into(),
         ommers_hash: calculate_ommers_root(&block.body.ommers),
         withdrawals_root: block
             .body
