@@ -46,3 +46,46 @@ pub struct StateChanges {
     /// Code deployed, by its hash.
     pub codes: BTreeMap<B256, Bytes>,
 }
+
+impl StateChanges {
+    /// Adds what changes after this, so that both together lead from the state before to the state after.
+    pub fn extend(&mut self, later: &Self) {
+        for (address, later) in &later.accounts {
+            let change = self
+                .accounts
+                .entry(*address)
+                .or_insert_with(|| AccountChange {
+                    old: later.old,
+                    new: later.old,
+                    ..AccountChange::default()
+                });
+            change.extend(later);
+            if change.changes_nothing() {
+                self.accounts.remove(address);
+            }
+        }
+        let codes = later.codes.iter().map(|(hash, code)| (*hash, code.clone()));
+        self.codes.extend(codes);
+    }
+}
+
+impl AccountChange {
+    fn extend(&mut self, later: &Self) {
+        if later.storage_cleared || later.new.is_none() {
+            self.storage_cleared |= self.old.is_some();
+            self.slots.clear();
+        }
+        self.new = later.new;
+        for (slot, later) in &later.slots {
+            let change = self.slots.entry(*slot).or_insert(*later);
+            change.new = later.new;
+            if change.old == change.new {
+                self.slots.remove(slot);
+            }
+        }
+    }
+
+    fn changes_nothing(&self) -> bool {
+        self.old == self.new && !self.storage_cleared && self.slots.is_empty()
+    }
+}

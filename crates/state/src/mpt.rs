@@ -244,18 +244,28 @@ impl MptState {
 
     /// Makes computed changes the latest version. They reach the disk with the next flush.
     pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
-        let version = self
-            .versions
-            .head()
-            .map_or(Version(0), |head| Version(head.version.0 + 1));
-        let meta = Meta {
-            version,
+        let root = computed.root;
+        self.commit_run([(block.clone(), root)], computed)
+    }
+
+    /// Makes the changes of consecutive blocks, computed together, one version after the other, of which only the last
+    /// can be read: see [`Versions::apply_run`]. With each block comes the root that it claims; the last one's is the
+    /// computed one.
+    pub fn commit_run(
+        &mut self,
+        blocks: impl IntoIterator<Item = (BlockRef, B256)>,
+        computed: Computed,
+    ) -> Result<(), StateError> {
+        let next = self.head().map_or(0, |head| head.version.0 + 1);
+        let meta = |(version, (block, root)): (u64, (BlockRef, B256))| Meta {
+            version: Version(version),
             block_number: block.number,
             block_hash: block.hash.0,
-            root: computed.root.0,
-            extra: block.header.clone(),
+            root: root.0,
+            extra: block.header,
         };
-        Ok(self.versions.apply(meta, computed.changes)?)
+        let metas = (next..).zip(blocks).map(meta).collect();
+        Ok(self.versions.apply_run(metas, computed.changes)?)
     }
 
     /// Roots of changes laid over the latest version, for receipts from before Byzantium.
