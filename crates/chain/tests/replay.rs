@@ -17,6 +17,9 @@ use arbor_state::{MptState, Network};
 use arbor_store::MemoryStore;
 use serde_json::Value;
 
+/// Bytes for accounts and slots used lately.
+const NAMES: usize = 100_000;
+
 /// A generated chain of some blocks with transactions, and a database that stands before the last of them.
 struct Chain {
     genesis: Genesis,
@@ -54,10 +57,10 @@ fn chain() -> Chain {
     while let Some(raw) = source.next_raw().unwrap() {
         blocks.push(prepare(raw, rules).unwrap());
     }
-    let mut replay = Replay::new(state(&genesis), &genesis).unwrap();
+    let mut replay = Replay::new(state(&genesis), &genesis, NAMES).unwrap();
     let (_, before) = blocks.split_last().unwrap();
     for block in before {
-        replay.block(block).unwrap();
+        replay.block(block.clone()).unwrap();
     }
     Chain {
         genesis,
@@ -71,7 +74,7 @@ fn rejected(chain: &mut Chain, change: impl Fn(&mut RecoveredBlock)) -> (ReplayE
     let mut block = chain.blocks.last().unwrap().clone();
     change(&mut block);
     let before = (chain.replay.head(), chain.replay.state().root());
-    let error = chain.replay.block(&block).unwrap_err();
+    let error = chain.replay.block(block.clone()).unwrap_err();
     assert_eq!((chain.replay.head(), chain.replay.state().root()), before);
     let dump = error.failure_dump(Some(chain.replay.state())).unwrap();
     assert_eq!(dump["block"], block.block.header.number);
@@ -152,12 +155,12 @@ fn a_header_that_does_not_hold_is_dumped_without_execution() {
 fn replay_goes_back_and_on_again() {
     let mut chain = chain();
     let last = chain.blocks.last().unwrap();
-    chain.replay.block(last).unwrap();
+    chain.replay.block(last.clone()).unwrap();
     let end = (chain.replay.head(), chain.replay.state().root());
     chain.replay.rollback(5).unwrap();
     assert_eq!(chain.replay.head(), (5, chain.blocks[4].hash));
     for block in &chain.blocks[5..] {
-        chain.replay.block(block).unwrap();
+        chain.replay.block(block.clone()).unwrap();
     }
     assert_eq!((chain.replay.head(), chain.replay.state().root()), end);
     let error = chain.replay.rollback(100).unwrap_err();
@@ -165,6 +168,6 @@ fn replay_goes_back_and_on_again() {
     assert_eq!(chain.replay.head(), end.0);
     // As after opening the database again.
     let state = chain.replay.into_state();
-    let again = Replay::new(state, &chain.genesis).unwrap();
+    let again = Replay::new(state, &chain.genesis, NAMES).unwrap();
     assert_eq!(again.head(), end.0);
 }

@@ -116,12 +116,15 @@ pub(crate) struct Replay {
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
-    /// Threads that decode blocks and recover senders; 1: on the thread that executes [default: all cores]
+    /// Threads that decode blocks and recover senders; 1: one thread for everything, roots too [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) threads: usize,
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
     #[arg(long, value_name = "none|N|all", value_parser = parse_retain)]
     pub(crate) retain: Option<Retain>,
+    /// State roots to compute and compare: every block's, or the last of each run of blocks that need not be retained
+    #[arg(long, value_name = "every|last", default_value = "every")]
+    pub(crate) verify: VerifyChoice,
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -147,6 +150,25 @@ impl Replay {
         match self.threads {
             0 => rayon::current_num_threads(),
             threads => threads,
+        }
+    }
+}
+
+/// Which state roots a replay computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyChoice {
+    /// Every block's
+    Every,
+    /// One for each run of blocks of which no version is to be retained
+    Last,
+}
+
+impl VerifyChoice {
+    /// The name as given on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Every => "every",
+            Self::Last => "last",
         }
     }
 }

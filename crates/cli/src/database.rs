@@ -42,6 +42,11 @@ impl Budget {
     fn store_cache(self) -> u64 {
         self.memory / 16
     }
+
+    /// Bytes for accounts and slots that execution used lately.
+    pub(crate) fn names(self) -> usize {
+        usize::try_from(self.memory / 16).unwrap_or(usize::MAX)
+    }
 }
 
 /// History that a database keeps where nothing else was ever asked for: versions below the head.

@@ -33,6 +33,7 @@ pub(crate) fn start(args: &Args) -> Measurement {
         "retain",
         retain.unwrap_or_else(|| "as before, else 128".into()),
     );
+    measurement.setting("verify", args.verify.name());
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);
     measurement
@@ -137,6 +138,7 @@ impl Outcome {
         }
         for (name, seconds) in [
             ("waiting for blocks and senders", total.source_s),
+            ("waiting for earlier roots", total.backlog_s),
             ("execution and verification", total.execution_s),
             ("key hashing", total.keys_s),
             ("tree", total.tree_s),

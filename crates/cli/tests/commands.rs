@@ -525,6 +525,41 @@ fn execution_alone_needs_no_database_and_a_store_in_memory_none_on_disk() {
         .fails_with(&["--db"]);
 }
 
+/// One root for many blocks leads to the same end, and what is retained is all there: the versions below have none.
+#[test]
+fn verifying_the_last_root_ends_like_verifying_every() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "every", "chain"]).ok();
+    let every = folder.status("every");
+    let head = every["block"].as_u64().expect("a block");
+    let last = [
+        "replay", "--db", "db", "--verify", "last", "--retain", "3", "chain", "--report", "r.json",
+    ];
+    folder.run(&last).ok();
+    let status = folder.status("db");
+    for field in ["block", "blockHash", "stateRoot"] {
+        assert_eq!(status[field], every[field], "{field}");
+    }
+    let report = std::fs::read(folder.path("r.json")).expect("written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["verify"], "last");
+    assert_eq!(report["results"]["total"]["blocks"], head);
+    folder.run(&["verify", "--db", "db"]).ok();
+
+    let oldest = (head - 3).to_string();
+    folder.run(&["dump", "--db", "db", "--at", &oldest]).ok();
+    let before = (head - 4).to_string();
+    folder
+        .run(&["rollback", "--db", "db", "--to", &before])
+        .fails_with(&[&before, "not retained"]);
+    folder
+        .run(&["rollback", "--db", "db", "--to", &oldest])
+        .ok();
+    folder.run(&last).ok();
+    assert_eq!(folder.status("db")["stateRoot"], every["stateRoot"]);
+    folder.run(&["verify", "--db", "db"]).ok();
+}
+
 #[test]
 fn history_is_kept_by_commands_that_look() {
     let folder = Folder::with_chain();

@@ -37,11 +37,29 @@ impl Floor {
         }
     }
 
-    /// Executes a block on top of the last one.
+    /// Executes blocks on top of the last one; `each` is told of every one.
     ///
     /// # Errors
-    /// What does not hold.
-    pub fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
+    /// The blocks' own, and what does not hold.
+    pub fn blocks(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+        each: &mut dyn FnMut(&BlockStats),
+    ) -> Result<(), ReplayError> {
+        loop {
+            let start = Instant::now();
+            let Some(block) = blocks.next() else {
+                return Ok(());
+            };
+            let block = block?;
+            let waited = start.elapsed();
+            let mut stats = self.block(&block)?;
+            stats.times.source = waited;
+            each(&stats);
+        }
+    }
+
+    fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
         let start = Instant::now();
         let number = block.block.header.number;
         let parent = self

@@ -1,7 +1,8 @@
 //! Replay: blocks in, every header field and root verified, state committed.
 //!
-//! [`Replay`] holds a database's state, the chain's rules and the recent blocks, and takes one block at a time:
-//! execute, compute the root, compare, commit. Nothing of a block that does not verify is applied.
+//! [`Replay`] holds a database's state, the chain's rules and the recent blocks, and takes block after block:
+//! execute, compute the root, compare, commit, the latter three beside the execution of the next blocks. Nothing of a
+//! block that does not verify is applied.
 //! [`Floor`](floor::Floor) does the same without tree and store, which is the floor that a replay's time
 //! is measured against; [`stateless`] does it over a witness.
 
@@ -10,13 +11,16 @@ mod failure_dump;
 pub mod floor;
 mod genesis_state;
 mod make_witness;
+mod pipeline;
 mod record;
 mod run;
+mod settle;
 pub mod stateless;
 mod stats;
 
 pub use error::{Failure, ReplayError};
 pub use genesis_state::genesis_state_root;
 pub use make_witness::make_witness;
+pub use pipeline::{Options, Roots, Verify};
 pub use run::Replay;
 pub use stats::{BlockStats, Series, Sums, Times};

@@ -1,16 +1,15 @@
 //! The main road: execute, compute, compare, commit.
 
-use std::time::Instant;
-
-use alloy_consensus::Header;
 use alloy_primitives::{B256, U256};
-use arbor_state::{BlockRef, IntermediateRoots, MptState};
+use arbor_state::{BlockRef, MptState, RecentState};
 use arbor_versions::Version;
 
 use super::error::Failure;
+use super::pipeline::{Options, Pipeline, Roots, Verify};
 use super::record::{BlockRecord, recent_blocks};
-use super::{BlockStats, ReplayError, Times};
-use crate::executor::{Ancestor, BlockInput, BlockOutput, Executor, RecentBlocks};
+use super::settle::Database;
+use super::{BlockStats, ReplayError};
+use crate::executor::{Ancestor, Executor, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
 use crate::senders::RecoveredBlock;
 
@@ -22,11 +21,18 @@ pub struct Replay {
     recent: RecentBlocks,
     /// The difficulties of all blocks up to the head together, where the head's record has it.
     total_difficulty: Option<U256>,
+    names: RecentState,
+    names_bytes: usize,
 }
 
 impl Replay {
-    /// Continues a database, or begins it with its genesis.
-    pub fn new(mut state: MptState, genesis: &Genesis) -> Result<Self, ReplayError> {
+    /// Continues a database, or begins it with its genesis. Accounts and slots used lately are kept ready for execution
+    /// in about `names_bytes` of memory.
+    pub fn new(
+        mut state: MptState,
+        genesis: &Genesis,
+        names_bytes: usize,
+    ) -> Result<Self, ReplayError> {
         let failed = |error| ReplayError::State { number: 0, error };
         if state.head().is_none() {
             let changes = genesis.state_changes();
@@ -62,13 +68,16 @@ impl Replay {
             executor: Executor::new(),
             recent: RecentBlocks::default(),
             total_difficulty: None,
+            names: RecentState::new(names_bytes),
+            names_bytes,
         };
         replay.look_back()?;
         Ok(replay)
     }
 
-    /// Reads what is remembered of the head and the blocks before it.
+    /// Stands at the head, whatever was executed before: reads what is remembered of it and the blocks before it.
     fn look_back(&mut self) -> Result<(), ReplayError> {
+        self.names = RecentState::new(self.names_bytes);
         let head = self.state.head().map_or(Version(0), |head| head.version);
         self.recent = recent_blocks(self.state.reader(), head)?;
         self.total_difficulty =
@@ -134,98 +143,45 @@ impl Replay {
         }
     }
 
-    /// Executes a block on top of the head, verifies every field and root, and commits it.
+    /// Replays blocks on top of the head: executes them in their order, verifies every field and the roots that the
+    /// options ask for, and commits them. `each` is told of every block committed, in order.
+    ///
+    /// # Errors
+    /// The blocks' own, and what does not hold; the blocks before it are then committed.
+    pub fn blocks(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+        options: Options<'_>,
+        each: &mut dyn FnMut(&BlockStats),
+    ) -> Result<(), ReplayError> {
+        let database = Database::new(&mut self.state);
+        let pipeline = Pipeline {
+            database: &database,
+            spec: &self.spec,
+            executor: &mut self.executor,
+            chain: &mut self.recent,
+            total_difficulty: &mut self.total_difficulty,
+            names: &mut self.names,
+            options,
+            each,
+        };
+        let result = pipeline.run(blocks);
+        if result.is_err() {
+            // What was executed beyond the last block committed is forgotten.
+            self.look_back()?;
+        }
+        result
+    }
+
+    /// Replays one block, on this thread.
     ///
     /// # Errors
     /// What does not hold; the database is then as it was.
-    pub fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
-        let start = Instant::now();
-        let header = &block.block.header;
-        let output = self.execute(block)?;
-        let changes = output.changes;
-        let executed = Instant::now();
-        let failed = |error| ReplayError::State {
-            number: header.number,
-            error,
+    pub fn block(&mut self, block: RecoveredBlock) -> Result<(), ReplayError> {
+        let options = Options {
+            verify: Verify::Every,
+            roots: Roots::Here,
         };
-        let computed = self.state.compute(&changes).map_err(failed)?;
-        if computed.root() != header.state_root {
-            return Err(ReplayError::StateRoot(Box::new(Failure {
-                number: header.number,
-                hash: block.hash,
-                expected: header.state_root,
-                actual: computed.root(),
-                changes,
-                receipts: output.receipts,
-            })));
-        }
-        let timings = computed.timings();
-        let nodes = computed.nodes().len() as u64;
-        let committing = Instant::now();
-        let ommers: Vec<B256> = block
-            .block
-            .body
-            .ommers
-            .iter()
-            .map(Header::hash_slow)
-            .collect();
-        // After the merge nobody asks for it any more.
-        let total = self
-            .total_difficulty
-            .map(|total| total.saturating_add(header.difficulty));
-        let record = BlockRecord {
-            block: Ancestor {
-                hash: block.hash,
-                header: header.clone(),
-                ommers,
-            },
-            total_difficulty: total.filter(|_| !self.spec.is_proof_of_stake(header)),
-        };
-        let reference = BlockRef {
-            number: header.number,
-            hash: block.hash,
-            header: record.encode(),
-        };
-        self.state.commit(&reference, computed).map_err(failed)?;
-        self.total_difficulty = record.total_difficulty;
-        self.recent.push(record.block);
-        Ok(BlockStats {
-            number: header.number,
-            transactions: block.block.body.transactions.len() as u64,
-            gas: output.gas_used,
-            accounts: changes.accounts.len() as u64,
-            slots: changes
-                .accounts
-                .values()
-                .map(|account| account.slots.len() as u64)
-                .sum(),
-            nodes,
-            times: Times {
-                source: Default::default(),
-                execution: executed - start,
-                keys: timings.keys,
-                tree: timings.tree,
-                store: timings.writes + committing.elapsed(),
-            },
-        })
-    }
-}
-
-impl Replay {
-    fn execute(&mut self, block: &RecoveredBlock) -> Result<BlockOutput, ReplayError> {
-        let Some(parent) = self.recent.latest().cloned() else {
-            return Err(ReplayError::DamagedHeader(
-                block.block.header.number.saturating_sub(1),
-            ));
-        };
-        let input = BlockInput {
-            parent_total_difficulty: self.total_difficulty,
-            ..BlockInput::new(block, &parent.header, parent.hash, &self.spec)
-        };
-        let mut roots = self.state.intermediate_roots();
-        let roots: &mut dyn IntermediateRoots = &mut roots;
-        Ok(self
-            .executor
-            .execute(&input, &self.state, &self.recent, Some(roots))?)
+        self.blocks(&mut std::iter::once(Ok(block)), options, &mut |_| {})
     }
 }

@@ -28,6 +28,8 @@ pub struct BlockStats {
 pub struct Times {
     /// Waiting for the block: reading, decoding, sender recovery.
     pub source: Duration,
+    /// Execution waiting for the roots of earlier blocks.
+    pub backlog: Duration,
     /// Executing and verifying everything but the state root.
     pub execution: Duration,
     /// Hashing names and forming tree updates.
@@ -39,9 +41,10 @@ pub struct Times {
 }
 
 impl Times {
-    fn each(&mut self) -> [&mut Duration; 5] {
+    fn each(&mut self) -> [&mut Duration; 6] {
         [
             &mut self.source,
+            &mut self.backlog,
             &mut self.execution,
             &mut self.keys,
             &mut self.tree,
@@ -51,7 +54,7 @@ impl Times {
 
     /// The sum of all parts.
     pub fn total(&self) -> Duration {
-        self.source + self.execution + self.keys + self.tree + self.store
+        self.source + self.backlog + self.execution + self.keys + self.tree + self.store
     }
 }
 
@@ -76,6 +79,8 @@ pub struct Sums {
     pub nodes: u64,
     /// Waiting for blocks: reading, decoding, sender recovery.
     pub source_s: f64,
+    /// Execution waiting for the roots of earlier blocks.
+    pub backlog_s: f64,
     /// Execution and verification.
     pub execution_s: f64,
     /// Hashing names and forming tree updates.
@@ -112,6 +117,7 @@ impl Sums {
         let seconds = self.times.each().map(|part| part.as_secs_f64());
         [
             self.source_s,
+            self.backlog_s,
             self.execution_s,
             self.keys_s,
             self.tree_s,

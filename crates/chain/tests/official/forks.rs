@@ -15,6 +15,9 @@ use arbor_state::{MptState, Network, StateError};
 use arbor_store::MemoryStore;
 use arbor_versions::{Options, Retain};
 
+/// Bytes for accounts and slots used lately.
+const NAMES: usize = 100_000;
+
 /// Why a block was not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Rejection {
@@ -61,7 +64,7 @@ impl Forks {
         let store = Arc::new(MemoryStore::default());
         let failed = |error: StateError| ReplayError::State { number: 0, error };
         let state = MptState::open(store, None, network, options).map_err(failed)?;
-        let replay = Replay::new(state, &genesis)?;
+        let replay = Replay::new(state, &genesis, NAMES)?;
         let block_0 = Known {
             block: None,
             number: 0,
@@ -120,7 +123,7 @@ impl Forks {
             block: None,
         };
         self.stand_at(header.parent_hash)?;
-        self.replay.block(&block)?;
+        self.replay.block(block.clone())?;
         self.branch.push(block.hash);
         let best = self.known[&self.head].total_difficulty;
         // Proof of stake has no choice of forks of its own: the consensus layer names the head, here the latest block.
@@ -160,7 +163,7 @@ impl Forks {
         }
         for hash in missing.into_iter().rev() {
             if let Some(block) = &self.known[&hash].block {
-                self.replay.block(block)?;
+                self.replay.block(block.clone())?;
             }
             self.branch.push(hash);
         }

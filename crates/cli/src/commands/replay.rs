@@ -8,15 +8,18 @@ use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::{Genesis, Network};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::stateless::replay_witness;
-use arbor_chain::replay::{BlockStats, Replay, ReplayError, Series, Sums, genesis_state_root};
+use arbor_chain::replay::{
+    BlockStats, Options, Replay, ReplayError, Roots, Series, Sums, Verify, genesis_state_root,
+};
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_metrics::Measurement;
 use arbor_state::{MissingAccounts, MptState};
+use arbor_versions::Retain;
 use serde_json::Value;
 
-use crate::args::{Replay as Args, StoreChoice, TreeChoice};
+use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::Progress;
 use crate::report::{self, Head, Outcome};
@@ -86,30 +89,27 @@ impl<'a> Road<'a> {
         }
     }
 
-    /// Takes blocks until the chain ends, `--to` is reached, somebody asks to stop, or one does not hold.
-    fn travel(
-        &mut self,
-        blocks: &mut Prefetch,
-        mut step: impl FnMut(&RecoveredBlock) -> Result<BlockStats, ReplayError>,
-    ) -> Result<(), ReplayError> {
-        loop {
-            let waiting = Instant::now();
-            let Some(block) = blocks.next() else {
-                return Ok(());
-            };
-            let block = block?;
-            let number = block.block.header.number;
-            if self.args.to.is_some_and(|to| number > to) || stop::asked() {
-                return Ok(());
-            }
-            let waited = waiting.elapsed();
-            let mut stats = step(&block)?;
-            stats.times.source = waited;
-            self.sums.add(&stats);
-            self.series.add(&stats);
-            self.progress.block(number, stats.gas);
-        }
+    /// Counts a block that is done.
+    fn passed(&mut self, block: &BlockStats) {
+        self.sums.add(block);
+        self.series.add(block);
+        self.progress.block(block.number, block.gas);
     }
+}
+
+/// The blocks to take: until the chain ends, `--to` is reached, or somebody asks to stop.
+fn wanted(
+    args: &Args,
+    blocks: Prefetch,
+) -> impl Iterator<Item = Result<RecoveredBlock, ReplayError>> {
+    let to = args.to.unwrap_or(u64::MAX);
+    let within = move |block: &Result<RecoveredBlock, _>| {
+        let beyond = block
+            .as_ref()
+            .is_ok_and(|block| block.block.header.number > to);
+        !beyond && !stop::asked()
+    };
+    blocks.map(|block| Ok(block?)).take_while(within)
 }
 
 /// Decoding and sender recovery ahead of execution; with one thread, on this one.
@@ -145,6 +145,36 @@ fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
     }
 }
 
+/// Threads that large roots are spread over: some of many. Two have enough to do with senders, execution and the root's thread.
+fn roots_pool(args: &Args) -> Result<Option<rayon::ThreadPool>> {
+    let threads = args.thread_count() / 2;
+    if threads < 2 {
+        return Ok(None);
+    }
+    let named = |index| format!("roots-{index}");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    Ok(Some(pool.thread_name(named).build()?))
+}
+
+/// Blocks whose root is computed once with `--verify last`.
+const ROOT_RUN: usize = 64;
+
+/// The roots to compute on the way to block `last`. With `--verify last` every version that is to be retained at the
+/// end has its own, and so has every block if the end is not known.
+fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
+    let each_from = match (args.verify, last, retain) {
+        (VerifyChoice::Last, Some(last), Retain::Last(versions)) if !args.durable => {
+            (last + 1).saturating_sub(versions)
+        }
+        (VerifyChoice::Last, _, Retain::None) if !args.durable => u64::MAX,
+        _ => return Verify::Every,
+    };
+    Verify::Last {
+        blocks: ROOT_RUN,
+        each_from,
+    }
+}
+
 fn floor(
     args: &Args,
     measurement: Measurement,
@@ -154,9 +184,10 @@ fn floor(
     let last = last_block(args, &input);
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis);
-    let mut blocks = ahead(args, input, genesis)?;
+    let mut blocks = wanted(args, ahead(args, input, genesis)?);
     let mut road = Road::new(args, measurement, 1, last);
-    let outcome = road.travel(&mut blocks, |block| floor.block(block));
+    let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
+    drop(blocks);
     dump_failure(args, &outcome, None)?;
     finish(road, None, outcome, Duration::ZERO)
 }
@@ -182,7 +213,7 @@ fn full(
         durable: args.durable,
     };
     let state = database::open_or_create(dir, args.store, genesis, text, budget)?;
-    let mut replay = Replay::new(state, genesis)?;
+    let mut replay = Replay::new(state, genesis, budget.names())?;
     let (head, _) = replay.head();
     let last = last_block(args, &input);
     if input.first().number > head + 1 {
@@ -205,9 +236,18 @@ fn full(
             input.skip_to(head + 1)?;
         }
     }
-    let mut blocks = ahead(args, input, genesis)?;
+    let roots = roots_pool(args)?;
+    let options = Options {
+        verify: verification(args, budget.retain, last),
+        roots: match &roots {
+            Some(pool) => Roots::Spread(pool),
+            None if args.thread_count() > 1 => Roots::Beside,
+            None => Roots::Here,
+        },
+    };
+    let mut blocks = wanted(args, ahead(args, input, genesis)?);
     let mut road = Road::new(args, measurement, head + 1, last);
-    let mut outcome = road.travel(&mut blocks, |block| replay.block(block));
+    let mut outcome = replay.blocks(&mut blocks, options, &mut |block| road.passed(block));
     drop(blocks);
     let flushing = Instant::now();
     let mut state = replay.into_state();

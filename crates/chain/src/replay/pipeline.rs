@@ -1,0 +1,330 @@
+//! Blocks one after the other, the roots of the last ones computed beside the execution of the next.
+//!
+//! ```text
+//! this thread     execute N+1 .......... execute N+2 ..........
+//! roots' thread   root of N, commit N .. root of N+1, commit N+1 ..
+//! ```
+//!
+//! Execution reads the database through a [`RecentState`], which holds what the blocks changed that are not committed
+//! yet. A few blocks may wait for their root, so that a block with much to execute and one with much to hash even out. If
+//! a root does not hold, the blocks after it are dropped; they have left no trace but in memory.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
+use std::time::Instant;
+
+use alloy_consensus::Header;
+use alloy_primitives::{B256, U256};
+use arbor_state::{IntermediateRoots, RecentState};
+use rayon::ThreadPool;
+
+use super::record::BlockRecord;
+use super::settle::{Database, Executed, Settler};
+use super::{BlockStats, ReplayError, Times};
+use crate::executor::{Ancestor, BlockInput, Executor, RecentBlocks, Rules, SpecId};
+use crate::genesis::ChainSpec;
+use crate::senders::RecoveredBlock;
+
+/// Blocks that may wait for their root beside those that [`Verify::Last`] gathers.
+const WAITING: usize = 4;
+
+/// Which state roots are computed and compared. All else of every block is always verified.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verify {
+    /// That of every block.
+    Every,
+    /// That of the last of so many blocks, as long as they lie before `each_from`; of every block from there on. The
+    /// database then remembers blocks in between, but has no versions of them.
+    Last {
+        /// Blocks whose root is computed once for all.
+        blocks: usize,
+        /// From which block on every root is computed, so that every block is a version.
+        each_from: u64,
+    },
+}
+
+impl Verify {
+    /// How many blocks are settled together, the first of which is `number`.
+    pub(super) fn blocks_at(self, number: u64) -> usize {
+        match self {
+            Self::Last { blocks, each_from } => {
+                let before =
+                    usize::try_from(each_from.saturating_sub(number)).unwrap_or(usize::MAX);
+                blocks.min(before).max(1)
+            }
+            Self::Every => 1,
+        }
+    }
+
+    fn most(self) -> usize {
+        match self {
+            Self::Last { blocks, .. } => blocks.max(1),
+            Self::Every => 1,
+        }
+    }
+}
+
+/// Where state roots are computed.
+#[derive(Clone, Copy, Debug)]
+pub enum Roots<'a> {
+    /// On the thread that executes, after each block.
+    Here,
+    /// On a thread of their own, beside execution.
+    Beside,
+    /// The same, and those of large changes on all threads of a pool.
+    Spread(&'a ThreadPool),
+}
+
+/// How blocks are replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Roots to compute.
+    pub verify: Verify,
+    /// Where to compute them.
+    pub roots: Roots<'a>,
+}
+
+/// What is asked of the settler.
+enum Order {
+    Take(Box<Executed>),
+    /// Settle all that was taken, whatever was gathered.
+    Settle,
+}
+
+type Settled = Result<BlockStats, ReplayError>;
+
+/// Where blocks are settled.
+enum Place<'a, 'b> {
+    /// On this thread, as soon as they are ordered.
+    Here(Settler<'a, 'b>, VecDeque<Settled>),
+    Beside(Sender<Order>, Receiver<Settled>),
+}
+
+impl<'a, 'b: 'a> Place<'a, 'b> {
+    fn beside<'scope>(
+        scope: &'scope Scope<'scope, 'a>,
+        mut settler: Settler<'a, 'b>,
+        pool: Option<&'a ThreadPool>,
+    ) -> Self
+    where
+        'b: 'scope,
+    {
+        let (orders, ordered) = channel();
+        let (settled, results) = channel();
+        let work = move || {
+            for order in ordered {
+                // Whether somebody still listens does not matter: what is settled is committed.
+                let mut tell = |stats| drop(settled.send(Ok(stats)));
+                if let Err(error) = follow(&mut settler, order, &mut tell) {
+                    drop(settled.send(Err(error)));
+                    return;
+                }
+            }
+        };
+        scope.spawn(move || match pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        });
+        Self::Beside(orders, results)
+    }
+
+    fn order(&mut self, order: Order) {
+        match self {
+            // A settler that has ended has told why.
+            Self::Beside(orders, _) => drop(orders.send(order)),
+            Self::Here(settler, results) => {
+                let done = follow(settler, order, &mut |stats| results.push_back(Ok(stats)));
+                results.extend(done.err().map(Err));
+            }
+        }
+    }
+
+    /// The next block settled; `None` if there is none, or none yet and `wait` is not set.
+    fn next(&mut self, wait: bool) -> Option<Settled> {
+        match self {
+            Self::Here(_, results) => results.pop_front(),
+            Self::Beside(_, results) if wait => results.recv().ok(),
+            Self::Beside(_, results) => results.try_recv().ok(),
+        }
+    }
+}
+
+fn follow(
+    settler: &mut Settler<'_, '_>,
+    order: Order,
+    settled: &mut dyn FnMut(BlockStats),
+) -> Result<(), ReplayError> {
+    match order {
+        Order::Take(block) => settler.take(*block, settled),
+        Order::Settle => settler.settle(settled),
+    }
+}
+
+/// A replay under way: the executing side.
+pub(super) struct Pipeline<'a, 'b, 'e> {
+    pub(super) database: &'a Database<'b>,
+    pub(super) spec: &'a ChainSpec,
+    pub(super) executor: &'a mut Executor,
+    pub(super) chain: &'a mut RecentBlocks,
+    /// The difficulties of all blocks up to the latest one executed together, as long as they are kept.
+    pub(super) total_difficulty: &'a mut Option<U256>,
+    pub(super) names: &'a mut RecentState,
+    pub(super) options: Options<'a>,
+    pub(super) each: &'e mut dyn FnMut(&BlockStats),
+}
+
+impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
+    /// Replays blocks until they end or one does not hold; all that were executed before are then settled.
+    pub(super) fn run(
+        mut self,
+        blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+    ) -> Result<(), ReplayError> {
+        let settler = Settler::new(self.database, self.options.verify);
+        std::thread::scope(|scope| {
+            let mut place = match self.options.roots {
+                Roots::Here => Place::Here(settler, VecDeque::new()),
+                Roots::Beside => Place::beside(scope, settler, None),
+                Roots::Spread(pool) => Place::beside(scope, settler, Some(pool)),
+            };
+            let mut waiting = 0;
+            let executed = self.execute_all(blocks, &mut place, &mut waiting);
+            // Of two blocks that do not hold the earlier one counts: the later may follow from it.
+            self.settle_all(&mut place, &mut waiting)?;
+            executed
+        })
+    }
+
+    fn execute_all(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+        place: &mut Place<'a, 'b>,
+        waiting: &mut usize,
+    ) -> Result<(), ReplayError> {
+        loop {
+            let start = Instant::now();
+            let Some(block) = blocks.next() else {
+                return Ok(());
+            };
+            let block = block?;
+            let received = Instant::now();
+            if self.needs_roots(&block) {
+                self.settle_all(place, waiting)?;
+            }
+            let most = WAITING + self.options.verify.most();
+            while let Some(settled) = place.next(*waiting >= most) {
+                self.settled(settled, waiting)?;
+            }
+            if *waiting >= most {
+                // The other thread has ended with a panic, which goes on when it is joined.
+                return Ok(());
+            }
+            let waited = received.elapsed();
+            let mut executed = self.execute(block)?;
+            executed.stats.times.source = received - start;
+            executed.stats.times.backlog = waited;
+            self.names.apply(executed.number(), &executed.changes);
+            self.chain.push(executed.record.block.clone());
+            *self.total_difficulty = executed.record.total_difficulty;
+            *waiting += 1;
+            place.order(Order::Take(Box::new(executed)));
+        }
+    }
+
+    /// Waits until every block executed is settled.
+    fn settle_all(
+        &mut self,
+        place: &mut Place<'a, 'b>,
+        waiting: &mut usize,
+    ) -> Result<(), ReplayError> {
+        if *waiting > 0 {
+            place.order(Order::Settle);
+        }
+        while *waiting > 0
+            && let Some(settled) = place.next(true)
+        {
+            self.settled(settled, waiting)?;
+        }
+        Ok(())
+    }
+
+    fn settled(&mut self, settled: Settled, waiting: &mut usize) -> Result<(), ReplayError> {
+        if settled.is_err() {
+            // Nothing more will come.
+            *waiting = 0;
+        }
+        let stats = settled?;
+        *waiting -= 1;
+        self.names.settle(stats.number);
+        (self.each)(&stats);
+        Ok(())
+    }
+
+    /// Whether executing a block needs the roots of the state before it: its receipts carry roots, as they did before
+    /// Byzantium.
+    fn needs_roots(&self, block: &RecoveredBlock) -> bool {
+        let header = &block.block.header;
+        let parent = self.chain.latest().map(|parent| &parent.header);
+        let before = |parent| !Rules::at(self.spec, header, parent, None).has(SpecId::BYZANTIUM);
+        !block.block.body.transactions.is_empty() && parent.is_some_and(before)
+    }
+
+    fn execute(&mut self, block: RecoveredBlock) -> Result<Executed, ReplayError> {
+        let start = Instant::now();
+        let number = block.block.header.number;
+        let damaged = ReplayError::DamagedHeader(number.saturating_sub(1));
+        let parent = self.chain.latest().ok_or(damaged)?;
+        let input = BlockInput {
+            parent_total_difficulty: *self.total_difficulty,
+            ..BlockInput::new(&block, &parent.header, parent.hash, self.spec)
+        };
+        let view = self.names.over(self.database);
+        let needs_roots = self.needs_roots(&block);
+        // Nobody waits to write, since all blocks before are settled: reading on under this guard cannot lock up.
+        let head = needs_roots.then(|| self.database.read());
+        let mut roots = head.as_ref().map(|head| head.intermediate_roots());
+        let roots = roots
+            .as_mut()
+            .map(|roots| roots as &mut dyn IntermediateRoots);
+        let output = self.executor.execute(&input, &view, &*self.chain, roots)?;
+        let changes = output.changes;
+        let accounts = changes.accounts.values();
+        let stats = BlockStats {
+            number,
+            transactions: block.block.body.transactions.len() as u64,
+            gas: output.gas_used,
+            accounts: changes.accounts.len() as u64,
+            slots: accounts.map(|account| account.slots.len() as u64).sum(),
+            nodes: 0,
+            times: Times {
+                execution: start.elapsed(),
+                ..Times::default()
+            },
+        };
+        let header = block.block.header;
+        // After the merge nobody asks for it any more.
+        let total = self
+            .total_difficulty
+            .filter(|_| !self.spec.is_proof_of_stake(&header));
+        let ommers: Vec<B256> = block
+            .block
+            .body
+            .ommers
+            .iter()
+            .map(Header::hash_slow)
+            .collect();
+        Ok(Executed {
+            record: BlockRecord {
+                total_difficulty: total.map(|total| total.saturating_add(header.difficulty)),
+                block: Ancestor {
+                    hash: block.hash,
+                    header,
+                    ommers,
+                },
+            },
+            changes,
+            receipts: output.receipts,
+            stats,
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! What is left of a block once it was executed: its state root, and the database's next version.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
+
+use alloy_consensus::{Header, ReceiptEnvelope};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_state::{Account, BlockRef, Computed, MptState, StateChanges, StateError, StateView};
+
+use super::error::Failure;
+use super::record::BlockRecord;
+use super::{BlockStats, ReplayError, Verify};
+
+/// The database, which one thread reads for execution while another computes roots over it and commits.
+///
+/// Nothing panics while it writes without the panic ending the replay, so a poisoned lock is taken all the same.
+pub(super) struct Database<'a>(RwLock<&'a mut MptState>);
+
+impl<'a> Database<'a> {
+    pub(super) fn new(state: &'a mut MptState) -> Self {
+        Self(RwLock::new(state))
+    }
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, &'a mut MptState> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, &'a mut MptState> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StateView for Database<'_> {
+    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+        self.read().account(address)
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.read().storage(address, slot)
+    }
+
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        self.read().has_storage(address)
+    }
+
+    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.read().code(code_hash)
+    }
+}
+
+/// A block of which everything holds but what its state root says.
+pub(super) struct Executed {
+    pub(super) record: BlockRecord,
+    pub(super) changes: StateChanges,
+    pub(super) receipts: Vec<ReceiptEnvelope>,
+    /// With what is known so far.
+    pub(super) stats: BlockStats,
+}
+
+impl Executed {
+    fn header(&self) -> &Header {
+        &self.record.block.header
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.header().number
+    }
+
+    fn reference(&self) -> (BlockRef, B256) {
+        let block = BlockRef {
+            number: self.number(),
+            hash: self.record.block.hash,
+            header: self.record.encode(),
+        };
+        (block, self.header().state_root)
+    }
+}
+
+/// Computes the roots of executed blocks, compares and commits.
+pub(super) struct Settler<'a, 'b> {
+    database: &'a Database<'b>,
+    verify: Verify,
+    /// Blocks whose root is computed together with that of the next.
+    gathered: Vec<Executed>,
+}
+
+impl<'a, 'b> Settler<'a, 'b> {
+    pub(super) fn new(database: &'a Database<'b>, verify: Verify) -> Self {
+        Self {
+            database,
+            verify,
+            gathered: Vec::new(),
+        }
+    }
+
+    /// Takes a block; tells of those that are then settled.
+    ///
+    /// # Errors
+    /// What does not hold, or the database's errors; the database stays at the last block that does.
+    pub(super) fn take(
+        &mut self,
+        block: Executed,
+        settled: &mut dyn FnMut(BlockStats),
+    ) -> Result<(), ReplayError> {
+        self.gathered.push(block);
+        if self.gathered.len() < self.verify.blocks_at(self.gathered[0].number()) {
+            return Ok(());
+        }
+        self.settle(settled)
+    }
+
+    /// Settles all that was taken.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub(super) fn settle(
+        &mut self,
+        settled: &mut dyn FnMut(BlockStats),
+    ) -> Result<(), ReplayError> {
+        let blocks = std::mem::take(&mut self.gathered);
+        if blocks.len() > 1
+            && let Some(last) = self.settle_together(&blocks)?
+        {
+            let (before, _) = blocks.split_at(blocks.len() - 1);
+            before.iter().for_each(|block| settled(block.stats));
+            settled(last);
+            return Ok(());
+        }
+        // One block, or a root that does not hold: one by one tells which.
+        for block in blocks {
+            settled(self.settle_one(block)?);
+        }
+        Ok(())
+    }
+
+    fn settle_one(&self, block: Executed) -> Result<BlockStats, ReplayError> {
+        let failed = state_error(block.number());
+        let computed = self
+            .database
+            .read()
+            .compute(&block.changes)
+            .map_err(failed)?;
+        if computed.root() != block.header().state_root {
+            return Err(ReplayError::StateRoot(Box::new(Failure {
+                number: block.number(),
+                hash: block.record.block.hash,
+                expected: block.header().state_root,
+                actual: computed.root(),
+                changes: block.changes,
+                receipts: block.receipts,
+            })));
+        }
+        self.commit(std::slice::from_ref(&block), computed)
+    }
+
+    /// Computes the root after all blocks and commits them; `None` if it is not the last one's.
+    fn settle_together(&self, blocks: &[Executed]) -> Result<Option<BlockStats>, ReplayError> {
+        let Some(last) = blocks.last() else {
+            return Ok(None);
+        };
+        let mut changes = StateChanges::default();
+        blocks
+            .iter()
+            .for_each(|block| changes.extend(&block.changes));
+        let failed = state_error(last.number());
+        let computed = self.database.read().compute(&changes).map_err(failed)?;
+        if computed.root() != last.header().state_root {
+            return Ok(None);
+        }
+        self.commit(blocks, computed).map(Some)
+    }
+
+    /// Commits blocks that hold; returns the last one's figures, with the work that was done for all.
+    fn commit(&self, blocks: &[Executed], computed: Computed) -> Result<BlockStats, ReplayError> {
+        let last = blocks.last().expect("invariant: a commit has a block");
+        let mut stats = last.stats;
+        let (timings, nodes) = (computed.timings(), computed.nodes().len() as u64);
+        let committing = Instant::now();
+        let references: Vec<_> = blocks.iter().map(Executed::reference).collect();
+        let committed = self.database.write().commit_run(references, computed);
+        committed.map_err(state_error(last.number()))?;
+        stats.nodes = nodes;
+        stats.times.keys = timings.keys;
+        stats.times.tree = timings.tree;
+        stats.times.store = timings.writes + committing.elapsed();
+        Ok(stats)
+    }
+}
+
+fn state_error(number: u64) -> impl Fn(StateError) -> ReplayError {
+    move |error| ReplayError::State { number, error }
+}

@@ -1,0 +1,242 @@
+//! Replay of a generated chain: the same end on every way, and nothing left of a block that does not hold.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use alloy_primitives::B256;
+use arbor_chain::generator::{GeneratorSettings, Preset, generate};
+use arbor_chain::genesis::{Genesis, naive_state_root};
+use arbor_chain::replay::{Options, Replay, ReplayError, Roots, Verify};
+use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
+use arbor_chain::source::open_sources;
+use arbor_state::{MptState, Network};
+use arbor_store::{MemoryStore, Store};
+use arbor_versions::{Retain, Version};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+const BLOCKS: u64 = 40;
+
+struct Chain {
+    genesis: Genesis,
+    blocks: Vec<RecoveredBlock>,
+}
+
+static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let settings = GeneratorSettings {
+        blocks: BLOCKS,
+        ..Preset::Tiny.settings()
+    };
+    generate(&settings, folder.path(), |_| ControlFlow::Continue(())).expect("generated");
+    read(folder.path())
+});
+
+fn read(folder: &Path) -> Chain {
+    let genesis = Genesis::from_file(&folder.join("genesis.json"), &naive_state_root);
+    let genesis = genesis.expect("sound genesis");
+    let mut source = open_sources(&[folder.to_owned()]).expect("sound chain");
+    source.skip_to(1).expect("blocks");
+    let rules = SignatureRules::new(&genesis.spec);
+    let mut blocks = Vec::new();
+    while let Some(raw) = source.next_raw().expect("sound chain") {
+        blocks.push(prepare(raw, rules).expect("valid signatures"));
+    }
+    assert_eq!(blocks.len() as u64, BLOCKS);
+    Chain { genesis, blocks }
+}
+
+fn open(store: Arc<dyn Store>, retain: Retain) -> Replay {
+    let genesis = &CHAIN.genesis;
+    let network = Network {
+        chain_id: genesis.spec.chain_id(),
+        genesis_hash: genesis.hash,
+    };
+    let options = arbor_versions::Options {
+        dirty_bytes: 100_000,
+        retain,
+        ..Default::default()
+    };
+    let state = MptState::open(store, None, network, options).expect("opens");
+    // Room for few names, so that what is not committed yet must be kept although there is none.
+    Replay::new(state, genesis, 10_000).expect("genesis holds")
+}
+
+fn replay(
+    replay: &mut Replay,
+    blocks: &[RecoveredBlock],
+    options: Options<'_>,
+) -> (Vec<u64>, Result<(), ReplayError>) {
+    let mut told = Vec::new();
+    let mut blocks = blocks.iter().cloned().map(Ok);
+    let outcome = replay.blocks(&mut blocks, options, &mut |block| told.push(block.number));
+    (told, outcome)
+}
+
+static POOL: LazyLock<ThreadPool> = LazyLock::new(|| {
+    let pool = ThreadPoolBuilder::new().num_threads(3);
+    pool.build().expect("threads")
+});
+
+fn ways() -> impl Iterator<Item = Options<'static>> {
+    let last = |blocks, each_from| Verify::Last { blocks, each_from };
+    let verify = [
+        Verify::Every,
+        last(7, 30),
+        last(16, u64::MAX),
+        last(64, 20),
+        last(8, 0),
+    ];
+    [Roots::Here, Roots::Beside, Roots::Spread(&POOL)]
+        .into_iter()
+        .flat_map(move |roots| verify.map(|verify| Options { verify, roots }))
+}
+
+fn head_of(blocks: &[RecoveredBlock]) -> (u64, B256) {
+    let last = blocks.last().expect("blocks");
+    (last.block.header.number, last.hash)
+}
+
+/// Every way ends at the chain's last block with its root; every block is told of once, in order; and the database
+/// goes on from there after it was closed, with the hashes that BLOCKHASH needs.
+#[test]
+fn every_way_leads_to_the_same_head() {
+    let (first, rest) = CHAIN.blocks.split_at(25);
+    for options in ways() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let mut road = open(Arc::clone(&store), Retain::Last(8));
+        let (told, outcome) = replay(&mut road, first, options);
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        assert_eq!(told, (1..=25).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(road.head(), head_of(first), "{options:?}");
+        let mut state = road.into_state();
+        state.flush().expect("flushes");
+        drop(state);
+
+        let mut road = open(store, Retain::Last(8));
+        assert_eq!(road.head(), head_of(first), "{options:?}");
+        let (told, outcome) = replay(&mut road, rest, options);
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        assert_eq!(told, (26..=BLOCKS).collect::<Vec<_>>(), "{options:?}");
+        let state = road.state();
+        assert_eq!(state.root(), rest[rest.len() - 1].block.header.state_root);
+        assert!(state.verify().expect("reads").is_ok(), "{options:?}");
+        for block in &CHAIN.blocks {
+            let number = block.block.header.number;
+            let version = state
+                .versions()
+                .view()
+                .version_of_block(number)
+                .expect("reads");
+            let meta = state.versions().view().meta(version.expect("remembered"));
+            let meta = meta.expect("reads").expect("remembered");
+            assert_eq!(B256::from(meta.block_hash), block.hash);
+            assert_eq!(B256::from(meta.root), block.block.header.state_root);
+        }
+    }
+}
+
+/// Versions whose roots were computed together cannot be read, the last of them and all after it can.
+#[test]
+fn what_has_a_root_of_its_own_is_a_version() {
+    let verify = Verify::Last {
+        blocks: 16,
+        each_from: 33,
+    };
+    let mut road = open(Arc::new(MemoryStore::default()), Retain::Last(8));
+    let (_, outcome) = replay(
+        &mut road,
+        &CHAIN.blocks,
+        Options {
+            verify,
+            roots: Roots::Beside,
+        },
+    );
+    outcome.expect("holds");
+    let state = road.state();
+    assert_eq!(state.versions().view().oldest(), Some(Version(32)));
+    for block in &CHAIN.blocks[31..] {
+        let version = Version(block.block.header.number);
+        let then = state.at(version).expect("retained");
+        assert_eq!(B256::from(then.meta().root), block.block.header.state_root);
+    }
+    assert!(state.at(Version(31)).is_err());
+}
+
+/// The chain as it looks when execution went wrong in a block: no root after it holds either.
+fn with_false_roots_from(at: usize) -> Vec<RecoveredBlock> {
+    let mut blocks = CHAIN.blocks.clone();
+    for block in &mut blocks[at..] {
+        block.block.header.state_root = B256::repeat_byte(9);
+    }
+    blocks
+}
+
+/// The block is named, whatever was gathered with it and executed after it, and the database ends just before it. A chain
+/// that holds is then replayed on.
+#[test]
+fn a_false_root_is_found_and_leaves_no_trace() {
+    let at = 21;
+    let blocks = with_false_roots_from(at);
+    for options in ways() {
+        let mut road = open(Arc::new(MemoryStore::default()), Retain::Last(8));
+        let (told, outcome) = replay(&mut road, &blocks, options);
+        let Err(ReplayError::StateRoot(failure)) = outcome else {
+            panic!("{options:?}: {outcome:?}");
+        };
+        let wanted = &CHAIN.blocks[at].block.header;
+        assert_eq!(
+            (failure.number, failure.actual),
+            (wanted.number, wanted.state_root)
+        );
+        let transactions = CHAIN.blocks[at].block.body.transactions.len();
+        assert_eq!(failure.receipts.len(), transactions);
+        assert_eq!(told, (1..wanted.number).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(road.head(), head_of(&CHAIN.blocks[..at]), "{options:?}");
+        let (told, outcome) = replay(&mut road, &CHAIN.blocks[at..], options);
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        assert_eq!(
+            told,
+            (wanted.number..=BLOCKS).collect::<Vec<_>>(),
+            "{options:?}"
+        );
+        assert!(road.state().verify().expect("reads").is_ok(), "{options:?}");
+    }
+}
+
+/// A block that breaks another rule does so while earlier roots are still open: they are settled first.
+#[test]
+fn what_was_executed_before_a_bad_block_is_committed() {
+    let at = 18;
+    let mut blocks = CHAIN.blocks.clone();
+    blocks[at].block.header.gas_used += 1;
+    for options in ways() {
+        let mut road = open(Arc::new(MemoryStore::default()), Retain::Last(8));
+        let (told, outcome) = replay(&mut road, &blocks, options);
+        assert!(
+            matches!(outcome, Err(ReplayError::Execution(_))),
+            "{options:?}: {outcome:?}"
+        );
+        assert_eq!(told, (1..=at as u64).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(road.head(), head_of(&CHAIN.blocks[..at]), "{options:?}");
+        assert_eq!(
+            road.state().head().map(|head| head.block_number),
+            Some(at as u64)
+        );
+    }
+}
+
+/// Of a false root and a later block that breaks a rule, the former is the one told of.
+#[test]
+fn the_earlier_of_two_bad_blocks_counts() {
+    let mut blocks = with_false_roots_from(20);
+    blocks[22].block.header.gas_used += 1;
+    for options in ways() {
+        let mut road = open(Arc::new(MemoryStore::default()), Retain::Last(8));
+        let (_, outcome) = replay(&mut road, &blocks, options);
+        match outcome {
+            Err(ReplayError::StateRoot(failure)) => assert_eq!(failure.number, 21),
+            other => panic!("{options:?}: {other:?}"),
+        }
+    }
+}
