@@ -150,6 +150,11 @@ class Arbor:
         own = json.loads(report.read_text())
         return Imported(usage, head, size, disk_bytes(database), compaction, {"report": own["results"]})
 
+    def floor(self, chain, folder):
+        """Recovers senders and executes over plain maps in memory, on as many threads: no tree, no store."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return run([self.program, "replay", "--tree", "none", "--genesis", chain.genesis, chain.export], folder / "floor.log")
+
     def _head(self, database):
         status = json.loads(_output([self.program, "status", "--db", database, "--json"]))
         return status["block"], status["blockHash"], status["stateRoot"]
