@@ -224,7 +224,9 @@ impl<'a> Builder<'a> {
             self.open_at(shared, key);
             self.close(&open, key);
         }
-        if self.forest.leaves.len() + self.forest.nodes.len() > BATCH {
+        // Without an open branch this was the last leaf, and the root is still to be listed.
+        let full = self.forest.leaves.len() + self.forest.nodes.len() > BATCH;
+        if full && !self.open.is_empty() {
             self.flush();
         }
     }

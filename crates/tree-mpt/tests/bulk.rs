@@ -55,6 +55,26 @@ fn many_batches_make_the_nodes_of_one_update() {
     assert_eq!(nodes, built);
 }
 
+/// A trie whose last leaf happened to fill a batch lost its root, and `arbor verify` ended in a panic on a sound database. Tries
+/// that grow leaf by leaf around the size of a batch, leaves and nodes together, meet it.
+#[test]
+fn the_last_leaf_may_fill_a_batch() {
+    for spread in [1u64, 3] {
+        let leaf = |index: u64| {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&((index * spread) << 40).to_be_bytes());
+            (key, vec![1; 40])
+        };
+        for count in 3_650..3_850 {
+            let leaves = (0..count).map(leaf).collect();
+            assert!(
+                whole(&leaves) == from_parts(&leaves, 4),
+                "{count} leaves, {spread} apart"
+            );
+        }
+    }
+}
+
 type Nodes = BTreeMap<Position, std::sync::Arc<[u8]>>;
 
 fn whole(leaves: &BTreeMap<Hash, Vec<u8>>) -> (Hash, Nodes) {
