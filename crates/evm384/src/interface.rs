@@ -98,6 +98,15 @@ impl Interface {
         });
     }
 
+    /// Gas of bringing an operation its operand.
+    #[must_use]
+    pub const fn push_gas(self) -> u64 {
+        match self {
+            Self::V7 => 3,
+            Self::Immediate => 0,
+        }
+    }
+
     /// Bytes of immediate data behind an opcode under this interface.
     #[must_use]
     pub fn immediate_bytes(self, opcode: u8) -> usize {

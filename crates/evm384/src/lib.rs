@@ -8,7 +8,7 @@
 //!
 //! Operands are 48 bytes of EVM memory, little-endian, at any offset; the 8 bytes behind the modulus of a multiplication are
 //! -1/m modulo 2^64. Nothing is checked: operands need not be reduced, m need not be odd. The result is then still
-//! defined, as what the steps in [`reference`] give. All operands are read before the result is written.
+//! defined, as what the steps in [`mod@reference`] give. All operands are read before the result is written.
 //!
 //! An [`Interface`] says where the four offsets come from, a [`GasSchedule`] what an operation costs:
 //!
@@ -24,8 +24,11 @@
 //! ```
 
 mod arithmetic;
+pub mod bls12_381;
+pub mod build;
 mod gas;
 mod interface;
+mod machine;
 pub mod reference;
 
 pub use arithmetic::{
@@ -33,3 +36,4 @@ pub use arithmetic::{
 };
 pub use gas::GasSchedule;
 pub use interface::{ADDMOD384, Interface, MULMODMONT384, SUBMOD384, UnknownInterface};
+pub use machine::{Contract, LeavesContract, Machine, Outcome, SPEC};

@@ -63,6 +63,16 @@ pub(crate) fn offsets_at(code: &[u8], position: usize) -> Offsets {
     Offsets { out, x, y, modulus }
 }
 
+/// The bytes of [`offsets_at`].
+pub(crate) fn operand_bytes(offsets: Offsets) -> [u8; OPERAND_BYTES] {
+    let Offsets { out, x, y, modulus } = offsets;
+    let mut bytes = [0u8; OPERAND_BYTES];
+    for (chunk, offset) in bytes.chunks_exact_mut(4).zip([out, x, y, modulus]) {
+        chunk.copy_from_slice(&offset.to_le_bytes());
+    }
+    bytes
+}
+
 fn instruction<A, const OPCODE: u8, W, H>(
     context: InstructionContext<'_, H, W>,
 ) -> InstructionExecResult

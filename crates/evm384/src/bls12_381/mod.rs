@@ -1,0 +1,15 @@
+//! Pairings on BLS12-381 as contracts.
+//!
+//! [`Pairing`] writes three kinds of code: a pairing, or one half of it, on points in Montgomery form; and the whole pairing check of EIP-2537 with that
+//! precompile's encoding, all checks included.
+
+mod check;
+mod constants;
+mod exponentiation;
+mod miller;
+mod points;
+mod program;
+mod routines;
+
+pub use constants::{MODULUS, PARAMETER};
+pub use program::{Goal, Pairing, Part, Program};

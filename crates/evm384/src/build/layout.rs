@@ -1,0 +1,158 @@
+//! Where things lie in memory.
+
+use std::fmt;
+
+use crate::OPERAND_BYTES;
+use crate::reference::U384;
+
+/// Byte offset in memory of one field element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(pub u32);
+
+/// `N` consecutive slots: the coordinates of an element of an extension, or of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slots<const N: usize>(Slot);
+
+impl<const N: usize> Slots<N> {
+    /// Bytes of all slots.
+    pub const BYTES: u32 = N as u32 * OPERAND_BYTES as u32;
+
+    /// Byte offset of the first.
+    #[must_use]
+    pub const fn offset(self) -> u32 {
+        self.0.0
+    }
+
+    /// The slots, in order.
+    #[must_use]
+    pub fn each(self) -> [Slot; N] {
+        std::array::from_fn(|index| Slot(self.offset() + (index * OPERAND_BYTES) as u32))
+    }
+
+    /// `M` of the slots, from the one at `index`.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many.
+    #[must_use]
+    pub fn part<const M: usize>(self, index: usize) -> Slots<M> {
+        assert!(index + M <= N, "slots beyond the variable");
+        Slots(Slot(self.offset() + (index * OPERAND_BYTES) as u32))
+    }
+}
+
+/// A range of memory with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// What it holds.
+    pub name: String,
+    /// Byte offset.
+    pub offset: u32,
+    /// Length in bytes.
+    pub bytes: u32,
+}
+
+/// The memory of a program: the modulus, constants, then variables; temporaries lie behind all of them.
+#[derive(Debug)]
+pub struct Layout {
+    constants: Vec<u8>,
+    known: Vec<(U384, Slot)>,
+    regions: Vec<Region>,
+    variables: u32,
+}
+
+/// Bytes kept for the modulus, its inverse, and constants: variables begin behind them.
+const CONSTANT_BYTES: u32 = 2048;
+
+impl Layout {
+    /// Memory for arithmetic modulo `modulus`, odd; the modulus and -1/modulus modulo 2^64 lie at offset 0, and 0 behind them.
+    #[must_use]
+    pub fn new(modulus: U384) -> Self {
+        let mut constants = modulus.to_le_bytes::<OPERAND_BYTES>().to_vec();
+        constants.extend_from_slice(&negated_inverse(modulus).to_le_bytes());
+        let mut layout = Self {
+            constants,
+            known: Vec::new(),
+            regions: Vec::new(),
+            variables: CONSTANT_BYTES,
+        };
+        layout.constant(U384::ZERO);
+        layout
+    }
+
+    /// Offset of the modulus.
+    #[must_use]
+    pub const fn modulus(&self) -> u32 {
+        0
+    }
+
+    /// The slot that holds 0.
+    #[must_use]
+    pub const fn zero(&self) -> Slot {
+        Slot(56)
+    }
+
+    /// A slot with this value, as it is (not brought into Montgomery form); the same slot for the same value.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than some forty constants.
+    pub fn constant(&mut self, value: U384) -> Slot {
+        if let Some(&(_, slot)) = self.known.iter().find(|(known, _)| *known == value) {
+            return slot;
+        }
+        let slot = Slot(self.constants.len() as u32);
+        self.constants
+            .extend_from_slice(&value.to_le_bytes::<OPERAND_BYTES>());
+        assert!(
+            self.constants.len() as u32 <= CONSTANT_BYTES,
+            "too many constants"
+        );
+        self.known.push((value, slot));
+        slot
+    }
+
+    /// New slots for a variable.
+    pub fn variable<const N: usize>(&mut self, name: impl fmt::Display) -> Slots<N> {
+        Slots(Slot(self.bytes(name, Slots::<N>::BYTES)))
+    }
+
+    /// New bytes, aligned to slots; returns their offset.
+    pub fn bytes(&mut self, name: impl fmt::Display, bytes: u32) -> u32 {
+        let offset = self.variables;
+        self.regions.push(Region {
+            name: name.to_string(),
+            offset,
+            bytes,
+        });
+        self.variables += bytes.next_multiple_of(OPERAND_BYTES as u32);
+        offset
+    }
+
+    /// Variables in the order of their offsets.
+    #[must_use]
+    pub fn regions(&self) -> &[Region] {
+        &self.regions
+    }
+
+    /// What memory must hold from offset 0 on before routines run.
+    #[must_use]
+    pub fn initial_memory(&self) -> &[u8] {
+        &self.constants
+    }
+
+    /// Where temporaries begin.
+    #[must_use]
+    pub const fn end(&self) -> u32 {
+        self.variables
+    }
+}
+
+/// -1/m modulo 2^64 by Newton's iteration, each step of which doubles the bits that are right.
+fn negated_inverse(modulus: U384) -> u64 {
+    let m = modulus.as_limbs()[0];
+    let inverse = (0..6).fold(1u64, |inverse, _| {
+        inverse.wrapping_mul(2u64.wrapping_sub(m.wrapping_mul(inverse)))
+    });
+    inverse.wrapping_neg()
+}

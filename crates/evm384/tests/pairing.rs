@@ -1,0 +1,158 @@
+//! The pairing contracts against vectors: those of the 2020 project, and EIP-2537's.
+
+use std::path::PathBuf;
+
+use arbor_evm384::bls12_381::{Goal, Pairing, Part};
+use arbor_evm384::{Backend, GasSchedule, Interface, Machine, Outcome};
+use serde_json::Value;
+
+/// EIP-170.
+const CODE_LIMIT: usize = 24_576;
+
+/// The vectors in this file of the test data, or nothing, which is said, where the data is absent.
+fn vectors(file: &str) -> Vec<Value> {
+    let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let path = root.join("vectors").join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        let required = std::env::var_os("ARBOR_REQUIRE_DATA").is_some();
+        assert!(!required, "{} is required", path.display());
+        eprintln!("SKIPPED (no test data): {}", path.display());
+        return Vec::new();
+    };
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = value.get("cases").unwrap_or(&value);
+    cases.as_array().expect("an array of cases").clone()
+}
+
+fn bytes(case: &Value, key: &str) -> Vec<u8> {
+    hex::decode(
+        case[key]
+            .as_str()
+            .expect("a string")
+            .trim_start_matches("0x"),
+    )
+    .expect("hex")
+}
+
+fn run(pairing: Pairing, calldata: Vec<u8>) -> Outcome {
+    let machine = Machine::new(pairing.interface, GasSchedule::MODEL_A, Backend::detect());
+    let contract = machine.contract(pairing.program().code);
+    machine
+        .call(&contract, calldata.into(), 30_000_000)
+        .expect("calls nobody")
+}
+
+fn variants(part: Part) -> impl Iterator<Item = Pairing> {
+    Interface::ALL.into_iter().flat_map(move |interface| {
+        [Goal::Time, Goal::Gas].map(|goal| Pairing {
+            part,
+            interface,
+            goal,
+        })
+    })
+}
+
+fn cases(op: &str) -> Vec<Value> {
+    let all = vectors("evm384/pairing_parts.json");
+    all.into_iter().filter(|case| case["op"] == op).collect()
+}
+
+#[test]
+fn the_final_exponentiation_is_that_of_2020() {
+    for case in cases("final_exponentiation") {
+        for pairing in variants(Part::FinalExponentiation) {
+            let outcome = run(pairing, bytes(&case, "input"));
+            assert!(outcome.result.is_ok(), "{pairing:?}: {:?}", outcome.result);
+            assert_eq!(*outcome.output, bytes(&case, "output"), "{pairing:?}");
+        }
+    }
+}
+
+/// Our lines differ from those of 2020 by factors that the final exponentiation takes away, where the points are on their curves: those of the
+/// second case are not.
+#[test]
+fn pairings_are_those_of_2020() {
+    let points = cases("miller_loop");
+    let results = cases("final_exponentiation");
+    for (case, result) in points.iter().zip(&results).take(1) {
+        for pairing in variants(Part::Pairing) {
+            let outcome = run(pairing, bytes(case, "input"));
+            assert!(outcome.result.is_ok(), "{pairing:?}: {:?}", outcome.result);
+            assert_eq!(*outcome.output, bytes(result, "output"), "{pairing:?}");
+        }
+    }
+}
+
+#[test]
+fn the_check_passes_the_vectors_of_eip_2537() {
+    for case in vectors("eip-2537/pairing_check_bls.json") {
+        for pairing in variants(Part::Check) {
+            let outcome = run(pairing, bytes(&case, "Input"));
+            let name = &case["Name"];
+            assert!(
+                outcome.result.is_ok(),
+                "{name}, {pairing:?}: {:?}",
+                outcome.result
+            );
+            assert_eq!(
+                *outcome.output,
+                bytes(&case, "Expected"),
+                "{name}, {pairing:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_check_reverts_where_the_precompile_fails() {
+    for case in vectors("eip-2537/fail-pairing_check_bls.json") {
+        for pairing in variants(Part::Check) {
+            let outcome = run(pairing, bytes(&case, "Input"));
+            let name = &case["Name"];
+            assert!(
+                outcome.result.is_revert(),
+                "{name}, {pairing:?}: {:?}",
+                outcome.result
+            );
+        }
+    }
+}
+
+#[test]
+fn contracts_fit_the_code_size_limit() {
+    for part in [
+        Part::MillerLoop,
+        Part::FinalExponentiation,
+        Part::Pairing,
+        Part::Check,
+    ] {
+        for pairing in variants(part) {
+            let size = pairing.program().code.len();
+            assert!(size <= CODE_LIMIT, "{pairing:?}: {size}");
+        }
+    }
+}
+
+/// The aim of the project for v7 and gas model A; the contract of 2020 took 528,772, and 298,292 in the immediate form.
+#[test]
+fn a_pairing_costs_less_gas_than_in_2020() {
+    let limit = |interface| match interface {
+        Interface::V7 => 400_000,
+        Interface::Immediate => 210_000,
+    };
+    for case in cases("miller_loop").iter().take(1) {
+        for interface in Interface::ALL {
+            let pairing = Pairing {
+                part: Part::Pairing,
+                interface,
+                goal: Goal::Gas,
+            };
+            let gas = run(pairing, bytes(case, "input")).gas_used;
+            eprintln!("{interface}: {gas}");
+            assert!(gas <= limit(interface), "{interface}: {gas}");
+        }
+    }
+}
