@@ -7,6 +7,8 @@
 mod mulx;
 mod portable;
 
+use arbor_cpu::Features;
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) use mulx::MulxAdx;
 pub(crate) use portable::Portable;
@@ -129,13 +131,13 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The fastest that this processor can run.
+    /// The fastest that this processor can run, or portable code if [`arbor_cpu::Backend::detect`] says so.
     #[must_use]
     pub fn detect() -> Self {
-        if Self::MulxAdx.is_available() {
-            Self::MulxAdx
-        } else {
-            Self::Portable
+        match arbor_cpu::Backend::detect() {
+            arbor_cpu::Backend::Portable => Self::Portable,
+            _ if Self::MulxAdx.is_available() => Self::MulxAdx,
+            _ => Self::Portable,
         }
     }
 
@@ -151,10 +153,7 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            #[cfg(target_arch = "x86_64")]
-            Self::MulxAdx => is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("adx"),
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::MulxAdx => false,
+            Self::MulxAdx => Features::of_processor().mulx_adx,
         }
     }
 

@@ -26,6 +26,7 @@
 mod arithmetic;
 pub mod bls12_381;
 pub mod build;
+pub mod engine;
 mod gas;
 mod interface;
 mod machine;
@@ -36,4 +37,4 @@ pub use arithmetic::{
 };
 pub use gas::GasSchedule;
 pub use interface::{ADDMOD384, Interface, MULMODMONT384, SUBMOD384, UnknownInterface};
-pub use machine::{Contract, LeavesContract, Machine, Outcome, SPEC};
+pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};

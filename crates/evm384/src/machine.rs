@@ -1,110 +1,133 @@
-//! One contract alone in revm's interpreter: for programs, tests and measurements.
+//! Contracts alone in an EVM: for programs, tests and measurements.
 
-use revm::bytecode::Bytecode;
-use revm::handler::instructions::EthInstructions;
-use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
-use revm::interpreter::{
-    CallInput, InputsImpl, InstructionResult, Interpreter, InterpreterAction, SharedMemory,
-    host::DummyHost,
-};
+use revm::context::result::{ExecutionResult, HaltReason};
+use revm::context::{Context, TxEnv};
+use revm::database::InMemoryDB;
 use revm::primitives::hardfork::SpecId;
-use revm::primitives::{B256, Bytes, keccak256};
+use revm::primitives::{Address, Bytes, TxKind, keccak256};
+use revm::state::AccountInfo;
+use revm::{MainBuilder, MainContext};
 
+use crate::engine::EngineEvm;
 use crate::{Backend, GasSchedule, Interface};
 
-/// The rules that [`Machine`] runs code under.
+/// The rules that a [`Machine`] runs code under.
 pub const SPEC: SpecId = SpecId::OSAKA;
 
-/// An EVM with the opcodes switched on and an empty state.
-#[derive(Debug)]
-pub struct Machine {
-    interface: Interface,
-    instructions: EthInstructions<EthInterpreter, DummyHost>,
+/// What a machine is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The interface that is switched on.
+    pub interface: Interface,
+    /// What operations cost.
+    pub schedule: GasSchedule,
+    /// What computes.
+    pub backend: Backend,
+    /// Whether code is decoded, or interpreted instruction by instruction.
+    pub engine: bool,
 }
 
-/// Code that is ready to run.
-#[derive(Clone, Debug)]
-pub struct Contract {
-    bytecode: Bytecode,
-    hash: B256,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Return, revert, or the kind of halt.
-    pub result: InstructionResult,
-    /// Gas used; all of it where the run halted.
-    pub gas_used: u64,
-    /// What was returned.
-    pub output: Bytes,
-    /// Memory at the end.
-    pub memory: Vec<u8>,
-}
-
-/// The code called another contract, or made one: there is none here.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the code calls or creates another contract, and this machine has only the one")]
-pub struct LeavesContract;
-
-impl Machine {
-    /// An EVM with this interface.
+impl Setup {
+    /// The engine on the fastest code that the processor runs.
     #[must_use]
-    pub fn new(interface: Interface, schedule: GasSchedule, backend: Backend) -> Self {
-        let mut instructions = EthInstructions::new_mainnet_with_spec(SPEC);
-        interface.install(&mut instructions, schedule, backend);
+    pub fn new(interface: Interface, schedule: GasSchedule) -> Self {
         Self {
             interface,
-            instructions,
+            schedule,
+            backend: Backend::detect(),
+            engine: true,
         }
     }
+}
 
-    /// Analyzes code and computes its hash.
+/// An EVM with the opcodes switched on and one contract in its state.
+#[derive(Debug)]
+pub struct Machine {
+    evm: EngineEvm<InMemoryDB>,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether it came to a regular end.
+    pub end: End,
+    /// Gas used; all of it where the call halted.
+    pub gas_used: u64,
+}
+
+/// The end of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It returned this.
+    Returned(Bytes),
+    /// It reverted, with this.
+    Reverted(Bytes),
+    /// It halted.
+    Halted(HaltReason),
+}
+
+impl Outcome {
+    /// What was returned, if the call succeeded.
     #[must_use]
-    pub fn contract(&self, code: Vec<u8>) -> Contract {
-        Contract {
-            hash: keccak256(&code),
-            bytecode: self.interface.analyze(code.into()),
+    pub const fn output(&self) -> Option<&Bytes> {
+        match &self.end {
+            End::Returned(output) => Some(output),
+            _ => None,
         }
     }
+}
 
-    /// Calls a contract with so much gas, of which no transaction takes its share.
+/// The EVM refused the call, for instance because it wants more than a transaction may have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the call is refused: {0}")]
+pub struct Refused(String);
+
+impl Machine {
+    /// Where the contract lives.
+    pub const ADDRESS: Address = Address::repeat_byte(0x38);
+
+    /// A machine with this contract.
+    #[must_use]
+    pub fn new(setup: Setup, code: Vec<u8>) -> Self {
+        let mut state = InMemoryDB::default();
+        let account = AccountInfo {
+            code_hash: keccak256(&code),
+            code: Some(setup.interface.analyze(code.into())),
+            ..AccountInfo::default()
+        };
+        state.insert_account_info(Self::ADDRESS, account);
+        let context = Context::mainnet()
+            .modify_cfg_chained(|cfg| cfg.set_spec_and_mainnet_gas_params(SPEC))
+            .with_db(state);
+        let evm = EngineEvm::new(
+            context.build_mainnet(),
+            setup.interface,
+            setup.schedule,
+            setup.backend,
+            setup.engine,
+        );
+        Self { evm }
+    }
+
+    /// Calls the contract with so much gas, of which no transaction takes its share; what the call changes is forgotten.
     ///
     /// # Errors
     ///
-    /// If the code wants to call or create.
-    pub fn call(
-        &self,
-        contract: &Contract,
-        calldata: Bytes,
-        gas: u64,
-    ) -> Result<Outcome, LeavesContract> {
-        let inputs = InputsImpl {
-            input: CallInput::Bytes(calldata),
-            ..InputsImpl::default()
+    /// If the EVM refuses the call.
+    pub fn call(&mut self, calldata: Bytes, gas: u64) -> Result<Outcome, Refused> {
+        let result = self.evm.call(TxEnv {
+            kind: TxKind::Call(Self::ADDRESS),
+            data: calldata,
+            gas_limit: gas,
+            ..TxEnv::default()
+        });
+        let result = result.map_err(|error| Refused(error.to_string()))?;
+        let gas_used = result.gas().total_gas_spent();
+        let end = match result {
+            ExecutionResult::Success { output, .. } => End::Returned(output.into_data()),
+            ExecutionResult::Revert { output, .. } => End::Reverted(output),
+            ExecutionResult::Halt { reason, .. } => End::Halted(reason),
         };
-        let code = ExtBytecode::new_with_hash(contract.bytecode.clone(), contract.hash);
-        let memory = SharedMemory::new();
-        let mut interpreter =
-            Interpreter::<EthInterpreter>::new(memory, code, inputs, false, SPEC, gas);
-        let action = interpreter.run_plain(
-            self.instructions.instruction_table(),
-            self.instructions.gas_table(),
-            &mut DummyHost::new(SPEC),
-        );
-        let InterpreterAction::Return(returned) = action else {
-            return Err(LeavesContract);
-        };
-        let remaining = match returned.result {
-            result if result.is_ok_or_revert() => returned.gas.remaining(),
-            _ => 0,
-        };
-        let memory = interpreter.memory.context_memory().to_vec();
-        Ok(Outcome {
-            result: returned.result,
-            gas_used: gas - remaining,
-            output: returned.output,
-            memory,
-        })
+        Ok(Outcome { end, gas_used })
     }
 }

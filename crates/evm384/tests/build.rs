@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use arbor_evm384::build::tower::Fp;
 use arbor_evm384::build::{Body, Code, Layout, Routine, Slot, Slots};
 use arbor_evm384::reference::{self, U384};
-use arbor_evm384::{Backend, GasSchedule, Interface, Machine, OPERAND_BYTES, Operation, apply};
+use arbor_evm384::{
+    Backend, GasSchedule, Interface, Machine, OPERAND_BYTES, Operation, Setup, apply,
+};
 use proptest::prelude::*;
 
 const VARIABLES: usize = 6;
@@ -190,10 +192,10 @@ fn labels_point_where_they_were_placed() {
     code.ops(&[0x5f, 0x52]);
     code.push(32);
     code.ops(&[0x5f, 0xf3]);
-    let machine = Machine::new(Interface::V7, GasSchedule::DRAFT, Backend::detect());
-    let contract = machine.contract(code.finish());
+    let setup = Setup::new(Interface::V7, GasSchedule::DRAFT);
+    let mut machine = Machine::new(setup, code.finish());
     let outcome = machine
-        .call(&contract, Vec::new().into(), 1000)
-        .expect("calls nobody");
-    assert_eq!(outcome.output.last(), Some(&14));
+        .call(Vec::new().into(), 1000)
+        .expect("an ordinary call");
+    assert_eq!(outcome.output().and_then(|output| output.last()), Some(&14));
 }

@@ -10,6 +10,16 @@ pub const MODULUS: U384 = uint!(0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512
 /// The absolute value of the curve's parameter, which is negative.
 pub const PARAMETER: u64 = 0xd201_0000_0001_0000;
 
+/// The groups' usual generators: P's x and y, then the real and imaginary parts of Q's x and y.
+pub const GENERATORS: [U384; 6] = [
+    uint!(0x17f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb_U384),
+    uint!(0x08b3f481e3aaa0f1a09e30ed741d8ae4fcf5e095d5d00af600db18cb2c04b3edd03cc744a2888ae40caa232946c5e7e1_U384),
+    uint!(0x024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8_U384),
+    uint!(0x13e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e_U384),
+    uint!(0x0ce5d527727d6e118cc9cdc6da2e351aadfd9baa8cbdd3a76d429a695160d12c923ac9cc3baca289e193548608b82801_U384),
+    uint!(0x0606c4a02ea734cc32acd2b02bc28b99cb3e287e85a763af267492ab572e99ab3f370d275cec1da1aaa9075ff05f79be_U384),
+];
+
 /// After the leading one bit of [`PARAMETER`]: runs of zeros, each with its length and the one bit that ends it, and the last without one.
 pub(super) const RUNS: [(u64, bool); 6] = [
     (1, true),

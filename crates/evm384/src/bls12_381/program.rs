@@ -26,6 +26,27 @@ pub enum Part {
     Check,
 }
 
+impl Part {
+    /// All contracts.
+    pub const ALL: [Self; 4] = [
+        Self::MillerLoop,
+        Self::FinalExponentiation,
+        Self::Pairing,
+        Self::Check,
+    ];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MillerLoop => "miller-loop",
+            Self::FinalExponentiation => "final-exponentiation",
+            Self::Pairing => "pairing",
+            Self::Check => "pairing-check",
+        }
+    }
+}
+
 /// A contract to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pairing {

@@ -52,6 +52,12 @@ pub(super) fn analyze(code: &[u8]) -> Bytecode {
     unsafe { Bytecode::new_analyzed(padded.into(), code.len(), table) }
 }
 
+/// Whether [`analyze`] made it: code that revm analyzed takes immediates for opcodes, and to go on behind one would leave what its padding was
+/// made for.
+pub(crate) fn is_analyzed(code: &Bytecode) -> bool {
+    code.bytes_ref().len() >= code.len() + PADDING
+}
+
 /// The offsets behind an opcode; bytes beyond the code are zero.
 pub(crate) fn offsets_at(code: &[u8], position: usize) -> Offsets {
     let mut bytes = [0u8; OPERAND_BYTES];
@@ -83,8 +89,7 @@ where
 {
     let interpreter = context.interpreter;
     let code = &interpreter.bytecode;
-    // Code that revm analyzed takes immediates for opcodes: to go on behind one would leave what its padding was made for.
-    if code.bytes_ref().len() < code.len() + PADDING {
+    if !is_analyzed(code) {
         return Err(InstructionResult::OpcodeNotFound);
     }
     let position = code.pc();

@@ -1,0 +1,46 @@
+//! Input for the contracts.
+
+use revm::precompile::bls12_381::pairing::pairing;
+use revm::primitives::Bytes;
+
+use super::constants::{GENERATORS, MODULUS, montgomery};
+use super::program::Part;
+use crate::reference::U384;
+
+impl Part {
+    /// Calldata made of the generators P and Q: for the check, the two pairs of e(P, Q) e(-P, Q) = 1. The final exponentiation gets numbers that are no
+    /// Miller loop's result, and takes as long for them.
+    #[must_use]
+    pub fn sample(self) -> Vec<u8> {
+        match self {
+            Self::MillerLoop | Self::Pairing => in_montgomery_form(GENERATORS),
+            Self::FinalExponentiation => in_montgomery_form([GENERATORS, GENERATORS].concat()),
+            Self::Check => {
+                let mut opposite = GENERATORS;
+                opposite[1] = MODULUS - opposite[1];
+                let pairs = [GENERATORS, opposite].concat();
+                pairs.into_iter().flat_map(encoded).collect()
+            }
+        }
+    }
+}
+
+/// What revm's precompile returns for a pairing check, if the input is valid.
+#[must_use]
+pub fn precompile(calldata: &[u8]) -> Option<Bytes> {
+    pairing(calldata, u64::MAX).ok().map(|output| output.bytes)
+}
+
+fn in_montgomery_form(numbers: impl IntoIterator<Item = U384>) -> Vec<u8> {
+    let numbers = numbers.into_iter().map(montgomery);
+    numbers
+        .flat_map(|number| number.to_le_bytes::<48>())
+        .collect()
+}
+
+/// EIP-2537: 64 bytes, most significant first.
+fn encoded(number: U384) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    bytes[16..].copy_from_slice(&number.to_be_bytes::<48>());
+    bytes
+}

@@ -1,0 +1,174 @@
+//! Code decoded once: runs of operations executed at one go, with the interpreter's results.
+//!
+//! A run is a sequence of operations, under v7 each with the push of its operand, that nothing interrupts. What it costs, how much memory and how much
+//! stack it needs is known beforehand; where gas and stack are enough for the whole of it, its operations follow each other without stack, gas or bounds to care for. Where they are not, the interpreter
+//! goes through it step by step, and halts where it must. Between runs, and in code without runs, revm's own loop does the work.
+
+mod decode;
+mod evm;
+
+use std::rc::Rc;
+
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use revm::interpreter::interpreter::{ExtBytecode, resize_memory};
+use revm::interpreter::interpreter_types::{Jumps, LoopControl, StackTr};
+use revm::interpreter::{
+    GasTable, Host, InstructionTable, Interpreter, InterpreterAction, InterpreterTypes,
+    STACK_LIMIT, SharedMemory, num_words,
+};
+use revm::primitives::B256;
+
+use crate::arithmetic::{Arithmetic, Backend, with_arithmetic};
+use crate::{Interface, Operation};
+pub use decode::Decoded;
+use decode::Run;
+pub use evm::{EngineEvm, ExecutionError};
+
+/// Bytes of decoded code that an engine keeps, by default.
+const CACHE_BYTES: u64 = 16 << 20;
+
+/// Executes frames; to be used instead of [`Interpreter::run_plain`].
+#[derive(Debug)]
+pub struct Engine {
+    interface: Interface,
+    backend: Backend,
+    decoded: Cache<B256, Rc<Decoded>, DecodedBytes>,
+}
+
+#[derive(Clone, Debug)]
+struct DecodedBytes;
+
+impl Weighter<B256, Rc<Decoded>> for DecodedBytes {
+    fn weight(&self, _: &B256, decoded: &Rc<Decoded>) -> u64 {
+        decoded.memory_bytes() as u64
+    }
+}
+
+impl Engine {
+    /// An engine for code in which this interface is switched on.
+    #[must_use]
+    pub fn new(interface: Interface, backend: Backend) -> Self {
+        Self {
+            interface,
+            backend,
+            decoded: Cache::with_weighter(1024, CACHE_BYTES, DecodedBytes),
+        }
+    }
+
+    /// Executes a frame until it returns, halts or calls, as [`Interpreter::run_plain`] does and with the same result.
+    ///
+    /// The instruction table must have the interface's opcodes ([`Interface::install`]). Code that has no hash, which is that of a creation, is left to the interpreter.
+    pub fn run<W, H>(
+        &mut self,
+        interpreter: &mut Interpreter<W>,
+        instructions: &InstructionTable<W, H>,
+        gas_table: &GasTable,
+        host: &mut H,
+    ) -> InterpreterAction
+    where
+        W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
+        H: Host + ?Sized,
+    {
+        let decoded = self.decoded(&interpreter.bytecode);
+        match decoded {
+            Some(decoded) if decoded.has_runs() => with_arithmetic!(self.backend, A => {
+                run_decoded::<A, W, H>(&decoded, interpreter, instructions, gas_table, host)
+            }),
+            _ => interpreter.run_plain(instructions, gas_table, host),
+        }
+    }
+
+    fn decoded(&mut self, code: &ExtBytecode) -> Option<Rc<Decoded>> {
+        let hash = code.hash()?;
+        if let Some(decoded) = self.decoded.get(&hash) {
+            return Some(Rc::clone(decoded));
+        }
+        let decoded = Rc::new(Decoded::new(self.interface, code));
+        self.decoded.insert(hash, Rc::clone(&decoded));
+        Some(decoded)
+    }
+}
+
+fn run_decoded<A, W, H>(
+    decoded: &Decoded,
+    interpreter: &mut Interpreter<W>,
+    instructions: &InstructionTable<W, H>,
+    gas_table: &GasTable,
+    host: &mut H,
+) -> InterpreterAction
+where
+    A: Arithmetic,
+    W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
+    H: Host + ?Sized,
+{
+    let halt = loop {
+        if decoded.may_begin_run(interpreter.bytecode.opcode())
+            && let Some(run) = decoded.run_at(interpreter.bytecode.pc())
+            && execute::<A, W, H>(run, decoded, interpreter, gas_table, host)
+        {
+            continue;
+        }
+        if let Err(result) = interpreter.step(instructions, gas_table, host) {
+            break result;
+        }
+    };
+    if interpreter.bytecode.action().is_none() {
+        interpreter.halt(halt);
+    }
+    interpreter.take_next_action()
+}
+
+/// Executes a run if that cannot halt; else says no, and has done nothing.
+#[inline(always)]
+fn execute<A, W, H>(
+    run: &Run,
+    decoded: &Decoded,
+    interpreter: &mut Interpreter<W>,
+    gas_table: &GasTable,
+    host: &H,
+) -> bool
+where
+    A: Arithmetic,
+    W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
+    H: Host + ?Sized,
+{
+    let Interpreter {
+        bytecode,
+        gas,
+        stack,
+        memory,
+        ..
+    } = interpreter;
+    let words = num_words(run.memory_end());
+    let grown = gas.memory();
+    let expansion = if words > grown.words_num {
+        let whole = host.gas_params().memory_cost(words);
+        whole.saturating_sub(grown.expansion_cost)
+    } else {
+        0
+    };
+    let cost = run.cost(gas_table);
+    if gas.remaining() < cost.saturating_add(expansion)
+        || stack.len() + run.stack_words() > STACK_LIMIT
+        || resize_memory(gas, memory, host.gas_params(), 0, run.memory_end()).is_err()
+        || !gas.record_regular_cost(cost)
+    {
+        return false;
+    }
+    let mut memory = memory.context_memory_mut();
+    let memory = &mut memory[..run.memory_end()];
+    let memory = memory.as_mut_ptr();
+    for &(operation, offsets) in decoded.operations(run) {
+        // SAFETY: all operands of the run end at or before `memory_end`, and `with_arithmetic` has asked the processor.
+        unsafe {
+            match operation {
+                Operation::Add => A::apply(Operation::Add, memory, offsets),
+                Operation::Sub => A::apply(Operation::Sub, memory, offsets),
+                Operation::Mul => A::apply(Operation::Mul, memory, offsets),
+            }
+        }
+    }
+    bytecode.relative_jump(run.code_bytes());
+    true
+}
