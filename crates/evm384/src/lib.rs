@@ -24,6 +24,7 @@
 //! ```
 
 mod arithmetic;
+pub mod asm;
 pub mod bls12_381;
 pub mod build;
 pub mod engine;

@@ -1,0 +1,87 @@
+//! Code to text.
+
+use std::fmt::Write;
+
+use revm::bytecode::opcode::{self, OpCode};
+
+use crate::interface::immediate;
+use crate::{Interface, Offsets, Operation};
+
+/// Text from code, one instruction a line with its position in a comment; assembled under the same interface, it gives the same code.
+///
+/// Operations and the pushes of their operands become one line. What is no instruction, or cut off by the end of the code, becomes `DATA`.
+#[must_use]
+pub fn disassemble(interface: Interface, code: &[u8]) -> String {
+    let mut text = String::new();
+    let mut position = 0;
+    while position < code.len() {
+        let (line, length) = instruction(interface, code, position);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line:<48} ; {position:#06x}");
+        position += length;
+    }
+    text
+}
+
+fn instruction(interface: Interface, code: &[u8], position: usize) -> (String, usize) {
+    if let Some((operation, offsets, length)) = operation(interface, code, position) {
+        let Offsets { out, x, y, modulus } = offsets;
+        let mnemonic = operation.mnemonic();
+        return (format!("{mnemonic} {out} {x} {y} {modulus}"), length);
+    }
+    let opcode = code[position];
+    if opcode == opcode::JUMPDEST {
+        return (format!("at_{position:04x}:"), 1);
+    }
+    let data = |bytes: &[u8]| format!("DATA {}", hexadecimal(bytes));
+    let Some(known) = OpCode::new(opcode) else {
+        return (data(&code[position..=position]), 1);
+    };
+    let length = 1 + usize::from(known.info().immediate_size());
+    match code.get(position..position + length) {
+        None => (data(&code[position..]), code.len() - position),
+        Some([_]) => (known.as_str().to_owned(), 1),
+        Some(bytes) => (
+            format!("{} {}", known.as_str(), hexadecimal(&bytes[1..])),
+            length,
+        ),
+    }
+}
+
+/// An operation with its operand, in the form that the assembler gives it.
+fn operation(
+    interface: Interface,
+    code: &[u8],
+    position: usize,
+) -> Option<(Operation, Offsets, usize)> {
+    let first = *code.get(position)?;
+    match interface {
+        Interface::V7 => {
+            let digits = usize::from(first.checked_sub(opcode::PUSH0)?);
+            let end = position + 1 + digits;
+            let bytes = code.get(position + 1..end)?;
+            let operation = Operation::from_opcode(*code.get(end)?)?;
+            // A longer push than needed would not come back.
+            let shortest = digits <= 16 && bytes.first() != Some(&0);
+            let word = bytes.iter();
+            let word = word.fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+            shortest.then(|| (operation, Offsets::from_word(word), digits + 2))
+        }
+        Interface::Immediate => {
+            let operation = Operation::from_opcode(first)?;
+            let end = position + 1 + immediate::OPERAND_BYTES;
+            code.get(..end)?;
+            let offsets = immediate::offsets_at(code, position + 1);
+            Some((operation, offsets, 1 + immediate::OPERAND_BYTES))
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    let mut text = String::from("0x");
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
