@@ -76,7 +76,7 @@ pub(crate) struct Database {
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
     /// Memory for everything together: caches, write-back, tables
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
@@ -111,7 +111,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "S", default_value = "fjall")]
     pub(crate) store: StoreChoice,
     /// Memory for everything together: caches, write-back, tables
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse)]
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]

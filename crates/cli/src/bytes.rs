@@ -31,6 +31,17 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
+/// The least memory in which caches, write-back and tables have room to be of use.
+const LEAST_MEMORY: u64 = 16 << 20;
+
+/// Parses a memory budget.
+pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse(text)? {
+        bytes if bytes < LEAST_MEMORY => Err(format!("at least {} are needed", show(LEAST_MEMORY))),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Writes a size with the binary unit that keeps it below 1,024.
 pub(crate) fn show(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -63,6 +74,15 @@ mod tests {
         for bad in ["", "MB", "1QB", "-1", "1e30GB"] {
             assert!(parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn memory_has_a_minimum() {
+        assert_eq!(parse_memory("16MiB"), Ok(16 << 20));
+        assert_eq!(
+            parse_memory("1").err().as_deref(),
+            Some("at least 16.0 MiB are needed")
+        );
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) fn retention(dir: Option<&Path>, asked: Option<Retain>) -> Result<Ret
     match asked {
         Some(retain) => {
             std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
-                .and_then(|()| std::fs::write(&path, show_retain(retain)))
+                .and_then(|()| write_whole(&path, &show_retain(retain)))
                 .with_context(|| format!("writing {}", path.display()))?;
             Ok(retain)
         }
@@ -255,14 +255,16 @@ fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
     if Genesis::from_file(&path, &genesis_state_root).is_ok() {
         return Ok(());
     }
-    let part = dir.join("genesis.json.new");
-    let write = || {
-        let mut file = std::fs::File::create(&part)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&part, &path)
-    };
-    write().with_context(|| format!("writing {}", path.display()))
+    write_whole(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Replaces a file, so that a crash leaves the old one or the new one.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let part = path.with_added_extension("new");
+    let mut file = std::fs::File::create(&part)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&part, path)
 }
 
 fn network(genesis: &Genesis) -> Network {

@@ -21,11 +21,13 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood.
+/// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 130 stopped when asked to (by
+/// Ctrl-C or SIGTERM), with what was done until then kept.
 fn main() -> ExitCode {
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
     match run(&arbor.command) {
+        Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", described(&error));

@@ -2,13 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// What shells give a process that SIGINT has ended.
+pub(crate) const EXIT_CODE: u8 = 130;
+
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Listens for SIGINT and SIGTERM from now on.
 pub(crate) fn listen() {
     let result = ctrlc::set_handler(|| {
         if ASKED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            std::process::exit(EXIT_CODE.into());
         }
         eprintln!("stopping after this block; once more stops at once");
     });

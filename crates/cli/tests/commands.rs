@@ -1,80 +1,12 @@
 //! The binary as a user runs it: the whole road on a generated chain, and what bad input gets.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
+
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
-
-struct Run(Output);
-
-impl Run {
-    fn ok(&self) -> &Self {
-        assert!(
-            self.0.status.success(),
-            "{}\n{}",
-            self.stdout(),
-            self.stderr()
-        );
-        self
-    }
-
-    /// Asserts a failure whose message has all the words, and no panic.
-    fn fails_with(&self, words: &[&str]) -> &Self {
-        let stderr = self.stderr();
-        assert!(!self.0.status.success(), "succeeded: {}", self.stdout());
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        for word in words {
-            assert!(stderr.contains(word), "'{word}' is not in: {stderr}");
-        }
-        self
-    }
-
-    fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.0.stdout).into_owned()
-    }
-
-    fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.0.stderr).into_owned()
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.0.stdout).expect("JSON on standard output")
-    }
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder"))
-    }
-
-    /// A folder with the tiny generated chain in `chain/`.
-    fn with_chain() -> Self {
-        let folder = Self::new();
-        folder
-            .run(&["generate", "--preset", "tiny", "--out", "chain"])
-            .ok();
-        folder
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Run {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
-        Run(command
-            .args(args)
-            .current_dir(self.0.path())
-            .output()
-            .expect("the binary runs"))
-    }
-
-    fn status(&self, db: &str) -> Value {
-        self.run(&["status", "--db", db, "--json"]).ok().json()
-    }
-}
+use support::{Folder, Run};
 
 fn an_account(folder: &Folder) -> (String, String) {
     let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
@@ -641,4 +573,135 @@ fn what_does_not_belong_together_is_refused_by_name() {
     folder
         .run(&["replay", "--db", "file", "chain"])
         .fails_with(&["file"]);
+}
+
+/// Each of these was accepted, or said only at the end, or with another name than the one on the command line.
+#[test]
+fn bad_flags_are_refused_at_once_by_name() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&[
+            "replay",
+            "--db",
+            "db",
+            "--report",
+            "missing/r.json",
+            "chain",
+        ])
+        .fails_with(&["report", "missing/r.json"]);
+    assert!(!folder.path("db").exists(), "the replay began");
+    folder
+        .run(&["replay", "--db", "db", "--memory", "1", "chain"])
+        .fails_with(&["--memory", "at least 16.0 MiB"]);
+    folder
+        .run(&["replay", "--db", "db", "--store", "memory", "chain"])
+        .fails_with(&["--store memory", "db"]);
+    folder
+        .run(&[
+            "generate", "--preset", "tiny", "--txs", "99999", "--out", "other",
+        ])
+        .fails_with(&["--txs", "0 to 10000"]);
+    folder
+        .run(&[
+            "generate", "--preset", "tiny", "--txs", "1", "--out", "chain",
+        ])
+        .fails_with(&["--txs", "another folder"]);
+}
+
+/// `generate` looked at the last block only, and said that all was done.
+#[test]
+fn a_damaged_chain_is_not_called_complete() {
+    let folder = Folder::with_chain();
+    let words = ["generate", "--preset", "tiny", "--out", "chain"];
+    folder.run(&words).ok();
+    let file = folder.path("chain/chain.rlp");
+    let whole = std::fs::read(&file).expect("chain");
+    for part in 1..12 {
+        std::fs::write(&file, &whole).expect("write");
+        flip(&file, whole.len() * part / 12);
+        folder.run(&words).fails_with(&["chain.rlp"]);
+    }
+    std::fs::write(&file, &whole).expect("write");
+    folder.run(&words).ok();
+}
+
+#[test]
+fn a_database_without_head_is_called_one() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    std::fs::remove_file(folder.path("db/HEAD")).expect("removed");
+    folder
+        .run(&["status", "--db", "db"])
+        .fails_with(&["is a database with its HEAD file missing"]);
+}
+
+/// `""` and `"0x"` were taken for zero.
+#[test]
+fn a_proof_with_a_number_left_out_is_malformed() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let root = folder.status("db")["stateRoot"]
+        .as_str()
+        .expect("root")
+        .to_owned();
+    let absent = "0x00000000000000000000000000000000000000ff";
+    let proof = folder
+        .run(&["prove", "--db", "db", absent, "1"])
+        .ok()
+        .json();
+    for (number, right) in [
+        ("0x0", true),
+        ("0x00", true),
+        ("0x", false),
+        ("", false),
+        ("0", false),
+        ("0xg", false),
+    ] {
+        for pointer in ["/balance", "/storageProof/0/value"] {
+            let mut changed = proof.clone();
+            *changed.pointer_mut(pointer).expect("a field") = number.into();
+            std::fs::write(folder.path("p.json"), changed.to_string()).expect("write");
+            let run = folder.run(&["verify-proof", "p.json", "--root", &root]);
+            if right {
+                run.ok()
+            } else {
+                run.fails_with(&["p.json"])
+            };
+        }
+    }
+}
+
+/// Stopping when asked was reported as success, so that a script took half a chain for a whole one.
+#[test]
+fn a_replay_that_is_interrupted_says_so_and_goes_on_later() {
+    let folder = Folder::new();
+    let words = [
+        "generate", "--preset", "tiny", "--blocks", "400", "--out", "chain",
+    ];
+    folder.run(&words).ok();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+    let command = command
+        .args(["replay", "--db", "db", "chain"])
+        .current_dir(folder.0.path());
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    while !folder.path("db/genesis.json").exists() {
+        assert!(child.try_wait().expect("looked").is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let asked = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(asked.expect("kill runs").success());
+    let stopped = Run(child.wait_with_output().expect("ends"));
+    assert_eq!(stopped.0.status.code(), Some(130), "{}", stopped.stdout());
+    assert!(
+        stopped.stdout().contains("stopped as asked"),
+        "{}",
+        stopped.stdout()
+    );
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    assert_eq!(folder.status("db")["block"], 400);
 }

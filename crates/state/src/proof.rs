@@ -1,9 +1,12 @@
 //! Account and storage proofs in the form of `eth_getProof` (EIP-1186).
 
+use std::borrow::Cow;
+
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U64, U256};
 use arbor_tree::Hash;
 use arbor_tree_mpt::{EMPTY_ROOT, ProofError, Verdict, prove, verify, verify_value};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::keys::{account_key, slot_key};
 use crate::pending::Base;
@@ -19,6 +22,7 @@ pub struct AccountProof {
     /// RLP of the nodes from the state root towards the account.
     pub account_proof: Vec<Bytes>,
     /// Balance in wei; zero if the account does not exist.
+    #[serde(deserialize_with = "quantity")]
     pub balance: U256,
     /// Keccak-256 of the code; zero, as geth has it, or that of the empty code if the account does
     /// not exist.
@@ -35,11 +39,26 @@ pub struct AccountProof {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SlotProof {
     /// The slot's number.
+    #[serde(deserialize_with = "quantity")]
     pub key: U256,
     /// RLP of the nodes from the storage root towards the slot.
     pub proof: Vec<Bytes>,
     /// The value; zero if absent.
+    #[serde(deserialize_with = "quantity")]
     pub value: U256,
+}
+
+/// Reads a number as `0x` and at least one hex digit; some clients pad them, none leaves the digits out.
+fn quantity<'de, D: Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
+    let text = Cow::<'de, str>::deserialize(from)?;
+    text.strip_prefix("0x")
+        .filter(|digits| !digits.is_empty())
+        .and_then(|digits| U256::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| {
+            D::Error::custom(format!(
+                "'{text}' is not a number of 256 bits as 0x and hex digits"
+            ))
+        })
 }
 
 /// What does not hold in a well-formed proof.

@@ -21,6 +21,7 @@ use super::{
     ledger::{self, Ledger},
     workload::Workload,
 };
+use crate::executor::BodyFacts;
 use crate::genesis::Genesis;
 use crate::replay::genesis_state_root;
 
@@ -223,14 +224,48 @@ fn resume(
         return Ok(None);
     }
     let number = ledger.head();
-    let Some(rlp) = chain.blocks_from(number)?.next().transpose()? else {
-        return Ok(None);
-    };
-    let block = Block::decode(&mut &rlp[..]).map_err(|error| {
-        GeneratorError::damaged(chain.path(), format!("block {number}: {error}"))
-    })?;
-    let parent = Sealed::new(block.header);
-    Ok((parent.hash == ledger.head_hash()).then_some((ledger, parent)))
+    let mut parent: Option<Sealed> = None;
+    for rlp in chain.blocks_from(0)?.zip(0..=number).map(|(rlp, _)| rlp) {
+        parent = Some(check_written(chain.path(), &rlp?, parent.as_ref())?);
+    }
+    Ok(parent
+        .filter(|parent| parent.hash == ledger.head_hash() && parent.header.number == number)
+        .map(|parent| (ledger, parent)))
+}
+
+/// Checks a block that lies in the file and will not be made again: it follows its parent, and its body is its header's.
+fn check_written(
+    path: &Path,
+    rlp: &[u8],
+    parent: Option<&Sealed>,
+) -> Result<Sealed, GeneratorError> {
+    let number = parent.map_or(0, |parent| parent.header.number + 1);
+    let damaged =
+        |reason: String| GeneratorError::damaged(path, format!("block {number}: {reason}"));
+    let block = Block::decode(&mut &rlp[..]).map_err(|error| damaged(error.to_string()))?;
+    let (facts, header) = (BodyFacts::of(&block), &block.header);
+    let body = [
+        (
+            "transactions",
+            facts.transactions_root == header.transactions_root,
+        ),
+        ("ommers", facts.ommers_hash == header.ommers_hash),
+        (
+            "withdrawals",
+            facts.withdrawals_root == header.withdrawals_root,
+        ),
+    ];
+    if let Some((part, _)) = body.into_iter().find(|(_, right)| !right) {
+        return Err(damaged(format!("its {part} are not those of its header")));
+    }
+    let sealed = Sealed::new(block.header);
+    match parent {
+        Some(parent) if sealed.header.parent_hash != parent.hash => Err(damaged(format!(
+            "it does not follow block {}; one of the two is damaged",
+            parent.header.number
+        ))),
+        _ => Ok(sealed),
+    }
 }
 
 /// A run under way. File and state are each at some block; the state never stays ahead.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::Result;
-use arbor_chain::generator::{self, GeneratorSettings, Kind, Phase, Summary};
+use anyhow::{Result, anyhow};
+use arbor_chain::generator::{self, GeneratorError, GeneratorSettings, Kind, Phase, Summary};
 
 use crate::args::Generate;
 use crate::progress::Progress;
@@ -34,6 +34,24 @@ fn settings(args: &Generate) -> GeneratorSettings {
     settings
 }
 
+/// Names a setting as the command line does.
+fn by_flag(error: GeneratorError) -> anyhow::Error {
+    let flag = |field: &str| match field {
+        "transactions_per_block" => "--txs".to_owned(),
+        "new_account_rate" => "--new-accounts".to_owned(),
+        field => format!("--{}", field.replace('_', "-")),
+    };
+    match error {
+        GeneratorError::Settings(error) => anyhow!("{}: {}", flag(error.field), error.reason),
+        GeneratorError::OtherSettings { path, field } if !field.contains(' ') => anyhow!(
+            "{}: the chain there was made with another {}: continue it with the same, or use another folder",
+            path.display(),
+            flag(field)
+        ),
+        other => other.into(),
+    }
+}
+
 /// Makes a chain, with progress and a summary.
 pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
     let mut progress: Option<Progress> = None;
@@ -50,7 +68,8 @@ pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> 
         } else {
             ControlFlow::Continue(())
         }
-    })?;
+    })
+    .map_err(by_flag)?;
     if let Some(progress) = progress {
         progress.finish();
     }

@@ -14,7 +14,7 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
-use arbor_metrics::Measurement;
+use arbor_metrics::{Envelope, Measurement};
 use arbor_state::{MissingAccounts, MptState};
 use arbor_versions::Retain;
 use serde_json::Value;
@@ -28,6 +28,9 @@ use crate::{output, stop};
 pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
         return witnesses(args);
+    }
+    if let Some(file) = &args.report {
+        Envelope::check_writable(file).context("the report cannot be written")?;
     }
     let measurement = report::start(args);
     stop::listen();
@@ -199,10 +202,13 @@ fn full(
     genesis: &Genesis,
     text: &str,
 ) -> Result<()> {
-    let dir = args
-        .db
-        .as_deref()
-        .filter(|_| args.store != StoreChoice::Memory);
+    let dir = args.db.as_deref();
+    if let (Some(dir), StoreChoice::Memory) = (dir, args.store) {
+        bail!(
+            "--store memory keeps nothing in {}: leave out one of the two",
+            dir.display()
+        );
+    }
     if dir.is_none() && args.store != StoreChoice::Memory {
         bail!("give --db DIR, the folder of the database (or --store memory for none)");
     }

@@ -19,6 +19,15 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         );
     }
     if !dir.join("HEAD").is_file() {
+        if let Some(store) = ["fjall", "rocksdb"]
+            .into_iter()
+            .find(|store| dir.join(store).is_dir())
+        {
+            bail!(
+                "{} is a database with its HEAD file missing: there is a {store} store, but nothing that says what was flushed to it",
+                dir.display()
+            );
+        }
         bail!(
             "{} is not a database: there is no HEAD file in it",
             dir.display()

@@ -1,0 +1,80 @@
+//! Running the binary in a temporary folder.
+#![allow(dead_code, reason = "each test binary uses a part")]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// What a command did.
+pub(crate) struct Run(pub(crate) Output);
+
+impl Run {
+    pub(crate) fn ok(&self) -> &Self {
+        assert!(
+            self.0.status.success(),
+            "{}\n{}",
+            self.stdout(),
+            self.stderr()
+        );
+        self
+    }
+
+    /// Asserts a failure whose message has all the words, and no panic.
+    pub(crate) fn fails_with(&self, words: &[&str]) -> &Self {
+        let stderr = self.stderr();
+        assert!(!self.0.status.success(), "succeeded: {}", self.stdout());
+        assert!(!stderr.contains("panicked"), "{stderr}");
+        for word in words {
+            assert!(stderr.contains(word), "'{word}' is not in: {stderr}");
+        }
+        self
+    }
+
+    pub(crate) fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.0.stdout).expect("JSON on standard output")
+    }
+}
+
+/// A temporary folder in which commands run.
+pub(crate) struct Folder(pub(crate) tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// A folder with the tiny generated chain in `chain/`.
+    pub(crate) fn with_chain() -> Self {
+        let folder = Self::new();
+        folder
+            .run(&["generate", "--preset", "tiny", "--out", "chain"])
+            .ok();
+        folder
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        Run(command
+            .args(args)
+            .current_dir(self.0.path())
+            .output()
+            .expect("the binary runs"))
+    }
+
+    pub(crate) fn status(&self, db: &str) -> Value {
+        self.run(&["status", "--db", db, "--json"]).ok().json()
+    }
+}
