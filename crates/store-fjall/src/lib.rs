@@ -42,6 +42,16 @@
 //! Rejected: hard links in the database's own file system (no right to make them in another user's or a read-only folder, and
 //! `fs.protected_hardlinks` forbids them for files of others); links by name (a merge deletes the files below them).
 //!
+//! # Writes that stop after a kill
+//!
+//! fjall's [report 257](https://github.com/fjall-rs/fjall/issues/257) of writes that wait for ever once a killed process's
+//! database is opened again is open. What it shows is a keyspace with four or more sealed memtables, recovered from as many
+//! journals, of which nobody is told to make tables. Since its change 259, fjall queues one flush for all of them at opening, which is
+//! in 3.1.13, the version here. It needs journals beyond the first, that is 64 MB written since the last flush to tables;
+//! this store's journal carries flushes below a megabyte, its one memtable is rotated at 16 MiB, and an ingestion empties it. The test
+//! `writes_go_on_after_a_kill_amid_rotations` kills writers whose memtables are tiny, hundreds of times if asked to, and the command
+//! line's kill tests do the same to replays; neither has met it.
+//!
 #![doc = include_str!("../SETTINGS.md")]
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,8 @@
 //! The store.
 
+use std::any::Any;
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,20 +61,17 @@ impl FjallStore {
         if options.create {
             folder::clear_unfinished(path)?;
         }
-        let failed = |error| sorted(path, "open", error);
-        let database = Database::builder(path)
-            .cache_size(options.cache_bytes)
-            // With more than one worker fjall 3.1 keeps a core busy while a merge runs.
-            .worker_threads(1)
-            .max_journaling_size(64 << 20)
-            .open()
-            .map_err(failed)?;
-        let tables = database
-            .keyspace(TABLES, || options.keyspace())
-            .map_err(failed)?;
-        let ticks = database
-            .keyspace(TICKS, KeyspaceCreateOptions::default)
-            .map_err(failed)?;
+        let (database, tables, ticks) = opened(path, "open", || {
+            let database = Database::builder(path)
+                .cache_size(options.cache_bytes)
+                // With more than one worker fjall 3.1 keeps a core busy while a merge runs.
+                .worker_threads(1)
+                .max_journaling_size(64 << 20)
+                .open()?;
+            let tables = database.keyspace(TABLES, || options.keyspace())?;
+            let ticks = database.keyspace(TICKS, KeyspaceCreateOptions::default)?;
+            Ok((database, tables, ticks))
+        })?;
         Ok(Self {
             database,
             tables,
@@ -94,20 +93,20 @@ impl FjallStore {
     /// directory, or another failure to open.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
         let beside = Beside::of(path)?;
-        let failed = |error| sorted(path, "open for reading", error);
-        let database = Database::builder(beside.path())
-            .cache_size(options.cache_bytes)
-            // Without workers nothing is merged.
-            .worker_threads_unchecked(0)
-            .open()
-            .map_err(failed)?;
-        if !database.keyspace_exists(TABLES) {
+        let (database, keyspace) = opened(path, "open for reading", || {
+            let database = Database::builder(beside.path())
+                .cache_size(options.cache_bytes)
+                // Without workers nothing is merged.
+                .worker_threads_unchecked(0)
+                .open()?;
+            let there = database.keyspace_exists(TABLES);
+            let keyspace = there.then(|| database.keyspace(TABLES, || options.keyspace()));
+            Ok((database, keyspace.transpose()?))
+        })?;
+        let Some(keyspace) = keyspace else {
             let path = path.to_path_buf();
             return Err(StoreError::NotFound { path });
-        }
-        let keyspace = database
-            .keyspace(TABLES, || options.keyspace())
-            .map_err(failed)?;
+        };
         Ok(Box::new(Frozen {
             snapshot: database.snapshot(),
             keyspace,
@@ -123,10 +122,20 @@ impl FjallStore {
     /// Advances the horizon below which old versions are dropped, and drops them: replaced table
     /// files are deleted. fjall does both only when a memtable is rotated.
     fn tick(&self, operation: &'static str) -> Result<(), StoreError> {
-        self.ticks
-            .insert([0], [])
-            .and_then(|()| self.ticks.rotate_memtable_and_wait())
-            .map_err(self.failed(operation))
+        self.ticks.insert([0], []).map_err(self.failed(operation))?;
+        self.rotate(&self.ticks, operation)
+    }
+
+    /// Turns a keyspace's memtable into a table. fjall's own wait for that does not end if the worker has failed, on a
+    /// full disk for example.
+    fn rotate(&self, keyspace: &Keyspace, operation: &'static str) -> Result<(), StoreError> {
+        if keyspace.rotate_memtable().map_err(self.failed(operation))? {
+            while keyspace.sealed_memtable_count() > 0 {
+                self.check_alive(operation)?;
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        Ok(())
     }
 
     /// Fails if the engine's background work has failed: its worker is gone then, and waiting for
@@ -179,6 +188,26 @@ impl FjallStore {
             .store(self.tables.l0_table_count(), Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Runs what opens the engine. fjall asserts some of what it reads from its files; where that does not hold, they are damaged.
+fn opened<T>(
+    path: &Path,
+    operation: &'static str,
+    open: impl FnOnce() -> fjall::Result<T>,
+) -> Result<T, StoreError> {
+    let opened = catch_unwind(AssertUnwindSafe(open)).map_err(|panic| StoreError::Corrupt {
+        path: path.to_path_buf(),
+        what: format!("the engine stopped at: {}", message(&*panic)),
+    })?;
+    opened.map_err(|error| sorted(path, operation, error))
+}
+
+/// What a panic says of itself.
+fn message(panic: &dyn Any) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").replace('\n', ", ")
 }
 
 /// Drops writes that a later one in the same batch replaces: fjall gives a whole batch one
@@ -282,9 +311,7 @@ impl Store for FjallStore {
     fn compact(&self) -> Result<(), StoreError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_alive("compact")?;
-        self.tables
-            .rotate_memtable_and_wait()
-            .map_err(self.failed("compact"))?;
+        self.rotate(&self.tables, "compact")?;
         // The first tick lets the merge drop what the latest call replaced, the second deletes
         // the files that the merge replaced.
         self.tick("compact")?;

@@ -161,9 +161,9 @@ fn write_for_ever(path: &Path) -> ! {
     unreachable!("the parent kills this process")
 }
 
-fn start_writer(path: &Path) -> Child {
+fn start_writer(path: &Path, test: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "a_killed_writer_leaves_whole_calls"])
+        .args(["--exact", test])
         .env(WRITER, path)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -186,7 +186,7 @@ fn a_killed_writer_leaves_whole_calls() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("db");
     for milliseconds in [150, 400, 230] {
-        let mut writer = start_writer(&path);
+        let mut writer = start_writer(&path, "a_killed_writer_leaves_whole_calls");
         let deadline = Instant::now() + Duration::from_secs(20);
         while !started(&path).exists() {
             assert!(Instant::now() < deadline, "the writer does not start");
@@ -213,4 +213,64 @@ fn a_killed_writer_leaves_whole_calls() {
     let store = open(&path).expect("open");
     let rounds = number(&store, Table(8), b"a");
     assert!(rounds > 3, "the writers got through {rounds} rounds only");
+}
+
+/// Writes much through the journal, so that memtables are sealed all the time, until it is killed.
+fn rotate_for_ever(path: &Path) -> ! {
+    let store = FjallStore::open(path, &small()).expect("open");
+    fs::write(started(path), b"").expect("tell the parent");
+    for round in 0..u32::MAX {
+        let key = (round % 4_096).to_be_bytes();
+        let writes = [Write::put(TABLE, &key, &[round as u8; 16 << 10])];
+        store.write(&writes, round % 64 == 0).expect("write");
+    }
+    unreachable!("the parent kills this process")
+}
+
+fn small() -> Options {
+    Options {
+        memtable_bytes: 64 << 10,
+        level0_files: 4,
+        ..Options::default()
+    }
+}
+
+/// fjall's report 257: after a kill amid sealed memtables, writes to the reopened database wait for ever. `ARBOR_KILLS`
+/// says how often to try.
+#[test]
+fn writes_go_on_after_a_kill_amid_rotations() {
+    if let Ok(path) = std::env::var(WRITER) {
+        rotate_for_ever(Path::new(&path));
+    }
+    let kills = std::env::var("ARBOR_KILLS").map_or(4, |kills| kills.parse().expect("a number"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("db");
+    for kill in 0..kills {
+        let mut writer = start_writer(&path, "writes_go_on_after_a_kill_amid_rotations");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !started(&path).exists() {
+            assert!(Instant::now() < deadline, "the writer does not start");
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_millis(100 + 37 * (kill % 17)));
+        writer.kill().expect("kill");
+        writer.wait().expect("wait");
+        fs::remove_file(started(&path)).expect("remove");
+
+        let (done, finished) = std::sync::mpsc::channel();
+        let reopened = path.clone();
+        thread::spawn(move || {
+            let store = FjallStore::open(&reopened, &small()).expect("open after a kill");
+            for round in 0..64u32 {
+                let writes = [Write::put(TABLE, &round.to_be_bytes(), &[1; 16 << 10])];
+                store.write(&writes, round % 8 == 0).expect("write");
+            }
+            let mut writes = (0..64u32).map(|n| Write::put(TABLE, &n.to_be_bytes(), &[2; 50]));
+            store.ingest(&mut writes).expect("ingest");
+            drop(store);
+            done.send(()).expect("the test waits");
+        });
+        let finished = finished.recv_timeout(Duration::from_secs(60));
+        assert!(finished.is_ok(), "writes are stuck after kill {kill}");
+    }
 }
