@@ -12,6 +12,8 @@
 //!   crash, sees all of a call or nothing of it. Calls take effect in the order they return.
 //! - A [`Reader`] made by [`Store::snapshot`] never changes, and may be used from any thread.
 //!
+//! With the feature `faulty` there is also a store that fails when told to, for tests.
+//!
 //! ```
 //! use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 //!
@@ -30,6 +32,8 @@
 pub mod conformance;
 mod contract;
 mod error;
+#[cfg(feature = "faulty")]
+pub mod faulty;
 mod folder;
 mod key_range;
 mod memory;

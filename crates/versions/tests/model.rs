@@ -5,13 +5,14 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{Table, Value, Write};
 use arbor_versions::{
     Change, Changes, DirLock, Meta, Options, Retain, Snapshot, Version, Versions, VersionsError,
     View,
 };
 use proptest::prelude::*;
-use support::{ACCOUNTS, CODE, FaultyStore, NODES, SLOTS, identity, options, tables, value};
+use support::{ACCOUNTS, CODE, NODES, SLOTS, faulty, identity, options, tables, value};
 
 type Map = BTreeMap<(Table, Vec<u8>), Value>;
 
@@ -104,7 +105,7 @@ struct Run {
 impl Run {
     fn new(options: Options, on_disk: bool) -> Self {
         let mut run = Self {
-            store: FaultyStore::new(),
+            store: faulty(),
             dir: on_disk.then(|| tempfile::tempdir().expect("a directory")),
             options: options.clone(),
             versions: None,
@@ -135,7 +136,14 @@ impl Run {
             Op::Rollback(depth) => self.rollback(*depth),
             Op::Prune(keep) => self.prune(*keep),
             Op::Snapshot => self.snapshot(),
-            Op::Fault(writes, lands) => self.store.fail_after(i64::from(*writes), *lands),
+            Op::Fault(writes, lands) => {
+                let failure = if *lands {
+                    Failure::Landed
+                } else {
+                    Failure::Refused
+                };
+                self.store.fail_after(u64::from(*writes), failure);
+            }
             Op::Check => self.check(),
         }
     }

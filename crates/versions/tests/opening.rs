@@ -6,12 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Reader, Store, Table, Value, Write};
 use arbor_versions::{
     DirLock, DirReader, Identity, Options, Snapshot, TableKind, TableSpec, Version, Versions,
     VersionsError, read_head_file, stored_identity,
 };
-use support::{ACCOUNTS, FaultyStore, change, identity, meta, options, tables, value};
+use support::{ACCOUNTS, change, faulty, identity, meta, options, tables, value};
 
 fn create(store: &Arc<FaultyStore>, dir: &Path) -> Versions {
     let lock = DirLock::acquire(dir).expect("free");
@@ -154,10 +155,7 @@ fn versions_come_in_order_and_change_a_key_once() {
 
 #[test]
 fn the_head_file_follows_every_flush() {
-    let (store, dir) = (
-        FaultyStore::new(),
-        tempfile::tempdir().expect("a directory"),
-    );
+    let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
     let mut versions = create(&store, dir.path());
     assert_eq!(read_head_file(dir.path()).expect("reads").head, None);
     (0..3).for_each(|number| apply(&mut versions, number));
@@ -182,10 +180,7 @@ fn the_head_file_follows_every_flush() {
 
 #[test]
 fn an_older_store_is_noticed() {
-    let (store, dir) = (
-        FaultyStore::new(),
-        tempfile::tempdir().expect("a directory"),
-    );
+    let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
     let mut versions = create(&store, dir.path());
     let empty = contents(&*store);
     apply(&mut versions, 0);
@@ -210,15 +205,12 @@ fn an_older_store_is_noticed() {
 
 #[test]
 fn a_head_file_of_another_history_is_noticed() {
-    let (store, dir) = (
-        FaultyStore::new(),
-        tempfile::tempdir().expect("a directory"),
-    );
+    let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
     let mut versions = create(&store, dir.path());
     apply(&mut versions, 0);
     versions.flush().expect("flushes");
     drop(versions);
-    let other_store = FaultyStore::new();
+    let other_store = faulty();
     let other_dir = tempfile::tempdir().expect("a directory");
     let mut other = create(&other_store, other_dir.path());
     let mut different = meta(0);
@@ -247,10 +239,7 @@ fn a_head_file_of_another_history_is_noticed() {
 /// A crash after the store's write and before HEAD's leaves HEAD behind; opening brings it up.
 #[test]
 fn a_head_file_that_lags_is_brought_up_to_date() {
-    let (store, dir) = (
-        FaultyStore::new(),
-        tempfile::tempdir().expect("a directory"),
-    );
+    let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
     let mut versions = create(&store, dir.path());
     for number in 0..2 {
         let before = fs::read(dir.path().join("HEAD")).expect("reads");
@@ -269,17 +258,15 @@ fn a_head_file_that_lags_is_brought_up_to_date() {
 #[test]
 fn a_crash_at_any_write_opens_at_a_flushed_version() {
     let mut crashes = 0;
-    for (count, lands) in (0..20).flat_map(|count| [(count, false), (count, true)]) {
-        let (store, dir) = (
-            FaultyStore::new(),
-            tempfile::tempdir().expect("a directory"),
-        );
+    let failures = [Failure::Refused, Failure::Landed, Failure::Unsynced];
+    for (count, failure) in (0..20).flat_map(|count| failures.map(|failure| (count, failure))) {
+        let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
         let mut versions = create(&store, dir.path());
-        store.fail_after(count, lands);
+        store.fail_after(count, failure);
         let mut durable = None;
         let result = work(&mut versions, &mut durable);
         drop(versions);
-        store.heal();
+        store.reopen();
         let versions = open(&store, dir.path()).expect("opens");
         let found = head(&versions);
         if result.is_ok() {
@@ -298,11 +285,11 @@ fn a_crash_at_any_write_opens_at_a_flushed_version() {
                 let old = view
                     .get_at(Version(version), ACCOUNTS, b"k")
                     .expect("reads");
-                assert_eq!(old, Some(value(version.to_string())), "{count} {lands}");
+                assert_eq!(old, Some(value(version.to_string())), "{count} {failure:?}");
             }
         }
     }
-    assert!(crashes > 30, "the faults hit: {crashes}");
+    assert!(crashes > 45, "the faults hit: {crashes}");
 }
 
 /// Applies, flushes, rolls back and prunes across several index epochs; `durable` follows what
@@ -330,7 +317,7 @@ fn work(versions: &mut Versions, durable: &mut Option<u64>) -> Result<(), Versio
 
 #[test]
 fn damaged_records_are_errors() {
-    let store = FaultyStore::new();
+    let store = faulty();
     let made = Versions::create(store.clone(), None, &identity(), &tables(), quiet());
     let mut versions = made.expect("created");
     (0..10).for_each(|number| apply(&mut versions, number));
@@ -367,7 +354,7 @@ fn damaged_records_are_errors() {
 #[test]
 fn a_store_that_lost_everything_is_not_created_anew() {
     let dir = tempfile::tempdir().expect("a directory");
-    let store = FaultyStore::new();
+    let store = faulty();
     let mut versions = create(&store, dir.path());
     apply(&mut versions, 0);
     versions.flush().expect("flushes");
@@ -396,7 +383,7 @@ fn a_reader_has_the_last_flushed_version_and_its_history() {
     let dir = tempfile::tempdir().expect("a directory");
     let look = || DirReader::new(dir.path());
     assert!(matches!(look().err(), Some(VersionsError::HeadFile { .. })));
-    let store = FaultyStore::new();
+    let store = faulty();
     let mut versions = create(&store, dir.path());
     let empty = read(&store, look().expect("looks")).expect("opens");
     assert!(empty.view().head().is_none());
@@ -429,7 +416,7 @@ fn a_reader_has_the_last_flushed_version_and_its_history() {
 fn a_reader_tells_a_writer_that_goes_on_from_an_older_store() {
     let dir = tempfile::tempdir().expect("a directory");
     let look = || DirReader::new(dir.path()).expect("looks");
-    let store = FaultyStore::new();
+    let store = faulty();
     let mut versions = create(&store, dir.path());
     (0..5).for_each(|number| apply(&mut versions, number));
     versions.flush().expect("flushes");

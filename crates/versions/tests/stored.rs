@@ -5,9 +5,10 @@ mod support;
 
 use std::sync::Arc;
 
+use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Table};
 use arbor_versions::{Options, Retain, Version, Versions};
-use support::{ACCOUNTS, FaultyStore, change, identity, meta, options, tables, value};
+use support::{ACCOUNTS, change, faulty, identity, meta, options, tables, value};
 
 /// Every record as `table key value`, in hex, the JSON of the identity as text.
 fn records(store: &dyn Reader) -> Vec<String> {
@@ -87,7 +88,7 @@ fn stored_bytes_of_a_database() {
 }
 
 fn long_history(retain: Retain) -> (Arc<FaultyStore>, Versions) {
-    let store = FaultyStore::new();
+    let store = faulty();
     let options = Options {
         epoch: 64,
         dirty_bytes: 20_000,
