@@ -42,16 +42,10 @@ struct Undone<'a> {
 impl<'a> Undone<'a> {
     fn new(head: Head<'a>, to: &Meta) -> Result<Self, StateError> {
         let undo = head.view().undo_since(to.version)?;
-        let (updates, cleared) = updates_back(head, &undo)?;
+        let now = |table, key: &[u8]| Ok(head.view().get(table, key)?);
+        let (updates, cleared) = updates_back(&undo, now)?;
         let update = apply(&head, head.root().0, &updates)?;
-        let expected = B256::from(to.root);
-        if update.root != to.root {
-            return Err(StateError::RebuiltRoot {
-                version: to.version.0,
-                expected,
-                actual: update.root.into(),
-            });
-        }
+        check_rebuilt(to, &undo, &update)?;
         let mut overlay = Overlay::new(head);
         overlay.push(&update);
         let flat = undo
@@ -174,11 +168,11 @@ impl<'a> Historical<'a> {
     }
 }
 
-/// Tree updates that lead from the head back to the version whose values `undo` has, and the
-/// accounts whose storage trie does not exist there.
-fn updates_back(
-    head: Head<'_>,
+/// Tree updates that lead from a later state, whose values `now` gives, back to the one whose values `undo`
+/// has, and the accounts whose storage trie does not exist there.
+pub(crate) fn updates_back(
     undo: &[Write],
+    now: impl Fn(Table, &[u8]) -> Result<Option<Value>, StateError>,
 ) -> Result<(Vec<OuterUpdate>, Vec<Hash>), StateError> {
     let mut slots: BTreeMap<Hash, Vec<InnerUpdate>> = BTreeMap::new();
     for Write {
@@ -190,9 +184,12 @@ fn updates_back(
             .as_ref()
             .map(|bytes| SlotRecord::decode(key, bytes))
             .transpose()?;
+        if value.is_some_and(|record| slot_key(record.slot) != slot) {
+            return Err(wrong_name("slots", key));
+        }
         slots.entry(owner).or_default().push(InnerUpdate {
             key: slot,
-            existed: head.view().get(SLOTS, key)?.is_some(),
+            existed: now(SLOTS, key)?.is_some(),
             value: value.map(|record| SlotRecord::leaf(record.value)),
         });
     }
@@ -204,13 +201,23 @@ fn updates_back(
         let owner: Hash = key[..]
             .try_into()
             .map_err(|_| wrong_length("accounts", key))?;
-        let now = head.account_record(&owner)?;
-        let then = old
-            .as_ref()
-            .map(|bytes| AccountRecord::decode(key, bytes))
-            .transpose()?;
+        let record = |bytes: Option<&Value>| {
+            let record = bytes.map(|bytes| AccountRecord::decode(&owner, bytes));
+            record.transpose()
+        };
+        let (now, then) = (record(now(ACCOUNTS, key)?.as_ref())?, record(old.as_ref())?);
+        if then.is_some_and(|record| account_key(record.address) != owner) {
+            return Err(wrong_name("accounts", key));
+        }
         let mut inner = slots.remove(&owner).unwrap_or_default();
         if then.is_none() {
+            if inner.iter().any(|slot| slot.value.is_some()) {
+                return Err(corrupt(
+                    "slots",
+                    key,
+                    "slots of an account that did not exist",
+                ));
+            }
             inner.clear();
             cleared.push(owner);
         }
@@ -224,21 +231,54 @@ fn updates_back(
     }
     match slots.into_keys().next() {
         // Every slot change changes its account's storage root, so the account has a record too.
-        Some(owner) => Err(StateError::Corrupt {
-            table: "accounts",
-            key: owner.to_vec(),
-            why: "slots undone without account",
-        }),
+        Some(owner) => Err(corrupt("accounts", &owner, "slots undone without account")),
         None => Ok((updates, cleared)),
     }
 }
 
-fn wrong_length(table: &'static str, key: &[u8]) -> StateError {
-    StateError::Corrupt {
-        table,
-        key: key.to_vec(),
-        why: "key of the wrong length",
+/// Checks what the tree makes of undo records: the version's root, and the storage root of every account,
+/// which the tree computes and does not take from the record.
+pub(crate) fn check_rebuilt(
+    meta: &Meta,
+    undo: &[Write],
+    update: &TreeUpdate,
+) -> Result<(), StateError> {
+    if update.root != meta.root {
+        return Err(StateError::RebuiltRoot {
+            version: meta.version.0,
+            expected: meta.root.into(),
+            actual: update.root.into(),
+        });
     }
+    let accounts = undo.iter().filter(|write| write.table == ACCOUNTS);
+    for (Write { key, value, .. }, root) in accounts.zip(&update.inner_roots) {
+        let Some(bytes) = value else { continue };
+        if AccountRecord::decode(key, bytes)?.storage_root != *root {
+            return Err(corrupt(
+                "accounts",
+                key,
+                "undone to a storage root that its slots do not have",
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn corrupt(table: &'static str, key: &[u8], why: &'static str) -> StateError {
+    let key = key.to_vec();
+    StateError::Corrupt { table, key, why }
+}
+
+fn wrong_name(table: &'static str, key: &[u8]) -> StateError {
+    corrupt(
+        table,
+        key,
+        "undone to a name of which the key is not the hash",
+    )
+}
+
+fn wrong_length(table: &'static str, key: &[u8]) -> StateError {
+    corrupt(table, key, "key of the wrong length")
 }
 
 pub(crate) fn split_slot_key(key: &[u8]) -> Result<(Hash, Hash), StateError> {

@@ -57,6 +57,6 @@ pub use pending::PendingRoots;
 pub use proof::{AccountProof, FalseProof, SlotProof};
 pub use recent::RecentState;
 pub use snapshot::MptSnapshot;
-pub use verify::{VerifyProgress, VerifyReport};
+pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
 pub use witness::{MissingAccounts, Reads, WitnessState};

@@ -1,19 +1,22 @@
-//! Checking a whole database: every node rebuilt from the flat state and compared.
+//! Checking a whole database: every node rebuilt from the flat state and compared, every retained version
+//! rebuilt from its undo, every other record held against its neighbours.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
-use arbor_store::Table;
+use arbor_store::{Table, Value, Write};
 use arbor_tree::Position;
-use arbor_versions::View;
+use arbor_tree_mpt::{Overlay, apply};
+use arbor_versions::{Meta, RecordCounts, Version, View};
 use rayon::prelude::*;
 
-use crate::keys::{ACCOUNT_NODES, CODE, STORAGE_NODES, node_table};
+use crate::history::{check_rebuilt, corrupt, updates_back};
+use crate::keys::{ACCOUNT_NODES, ACCOUNTS, CODE, SLOTS, STORAGE_NODES, TABLES, node_table};
 use crate::rebuild::{RANGES, Watch, rebuild};
 use crate::records::AccountRecord;
-use crate::{Head, MptState, StateError};
+use crate::{Head, MptSnapshot, MptState, StateError};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -22,7 +25,7 @@ const CODES_REMEMBERED: usize = 1 << 18;
 /// Records between two calls of the caller's progress function.
 const PROGRESS_EVERY: u64 = 1 << 14;
 
-/// What [`Head::verify`] found.
+/// What [`MptSnapshot::verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifyReport {
     /// Accounts checked.
@@ -33,6 +36,10 @@ pub struct VerifyReport {
     pub codes: u64,
     /// Nodes rebuilt and compared.
     pub nodes: u64,
+    /// Older versions rebuilt from their undo, down to their roots.
+    pub versions: u64,
+    /// Records of versions: metas, undo, indexes.
+    pub records: RecordCounts,
     /// Faults found.
     pub fault_count: u64,
     /// The first hundred faults, each naming what is wrong and where.
@@ -66,44 +73,55 @@ pub struct VerifyProgress {
     pub done: f64,
 }
 
+/// Says what is wrong with the caller's own part of a version's record, which is the block's header.
+pub type MetaCheck<'a> = &'a mut (dyn FnMut(&Meta) -> Result<(), String> + Send);
+
 impl MptState {
-    /// Checks the whole database, as [`Head::verify`] does.
-    pub fn verify(&self) -> Result<VerifyReport, StateError> {
-        self.reader().verify(&|_| {})
+    /// Checks the whole database, as [`MptSnapshot::verify`] does, without a look at the headers.
+    pub fn verify(&mut self) -> Result<VerifyReport, StateError> {
+        self.snapshot()?.verify(&|_| {}, &mut |_| Ok(()))
     }
 }
 
-impl Head<'_> {
-    /// Rebuilds every trie from the flat tables and compares every node, root and code with what is stored, on the
-    /// threads of the caller's rayon pool. Memory grows with their number, not with the state.
+impl MptSnapshot {
+    /// Rebuilds every trie from the flat tables and compares every node, root and code with what is stored; rebuilds every
+    /// retained version from its undo records and compares the root; and holds the records of versions against each other.
     ///
-    /// Keys are shared by ranges: accounts by their first byte, and the slots of an account that has very many.
-    /// `progress` is called now and then, from any of the threads.
+    /// Uses the threads of the caller's rayon pool. Keys are shared by ranges: accounts by their first byte, and the slots of an
+    /// account that has very many; history is a task beside them. Memory grows with the threads, and with what changed in the
+    /// retained versions, not with the state.
+    ///
+    /// `progress` is called now and then, from any of the threads; `meta` for the record of every version, ascending.
     ///
     /// # Errors
     /// Only what stops the check: a store that cannot be read. Everything wrong in what was read is
     /// in the report.
     pub fn verify(
-        self,
+        &self,
         progress: &(dyn Fn(VerifyProgress) + Sync),
+        meta: MetaCheck<'_>,
     ) -> Result<VerifyReport, StateError> {
+        let head = self.reader();
         let check = Check {
-            view: self.view(),
+            view: head.view(),
             progress,
             counts: Counts::default(),
             report: Mutex::default(),
             present: Mutex::default(),
         };
-        let built = rebuild(self.view(), &check)?;
-        let root = self.root();
-        if built != root {
-            check.fault(format!(
-                "state root: the flat state gives {built}, the head has {root}"
-            ))?;
-        }
-        check.codes()?;
-        check.spare_nodes()?;
-        Ok(check.into_report())
+        let (state, records) = rayon::join(
+            || check.state(head),
+            || {
+                check.history(head);
+                self.0
+                    .verify_records(meta, &mut |fault| check.tell_fault(fault))
+            },
+        );
+        state?;
+        Ok(VerifyReport {
+            records: records?,
+            ..check.into_report()
+        })
     }
 }
 
@@ -113,6 +131,7 @@ struct Counts {
     slots: AtomicU64,
     nodes: AtomicU64,
     codes: AtomicU64,
+    versions: AtomicU64,
     ranges: AtomicU64,
 }
 
@@ -128,10 +147,12 @@ struct Check<'a> {
 impl Watch for Check<'_> {
     fn record(
         &self,
-        _: &[u8],
-        _: &[u8],
+        key: &[u8],
+        bytes: &[u8],
         account: Option<&AccountRecord>,
     ) -> Result<(), StateError> {
+        let table = if account.is_some() { ACCOUNTS } else { SLOTS };
+        self.looked_up(table, key, bytes)?;
         let Some(record) = account else {
             self.count(&self.counts.slots);
             return Ok(());
@@ -157,8 +178,7 @@ impl Watch for Check<'_> {
     }
 
     fn fault(&self, fault: String) -> Result<(), StateError> {
-        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        report.fault(fault);
+        self.tell_fault(fault);
         Ok(())
     }
 
@@ -169,6 +189,22 @@ impl Watch for Check<'_> {
 }
 
 impl Check<'_> {
+    fn state(&self, head: Head<'_>) -> Result<(), StateError> {
+        let (built, root) = (rebuild(self.view, self)?, head.root());
+        if built != root {
+            self.tell_fault(format!(
+                "state root: the flat state gives {built}, the head has {root}"
+            ));
+        }
+        self.codes()?;
+        self.spare_nodes()
+    }
+
+    fn tell_fault(&self, fault: String) {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.fault(fault);
+    }
+
     fn count(&self, counter: &AtomicU64) {
         if (counter.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(PROGRESS_EVERY) {
             self.tell();
@@ -201,12 +237,75 @@ impl Check<'_> {
         Ok(found)
     }
 
+    /// Compares what a scan found with what a look-up by key finds: an engine's filters and indexes can hide
+    /// from one what the other sees, and execution looks up.
+    fn looked_up(&self, table: Table, key: &[u8], scanned: &[u8]) -> Result<(), StateError> {
+        if self.view.get(table, key)?.as_deref() == Some(scanned) {
+            return Ok(());
+        }
+        self.fault(format!(
+            "record {} of {}: looking it up gives something else than a scan",
+            hex::encode(key),
+            table_name(table)
+        ))
+    }
+
+    /// Walks back from the head, version by version, as far as versions are retained. What lies behind a version that does
+    /// not hold cannot be judged.
+    fn history(&self, head: Head<'_>) {
+        if let Err(error) = self.versions_back(head) {
+            self.tell_fault(format!("history: {error}"));
+        }
+    }
+
+    fn versions_back(&self, head: Head<'_>) -> Result<(), StateError> {
+        let (Some(newest), Some(oldest)) = (self.view.head(), self.view.oldest()) else {
+            return Ok(());
+        };
+        let mut overlay = Overlay::new(head);
+        let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
+        let mut root = newest.root;
+        for version in (oldest.0..newest.version.0).rev() {
+            let undo = self.view.undo_of(Version(version + 1))?;
+            let now = |table, key: &[u8]| match flat.get(&(table, Box::from(key))) {
+                Some(value) => Ok(value.clone()),
+                None => Ok(self.view.get(table, key)?),
+            };
+            // An account's creation is undone with all its slots, so that the root does not tell whether they are listed.
+            for Write { table, key, value } in &undo {
+                if now(*table, key)? == *value {
+                    return Err(corrupt(
+                        table_name(*table),
+                        key,
+                        "undone to what it is, though only changes are",
+                    ));
+                }
+            }
+            let (updates, _) = updates_back(&undo, now)?;
+            let update = apply(&overlay, root, &updates)?;
+            let meta = self.view.meta(Version(version))?;
+            let meta =
+                meta.ok_or_else(|| StateError::Read(format!("no meta of version {version}")))?;
+            check_rebuilt(&meta, &undo, &update)?;
+            overlay.push(&update);
+            let undone = undo.into_iter();
+            flat.extend(undone.map(|write| ((write.table, write.key), write.value)));
+            root = update.root;
+            self.counts.versions.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Hashes every code, also those that no account has any more: older versions may.
     fn codes(&self) -> Result<(), StateError> {
+        if self.view.get(CODE, &[])?.is_some() {
+            self.fault("a code without a key".to_owned())?;
+        }
         (0..=u8::MAX).into_par_iter().try_for_each(|first| {
             for entry in self.view.scan(CODE, &[first], &[])? {
                 let (key, code) = entry?;
                 self.counts.codes.fetch_add(1, Ordering::Relaxed);
+                self.looked_up(CODE, &key, &code)?;
                 let hash = keccak256(&code);
                 if *hash != *key {
                     let key = hex::encode_prefixed(&key);
@@ -217,7 +316,8 @@ impl Check<'_> {
         })
     }
 
-    /// Counts stored nodes: more than were rebuilt are nodes that nothing refers to.
+    /// Counts stored nodes: another number than were rebuilt means nodes that nothing refers to, or that a
+    /// scan does not see.
     fn spare_nodes(&self) -> Result<(), StateError> {
         // A position begins with its depth, which few nodes tell apart, so the account trie's are shared by one byte more.
         let mut prefixes: Vec<(Table, Vec<u8>)> = (0..=u8::MAX)
@@ -250,6 +350,9 @@ impl Check<'_> {
         if stored > rebuilt {
             let spare = stored - rebuilt;
             self.fault(format!("{spare} nodes are stored that belong to no trie"))?;
+        } else if stored < rebuilt {
+            let unseen = rebuilt - stored;
+            self.fault(format!("{unseen} nodes are not found by a scan"))?;
         }
         Ok(())
     }
@@ -261,9 +364,15 @@ impl Check<'_> {
             slots: self.counts.slots.into_inner(),
             codes: self.counts.codes.into_inner(),
             nodes: self.counts.nodes.into_inner(),
+            versions: self.counts.versions.into_inner(),
             ..report.unwrap_or_else(PoisonError::into_inner)
         }
     }
+}
+
+fn table_name(table: Table) -> &'static str {
+    let spec = TABLES.iter().find(|spec| spec.table == table);
+    spec.map_or("an unknown table", |spec| spec.name)
 }
 
 fn name(position: &Position) -> String {

@@ -240,8 +240,8 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
 #[test]
 fn verification_tells_how_far_it_is() {
     let told = std::sync::Mutex::new(Vec::new());
-    let state = open(&stored_state());
-    let report = state.reader().verify(&|now| told.lock().unwrap().push(now));
+    let state = open(&stored_state()).snapshot().unwrap();
+    let report = state.verify(&|now| told.lock().unwrap().push(now), &mut |_| Ok(()));
     let (report, told) = (report.unwrap(), told.into_inner().unwrap());
     let last = told.iter().map(|now| now.done).fold(0.0, f64::max);
     assert!((last - 1.0).abs() < 1e-9, "{last}");

@@ -261,7 +261,8 @@ proptest! {
                         check(&state, version, &history[version as usize]);
                     }
                 }
-                prop_assert!(state.verify().unwrap().is_ok());
+                let report = state.verify().unwrap();
+                prop_assert!(report.is_ok(), "{:?}", report.faults);
             }
         }
     }

@@ -97,6 +97,18 @@ impl<'a> View<'a> {
         Ok(old.into_iter().map(entry).collect())
     }
 
+    /// Returns what a version changed, with the values before it, ascending by table and key.
+    ///
+    /// # Errors
+    /// As [`View::undo_since`]; [`VersionsError::NotRetained`] also if only the version itself is
+    /// readable and not the one before it.
+    pub fn undo_of(self, version: Version) -> Result<Vec<Write>, VersionsError> {
+        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        let old = self.oldest_values(version.0, version.0, |_, _| true)?;
+        let entry = |((table, key), value)| Write { table, key, value };
+        Ok(old.into_iter().map(entry).collect())
+    }
+
     fn oldest_values(
         self,
         first: u64,

@@ -49,7 +49,7 @@ pub(crate) fn first_change(
 /// Builds the index of an epoch from stored undo and returns the bytes handed to the store.
 pub(crate) fn build(store: &dyn Store, epoch: u64, length: u64) -> Result<u64, VersionsError> {
     remove(store, epoch)?;
-    let mut entries = Builder::new(store, epoch, length)?;
+    let mut entries = Builder::new(store, epoch, length, first_undo(epoch, length))?;
     let mut bytes = 0;
     let mut failure = None;
     let mut writes = std::iter::from_fn(|| match entries.next_entry() {
@@ -82,8 +82,8 @@ pub(crate) fn remove(store: &dyn Store, epoch: u64) -> Result<(), VersionsError>
 }
 
 /// Merges the undo cursors of an epoch's versions, ascending by table, key and version.
-struct Builder<'a> {
-    store: &'a dyn Store,
+pub(crate) struct Builder<'a> {
+    store: &'a dyn Reader,
     epoch: u64,
     length: u64,
     cursors: Vec<(u32, Cursor)>,
@@ -93,7 +93,13 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(store: &'a dyn Store, epoch: u64, length: u64) -> Result<Self, VersionsError> {
+    /// Begins with version `first`, which lies in the epoch.
+    pub(crate) fn new(
+        store: &'a dyn Reader,
+        epoch: u64,
+        length: u64,
+        first: u64,
+    ) -> Result<Self, VersionsError> {
         let mut builder = Self {
             store,
             epoch,
@@ -102,7 +108,6 @@ impl<'a> Builder<'a> {
             heap: BinaryHeap::new(),
             marked: false,
         };
-        let first = first_undo(epoch, length);
         for version in first..(epoch + 1) * length {
             let cursor = stored_cursor(store, version, 0)?;
             builder.cursors.push((0, cursor));
@@ -130,7 +135,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the next key's entry, at the end the epoch's mark, then nothing.
-    fn next_entry(&mut self) -> Result<Option<Write>, VersionsError> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<Write>, VersionsError> {
         let Some(Reverse((key, _, _))) = self.heap.peek() else {
             let mark = (!self.marked).then(|| Write {
                 table: layout::SYSTEM,

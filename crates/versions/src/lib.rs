@@ -17,6 +17,7 @@
 //! - [`View`] reads: the head, and any retained version.
 //! - [`Snapshot`] is a view that other threads keep while the writer goes on, and how another process reads.
 //! - [`Identity`] says what a database is; opening it as anything else is an error.
+//! - [`Snapshot::verify_records`] checks all records against each other.
 //! - [`read_head_file`] tells where a database stands without opening it.
 //!
 //! Tables are of three [kinds](TableKind): flat ones have history, nodes are derived from them by
@@ -41,6 +42,7 @@ mod options;
 mod snapshot;
 mod stats;
 mod undo;
+mod verify;
 mod versions;
 mod view;
 
@@ -53,5 +55,6 @@ pub use open::stored_identity;
 pub use options::{Options, Retain};
 pub use snapshot::Snapshot;
 pub use stats::{FlushStats, PruneStats, Stats, WrittenBytes};
+pub use verify::RecordCounts;
 pub use versions::Versions;
 pub use view::{Entries, View};

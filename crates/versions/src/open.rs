@@ -296,7 +296,8 @@ fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsErr
     Ok(stored.meta)
 }
 
-fn read_indexed(store: &dyn Reader) -> Result<BTreeSet<u64>, VersionsError> {
+/// Reads which epochs have an index.
+pub(crate) fn read_indexed(store: &dyn Reader) -> Result<BTreeSet<u64>, VersionsError> {
     let mut indexed = BTreeSet::new();
     let marks = store
         .scan(layout::SYSTEM, layout::INDEXED_PREFIX, &[])

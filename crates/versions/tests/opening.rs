@@ -267,7 +267,7 @@ fn a_crash_at_any_write_opens_at_a_flushed_version() {
         let result = work(&mut versions, &mut durable);
         drop(versions);
         store.reopen();
-        let versions = open(&store, dir.path()).expect("opens");
+        let mut versions = open(&store, dir.path()).expect("opens");
         let found = head(&versions);
         if result.is_ok() {
             assert_eq!(found, durable);
@@ -277,6 +277,12 @@ fn a_crash_at_any_write_opens_at_a_flushed_version() {
         // A rollback that was on its way takes back two versions.
         let at_least = durable.map(|version| version - version.min(2));
         assert!(found >= at_least, "{found:?} {durable:?}");
+        let mut faults = Vec::new();
+        let snapshot = versions.snapshot().expect("frozen");
+        snapshot
+            .verify_records(&mut |_| Ok(()), &mut |fault| faults.push(fault))
+            .expect("reads");
+        assert!(faults.is_empty(), "{count} {failure:?}: {faults:?}");
         let view = versions.view();
         let wanted = found.map(|version| value(version.to_string()));
         assert_eq!(view.get(ACCOUNTS, b"k").expect("reads"), wanted);

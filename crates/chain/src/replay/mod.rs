@@ -10,6 +10,7 @@ mod error;
 mod failure_dump;
 pub mod floor;
 mod genesis_state;
+mod header_check;
 mod make_witness;
 mod pipeline;
 mod record;
@@ -20,6 +21,7 @@ mod stats;
 
 pub use error::{Failure, ReplayError};
 pub use genesis_state::genesis_state_root;
+pub use header_check::HeaderCheck;
 pub use make_witness::make_witness;
 pub use pipeline::{Options, Roots, Verify};
 pub use run::Replay;

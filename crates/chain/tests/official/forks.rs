@@ -137,9 +137,9 @@ impl Forks {
     }
 
     /// Goes to the head and gives the state there.
-    pub(crate) fn finish(&mut self) -> Result<(B256, &MptState), ReplayError> {
+    pub(crate) fn finish(mut self) -> Result<(B256, MptState), ReplayError> {
         self.stand_at(self.head)?;
-        Ok((self.head, self.replay.state()))
+        Ok((self.head, self.replay.into_state()))
     }
 
     /// How often blocks were undone.

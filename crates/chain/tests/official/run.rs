@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::HeaderCheck;
 use arbor_state::{DumpAccount, MptState, StateError};
 
 use super::fixture::{Account, Fixture, Outcome};
@@ -69,14 +70,14 @@ fn run_blocks(fixture: &Fixture) -> Result<Option<&'static str>, String> {
         return Err(format!("blocks[{index}]: {fault}"));
     }
     let reorganisations = chain.reorganisations();
-    let (head, state) = chain.finish().map_err(|error| error.to_string())?;
+    let (head, mut state) = chain.finish().map_err(|error| error.to_string())?;
     if head != fixture.last_block_hash {
         return Err(format!(
             "the head is {head}, expected {}",
             fixture.last_block_hash
         ));
     }
-    compare(fixture, state, reorganisations > 0).map(|()| None)
+    compare(fixture, &mut state, reorganisations > 0).map(|()| None)
 }
 
 fn is_for(named: &str, rejection: &Rejection) -> bool {
@@ -93,7 +94,7 @@ fn second_fault(chain: &mut Forks, rlp: &Bytes, named: &str, first: &Rejection) 
 }
 
 /// Compares the state with the one that the fixture ends with.
-fn compare(fixture: &Fixture, state: &MptState, reorganised: bool) -> Result<(), String> {
+fn compare(fixture: &Fixture, state: &mut MptState, reorganised: bool) -> Result<(), String> {
     if let Some(expected) = fixture.post_state_hash.filter(|root| *root != state.root()) {
         return Err(format!(
             "the state's root is {}, expected {expected}",
@@ -123,7 +124,11 @@ fn compare(fixture: &Fixture, state: &MptState, reorganised: bool) -> Result<(),
         return Err(format!("{address} is not expected"));
     }
     if reorganised {
-        let report = state.verify().map_err(|error| error.to_string())?;
+        let mut headers = HeaderCheck::default();
+        let report = state
+            .snapshot()
+            .and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)))
+            .map_err(|error| error.to_string())?;
         if !report.is_ok() {
             return Err(format!("after a reorganisation: {report:?}"));
         }

@@ -1,6 +1,8 @@
 //! `arbor verify`: the whole database.
 
 use anyhow::{Result, bail};
+use arbor_chain::replay::HeaderCheck;
+use arbor_state::VerifyProgress;
 
 use crate::args::Verify;
 use crate::progress::PartDone;
@@ -8,25 +10,33 @@ use crate::{database, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     let (state, _) = database::open_to_read(&args.database)?;
-    let state = state.reader();
-    let head = database::head(state)?;
+    let head = database::head(state.reader())?;
+    let mut headers = HeaderCheck::default();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads)
         .build()?;
     let progress = PartDone::new("verify");
     let report = pool.install(|| {
-        state.verify(&|now| {
+        let tell = |now: VerifyProgress| {
             let what = format!(
                 "{} accounts, {} slots, {} nodes",
                 now.accounts, now.slots, now.nodes
             );
             progress.set(now.done, &what);
-        })
+        };
+        state.verify(&tell, &mut |meta| headers.check(meta))
     })?;
     progress.finish();
     output::line(&format!(
         "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
         report.accounts, report.slots, report.codes, report.nodes, head.block_number
+    ))?;
+    output::line(&format!(
+        "checked {} headers, {} undo records and {} index entries, and rebuilt {} older versions",
+        report.records.metas,
+        report.records.undo_chunks,
+        report.records.index_entries,
+        report.versions
     ))?;
     for fault in &report.faults {
         eprintln!("fault: {fault}");
@@ -34,7 +44,7 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
     match report.fault_count {
         0 => output::line(&format!(
             "every node and record agrees with state root {}",
-            state.root()
+            state.reader().root()
         )),
         faults => bail!(
             "{} is damaged: {faults} faults found",

@@ -1,0 +1,162 @@
+//! Checking the records of blocks that a database keeps: nothing else looks at a header again, on which the next
+//! block's rules depend.
+
+use alloy_primitives::{B256, U256, keccak256};
+use alloy_rlp::Encodable;
+use arbor_versions::Meta;
+
+use super::record::BlockRecord;
+
+/// Checks the headers that a database keeps, version after version: each against the number, hash and root
+/// stored beside it, and against the header before it.
+#[derive(Default, Debug)]
+pub struct HeaderCheck {
+    previous: Option<Previous>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Previous {
+    number: u64,
+    hash: B256,
+    total_difficulty: Option<U256>,
+}
+
+impl HeaderCheck {
+    /// Checks the next version, which follows the last one that was checked.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub fn check(&mut self, meta: &Meta) -> Result<(), String> {
+        let (number, hash) = (meta.block_number, B256::from(meta.block_hash));
+        let record = BlockRecord::decode(meta);
+        let total_difficulty = record.as_ref().ok().and_then(|kept| kept.total_difficulty);
+        let previous = self.previous.replace(Previous {
+            number,
+            hash,
+            total_difficulty,
+        });
+        let header = match record {
+            Ok(kept) => kept.block.header,
+            Err(_) => return Err("its header does not decode".into()),
+        };
+        let rlp = meta.extra.get(..header.length()).unwrap_or_default();
+        let found = keccak256(rlp);
+        let root = B256::from(meta.root);
+        if found != hash {
+            return Err(format!(
+                "its header hashes to {found}, stored beside it is {hash}"
+            ));
+        }
+        if header.number != number {
+            let of = header.number;
+            return Err(format!(
+                "its header is of block {of}, stored beside it is {number}"
+            ));
+        }
+        if header.state_root != root {
+            let of = header.state_root;
+            return Err(format!(
+                "its header has state root {of}, stored beside it is {root}"
+            ));
+        }
+        let Some(before) = previous else {
+            return Ok(());
+        };
+        if (header.number, header.parent_hash) != (before.number + 1, before.hash) {
+            return Err(format!(
+                "its header follows {}, but block {} before it is {}",
+                header.parent_hash, before.number, before.hash
+            ));
+        }
+        match (before.total_difficulty, total_difficulty) {
+            (Some(before), Some(total)) if before.checked_add(header.difficulty) != Some(total) => {
+                Err(format!(
+                    "its total difficulty is {total}, after {before} and with {} of its own",
+                    header.difficulty
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_consensus::Header;
+    use arbor_versions::Version;
+
+    use super::*;
+    use crate::executor::Ancestor;
+
+    fn meta(number: u64, parent_hash: B256, ommers: &[u8], total: Option<u64>) -> Meta {
+        let header = Header {
+            number,
+            parent_hash,
+            difficulty: U256::from(10),
+            state_root: B256::repeat_byte(7),
+            ..Header::default()
+        };
+        let (hash, root) = (header.hash_slow(), header.state_root);
+        let record = BlockRecord {
+            block: Ancestor {
+                hash,
+                header,
+                ommers: ommers.iter().copied().map(B256::repeat_byte).collect(),
+            },
+            total_difficulty: total.map(U256::from),
+        };
+        Meta {
+            version: Version(number),
+            block_number: number,
+            block_hash: hash.0,
+            root: root.0,
+            extra: record.encode(),
+        }
+    }
+
+    fn check(first: &Meta, second: &Meta) -> Result<(), String> {
+        let mut check = HeaderCheck::default();
+        check.check(first).and_then(|()| check.check(second))
+    }
+
+    #[test]
+    fn every_flipped_bit_of_what_is_kept_is_found() {
+        let first = meta(5, B256::ZERO, &[], Some(20));
+        let second = meta(6, first.block_hash.into(), &[1, 2], Some(30));
+        assert_eq!(check(&first, &second), Ok(()));
+        for place in 0..second.extra.len() {
+            for bit in 0..8 {
+                let mut damaged = second.clone();
+                damaged.extra[place] ^= 1 << bit;
+                assert!(
+                    check(&first, &damaged).is_err(),
+                    "bit {bit} of byte {place}"
+                );
+            }
+        }
+        for alter in [
+            |meta: &mut Meta| meta.root[0] ^= 1,
+            |meta: &mut Meta| meta.block_hash[0] ^= 1,
+            |meta: &mut Meta| meta.block_number ^= 1,
+        ] {
+            let mut damaged = second.clone();
+            alter(&mut damaged);
+            assert!(check(&first, &damaged).is_err());
+        }
+    }
+
+    #[test]
+    fn blocks_follow_each_other() {
+        let first = meta(5, B256::ZERO, &[], Some(20));
+        let hash = first.block_hash.into();
+        let fails = |first: Meta, second: Meta| check(&first, &second).expect_err("refused");
+        let other = meta(5, B256::repeat_byte(9), &[], Some(20));
+        assert!(fails(other, meta(6, hash, &[], None)).contains("follows"));
+        assert!(fails(first.clone(), meta(7, hash, &[], None)).contains("follows"));
+        let wrong_total = fails(first, meta(6, hash, &[], Some(31)));
+        assert!(
+            wrong_total.contains("total difficulty is 31"),
+            "{wrong_total}"
+        );
+    }
+}
