@@ -25,6 +25,14 @@ rocksdb:
     cargo clippy -p arbor-store-rocksdb --all-targets -- -D warnings
     cargo test -p arbor-store-rocksdb
 
+# kill replays, rollbacks and prunes at random moments: `just kills 100`, `just kills 100 rocksdb`
+kills COUNT="100" STORE="fjall":
+    ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test crashes -- --nocapture leaves_a_whole_database_on_{{STORE}}
+
+# flip bits in a database's files: `just flips 1000`
+flips COUNT="1000":
+    ARBOR_FLIPS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_flipped_bit_in_a_file
+
 # build the other programs that we compare with (needs Go)
 peers-setup:
     bench-peers/setup.sh

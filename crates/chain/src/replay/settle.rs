@@ -179,11 +179,21 @@ impl<'a, 'b> Settler<'a, 'b> {
         let references: Vec<_> = blocks.iter().map(Executed::reference).collect();
         let committed = self.database.write().commit_run(references, computed);
         committed.map_err(state_error(last.number()))?;
+        self.tell_unflushed(last.number());
         stats.nodes = nodes;
         stats.times.keys = timings.keys;
         stats.times.tree = timings.tree;
         stats.times.store = timings.writes + committing.elapsed();
         Ok(stats)
+    }
+
+    /// Tells, if debugging, how much a crash at this moment would cost.
+    fn tell_unflushed(&self, number: u64) {
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            let stats = self.database.read().versions().stats();
+            let bytes = stats.dirty_bytes + stats.pending_undo_bytes;
+            tracing::debug!("block {number}: {bytes} bytes not flushed");
+        }
     }
 }
 

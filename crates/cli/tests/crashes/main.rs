@@ -1,0 +1,9 @@
+//! What happens to a database when the process is killed, the disk is full or fails, or bits flip.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod chain;
+mod disk;
+mod flips;
+mod kills;
