@@ -33,6 +33,10 @@ kills COUNT="100" STORE="fjall":
 flips COUNT="1000":
     ARBOR_FLIPS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_flipped_bit_in_a_file
 
+# fuzz decoders, each for so many seconds: `just fuzz 300`, `just fuzz 60 undo proof`
+fuzz SECONDS="300" *TARGETS:
+    fuzz/run.sh {{SECONDS}} {{TARGETS}}
+
 # build the other programs that we compare with (needs Go)
 peers-setup:
     bench-peers/setup.sh

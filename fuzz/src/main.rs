@@ -1,0 +1,17 @@
+//! libFuzzer over one decoder, which `ARBOR_FUZZ_TARGET` names. `fuzz/run.sh` builds and runs it.
+#![no_main]
+
+mod targets;
+
+use std::sync::LazyLock;
+
+static TARGET: LazyLock<fn(&[u8])> = LazyLock::new(|| {
+    let wanted = std::env::var("ARBOR_FUZZ_TARGET").unwrap_or_default();
+    let found = targets::TARGETS.iter().find(|(name, _)| *name == wanted);
+    let names: Vec<_> = targets::TARGETS.iter().map(|(name, _)| *name).collect();
+    found
+        .unwrap_or_else(|| panic!("ARBOR_FUZZ_TARGET is '{wanted}', but the targets are {}", names.join(" ")))
+        .1
+});
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| TARGET(bytes));

@@ -1,0 +1,378 @@
+//! One function for each decoder: takes any bytes, and must return. Fuzzing calls them, and an ordinary test of the
+//! command line runs them over seeds and over whatever fuzzing has ever found.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
+use arbor_chain::generator::{GeneratorSettings, Mix};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::HeaderCheck;
+use arbor_chain::source::era1::Era1File;
+use arbor_chain::source::open_sources;
+use arbor_chain::witness::BlockWitness;
+use arbor_metrics::Envelope;
+use arbor_state::{
+    Account, AccountChange, AccountProof, BlockRef, MptState, Network, SlotChange, StateChanges,
+    StateView,
+};
+use arbor_store::{MemoryStore, Reader, Store, Table, Write};
+use arbor_tree_mpt::{Record, WitnessNodes};
+use arbor_versions::{Options, Retain, Version, read_head_file};
+
+/// A decoder under its name.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub(crate) const TARGETS: &[Target] = &[
+    ("era1", era1),
+    ("export", export),
+    ("genesis", genesis),
+    ("node_record", node_record),
+    ("rlp_nodes", rlp_nodes),
+    ("proof", proof),
+    ("witness", witness),
+    ("undo", undo),
+    ("stored", stored),
+    ("head_file", head_file),
+    ("report", report),
+    ("settings", settings),
+];
+
+/// An era1 file, its blocks and receipts.
+fn era1(bytes: &[u8]) {
+    with_file("a.era1", bytes, |path| {
+        let Ok(mut file) = Era1File::open(path) else {
+            return;
+        };
+        let _ = file.ends();
+        while let Ok(Some(block)) = file.next_raw() {
+            let root = block.header.receipts_root;
+            if let Ok(block) = block.decode()
+                && let Some(receipts) = &block.receipts
+            {
+                let _ = receipts.verify(root);
+            }
+        }
+    });
+}
+
+/// An export, plain or gzipped: a sequence of RLP blocks.
+fn export(bytes: &[u8]) {
+    with_file("chain.rlp", bytes, |path| {
+        let Ok(mut input) = open_sources(&[path.to_owned()]) else {
+            return;
+        };
+        while let Ok(Some(block)) = input.next_raw() {
+            let _ = block.decode();
+        }
+    });
+}
+
+/// A genesis in geth's JSON form.
+fn genesis(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = Genesis::from_json(text, &|_| B256::ZERO);
+    }
+}
+
+/// A stored node; what decodes must be in the one form that encoding gives.
+fn node_record(bytes: &[u8]) {
+    if let Ok(record) = Record::decode(bytes) {
+        let mut again = Vec::new();
+        record.encode_into(&mut again);
+        assert_eq!(again, bytes, "a record has two forms");
+        let _ = record.bare_branch();
+    }
+}
+
+/// Nodes of a proof or witness as RLP: a length byte before each, the first one being the root.
+fn rlp_nodes(bytes: &[u8]) {
+    let (mut nodes, mut rest) = (Vec::new(), bytes);
+    while let Some((&length, tail)) = rest.split_first() {
+        let (node, tail) = tail.split_at(tail.len().min(usize::from(length)));
+        nodes.push(node.to_vec());
+        rest = tail;
+    }
+    let Some(first) = nodes.first() else { return };
+    let root = keccak256(first).0;
+    for key in [[0; 32], [0x11; 32], keccak256(bytes).0] {
+        let _ = arbor_tree_mpt::verify(&root, &key, &nodes);
+        let known = WitnessNodes::new(nodes.iter().cloned());
+        let _ = known.value(None, root, &key);
+    }
+}
+
+/// A proof as `eth_getProof` gives it.
+fn proof(bytes: &[u8]) {
+    if let Ok(proof) = serde_json::from_slice::<AccountProof>(bytes) {
+        let root = proof.account_proof.first().map_or(B256::ZERO, keccak256);
+        let _ = proof.verify(root);
+    }
+}
+
+/// A block with its witness.
+fn witness(bytes: &[u8]) {
+    with_file("w.json", bytes, |path| {
+        if let Ok(witness) = BlockWitness::from_file(path) {
+            let _ = witness.decode();
+            let _ = witness.check();
+            let _ = witness.spec();
+        }
+    });
+}
+
+/// An undo chunk of the last version of a database.
+fn undo(bytes: &[u8]) {
+    let key = [2u64.to_be_bytes().as_slice(), &[0; 4]].concat();
+    DATABASE.with(|database| database.read_with(Table(0xf2), &key, bytes));
+}
+
+/// Any record of a database: the first byte says which one is replaced.
+fn stored(bytes: &[u8]) {
+    let Some((&which, bytes)) = bytes.split_first() else {
+        return;
+    };
+    DATABASE.with(|database| {
+        let record = &database.records[usize::from(which) % database.records.len()];
+        database.read_with(record.table, &record.key, bytes);
+    });
+}
+
+/// The HEAD file's JSON, with the right checksum before it.
+fn head_file(bytes: &[u8]) {
+    with_file("HEAD", bytes, |path| {
+        let _ = read_head_file(parent(path));
+    });
+    let line = [bytes, b"\n"].concat();
+    let text = [
+        format!("arboretum-head 1 {:08x}\n", crc32(&line)).as_bytes(),
+        &line,
+    ]
+    .concat();
+    with_file("HEAD", &text, |path| {
+        let _ = read_head_file(parent(path));
+    });
+}
+
+/// A report of a command.
+fn report(bytes: &[u8]) {
+    with_file("r.json", bytes, |path| {
+        let _ = Envelope::read_from(path);
+    });
+}
+
+/// Settings of a generated chain, and the mix of its transactions.
+fn settings(bytes: &[u8]) {
+    if let Ok(settings) = serde_json::from_slice::<GeneratorSettings>(bytes) {
+        let _ = settings.validate();
+    }
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(mix) = text.parse::<Mix>()
+    {
+        assert_eq!(
+            mix.to_string().parse(),
+            Ok(mix),
+            "a mix is not read as it is written"
+        );
+    }
+}
+
+/// Inputs of records to begin with, from the small database that records are replaced in.
+pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    DATABASE.with(|database| {
+        let mut seeds = Vec::new();
+        for (which, record) in database.records.iter().enumerate() {
+            let value = record.value.as_deref().unwrap_or_default();
+            if which < 256 {
+                seeds.push(("stored", [&[which as u8], value].concat()));
+            }
+            match record.table {
+                Table(3 | 4) => seeds.push(("node_record", value.to_vec())),
+                Table(0xf2) => seeds.push(("undo", value.to_vec())),
+                _ => {}
+            }
+        }
+        let state = Database::open(&database.store).expect("opens");
+        for number in [0, 1, 99] {
+            let proof = state.prove(
+                Address::with_last_byte(number),
+                &[U256::from(1), U256::from(77)],
+            );
+            let proof = proof.expect("proven");
+            let mut nodes = Vec::new();
+            for node in proof.account_proof.iter().filter(|node| node.len() < 256) {
+                nodes.push(node.len() as u8);
+                nodes.extend_from_slice(node);
+            }
+            seeds.push(("rlp_nodes", nodes));
+            seeds.push(("proof", serde_json::to_vec(&proof).expect("JSON")));
+        }
+        seeds
+    })
+}
+
+/// A small database: contracts with slots, three versions, an index.
+struct Database {
+    store: Arc<MemoryStore>,
+    records: Vec<Write>,
+}
+
+thread_local! {
+    static DATABASE: Database = Database::new();
+    static FOLDER: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+impl Database {
+    fn new() -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let mut state = Self::open(&store).expect("created");
+        for version in 0..3u64 {
+            let changes = changes(version);
+            let computed = state.compute(&changes).expect("computed");
+            let block = BlockRef {
+                number: version,
+                hash: B256::with_last_byte(version as u8),
+                header: Vec::new(),
+            };
+            state.commit(&block, computed).expect("committed");
+        }
+        state.flush().expect("flushed");
+        let mut records = Vec::new();
+        for table in (0..=u8::MAX).map(Table) {
+            for entry in store.scan(table, &[], &[]).expect("scanned") {
+                let (key, value) = entry.expect("scanned");
+                records.push(Write {
+                    table,
+                    key,
+                    value: Some(value),
+                });
+            }
+        }
+        Self { store, records }
+    }
+
+    fn open(store: &Arc<MemoryStore>) -> Result<MptState, arbor_state::StateError> {
+        let network = Network {
+            chain_id: 1,
+            genesis_hash: B256::ZERO,
+        };
+        let options = Options {
+            retain: Retain::All,
+            epoch: 2,
+            background: false,
+            ..Options::default()
+        };
+        MptState::open(store.clone() as Arc<dyn Store>, None, network, options)
+    }
+
+    /// Reads and checks everything with one record replaced.
+    fn read_with(&self, table: Table, key: &[u8], value: &[u8]) {
+        self.store
+            .write(&[Write::put(table, key, value)], true)
+            .expect("written");
+        if let Ok(mut state) = Self::open(&self.store) {
+            let mut headers = HeaderCheck::default();
+            let _ = state
+                .snapshot()
+                .and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)));
+            for number in 0..6 {
+                let _ = state.account(Address::with_last_byte(number));
+                let _ = state.storage(Address::with_last_byte(number), U256::from(1));
+            }
+            let _ = state.code(keccak256([0x60, 1]));
+            let _ = state.prove(Address::with_last_byte(1), &[U256::from(1)]);
+            for version in 0..2 {
+                if let Ok(then) = state.at(Version(version)) {
+                    let _ = then.prove(Address::with_last_byte(1), &[U256::from(1)]);
+                }
+                let view = state.versions().view();
+                let _ = view.get_at(Version(version), Table(1), &keccak256([0; 20])[..]);
+                let _ = view.version_of_block(version);
+            }
+            let _ = state.rollback(Version(1));
+        }
+        self.restore();
+    }
+
+    fn restore(&self) {
+        for table in (0..=u8::MAX).map(Table) {
+            self.store.delete_prefix(table, &[]).expect("deleted");
+        }
+        self.store.write(&self.records, true).expect("written");
+    }
+}
+
+fn changes(version: u64) -> StateChanges {
+    let mut changes = StateChanges::default();
+    let code = vec![0x60, 1];
+    if version == 0 {
+        changes.codes.insert(keccak256(&code), code.clone().into());
+    }
+    for number in 0..6u8 {
+        let contract = number % 2 == 1;
+        let slots = (0..if contract { 5u64 } else { 0 }).map(|slot| {
+            let old = if version == 0 { 0 } else { slot + version };
+            let values = SlotChange {
+                old: U256::from(old),
+                new: U256::from(slot + version + 1),
+            };
+            (U256::from(slot), values)
+        });
+        let account = |version: u64| Account {
+            nonce: version,
+            balance: U256::from(1_000 * version + u64::from(number)),
+            code_hash: if contract {
+                keccak256(&code)
+            } else {
+                KECCAK256_EMPTY
+            },
+        };
+        let change = AccountChange {
+            old: version.checked_sub(1).map(account),
+            new: Some(account(version)),
+            slots: slots.collect(),
+            ..Default::default()
+        };
+        changes
+            .accounts
+            .insert(Address::with_last_byte(number), change);
+    }
+    changes
+}
+
+/// Runs `read` on a file with these bytes, in memory where the system has such a place.
+fn with_file(name: &str, bytes: &[u8], read: impl FnOnce(&Path)) {
+    FOLDER.with_borrow_mut(|folder| {
+        let folder = folder.get_or_insert_with(|| {
+            let shared = Path::new("/dev/shm");
+            let root = if shared.is_dir() {
+                shared.to_owned()
+            } else {
+                std::env::temp_dir()
+            };
+            let thread = format!("{:?}", std::thread::current().id());
+            let folder = root.join(format!("arbor-decoders-{}-{thread}", std::process::id()));
+            std::fs::create_dir_all(&folder).expect("a folder");
+            folder
+        });
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).expect("written");
+        read(&path);
+        std::fs::remove_file(&path).expect("removed");
+    });
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().expect("it lies in a folder")
+}
+
+/// CRC-32 of IEEE 802.3, bit by bit.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
+        })
+    })
+}
