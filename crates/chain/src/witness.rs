@@ -1,14 +1,15 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -95,6 +96,27 @@ pub enum WitnessProblem {
     /// Neither a public network's chain id nor a configuration.
     #[error("chain {0} is no public network and the witness has no configuration: give --genesis")]
     UnknownChain(u64),
+    /// The chain id beside the configuration is not the one in it.
+    #[error("its configuration is of chain {actual}, expected {expected}")]
+    ChainId {
+        /// What the witness says.
+        expected: u64,
+        /// What the configuration says.
+        actual: u64,
+    },
+    /// It has the chain id of a public network but other rules, by which it could hold although it does not there.
+    #[error(
+        "it has the chain id of {network}, but a configuration in which {difference}: give --genesis to say whose rules hold"
+    )]
+    OtherRules {
+        /// The network's name.
+        network: &'static str,
+        /// The first fork that starts elsewhere.
+        difference: String,
+    },
+    /// It is longer than any block's can be.
+    #[error("more than {0} bytes of JSON")]
+    TooLong(u64),
     /// The configuration in it is not in geth's form.
     #[error("its configuration: {0}")]
     Config(#[from] crate::genesis::GenesisError),
@@ -235,25 +257,50 @@ impl BlockWitness {
         let network = Network::ALL
             .into_iter()
             .find(|network| network.chain_id() == self.chain_id);
-        match (&self.config, network) {
-            (Some(config), _) => {
-                let genesis = serde_json::json!({ "config": config, "alloc": {} }).to_string();
-                Ok(Genesis::from_json(&genesis, &crate::replay::genesis_state_root)?.spec)
-            }
-            (None, Some(network)) => Ok(network.spec()),
-            (None, None) => Err(WitnessProblem::UnknownChain(self.chain_id)),
+        let Some(config) = &self.config else {
+            let spec = network.map(Network::spec);
+            return spec.ok_or(WitnessProblem::UnknownChain(self.chain_id));
+        };
+        let genesis = serde_json::json!({ "config": config, "alloc": {} }).to_string();
+        let spec = Genesis::from_json(&genesis, &crate::replay::genesis_state_root)?.spec;
+        if spec.chain_id() != self.chain_id {
+            return Err(WitnessProblem::ChainId {
+                expected: self.chain_id,
+                actual: spec.chain_id(),
+            });
         }
+        if let Some(network) = network
+            && let Some(difference) = network.spec().differences(&spec).next()
+        {
+            return Err(WitnessProblem::OtherRules {
+                network: network.name(),
+                difference,
+            });
+        }
+        Ok(spec)
     }
 }
 
+/// Bytes of JSON in a witness. A block of 60 million gas that does nothing but load the largest codes has some 560 MB of them,
+/// twice that in hex; so a small compressed file cannot take all memory.
+const MOST_BYTES: u64 = 5 << 28;
+
 fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
-    let mut bytes = std::fs::read(file)?;
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut plain = Vec::new();
-        MultiGzDecoder::new(&bytes[..]).read_to_end(&mut plain)?;
-        bytes = plain;
-    }
+    let mut file = BufReader::new(File::open(file)?);
+    let bytes = match file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        true => read_at_most(MultiGzDecoder::new(file), MOST_BYTES)?,
+        false => read_at_most(file, MOST_BYTES)?,
+    };
     Ok(serde_json::from_slice(&bytes)?)
+}
+
+fn read_at_most(from: impl Read, most: u64) -> Result<Vec<u8>, WitnessProblem> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(WitnessProblem::TooLong(most)),
+        false => Ok(bytes),
+    }
 }
 
 /// Lists within lists that a node may have: an inlined node has at least two bytes less than the one around it, and is
@@ -322,6 +369,54 @@ fn same(what: &'static str, expected: B256, actual: B256) -> Result<(), WitnessP
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Zeros shrink to a thousandth, and were unpacked however many there were.
+    #[test]
+    fn what_unpacks_to_too_much_is_an_error() {
+        let zeros = std::io::repeat(0).take(1 << 20);
+        let mut packed = Vec::new();
+        flate2::read::GzEncoder::new(zeros, flate2::Compression::best())
+            .read_to_end(&mut packed)
+            .expect("packed");
+        assert!(packed.len() < 2_000);
+        let unpack = |most| read_at_most(MultiGzDecoder::new(&packed[..]), most);
+        assert_eq!(unpack(1 << 20).expect("fits").len(), 1 << 20);
+        let error = unpack((1 << 20) - 1).expect_err("too long");
+        assert_eq!(error.to_string(), "more than 1048575 bytes of JSON");
+    }
+
+    /// A witness that says "mainnet, but without forks" was believed.
+    #[test]
+    fn a_public_network_has_its_own_rules() {
+        let witness = |chain_id: u64, config: Option<Value>| BlockWitness {
+            chain_id,
+            number: 1,
+            hash: B256::ZERO,
+            pre_state_root: B256::ZERO,
+            post_state_root: B256::ZERO,
+            receipts_root: B256::ZERO,
+            block_rlp: Bytes::new(),
+            ancestor_headers_rlp: Vec::new(),
+            state_nodes: Vec::new(),
+            codes: Vec::new(),
+            config,
+        };
+        let config = |chain_id: u64| Some(serde_json::json!({ "chainId": chain_id }));
+        assert!(witness(1, None).spec().is_ok());
+        assert!(witness(77, config(77)).spec().is_ok());
+        let error = witness(77, config(78)).spec().expect_err("another chain");
+        assert!(
+            error.to_string().contains("chain 78, expected 77"),
+            "{error}"
+        );
+        let error = witness(1, config(1)).spec().expect_err("other rules");
+        assert!(
+            error
+                .to_string()
+                .contains("mainnet, but a configuration in which Homestead"),
+            "{error}"
+        );
+    }
 
     /// A node of some 800 kB, nothing but lists within lists, ran `verify-witness` out of stack.
     #[test]

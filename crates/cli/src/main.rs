@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 /// An error with its causes, each told once: many messages repeat their cause.
-fn described(error: &anyhow::Error) -> String {
+pub(crate) fn described(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

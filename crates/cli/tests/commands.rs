@@ -235,6 +235,11 @@ fn a_block_is_replayed_from_its_own_witness() {
     folder
         .run(&["replay", "--witness", "short.json"])
         .fails_with(&["short.json", "lacks node", "path"]);
+    // The first that failed kept the others from being looked at.
+    let files = ["short.json", "w.json", "missing.json"];
+    let all = folder.run(&[&["replay", "--witness"], &files[..]].concat());
+    all.fails_with(&["short.json: ", "missing.json: ", "2 of 3 witnesses"]);
+    assert!(all.stdout().contains("w.json: chain"), "{}", all.stdout());
 }
 
 #[test]

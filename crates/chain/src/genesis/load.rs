@@ -173,16 +173,9 @@ impl Genesis {
                 network.name()
             ));
         }
-        for (fork, at) in known.forks() {
-            let own = self.spec.activation(fork);
-            if own != Some(at) {
-                let own = own.map_or("never".to_owned(), |own| format!("at {own}"));
-                self.warnings.push(format!(
-                    "{fork:?} starts {own} in this file, on {} at {at}",
-                    network.name()
-                ));
-            }
-        }
+        let differences = known.differences(&self.spec);
+        self.warnings
+            .extend(differences.map(|what| format!("{what} as on {}", network.name())));
         self
     }
 }

@@ -116,6 +116,18 @@ impl ChainSpec {
         self.forks.get(&fork).copied()
     }
 
+    /// Where another specification has a fork of this one elsewhere, or not at all.
+    pub fn differences(&self, other: &Self) -> impl Iterator<Item = String> {
+        self.forks().filter_map(|(fork, at)| {
+            let starts = match other.activation(fork) {
+                Some(same) if same == at => return None,
+                Some(other) => format!("at {other}"),
+                None => "never".to_owned(),
+            };
+            Some(format!("{fork:?} starts {starts} instead of at {at}"))
+        })
+    }
+
     /// The latest fork whose rules hold for a block. `merged`: the block is a proof-of-stake block; forks by time wait
     /// for that, as the execution specifications have it.
     pub fn fork_at(&self, number: u64, timestamp: u64, merged: bool) -> Fork {

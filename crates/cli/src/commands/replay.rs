@@ -23,7 +23,7 @@ use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::Progress;
 use crate::report::{self, Head, Outcome};
-use crate::{output, stop};
+use crate::{described, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
@@ -343,44 +343,58 @@ fn finish(
     Ok(())
 }
 
-/// Replays blocks over their witnesses.
+/// Replays blocks over their witnesses. One that does not hold does not keep the others from being looked at.
 fn witnesses(args: &Args) -> Result<()> {
     let named = args
         .genesis
         .as_deref()
         .map(|named| Genesis::load(named, &genesis_state_root))
         .transpose()?;
+    let mut failed = Vec::new();
+    for file in &args.witness {
+        if let Err(error) = witness(args, file, named.as_ref()) {
+            failed.push(error);
+        }
+    }
+    match (failed.len(), args.witness.len()) {
+        (0, _) => Ok(()),
+        (_, 1) => Err(failed.remove(0)),
+        (count, all) => {
+            for error in &failed {
+                eprintln!("error: {}", described(error));
+            }
+            bail!("{count} of {all} witnesses do not hold")
+        }
+    }
+}
+
+fn witness(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<()> {
     let missing = match args.assume_absent {
         true => MissingAccounts::Absent,
         false => MissingAccounts::Error,
     };
-    for file in &args.witness {
-        let witness = BlockWitness::from_file(file)?;
-        let spec = match &named {
-            Some(genesis) => genesis.spec.clone(),
-            None => witness
-                .spec()
-                .with_context(|| format!("{}", file.display()))?,
-        };
-        let start = Instant::now();
-        let output = replay_witness(&witness, &spec, missing)
-            .with_context(|| format!("{}", file.display()))?;
-        let network = Network::ALL
-            .into_iter()
-            .find(|network| network.chain_id() == witness.chain_id);
-        output::line(&format!(
-            "{}: {} block {} holds: {} transactions, {} gas, state root {}, {:.1} ms",
-            file.display(),
-            network.map_or_else(
-                || format!("chain {}", witness.chain_id),
-                |network| network.name().to_owned()
-            ),
-            witness.number,
-            output.receipts.len(),
-            output.gas_used,
-            witness.post_state_root,
-            start.elapsed().as_secs_f64() * 1e3,
-        ))?;
-    }
-    Ok(())
+    let name = || file.display().to_string();
+    let witness = BlockWitness::from_file(file)?;
+    let spec = match genesis {
+        Some(genesis) => genesis.spec.clone(),
+        None => witness.spec().with_context(name)?,
+    };
+    let start = Instant::now();
+    let output = replay_witness(&witness, &spec, missing).with_context(name)?;
+    let network = Network::ALL
+        .into_iter()
+        .find(|network| network.chain_id() == witness.chain_id);
+    output::line(&format!(
+        "{}: {} block {} holds: {} transactions, {} gas, state root {}, {:.1} ms",
+        name(),
+        network.map_or_else(
+            || format!("chain {}", witness.chain_id),
+            |network| network.name().to_owned()
+        ),
+        witness.number,
+        output.receipts.len(),
+        output.gas_used,
+        witness.post_state_root,
+        start.elapsed().as_secs_f64() * 1e3,
+    ))
 }
