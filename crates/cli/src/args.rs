@@ -62,11 +62,47 @@ pub(crate) enum Command {
     Rollback(Rollback),
     /// Forget history
     Prune(Prune),
+    /// Measure what single operations cost, each result checked before it is timed
+    #[command(subcommand)]
+    Bench(Bench),
     /// Print shell completions
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Keccak against Pedersen commitments: leaves, updates, keys, points, proofs
+    Commitments(BenchCommitments),
+}
+
+/// `arbor bench commitments`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchCommitments {
+    /// What to measure: keccak, vectors, leaves, updates, keys, points, proofs [default: all]
+    #[arg(value_name = "GROUP")]
+    pub(crate) groups: Vec<arbor_lab::commitments::Group>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// Bytes for the tables of multiples of the 256 points
+    #[arg(long, value_name = "BYTES", default_value = "150MB", value_parser = bytes::parse)]
+    pub(crate) tables: u64,
+    /// Milliseconds to spend on each figure
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    pub(crate) budget: u64,
+    /// Openings of the multiproofs
+    #[arg(long, value_name = "N", num_args = 1.., default_values_t = arbor_lab::commitments::Settings::OPENINGS)]
+    pub(crate) openings: Vec<usize>,
+    /// Write all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Draw leaves.svg and updates.svg into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plots: Option<PathBuf>,
 }
 
 /// Where a database lies and how it is opened.

@@ -13,13 +13,14 @@ mod stop;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use arbor_lab::allocations::Counting;
 use args::{Arbor, Command};
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::EnvFilter;
 
-/// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another.
+/// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another. `bench` asks for the counts.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 130 stopped when asked to (by
 /// Ctrl-C or SIGTERM), with what was done until then kept.
@@ -64,6 +65,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Verify(args) => commands::verify::run(args),
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
+        Command::Bench(args) => commands::bench::run(args),
         Command::Completions { shell } => {
             // Not straight to standard output: clap panics if that cannot be written.
             let mut script = Vec::new();

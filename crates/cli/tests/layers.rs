@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["arbor-tree-mpt", "arbor-versions"],
     &["arbor-state"],
     &["arbor-evm384"],
-    &["arbor-chain"],
+    &["arbor-chain", "arbor-lab"],
     &["arbor-cli"],
 ];
 

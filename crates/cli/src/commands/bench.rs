@@ -1,0 +1,57 @@
+//! `arbor bench`: what single operations cost.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context, Result};
+use arbor_lab::{
+    commitments::{Group, Settings, plots, run as study, table},
+    measure::Budget,
+};
+use arbor_metrics::Measurement;
+
+use crate::args::{Bench, BenchCommitments};
+use crate::{output, report};
+
+pub(crate) fn run(bench: &Bench) -> Result<()> {
+    match bench {
+        Bench::Commitments(args) => commitments(args),
+    }
+}
+
+fn commitments(args: &BenchCommitments) -> Result<()> {
+    let settings = Settings {
+        groups: if args.groups.is_empty() {
+            Group::ALL.to_vec()
+        } else {
+            args.groups.clone()
+        },
+        budget: Budget(Duration::from_millis(args.budget)),
+        table_bytes: usize::try_from(args.tables).context("--tables")?,
+        openings: args.openings.clone(),
+    };
+    let names: Vec<_> = settings.groups.iter().map(|group| group.name()).collect();
+    let mut measurement = Measurement::start("bench commitments", report::versions());
+    measurement.setting("groups", names);
+    measurement.setting("threads", args.threads);
+    measurement.setting("tables_bytes", args.tables);
+    measurement.setting("budget_s", settings.budget.0.as_secs_f64());
+    measurement.setting("openings", args.openings.clone());
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads)
+        .build()
+        .context("starting threads")?;
+    let results = pool.install(|| study(&settings, &mut |row| tracing::info!("{row}")))?;
+    output::line(table(&results).trim_end())?;
+    if let Some(dir) = &args.plots {
+        fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+        for (file, svg) in plots(&results) {
+            let path = dir.join(file);
+            fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    if let Some(file) = &args.report {
+        let envelope = measurement.finish(serde_json::to_value(&results)?);
+        envelope.write_to(file).context("writing the report")?;
+    }
+    Ok(())
+}

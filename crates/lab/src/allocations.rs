@@ -1,0 +1,69 @@
+//! Counts allocations on their way to the real allocator.
+
+use std::{
+    alloc::{GlobalAlloc, Layout},
+    cell::Cell,
+};
+
+thread_local! {
+    static COUNTS: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0 }) };
+}
+
+/// Allocations of one thread since it began; growing counts as one, with the bytes of the new size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocations {
+    /// How many.
+    pub count: u64,
+    /// Bytes asked for.
+    pub bytes: u64,
+}
+
+/// What this thread has allocated so far; zero always if the program's allocator is no [`Counting`] one.
+#[must_use]
+pub fn of_this_thread() -> Allocations {
+    COUNTS.get()
+}
+
+/// An allocator that counts, for each thread, and leaves the work to another. Two additions in the thread's own memory for each allocation.
+#[derive(Debug)]
+pub struct Counting<A>(pub A);
+
+fn count(bytes: usize) {
+    // A thread that is ending has no counts any more.
+    let _ = COUNTS.try_with(|counts| {
+        let Allocations {
+            count,
+            bytes: before,
+        } = counts.get();
+        counts.set(Allocations {
+            count: count.wrapping_add(1),
+            bytes: before.wrapping_add(bytes as u64),
+        });
+    });
+}
+
+// SAFETY: every call goes to the inner allocator as it is, and its answer back; counting allocates nothing.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's promises are the inner allocator's conditions; so in all methods.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: as above.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size);
+        // SAFETY: as above.
+        unsafe { self.0.realloc(pointer, layout, size) }
+    }
+}

@@ -1,0 +1,13 @@
+//! Studies: what single operations cost.
+//!
+//! [`commitments`] is the one of Keccak against Pedersen commitments, with the proofs beside it. Every
+//! result is checked before it is timed, against another way to compute it, and a digest of all results of a row is reported, by which another
+//! implementation that was given the same inputs ([`inputs`]) can be compared.
+
+pub mod allocations;
+pub mod commitments;
+pub mod inputs;
+pub mod measure;
+pub mod plot;
+
+pub use measure::{Failed, Row, Sample};
