@@ -397,13 +397,16 @@ pub(crate) struct Generate {
     /// Accounts funded at genesis, which send the transactions
     #[arg(long)]
     pub(crate) accounts: Option<u64>,
+    /// Contracts with two slots each, besides: a large state, which `visit` transactions touch
+    #[arg(long, value_name = "ACCOUNTS")]
+    pub(crate) population: Option<u64>,
     /// Transactions in a block
     #[arg(long)]
     pub(crate) txs: Option<u64>,
     /// Gas limit of every block
     #[arg(long)]
     pub(crate) gas_limit: Option<u64>,
-    /// Weights of the kinds of transaction: transfer, erc20, swap, create, wide, sparse, delete
+    /// Weights of the kinds of transaction: transfer, erc20, swap, create, wide, sparse, delete, visit
     #[arg(long, value_name = "KIND=W,...")]
     pub(crate) mix: Option<Mix>,
     /// Exponent of Zipf's law for the popularity of accounts and contracts; 0: all alike

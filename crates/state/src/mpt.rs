@@ -50,9 +50,9 @@ pub struct BlockRef {
 /// What a block's changes make of the state: computed, not yet applied.
 #[derive(Debug)]
 pub struct Computed {
-    root: B256,
-    changes: Changes,
-    timings: Timings,
+    pub(crate) root: B256,
+    pub(crate) changes: Changes,
+    pub(crate) timings: Timings,
 }
 
 /// Where the time of [`MptState::compute`] went.
@@ -175,15 +175,7 @@ impl MptState {
             self.slot_changes(change, &mut computed)?;
         }
         self.node_changes(&keyed, update, &mut computed)?;
-        computed.changes.blobs = changes
-            .codes
-            .iter()
-            .map(|(hash, code)| Write {
-                table: CODE,
-                key: hash.as_slice().into(),
-                value: Some(code.as_ref().into()),
-            })
-            .collect();
+        computed.changes.blobs = code_writes(changes.codes.iter());
         computed.timings.writes = applied.elapsed();
         Ok(computed)
     }
@@ -339,6 +331,16 @@ fn apply_spread(
         .map(|piece| apply_inner(head, piece))
         .collect();
     Ok(apply_outer(head, root, updates, parts?)?)
+}
+
+/// Writes of codes, by their hashes.
+pub(crate) fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>) -> Vec<Write> {
+    let writes = codes.map(|(hash, code)| Write {
+        table: CODE,
+        key: hash.as_slice().into(),
+        value: Some(code.as_ref().into()),
+    });
+    writes.collect()
 }
 
 /// Node writes of an update, after the deletion of all nodes of the given storage tries.

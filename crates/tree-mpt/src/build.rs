@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arbor_tree::{Hash, Path, Position, nibble_of, shared_nibbles};
 
 use crate::error::TreeError;
-use crate::forest::{Forest, Place, Slot, Value};
+use crate::forest::{Forest, Place, Slot, Trie, Value};
 use crate::record::Record;
 
 /// Leaves and nodes kept before a batch is hashed.
@@ -33,6 +33,38 @@ where
         builder.add(key, value, shared);
     })?;
     Ok(builder.finish())
+}
+
+/// Builds tries, each from all its leaves, and returns their roots in order; for the rest like [`build`].
+///
+/// Small tries are hashed together in the same wide batches. Their nodes come to `sink` in the order of the tries, for each as
+/// [`build`] gives them.
+///
+/// # Errors
+/// When the keys of a trie do not ascend strictly, or a value is empty.
+pub fn build_many<I, L>(
+    tries: I,
+    sink: &mut dyn FnMut(Position, Arc<[u8]>),
+) -> Result<Vec<Hash>, TreeError>
+where
+    I: IntoIterator<Item = (Hash, L)>,
+    L: IntoIterator<Item = (Hash, Vec<u8>)>,
+{
+    let mut builder = Builder::new(None, sink);
+    builder.forest.tries.clear();
+    let mut roots = Vec::new();
+    for (owner, leaves) in tries {
+        builder.begin(owner);
+        each(leaves, |key, value, shared| {
+            builder.add(key, value, shared);
+        })?;
+        builder.forest.list(Place::Root(builder.trie));
+        if builder.is_full() {
+            builder.take_roots(&mut roots);
+        }
+    }
+    builder.take_roots(&mut roots);
+    Ok(roots)
 }
 
 /// The leaves of a trie whose keys begin with some nibbles, built apart from the rest of it.
@@ -175,6 +207,8 @@ struct Open {
 
 struct Builder<'a> {
     forest: Forest<'static>,
+    /// The trie being built; those before it are whole.
+    trie: u32,
     /// From the root down.
     open: Vec<Open>,
     sink: &'a mut dyn FnMut(Position, Arc<[u8]>),
@@ -186,6 +220,7 @@ impl<'a> Builder<'a> {
         forest.tries[0].owner = trie;
         Self {
             forest,
+            trie: 0,
             open: Vec::new(),
             sink,
         }
@@ -207,7 +242,7 @@ impl<'a> Builder<'a> {
             TopNode::Branch { depth, record } => {
                 self.open_at(shared, &top.last);
                 let path = Path::prefix_of_key(&top.last, depth);
-                let node = self.forest.add_new_node(0, path, Path::ROOT);
+                let node = self.forest.add_new_node(self.trie, path, Path::ROOT);
                 self.forest.nodes[node as usize].record = *record;
                 self.open.push(Open { depth, node });
                 self.close_below(shared, &top.last);
@@ -225,8 +260,7 @@ impl<'a> Builder<'a> {
             self.close(&open, key);
         }
         // Without an open branch this was the last leaf, and the root is still to be listed.
-        let full = self.forest.leaves.len() + self.forest.nodes.len() > BATCH;
-        if full && !self.open.is_empty() {
+        if self.is_full() && !self.open.is_empty() {
             self.flush();
         }
     }
@@ -236,7 +270,7 @@ impl<'a> Builder<'a> {
         let Some(depth) = depth else { return };
         if self.open.last().is_none_or(|open| open.depth < depth) {
             let path = Path::prefix_of_key(key, depth);
-            let node = self.forest.add_new_node(0, path, Path::ROOT);
+            let node = self.forest.add_new_node(self.trie, path, Path::ROOT);
             self.open.push(Open { depth, node });
         }
     }
@@ -245,7 +279,7 @@ impl<'a> Builder<'a> {
     fn place_below(&self, key: &Hash) -> Place {
         match self.open.last() {
             Some(open) => Place::Child(open.node, nibble_of(key, open.depth)),
-            None => Place::Root(0),
+            None => Place::Root(self.trie),
         }
     }
 
@@ -280,10 +314,32 @@ impl<'a> Builder<'a> {
         self.forest.nodes.truncate(self.open.len());
     }
 
+    /// Begins another trie.
+    fn begin(&mut self, owner: Hash) {
+        self.trie = self.forest.tries.len() as u32;
+        let trie = Trie::new(Some(owner), 0, crate::EMPTY_ROOT);
+        self.forest.tries.push(trie);
+    }
+
+    fn is_full(&self) -> bool {
+        self.forest.leaves.len() + self.forest.nodes.len() > BATCH
+    }
+
+    /// Hashes and forgets the tries, all of which are whole.
+    fn take_roots(&mut self, roots: &mut Vec<Hash>) {
+        self.commit();
+        roots.extend(self.forest.tries.drain(..).map(|trie| trie.hash));
+        self.forest.leaves.clear();
+        self.forest.nodes.truncate(0);
+    }
+
     fn commit(&mut self) {
         let changed = self.forest.commit();
         let mut nodes = self.forest.node_changes(&changed);
-        nodes.sort_unstable_by_key(|node| (node.position.path.len(), node.position.path));
+        nodes.sort_unstable_by_key(|node| {
+            let Position { trie, path } = node.position;
+            (trie, path.len(), path)
+        });
         for node in nodes {
             if let Some(record) = node.record {
                 (self.sink)(node.position, record);

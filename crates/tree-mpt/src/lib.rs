@@ -64,7 +64,7 @@ mod verify;
 mod witness;
 
 pub use apply::{InnerPart, apply, apply_inner, apply_outer};
-pub use build::{Part, build, build_part, join};
+pub use build::{Part, build, build_many, build_part, join};
 pub use error::TreeError;
 pub use node::NodeError;
 pub use ordered::{ordered_root, trie_root};

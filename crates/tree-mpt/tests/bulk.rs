@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbor_tree::{Hash, MemoryNodes, Path, Position};
 use arbor_tree_mpt::{
-    EMPTY_ROOT, LeafTemplate, OuterUpdate, TreeError, apply, build, build_part, join,
+    EMPTY_ROOT, LeafTemplate, OuterUpdate, TreeError, apply, build, build_many, build_part, join,
 };
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -53,6 +53,50 @@ fn many_batches_make_the_nodes_of_one_update() {
         .map(|node| (node.position, node.record.expect("nothing is deleted")))
         .collect();
     assert_eq!(nodes, built);
+}
+
+#[test]
+fn many_tries_are_those_built_alone() {
+    let mut rng = StdRng::seed_from_u64(11);
+    // Sizes about that of a batch, and many small ones between.
+    let sizes = (0..3_000).map(|number| match number {
+        500 | 501 => 9_000,
+        1_000..1_040 => 1_355 + (number - 1_000),
+        _ => number % 6,
+    });
+    let tries = sizes.map(|size| {
+        let leaves = (0..size).map(|_| (rng.random::<Hash>(), vec![7; 1 + size % 40]));
+        (size, leaves.collect::<BTreeMap<_, _>>())
+    });
+    let mut tries: Vec<_> = tries.collect();
+    let owner = |number: usize| [(number >> 8) as u8, number as u8].repeat(16);
+    let owner = |number: usize| Hash::try_from(owner(number)).expect("32 bytes");
+    let mut alone = Nodes::new();
+    let mut roots = Vec::new();
+    for (number, (_, leaves)) in tries.iter().enumerate() {
+        let root = build(
+            Some(owner(number)),
+            leaves.clone(),
+            &mut |position, record| {
+                alone.insert(position, record);
+            },
+        );
+        roots.push(root.expect("sorted"));
+    }
+    let mut together = Nodes::new();
+    let mut last = None;
+    let many = tries
+        .drain(..)
+        .enumerate()
+        .map(|(number, (_, leaves))| (owner(number), leaves));
+    let many = build_many(many, &mut |position: Position, record| {
+        assert!(last <= position.trie, "{position} comes late");
+        last = position.trie;
+        together.insert(position, record);
+    });
+    assert!(many.expect("sorted") == roots, "the roots");
+    assert!(together == alone, "the nodes");
+    assert_eq!(roots[0], EMPTY_ROOT);
 }
 
 /// A trie whose last leaf happened to fill a batch lost its root, and `arbor verify` ended in a panic on a sound database. Tries

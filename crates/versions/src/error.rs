@@ -50,6 +50,15 @@ pub enum VersionsError {
     /// A database was to be opened where none is.
     #[error("the store has no database")]
     NotCreated,
+    /// A database was to be loaded that has a version.
+    #[error("the database has version {} already; only an empty one can be loaded", .head.0)]
+    AlreadyLoaded {
+        /// The latest version.
+        head: Version,
+    },
+    /// A load was interrupted: what the tables hold is a part of a state.
+    #[error("loading the database was interrupted: delete it and begin again")]
+    PartlyLoaded,
     /// The database was made for something else than what it is opened as.
     #[error("the database has {field} {stored}, but {wanted} was asked for")]
     Identity {

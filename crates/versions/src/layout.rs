@@ -20,6 +20,8 @@ pub(crate) const SYSTEM: Table = Table(0xf4);
 pub(crate) const FIXED_KEY: &[u8] = b"fixed";
 /// Key of [`HeadRecord`](crate::meta::HeadRecord) in [`SYSTEM`].
 pub(crate) const HEAD_KEY: &[u8] = b"head";
+/// Key of an empty mark in [`SYSTEM`]: a state has been loaded, or partly; it counts only until there is a head record.
+pub(crate) const LOADING_KEY: &[u8] = b"loading";
 /// Prefix of the marks in [`SYSTEM`]: an epoch, big-endian, follows.
 pub(crate) const INDEXED_PREFIX: &[u8] = b"indexed/";
 

@@ -36,6 +36,7 @@ mod identity;
 mod index;
 mod layer;
 mod layout;
+mod load;
 mod meta;
 mod open;
 mod options;

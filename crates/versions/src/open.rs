@@ -157,6 +157,7 @@ fn stored_frame(
     fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
     let stored = read_head(store)?;
     let head = match stored {
+        None if partly_loaded(store)? => return Err(VersionsError::PartlyLoaded),
         None => None,
         Some(record) => Some(head_meta(store, record)?),
     };
@@ -283,6 +284,14 @@ pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, Versio
         .map_err(VersionsError::store("reading the head record"))?
         .map(|bytes| HeadRecord::decode(&bytes))
         .transpose()
+}
+
+/// Whether a load began; without a head record it was not finished.
+fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
+    let mark = store.get(layout::SYSTEM, layout::LOADING_KEY);
+    Ok(mark
+        .map_err(VersionsError::store("looking whether a load was finished"))?
+        .is_some())
 }
 
 fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsError> {

@@ -14,10 +14,12 @@ use std::{
 };
 
 use alloy_genesis::Genesis;
+use alloy_primitives::B256;
 use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 
 use super::{GeneratorError, GeneratorSettings, SettingsError, file::ChainFile};
+use crate::genesis::Population;
 
 /// Version of the chain that given settings make; raised when the same settings give other blocks.
 const FORMAT: u32 = 1;
@@ -28,6 +30,23 @@ const FORMAT: u32 = 1;
 struct Manifest {
     format: u32,
     settings: GeneratorSettings,
+}
+
+/// What `genesis.json` holds.
+#[derive(Serialize)]
+struct GenesisText<'a> {
+    #[serde(flatten)]
+    genesis: &'a Genesis,
+    #[serde(flatten)]
+    populated: Option<Populated>,
+}
+
+/// The fields of a genesis whose accounts are not all listed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Populated {
+    pub(super) population: Population,
+    pub(super) state_root: B256,
 }
 
 /// Paths of the files in a folder.
@@ -122,9 +141,13 @@ impl Folder {
     }
 
     /// Writes `genesis.json` and returns its text.
-    pub(super) fn write_genesis(&self, genesis: &Genesis) -> Result<String, GeneratorError> {
+    pub(super) fn write_genesis(
+        &self,
+        genesis: &Genesis,
+        populated: Option<Populated>,
+    ) -> Result<String, GeneratorError> {
         let path = self.genesis();
-        self.write_json(&path, genesis)?;
+        self.write_json(&path, &GenesisText { genesis, populated })?;
         fs::read_to_string(&path).map_err(|cause| GeneratorError::file(&path, cause))
     }
 

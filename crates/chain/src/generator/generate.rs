@@ -8,7 +8,6 @@ use std::{
 use alloy_consensus::BlockBody;
 use alloy_primitives::B256;
 use alloy_rlp::{Decodable, Encodable};
-use arbor_state::StateChanges;
 
 use super::{
     GeneratorError, GeneratorSettings, Kind,
@@ -16,14 +15,14 @@ use super::{
     block::{Block, Maker, Sealed},
     contracts::Places,
     file::ChainFile,
-    folder::Folder,
+    folder::{Folder, Populated},
     genesis,
     ledger::{self, Ledger},
     workload::Workload,
 };
 use crate::executor::BodyFacts;
-use crate::genesis::Genesis;
-use crate::replay::genesis_state_root;
+use crate::genesis::{Genesis, GenesisAccount, Population};
+use crate::replay::{genesis_state_root, populated_state_root};
 
 /// Blocks between two points that an interrupted run can continue from.
 const FLUSH_INTERVAL: u64 = 1_000;
@@ -106,8 +105,8 @@ pub fn generate(
     let accounts = Accounts::new(settings.seed, settings.accounts);
     let places = Places::new();
     let genesis = genesis::genesis(settings, accounts.addresses(), &places);
-    let genesis = Genesis::from_json(&folder.write_genesis(&genesis)?, &genesis_state_root)?;
-    let changes = genesis.state_changes();
+    let genesis = folder.write_genesis(&genesis, populated(&genesis, settings)?)?;
+    let genesis = Genesis::from_json(&genesis, &genesis_state_root)?;
     let block_0 = Sealed {
         header: genesis.header.clone(),
         hash: genesis.hash,
@@ -115,14 +114,11 @@ pub fn generate(
     if chain.blocks() == 0 {
         chain.append(&genesis_rlp(&block_0))?;
     }
-    let (ledger, parent) = match resume(&folder, &chain, &block_0, settings.chain_id, &changes)? {
+    let (ledger, parent) = match resume(&folder, &chain, &block_0, &genesis)? {
         Some(found) => found,
         None => {
             Ledger::delete(&folder.state())?;
-            (
-                Ledger::open(&folder.state(), &block_0, settings.chain_id, &changes)?,
-                block_0,
-            )
+            (Ledger::open(&folder.state(), &genesis)?, block_0)
         }
     };
     let maker = Maker::new(
@@ -208,8 +204,7 @@ fn resume(
     folder: &Folder,
     chain: &ChainFile,
     block_0: &Sealed,
-    chain_id: u64,
-    changes: &StateChanges,
+    genesis: &Genesis,
 ) -> Result<Option<(Ledger, Sealed)>, GeneratorError> {
     let first = chain.blocks_from(0)?.next().transpose()?;
     if first.is_none_or(|first| first != genesis_rlp(block_0)) {
@@ -218,7 +213,7 @@ fn resume(
             "block 0 is not the one that these settings make",
         ));
     }
-    let mut ledger = Ledger::open(&folder.state(), block_0, chain_id, changes)?;
+    let mut ledger = Ledger::open(&folder.state(), genesis)?;
     let last = chain.blocks() - 1;
     if ledger.head() > last && ledger.take_back(last).is_err() {
         return Ok(None);
@@ -343,6 +338,25 @@ impl<P: FnMut(Progress) -> ControlFlow<()>> Run<'_, P> {
         self.chain.sync()?;
         self.ledger.flush()
     }
+}
+
+/// What a genesis with a population has besides geth's fields: that, and the state root, which takes long to compute.
+fn populated(
+    genesis: &alloy_genesis::Genesis,
+    settings: &GeneratorSettings,
+) -> Result<Option<Populated>, GeneratorError> {
+    if settings.population == 0 {
+        return Ok(None);
+    }
+    let accounts = settings.population as u32;
+    let population = Population { accounts };
+    let listed = genesis.alloc.iter();
+    let listed = listed.map(|(address, account)| GenesisAccount::new(*address, account.clone()));
+    let state_root = populated_state_root(population, &listed.collect::<Vec<_>>())?;
+    Ok(Some(Populated {
+        population,
+        state_root,
+    }))
 }
 
 fn genesis_rlp(block_0: &Sealed) -> Vec<u8> {

@@ -10,6 +10,7 @@ use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, Options, Retain, Version};
 
 use super::{GeneratorError, block::Sealed};
+use crate::genesis::Genesis;
 
 /// Bytes for the state's cache, and again for what is not yet written.
 const MEMORY: usize = 256 << 20;
@@ -23,13 +24,8 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the state in `dir`, or makes one there of the genesis block and what it changes.
-    pub(super) fn open(
-        dir: &Path,
-        genesis: &Sealed,
-        chain_id: u64,
-        changes: &StateChanges,
-    ) -> Result<Self, GeneratorError> {
+    /// Opens the state in `dir`, or makes that of the genesis there.
+    pub(super) fn open(dir: &Path, genesis: &Genesis) -> Result<Self, GeneratorError> {
         fs::create_dir_all(dir).map_err(|cause| GeneratorError::file(dir, cause))?;
         let lock = DirLock::acquire(dir).map_err(StateError::from)?;
         let store: Arc<dyn Store> = Arc::new(
@@ -37,7 +33,7 @@ impl Ledger {
                 .map_err(|error| GeneratorError::damaged(dir, error.to_string()))?,
         );
         let network = Network {
-            chain_id,
+            chain_id: genesis.spec.chain_id(),
             genesis_hash: genesis.hash,
         };
         let options = Options {
@@ -50,8 +46,10 @@ impl Ledger {
             state: MptState::open(store, Some(lock), network, options)?,
         };
         if ledger.state.head().is_none() {
-            let computed = ledger.compute(changes)?;
-            ledger.commit(genesis, computed)?;
+            let computed = genesis.compute(&mut ledger.state, &|_, _| ())?;
+            ledger.commit(&Sealed::new(genesis.header.clone()), computed)?;
+            // A state that was loaded is lost with its first version.
+            ledger.flush()?;
         }
         Ok(ledger)
     }

@@ -22,11 +22,13 @@ pub enum Kind {
     Sparse,
     /// Slots zeroed, or a contract made and destroyed within the transaction.
     Delete,
+    /// Ether for a contract of the population, which writes one of its slots; all of them alike popular.
+    Visit,
 }
 
 impl Kind {
     /// All kinds, in the order of [`Mix::weights`].
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Transfer,
         Self::Erc20,
         Self::Swap,
@@ -34,6 +36,7 @@ impl Kind {
         Self::Wide,
         Self::Sparse,
         Self::Delete,
+        Self::Visit,
     ];
 
     /// The name used in settings.
@@ -46,6 +49,7 @@ impl Kind {
             Self::Wide => "wide",
             Self::Sparse => "sparse",
             Self::Delete => "delete",
+            Self::Visit => "visit",
         }
     }
 }
@@ -65,14 +69,14 @@ impl Kind {
 #[serde(into = "String", try_from = "String")]
 pub struct Mix {
     /// One weight per kind, in the order of [`Kind::ALL`].
-    pub weights: [u32; 7],
+    pub weights: [u32; 8],
 }
 
 impl Default for Mix {
     /// Something like what mainnet blocks hold, with storage-heavy kinds more frequent.
     fn default() -> Self {
         Self {
-            weights: [35, 28, 14, 2, 8, 8, 5],
+            weights: [35, 28, 14, 2, 8, 8, 5, 0],
         }
     }
 }
@@ -103,7 +107,7 @@ impl FromStr for Mix {
             field: "mix",
             reason,
         };
-        let mut weights = [0; 7];
+        let mut weights = [0; 8];
         for part in text.split(',').filter(|part| !part.trim().is_empty()) {
             let (name, weight) = part
                 .split_once('=')
@@ -156,6 +160,9 @@ pub struct GeneratorSettings {
     pub blocks: u64,
     /// Accounts with ether and tokens in the genesis, which send the transactions; 2 to 10,000,000.
     pub accounts: u64,
+    /// Contracts with two slots each that the genesis counts instead of listing, for a large state; 0 to 2^32 - 1.
+    #[serde(default)]
+    pub population: u64,
     /// Transactions in a block, 0 to 10,000. A block has fewer when its gas does not suffice, or when
     /// the base fee has risen so high that demand falls.
     pub transactions_per_block: u64,
@@ -207,6 +214,7 @@ impl Preset {
             chain_id: 77_120,
             blocks,
             accounts,
+            population: 0,
             transactions_per_block,
             gas_limit,
             mix: Mix::default(),
@@ -279,6 +287,7 @@ impl GeneratorSettings {
         range("chain_id", self.chain_id, 1, 1 << 53)?;
         range("blocks", self.blocks, 1, u64::from(u32::MAX))?;
         range("accounts", self.accounts, 2, 10_000_000)?;
+        range("population", self.population, 0, u64::from(u32::MAX))?;
         range(
             "transactions_per_block",
             self.transactions_per_block,
@@ -288,11 +297,18 @@ impl GeneratorSettings {
         range("gas_limit", self.gas_limit, 1_000_000, 1_000_000_000)?;
         real("zipf", self.zipf, 4.0)?;
         real("new_account_rate", self.new_account_rate, 1.0)?;
-        if self.mix.weights.iter().all(|weight| *weight == 0) {
-            return Err(SettingsError {
+        let mix = |reason: &str| {
+            let reason = reason.to_owned();
+            Err(SettingsError {
                 field: "mix",
-                reason: "all weights are zero".to_owned(),
-            });
+                reason,
+            })
+        };
+        if self.mix.weights.iter().all(|weight| *weight == 0) {
+            return mix("all weights are zero");
+        }
+        if self.mix.weight(Kind::Visit) > 0 && self.population == 0 {
+            return mix("there is no population to visit");
         }
         Ok(())
     }
@@ -304,6 +320,7 @@ impl GeneratorSettings {
             ("seed", self.seed == earlier.seed),
             ("chain_id", self.chain_id == earlier.chain_id),
             ("accounts", self.accounts == earlier.accounts),
+            ("population", self.population == earlier.population),
             (
                 "transactions_per_block",
                 self.transactions_per_block == earlier.transactions_per_block,
@@ -341,7 +358,7 @@ mod tests {
     #[test]
     fn every_bad_setting_is_named() {
         type Change = fn(&mut GeneratorSettings);
-        let cases: [(&str, Change); 11] = [
+        let cases: [(&str, Change); 13] = [
             ("chain_id", |s| s.chain_id = 0),
             ("blocks", |s| s.blocks = 0),
             ("accounts", |s| s.accounts = 1),
@@ -354,7 +371,9 @@ mod tests {
             ("zipf", |s| s.zipf = f64::NAN),
             ("new_account_rate", |s| s.new_account_rate = 1.5),
             ("new_account_rate", |s| s.new_account_rate = f64::INFINITY),
-            ("mix", |s| s.mix.weights = [0; 7]),
+            ("population", |s| s.population = 1 << 32),
+            ("mix", |s| s.mix.weights[7] = 1),
+            ("mix", |s| s.mix.weights = [0; 8]),
         ];
         for (field, change) in cases {
             let mut settings = Preset::Tiny.settings();
@@ -366,7 +385,7 @@ mod tests {
     #[test]
     fn a_mix_is_read_and_written() {
         let mix: Mix = "erc20=5, swap=2".parse().expect("valid");
-        assert_eq!(mix.weights, [0, 5, 2, 0, 0, 0, 0]);
+        assert_eq!(mix.weights, [0, 5, 2, 0, 0, 0, 0, 0]);
         assert_eq!(mix.to_string(), "erc20=5,swap=2");
         for text in ["swap", "swap=x", "swap=-1", "swaps=1"] {
             assert_eq!(

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     executor::{Executor, RecentBlocks, Rules},
     genesis::{ChainSpec, Genesis},
+    replay::listed_changes,
 };
 
 /// State without a tree.
@@ -95,7 +96,7 @@ impl World {
         let genesis = genesis::genesis(&settings, accounts.addresses(), &places);
         let json = serde_json::to_string(&genesis).expect("serializable");
         let genesis = Genesis::from_json(&json, &|_| B256::ZERO).expect("a valid genesis");
-        state.apply(genesis.state_changes());
+        state.apply(listed_changes(&genesis.alloc));
         Self {
             settings,
             accounts,

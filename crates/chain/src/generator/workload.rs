@@ -11,6 +11,7 @@ use super::{
     contracts::{self, Places, calls, slots},
     random::{Random, Zipf},
 };
+use crate::genesis::Population;
 
 /// From this base fee (wei) on, demand falls: blocks stay below their gas target until it sinks.
 const HIGH_BASE_FEE: u64 = 10_000_000_000;
@@ -18,6 +19,9 @@ const HIGH_BASE_FEE: u64 = 10_000_000_000;
 const MAX_TIP: u64 = 2_000_000_000;
 /// The largest number of entries that one transaction writes.
 const MAX_ENTRIES: u64 = 8;
+
+/// Accounts of a population that are visited.
+const VISITED: u64 = 10_000;
 
 /// Price of an access list with one address and one slot (EIP-2930).
 const ACCESS_LIST_GAS: u64 = 2_400 + 1_900;
@@ -211,6 +215,7 @@ impl Choice<'_> {
             Kind::Wide => self.wide(),
             Kind::Sparse => self.sparse(),
             Kind::Delete => self.delete(),
+            Kind::Visit => Ok(self.visit()),
         }
     }
 
@@ -365,6 +370,20 @@ impl Choice<'_> {
             value,
             ..call(places.deleter, calls::run(count), 180_000 + 24_000 * count)
         })
+    }
+
+    /// Goes to the first accounts of the population only, so that the visits are the same however many there are.
+    fn visit(&mut self) -> Call {
+        let population = self.workload.settings.population.min(VISITED);
+        let number = self.random.below(population) as u32;
+        let slot = U256::from(self.random.below(Population::SLOTS));
+        let value = self.random.word();
+        let input = [slot.to_be_bytes::<32>(), value.to_be_bytes()].concat();
+        Call {
+            value: U256::from(self.random.between(1, 1_000_000_000)),
+            reads: Some((Population::address(number), slot)),
+            ..call(Population::address(number), input.into(), 60_000)
+        }
     }
 
     fn set_cell(&self, index: u64, value: U256) -> Call {

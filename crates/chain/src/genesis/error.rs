@@ -48,6 +48,9 @@ pub enum GenesisError {
         "genesis has no config, and its block {0} is not block 0 of mainnet, sepolia, holesky or hoodi"
     )]
     NoConfig(B256),
+    /// The file counts accounts instead of listing them, and states no root.
+    #[error("genesis has a population but does not say its state root")]
+    NoStateRoot,
     /// The file states a state root that its accounts do not have.
     #[error("genesis says state root {stated}, but its accounts have {computed}")]
     StateRoot {

@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
 use super::GenesisError;
 use super::config::RawConfig;
+use super::population::Population;
 
 /// An account that exists from the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,10 +48,11 @@ pub(super) struct GenesisFile {
     pub(super) blob_gas_used: Option<U256>,
     pub(super) slot_number: Option<U256>,
     pub(super) state_root: Option<B256>,
+    pub(super) population: Option<Population>,
 }
 
 /// The names that [`GenesisFile`] reads, and one of other tools that repeats what follows from the rest.
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "config",
     "nonce",
     "timestamp",
@@ -69,6 +71,7 @@ const KNOWN: [&str; 18] = [
     "blobGasUsed",
     "slotNumber",
     "stateRoot",
+    "population",
 ];
 
 impl GenesisFile {
@@ -111,7 +114,7 @@ impl<'de> Deserialize<'de> for Alloc {
                 while let Some((address, account)) =
                     map.next_entry::<Address, alloy_genesis::GenesisAccount>()?
                 {
-                    accounts.push(convert(address, account));
+                    accounts.push(GenesisAccount::new(address, account));
                 }
                 accounts.sort_by_key(|account| account.address);
                 let duplicate = accounts
@@ -128,17 +131,20 @@ impl<'de> Deserialize<'de> for Alloc {
     }
 }
 
-fn convert(address: Address, account: alloy_genesis::GenesisAccount) -> GenesisAccount {
-    let storage = account
-        .storage_slots()
-        .filter(|(_, value)| !value.is_zero())
-        .collect();
-    GenesisAccount {
-        address,
-        balance: account.balance,
-        nonce: account.nonce.unwrap_or_default(),
-        code: account.code.unwrap_or_default(),
-        storage,
+impl GenesisAccount {
+    /// An account as a genesis file has it.
+    pub(crate) fn new(address: Address, account: alloy_genesis::GenesisAccount) -> Self {
+        let storage = account
+            .storage_slots()
+            .filter(|(_, value)| !value.is_zero())
+            .collect();
+        Self {
+            address,
+            balance: account.balance,
+            nonce: account.nonce.unwrap_or_default(),
+            code: account.code.unwrap_or_default(),
+            storage,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use alloy_primitives::{B64, B256, keccak256};
 
 use super::file::{GenesisFile, narrow};
 use super::spec::ChainSpec;
-use super::{Fork, GenesisAccount, GenesisError, Network};
+use super::{Fork, GenesisAccount, GenesisError, Network, Population};
 use crate::source::ChainInput;
 
 /// Computes the Merkle-Patricia state root of accounts, given in ascending order of addresses.
@@ -29,6 +29,8 @@ pub struct Genesis {
     pub hash: B256,
     /// The accounts that exist from the start, in ascending order of addresses.
     pub alloc: Vec<GenesisAccount>,
+    /// More accounts, by their number.
+    pub population: Option<Population>,
     /// The rules.
     pub spec: ChainSpec,
     /// What the file says and has no effect, and where it differs from what is known of its network.
@@ -95,7 +97,10 @@ impl Genesis {
             return Err(GenesisError::DuplicateAccount(address));
         }
         let alloc = std::mem::take(&mut file.alloc.accounts);
-        let root = state_root(&alloc);
+        let root = match file.population {
+            Some(population) => root_with(population, &alloc, file.state_root)?,
+            None => state_root(&alloc),
+        };
         if let Some(stated) = file.state_root.filter(|stated| *stated != root) {
             return Err(GenesisError::StateRoot {
                 stated,
@@ -121,6 +126,7 @@ impl Genesis {
             header,
             hash,
             alloc,
+            population: file.population,
             spec,
             warnings,
         };
@@ -177,6 +183,20 @@ impl Genesis {
         self.warnings
             .extend(differences.map(|what| format!("{what} as on {}", network.name())));
         self
+    }
+}
+
+/// The state root of a genesis with a population: what the file states, since it takes long to compute. Whoever loads the
+/// state finds out whether it is so.
+fn root_with(
+    population: Population,
+    alloc: &[GenesisAccount],
+    stated: Option<B256>,
+) -> Result<B256, GenesisError> {
+    let mut listed = alloc.iter().map(|account| account.address);
+    match listed.find(|address| population.contains(*address)) {
+        Some(address) => Err(GenesisError::DuplicateAccount(address)),
+        None => stated.ok_or(GenesisError::NoStateRoot),
     }
 }
 

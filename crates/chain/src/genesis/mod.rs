@@ -22,6 +22,7 @@ mod file;
 mod fork;
 mod load;
 mod network;
+mod population;
 mod rewards;
 mod spec;
 
@@ -30,5 +31,6 @@ pub use file::GenesisAccount;
 pub use fork::{Activation, Fork};
 pub use load::{Genesis, StateRootFn, naive_state_root};
 pub use network::Network;
+pub use population::Population;
 pub use rewards::RewardSchedule;
 pub use spec::{ChainSpec, DaoFork, Limitation};

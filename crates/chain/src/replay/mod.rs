@@ -21,6 +21,9 @@ mod stats;
 
 pub use error::{Failure, ReplayError};
 pub use genesis_state::genesis_state_root;
+#[cfg(test)]
+pub(crate) use genesis_state::listed_changes;
+pub(crate) use genesis_state::populated_state_root;
 pub use header_check::HeaderCheck;
 pub use make_witness::make_witness;
 pub use pipeline::{Options, Roots, Verify};

@@ -1,15 +1,14 @@
 //! The main road: execute, compute, compare, commit.
 
 use alloy_primitives::{B256, U256};
-use arbor_state::{BlockRef, MptState, RecentState};
+use arbor_state::{MptState, RecentState};
 use arbor_versions::Version;
 
-use super::error::Failure;
 use super::pipeline::{Options, Pipeline, Roots, Verify};
 use super::record::{BlockRecord, recent_blocks};
 use super::settle::Database;
 use super::{BlockStats, ReplayError};
-use crate::executor::{Ancestor, Executor, RecentBlocks};
+use crate::executor::{Executor, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
 use crate::senders::RecoveredBlock;
 
@@ -33,34 +32,8 @@ impl Replay {
         genesis: &Genesis,
         names_bytes: usize,
     ) -> Result<Self, ReplayError> {
-        let failed = |error| ReplayError::State { number: 0, error };
         if state.head().is_none() {
-            let changes = genesis.state_changes();
-            let computed = state.compute(&changes).map_err(failed)?;
-            if computed.root() != genesis.header.state_root {
-                return Err(ReplayError::StateRoot(Box::new(Failure {
-                    number: 0,
-                    hash: genesis.hash,
-                    expected: genesis.header.state_root,
-                    actual: computed.root(),
-                    changes,
-                    receipts: Vec::new(),
-                })));
-            }
-            let record = BlockRecord {
-                block: Ancestor {
-                    hash: genesis.hash,
-                    header: genesis.header.clone(),
-                    ommers: Vec::new(),
-                },
-                total_difficulty: Some(genesis.header.difficulty),
-            };
-            let block = BlockRef {
-                number: 0,
-                hash: genesis.hash,
-                header: record.encode(),
-            };
-            state.commit(&block, computed).map_err(failed)?;
+            genesis.commit(&mut state, &|_, _| ())?;
         }
         let mut replay = Self {
             state,

@@ -43,6 +43,7 @@ fn run_blocks(fixture: &Fixture) -> Result<Option<&'static str>, String> {
         header,
         hash,
         alloc: fixture.alloc(),
+        population: None,
         spec: network::rules(&fixture.network)?,
         warnings: Vec::new(),
     };

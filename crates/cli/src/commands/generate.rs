@@ -25,6 +25,7 @@ fn settings(args: &Generate) -> GeneratorSettings {
     settings.chain_id = args.chain_id.unwrap_or(settings.chain_id);
     settings.blocks = args.blocks.unwrap_or(settings.blocks);
     settings.accounts = args.accounts.unwrap_or(settings.accounts);
+    settings.population = args.population.unwrap_or(settings.population);
     settings.transactions_per_block = args.txs.unwrap_or(settings.transactions_per_block);
     settings.gas_limit = args.gas_limit.unwrap_or(settings.gas_limit);
     settings.mix = args.mix.clone().unwrap_or(settings.mix);

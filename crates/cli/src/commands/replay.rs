@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use arbor_chain::genesis::{Genesis, Network};
+use arbor_chain::genesis::{Genesis, Network, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::replay::{
@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
-use crate::progress::Progress;
+use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
 use crate::{described, output, stop};
 
@@ -184,6 +184,11 @@ fn floor(
     mut input: ChainInput,
     genesis: &Genesis,
 ) -> Result<()> {
+    if genesis.population.is_some() {
+        bail!(
+            "--tree none keeps the state as it is listed in memory, but this genesis counts a population instead"
+        );
+    }
     let last = last_block(args, &input);
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis);
@@ -218,7 +223,10 @@ fn full(
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
     };
-    let state = database::open_or_create(dir, args.store, genesis, text, budget)?;
+    let mut state = database::open_or_create(dir, args.store, genesis, text, budget)?;
+    if let (None, Some(population)) = (state.head(), genesis.population) {
+        load(&mut state, genesis, population)?;
+    }
     let mut replay = Replay::new(state, genesis, budget.names())?;
     let (head, _) = replay.head();
     let last = last_block(args, &input);
@@ -271,6 +279,23 @@ fn full(
         compacting = start.elapsed();
     }
     finish(road, Some(state), outcome, compacting)
+}
+
+/// Loads the state of a genesis with a population, with progress.
+fn load(state: &mut MptState, genesis: &Genesis, population: Population) -> Result<()> {
+    let start = Instant::now();
+    let progress = PartDone::new("load");
+    genesis.commit(state, &|done, of| {
+        progress.set(done as f64 / of as f64, &format!("part {done} of {of}"));
+    })?;
+    progress.finish();
+    let (accounts, seconds) = (population.accounts, start.elapsed().as_secs_f64());
+    let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64;
+    output::line(&format!(
+        "loaded a population of {accounts} accounts with {} slots each in {seconds:.1} s: {:.0} leaves/s",
+        Population::SLOTS,
+        leaves / seconds
+    ))
 }
 
 /// Writes what is known of a block that does not hold, if that is asked for.

@@ -1,0 +1,93 @@
+//! Accounts of a genesis that are so many that they are counted instead of listed.
+
+use alloy_primitives::{Address, B256, Bytes, U256, b256, hex};
+use arbor_state::Account;
+use serde::{Deserialize, Serialize};
+
+/// Begins every address of a population; the account's number follows, 8 bytes big-endian.
+const TAG: [u8; 12] = *b"inhabitant \0";
+
+/// Writes the second word of its call data to the slot that the first names (EIP-3855 and later).
+const CODE: [u8; 7] = hex!("6020355f355500");
+const CODE_HASH: B256 = b256!("ef613fc8fa345da46293bb42b4735cb954ed87fa27affaceb84c190480bf0c72");
+
+/// Contracts numbered from 0, each with ether, the same code and two slots: a large state for measurements, which a genesis
+/// names by its size.
+///
+/// The code writes the second word of a call's data to the slot that the first one numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Population {
+    /// How many; 1 to 2^32 - 1.
+    pub accounts: u32,
+}
+
+impl Population {
+    /// Slots of each account, numbered from 0.
+    pub const SLOTS: u64 = 2;
+
+    /// The address of an account, whether or not the population is large enough to have it.
+    pub fn address(number: u32) -> Address {
+        let mut address = [0; 20];
+        address[..12].copy_from_slice(&TAG);
+        address[12..].copy_from_slice(&u64::from(number).to_be_bytes());
+        address.into()
+    }
+
+    /// Whether an account with this address is of the population.
+    pub fn contains(self, address: Address) -> bool {
+        let number = address
+            .0
+            .0
+            .last_chunk()
+            .map(|chunk| u64::from_be_bytes(*chunk));
+        address.starts_with(&TAG) && number.is_some_and(|number| number < self.accounts.into())
+    }
+
+    /// An account as it is in the genesis: more than an ether, and the nonce of a contract (EIP-161).
+    pub fn account(number: u32) -> Account {
+        Account {
+            nonce: 1,
+            balance: U256::from(1_000_000_000_000_000_000 + u64::from(number)),
+            code_hash: CODE_HASH,
+        }
+    }
+
+    /// A slot's value in the genesis: 1 to 64 bits, all alike likely.
+    pub fn value(number: u32, slot: u64) -> U256 {
+        // SplitMix64 (Steele, Lea, Flood 2014).
+        let z = (u64::from(number) * Self::SLOTS + slot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        // One in 2^64 is zero, which a slot cannot have.
+        U256::from((z ^ (z >> 31)).max(1))
+    }
+
+    /// The code of all accounts, with its hash.
+    pub fn code() -> (B256, Bytes) {
+        (CODE_HASH, Bytes::from_static(&CODE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy_primitives::keccak256;
+
+    use super::*;
+
+    #[test]
+    fn the_code_has_its_hash() {
+        assert_eq!(keccak256(CODE), CODE_HASH);
+    }
+
+    #[test]
+    fn addresses_are_told_apart() {
+        let population = Population { accounts: 1_000 };
+        assert!(population.contains(Population::address(0)));
+        assert!(population.contains(Population::address(999)));
+        assert!(!population.contains(Population::address(1_000)));
+        assert!(!population.contains(Population::address(u32::MAX)));
+        assert!(!population.contains(Address::with_last_byte(1)));
+        assert_ne!(Population::value(1, 0), Population::value(0, 1));
+    }
+}

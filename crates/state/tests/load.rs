@@ -1,0 +1,207 @@
+//! A state loaded as a whole is the one that a block with the same changes makes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::{
+    Account, AccountChange, BlockRef, LoadAccount, LoadSource, MptState, Network, SlotChange,
+    StateChanges, StateError, StateView,
+};
+use arbor_store::{MemoryStore, Reader, Store, Table};
+use arbor_versions::{Retain, Version};
+
+const CODE: &[u8] = b"\x60\x01";
+
+fn open(store: &Arc<MemoryStore>) -> Result<MptState, StateError> {
+    let network = Network {
+        chain_id: 1,
+        genesis_hash: B256::ZERO,
+    };
+    let store: Arc<dyn Store> = store.clone();
+    MptState::open(store, None, network, Default::default())
+}
+
+fn block(number: u64) -> BlockRef {
+    BlockRef {
+        number,
+        hash: B256::with_last_byte(number as u8),
+        header: Vec::new(),
+    }
+}
+
+/// Accounts of all shapes: `number` decides how many slots, and whether there is code.
+fn account(number: u64) -> (Address, Account, Vec<(U256, U256)>) {
+    let slots = match number % 7 {
+        0 => 0,
+        1 => 1,
+        2 | 3 => 2,
+        // A trie of several batches' nodes and many depths.
+        6 if number == 6 => 30_000,
+        other => other * 9,
+    };
+    let account = Account {
+        nonce: number % 3,
+        balance: U256::from(number) << (number % 200),
+        code_hash: match number % 2 {
+            0 => KECCAK256_EMPTY,
+            _ => keccak256(CODE),
+        },
+    };
+    let slots = (0..slots).map(|slot| (U256::from(slot * slot), U256::from(slot + 1)));
+    let address = Address::from_word(keccak256(number.to_be_bytes()));
+    (address, account, slots.collect())
+}
+
+struct Accounts(Vec<LoadAccount>);
+
+impl Accounts {
+    fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
+        let accounts = numbers.into_iter().map(|number| {
+            let (address, account, slots) = account(number);
+            LoadAccount::new(address, account, slots)
+        });
+        let mut accounts: Vec<LoadAccount> = accounts.collect();
+        accounts.sort_by_key(|account| account.key);
+        Self(accounts)
+    }
+}
+
+impl LoadSource for Accounts {
+    fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
+        let accounts = self.0.iter().filter(|account| account.key[0] == first);
+        Ok(accounts.cloned().collect())
+    }
+
+    fn codes(&self) -> Vec<(B256, Bytes)> {
+        vec![(keccak256(CODE), Bytes::from_static(CODE))]
+    }
+}
+
+fn changes(numbers: impl IntoIterator<Item = u64>) -> StateChanges {
+    let mut changes = StateChanges::default();
+    changes
+        .codes
+        .insert(keccak256(CODE), Bytes::from_static(CODE));
+    for number in numbers {
+        let (address, account, slots) = account(number);
+        let slots = slots.into_iter().map(|(slot, new)| {
+            let old = U256::ZERO;
+            (slot, SlotChange { old, new })
+        });
+        let change = AccountChange {
+            new: Some(account),
+            slots: slots.collect(),
+            ..AccountChange::default()
+        };
+        changes.accounts.insert(address, change);
+    }
+    changes
+}
+
+type Entry = (Box<[u8]>, Arc<[u8]>);
+
+fn contents(store: &MemoryStore, table: u8) -> Vec<Entry> {
+    let scan = store.scan(Table(table), b"", b"").unwrap();
+    scan.map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_loaded_state_is_that_of_a_block() {
+    for count in [0, 1, 2, 17, 3_000] {
+        let by_block = Arc::new(MemoryStore::default());
+        let mut state = open(&by_block).unwrap();
+        let computed = state.compute(&changes(0..count)).unwrap();
+        let root = computed.root();
+        state.commit(&block(0), computed).unwrap();
+        state.flush().unwrap();
+
+        let loaded = Arc::new(MemoryStore::default());
+        let mut state = open(&loaded).unwrap();
+        let steps = AtomicU64::new(0);
+        let computed = state
+            .load(&Accounts::new(0..count), &|done, of| {
+                assert!(done <= of);
+                steps.fetch_add(1, Ordering::Relaxed);
+            })
+            .unwrap();
+        assert_eq!(steps.into_inner(), 1024);
+        assert_eq!(computed.root(), root, "{count} accounts");
+        state.commit(&block(0), computed).unwrap();
+        state.flush().unwrap();
+        for table in 1..=5 {
+            let same = contents(&loaded, table) == contents(&by_block, table);
+            assert!(same, "table {table} of {count} accounts");
+        }
+
+        // It goes on as any other, and back.
+        let mut state = open(&loaded).unwrap();
+        assert_eq!(state.root(), root);
+        let computed = state.compute(&changes(count..count + 5)).unwrap();
+        state.commit(&block(1), computed).unwrap();
+        assert!(state.account(account(count).0).unwrap().is_some());
+        state.rollback(Version(0)).unwrap();
+        assert_eq!(state.root(), root);
+        assert_eq!(state.account(account(count).0).unwrap(), None);
+        state.prune(Retain::None).unwrap();
+    }
+}
+
+#[test]
+fn only_an_empty_database_is_loaded() {
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&store).unwrap();
+    let computed = state.compute(&changes(0..3)).unwrap();
+    state.commit(&block(0), computed).unwrap();
+    let error = state.load(&Accounts::new(0..3), &|_, _| ()).unwrap_err();
+    assert!(
+        error.to_string().contains("has version 0 already"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_load_that_did_not_end_is_told_when_opening() {
+    struct Failing(Accounts);
+    impl LoadSource for Failing {
+        fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
+            match first {
+                200 => Err(StateError::Read("the source is at its end".to_owned())),
+                _ => self.0.range(first),
+            }
+        }
+
+        fn codes(&self) -> Vec<(B256, Bytes)> {
+            Vec::new()
+        }
+    }
+    let unordered = || {
+        let mut accounts = Accounts::new(0..2_000);
+        accounts.0.reverse();
+        accounts
+    };
+    let sources: [(&dyn LoadSource, &str); 2] = [
+        (
+            &Failing(Accounts::new(0..2_000)),
+            "the source is at its end",
+        ),
+        (&unordered(), "not above"),
+    ];
+    for (source, reason) in sources {
+        let store = Arc::new(MemoryStore::default());
+        let error = open(&store).unwrap().load(source, &|_, _| ()).unwrap_err();
+        let mut chain = vec![error.to_string()];
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            chain.push(error.to_string());
+            cause = error.source();
+        }
+        assert!(chain.join(": ").contains(reason), "{chain:?}");
+        let error = open(&store).map(drop).unwrap_err();
+        assert!(error.to_string().contains("interrupted"), "{error}");
+    }
+}
