@@ -1,6 +1,6 @@
 //! Studies: what single operations cost.
 //!
-//! [`commitments`] is the one of Keccak against Pedersen commitments, with the proofs beside it. Every
+//! [`commitments`] is the one of Keccak against Pedersen commitments, with the proofs beside it; docs/math/study.md explains what it found. Every
 //! result is checked before it is timed, against another way to compute it, and a digest of all results of a row is reported, by which another
 //! implementation that was given the same inputs ([`inputs`]) can be compared.
 
