@@ -1,23 +1,130 @@
-//! Multiplication in assembly: products by `mulx`, their low and high halves added by two independent chains of carries.
+//! Assembly. Products by `mulx`, their low and high halves added by two independent chains of carries; sums and differences reduced by conditional moves, of
+//! which compilers make branches that cannot be predicted.
 
 use core::arch::asm;
 
 use super::{Arithmetic, Portable};
 
-/// `mulx`, `adcx` and `adox`; additions are the portable ones, which the compiler turns into chains of `adc` by itself.
+/// `mulx`, `adcx` and `adox`.
 pub(crate) struct MulxAdx;
 
 impl Arithmetic for MulxAdx {
     #[inline(always)]
     unsafe fn add(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
-        // SAFETY: the caller's.
-        unsafe { Portable::add(out, x, y, m) }
+        let (r0, r1, r2, r3, r4, r5): (u64, u64, u64, u64, u64, u64);
+        // SAFETY: reads 48 bytes at x, y and m, which the caller vouches for, and writes nothing.
+        unsafe {
+            asm!(
+                "mov {s0}, [{x}]",
+                "add {s0}, [{y}]",
+                "mov {s1}, [{x} + 8]",
+                "adc {s1}, [{y} + 8]",
+                "mov {s2}, [{x} + 16]",
+                "adc {s2}, [{y} + 16]",
+                "mov {s3}, [{x} + 24]",
+                "adc {s3}, [{y} + 24]",
+                "mov {s4}, [{x} + 32]",
+                "adc {s4}, [{y} + 32]",
+                "mov {s5}, [{x} + 40]",
+                "adc {s5}, [{y} + 40]",
+                // All ones if the sum has a 385th bit: then the borrow below is no borrow.
+                "sbb {carry}, {carry}",
+                "mov {x}, {s0}",
+                "sub {s0}, [{m}]",
+                "mov {y}, {s1}",
+                "sbb {s1}, [{m} + 8]",
+                "mov {t2}, {s2}",
+                "sbb {s2}, [{m} + 16]",
+                "mov {t3}, {s3}",
+                "sbb {s3}, [{m} + 24]",
+                "mov {t4}, {s4}",
+                "sbb {s4}, [{m} + 32]",
+                "movq {t5}, {s5}",
+                "sbb {s5}, [{m} + 40]",
+                "sbb {carry}, 0",
+                "movq {m}, {t5}",
+                "cmovc {s0}, {x}",
+                "cmovc {s1}, {y}",
+                "cmovc {s2}, {t2}",
+                "cmovc {s3}, {t3}",
+                "cmovc {s4}, {t4}",
+                "cmovc {s5}, {m}",
+                x = inout(reg) x => _,
+                y = inout(reg) y => _,
+                m = inout(reg) m => _,
+                carry = out(reg) _,
+                t2 = out(reg) _,
+                t3 = out(reg) _,
+                t4 = out(reg) _,
+                t5 = out(xmm_reg) _,
+                s0 = out(reg) r0,
+                s1 = out(reg) r1,
+                s2 = out(reg) r2,
+                s3 = out(reg) r3,
+                s4 = out(reg) r4,
+                s5 = out(reg) r5,
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: the caller vouches for 48 bytes at `out`.
+        unsafe { write(out, [r0, r1, r2, r3, r4, r5]) }
     }
 
     #[inline(always)]
     unsafe fn sub(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
-        // SAFETY: the caller's.
-        unsafe { Portable::sub(out, x, y, m) }
+        let (r0, r1, r2, r3, r4, r5): (u64, u64, u64, u64, u64, u64);
+        // SAFETY: reads 48 bytes at x, y and m, which the caller vouches for, and writes nothing.
+        unsafe {
+            asm!(
+                "mov {d0}, [{x}]",
+                "sub {d0}, [{y}]",
+                "mov {d1}, [{x} + 8]",
+                "sbb {d1}, [{y} + 8]",
+                "mov {d2}, [{x} + 16]",
+                "sbb {d2}, [{y} + 16]",
+                "mov {d3}, [{x} + 24]",
+                "sbb {d3}, [{y} + 24]",
+                "mov {d4}, [{x} + 32]",
+                "sbb {d4}, [{y} + 32]",
+                "mov {d5}, [{x} + 40]",
+                "sbb {d5}, [{y} + 40]",
+                // m if it is negative, else 0.
+                "sbb {mask}, {mask}",
+                "mov {x}, [{m}]",
+                "and {x}, {mask}",
+                "mov {y}, [{m} + 8]",
+                "and {y}, {mask}",
+                "mov {t2}, [{m} + 16]",
+                "and {t2}, {mask}",
+                "mov {t3}, [{m} + 24]",
+                "and {t3}, {mask}",
+                "mov {t4}, [{m} + 32]",
+                "and {t4}, {mask}",
+                "and {mask}, [{m} + 40]",
+                "add {d0}, {x}",
+                "adc {d1}, {y}",
+                "adc {d2}, {t2}",
+                "adc {d3}, {t3}",
+                "adc {d4}, {t4}",
+                "adc {d5}, {mask}",
+                x = inout(reg) x => _,
+                y = inout(reg) y => _,
+                m = in(reg) m,
+                mask = out(reg) _,
+                t2 = out(reg) _,
+                t3 = out(reg) _,
+                t4 = out(reg) _,
+                d0 = out(reg) r0,
+                d1 = out(reg) r1,
+                d2 = out(reg) r2,
+                d3 = out(reg) r3,
+                d4 = out(reg) r4,
+                d5 = out(reg) r5,
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: the caller vouches for 48 bytes at `out`.
+        unsafe { write(out, [r0, r1, r2, r3, r4, r5]) }
     }
 
     #[inline(always)]
@@ -215,8 +322,14 @@ unsafe fn multiply(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
         );
     }
     // SAFETY: the caller vouches for 48 bytes at `out`.
-    unsafe {
-        out.cast::<[u64; 6]>()
-            .write_unaligned([r0, r1, r2, r3, r4, r5]);
-    }
+    unsafe { write(out, [r0, r1, r2, r3, r4, r5]) }
+}
+
+/// # Safety
+///
+/// `to` is valid for 48 bytes.
+#[inline(always)]
+unsafe fn write(to: *mut u8, limbs: [u64; 6]) {
+    // SAFETY: the caller's.
+    unsafe { to.cast::<[u64; 6]>().write_unaligned(limbs) }
 }

@@ -1,5 +1,7 @@
 //! The code for every processor.
 
+use std::hint::select_unpredictable;
+
 use super::Arithmetic;
 
 type Limbs = [u64; 6];
@@ -70,10 +72,16 @@ fn difference(x: &Limbs, y: &Limbs) -> (Limbs, bool) {
     (difference, borrow)
 }
 
+/// Without a branch: for residues it would be taken as often as not.
+#[inline(always)]
+fn select(condition: bool, x: &Limbs, y: &Limbs) -> Limbs {
+    std::array::from_fn(|i| select_unpredictable(condition, x[i], y[i]))
+}
+
 #[inline(always)]
 fn reduced_once(t: &Limbs, overflow: bool, m: &Limbs) -> Limbs {
     let (reduced, borrow) = difference(t, m);
-    if overflow | !borrow { reduced } else { *t }
+    select(overflow | !borrow, &reduced, t)
 }
 
 #[inline(always)]
@@ -85,8 +93,7 @@ fn add(x: &Limbs, y: &Limbs, m: &Limbs) -> Limbs {
 #[inline(always)]
 fn sub(x: &Limbs, y: &Limbs, m: &Limbs) -> Limbs {
     let (difference, borrow) = difference(x, y);
-    let mask = 0u64.wrapping_sub(u64::from(borrow));
-    sum(&difference, &m.map(|limb| limb & mask)).0
+    sum(&difference, &select(borrow, m, &[0; 6])).0
 }
 
 /// Montgomery's multiplication, operand scanning: a limb of `y`, then a step of reduction. Before each step t is at most x + m, so
