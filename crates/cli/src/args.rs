@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_chain::generator::{Mix, Preset};
+use arbor_evm384::{GasSchedule, Interface};
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -65,6 +66,12 @@ pub(crate) enum Command {
     /// Measure what single operations cost, each result checked before it is timed
     #[command(subcommand)]
     Bench(Bench),
+    /// Modular arithmetic of 384 bits as EVM opcodes: run, measure, assemble
+    Evm384 {
+        /// What to do.
+        #[command(subcommand)]
+        word: Evm384,
+    },
     /// Print shell completions
     Completions {
         /// The shell.
@@ -103,6 +110,109 @@ pub(crate) struct BenchCommitments {
     /// Draw leaves.svg and updates.svg into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
+}
+
+/// `arbor evm384`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Evm384 {
+    /// Call a contract and print what it returns and the gas it takes
+    Run(Evm384Run),
+    /// Print a pairing contract's routines with their operations, gas and size
+    Gas(Evm384Gas),
+    /// Time pairings: in revm's interpreter, in the engine, and by the precompile
+    Bench(Evm384Bench),
+    /// Turn text into code, printed as hex
+    Asm(Evm384Text),
+    /// Turn code, in hex, into text
+    Disasm(Evm384Text),
+}
+
+/// A contract and the rules that it runs under.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Contract {
+    /// miller-loop, final-exponentiation, pairing, pairing-check, or a file with code in hex; `-` reads standard input
+    #[arg(value_name = "CONTRACT")]
+    pub(crate) contract: String,
+    /// The form of the operations: v7 or immediate
+    #[arg(long, value_name = "I", default_value = "v7")]
+    pub(crate) interface: Interface,
+    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
+    pub(crate) schedule: GasSchedule,
+    /// What the built-in contracts are short of
+    #[arg(long, value_name = "G", default_value = "time")]
+    pub(crate) goal: GoalChoice,
+}
+
+/// What a pairing contract is short of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoalChoice {
+    /// Time
+    Time,
+    /// Gas, by model A
+    Gas,
+}
+
+/// `arbor evm384 run`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Run {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Calldata in hex [default: that of the built-in contract's sample, else none]
+    #[arg(long, value_name = "HEX")]
+    pub(crate) calldata: Option<Bytes>,
+    /// Gas for the call, of which no transaction takes its share
+    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    pub(crate) gas: u64,
+    /// Interpret instruction by instruction, without the engine
+    #[arg(long)]
+    pub(crate) no_engine: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `arbor evm384 gas`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Gas {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Write its code here, in hex
+    #[arg(long, value_name = "FILE")]
+    pub(crate) code: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `arbor evm384 bench`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Bench {
+    /// Rounds, in each of which everything runs once; the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) rounds: u32,
+    /// Write measurements here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor evm384 asm` and `disasm`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Text {
+    /// The file; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// The form of the operations: v7 or immediate
+    #[arg(long, value_name = "I", default_value = "v7")]
+    pub(crate) interface: Interface,
+}
+
+fn parse_schedule(name: &str) -> Result<GasSchedule, String> {
+    let named = GasSchedule::NAMED.into_iter();
+    let mut found = named.filter(|(known, _)| *known == name);
+    let (_, schedule) = found
+        .next()
+        .ok_or_else(|| format!("'{name}' is not draft, a or b"))?;
+    Ok(schedule)
 }
 
 /// Where a database lies and how it is opened.

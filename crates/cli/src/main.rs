@@ -66,6 +66,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
         Command::Bench(args) => commands::bench::run(args),
+        Command::Evm384 { word } => commands::evm384::run(word),
         Command::Completions { shell } => {
             // Not straight to standard output: clap panics if that cannot be written.
             let mut script = Vec::new();

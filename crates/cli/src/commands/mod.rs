@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod demo;
 pub(crate) mod dump;
+pub(crate) mod evm384;
 pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod history;

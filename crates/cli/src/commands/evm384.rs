@@ -1,0 +1,264 @@
+//! `arbor evm384`: contracts with 384-bit arithmetic.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{Bytes, hex};
+use anyhow::{Context, Result, bail, ensure};
+use arbor_evm384::asm::{assemble, disassemble};
+use arbor_evm384::bls12_381::{Goal, Pairing, Part, Program, precompile};
+use arbor_evm384::{Backend, End, GasSchedule, Interface, Machine, Setup};
+use arbor_metrics::{Envelope, Measurement};
+use serde_json::{Value, json};
+
+use crate::args::{
+    Evm384, Evm384Bench, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text, GoalChoice,
+};
+use crate::{output, report};
+
+/// More than any contract here needs.
+const GAS: u64 = 16_000_000;
+
+/// EIP-170's limit for deployed code, in bytes.
+const CODE_LIMIT: usize = 24_576;
+
+pub(crate) fn run(word: &Evm384) -> Result<()> {
+    match word {
+        Evm384::Run(args) => call(args),
+        Evm384::Gas(args) => gas(args),
+        Evm384::Bench(args) => bench(args),
+        Evm384::Asm(args) => asm(args),
+        Evm384::Disasm(args) => disasm(args),
+    }
+}
+
+fn built_in(name: &str) -> Option<Part> {
+    Part::ALL.into_iter().find(|part| part.name() == name)
+}
+
+fn program(args: &Evm384Contract, part: Part) -> Program {
+    let goal = match args.goal {
+        GoalChoice::Time => Goal::Time,
+        GoalChoice::Gas => Goal::Gas,
+    };
+    let pairing = Pairing {
+        part,
+        interface: args.interface,
+        goal,
+    };
+    pairing.program()
+}
+
+fn hex_file(path: &Path) -> Result<Vec<u8>> {
+    let text = String::from_utf8(output::read_input(path)?).context("the file is no text")?;
+    let digits: String = text.split_whitespace().collect();
+    hex::decode(&digits).with_context(|| format!("{}: not hex", path.display()))
+}
+
+fn call(args: &Evm384Run) -> Result<()> {
+    let Evm384Run { contract, .. } = args;
+    let (code, sample) = match built_in(&contract.contract) {
+        Some(part) => (program(contract, part).code, part.sample()),
+        None => (hex_file(Path::new(&contract.contract))?, Vec::new()),
+    };
+    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
+    let setup = Setup {
+        engine: !args.no_engine,
+        ..Setup::new(contract.interface, contract.schedule)
+    };
+    let outcome = Machine::new(setup, code).call(calldata, args.gas)?;
+    let (end, bytes) = match &outcome.end {
+        End::Returned(bytes) => ("returned".to_owned(), bytes.clone()),
+        End::Reverted(bytes) => ("reverted".to_owned(), bytes.clone()),
+        End::Halted(reason) => (format!("halted: {reason:?}"), Bytes::new()),
+    };
+    if args.json {
+        return output::json(&json!({ "end": end, "output": bytes, "gas_used": outcome.gas_used }));
+    }
+    output::line(&format!("{end}, {} gas", outcome.gas_used))?;
+    output::line(&bytes.to_string())
+}
+
+fn gas(args: &Evm384Gas) -> Result<()> {
+    let Evm384Contract {
+        contract,
+        interface,
+        schedule,
+        ..
+    } = &args.contract;
+    let Some(part) = built_in(contract) else {
+        bail!(
+            "'{contract}' is none of the contracts whose routines are known: miller-loop, final-exponentiation, pairing, pairing-check"
+        );
+    };
+    let program = program(&args.contract, part);
+    let mut machine = Machine::new(Setup::new(*interface, *schedule), program.code.clone());
+    let used = machine.call(part.sample().into(), GAS)?.gas_used;
+    if let Some(path) = &args.code {
+        std::fs::write(path, hex::encode(&program.code))
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    let of_routine = |counts: arbor_evm384::build::Counts| counts.gas(*interface, *schedule);
+    if args.json {
+        let routines: Vec<Value> = program
+            .routines
+            .iter()
+            .map(|(name, counts)| {
+                json!({
+                    "name": name, "add": counts.add, "sub": counts.sub, "mul": counts.mul,
+                    "copies": counts.copies, "gas": of_routine(*counts),
+                })
+            })
+            .collect();
+        return output::json(&json!({
+            "code_bytes": program.code.len(), "sample_gas": used, "routines": routines,
+        }));
+    }
+    output::line(&format!(
+        "{:24} {:>6} {:>6} {:>6} {:>7} {:>7}",
+        "routine", "add", "sub", "mul", "copies", "gas"
+    ))?;
+    for (name, counts) in &program.routines {
+        output::line(&format!(
+            "{name:24} {:>6} {:>6} {:>6} {:>7} {:>7}",
+            counts.add,
+            counts.sub,
+            counts.mul,
+            counts.copies,
+            of_routine(*counts)
+        ))?;
+    }
+    output::line(&format!(
+        "{} bytes of code, of {CODE_LIMIT} that may be deployed; {used} gas for a sample of {} bytes of calldata",
+        program.code.len(),
+        part.sample().len()
+    ))
+}
+
+fn asm(args: &Evm384Text) -> Result<()> {
+    let text = String::from_utf8(output::read_input(&args.file)?).context("the file is no text")?;
+    let code =
+        assemble(args.interface, &text).with_context(|| format!("{}", args.file.display()))?;
+    output::line(&hex::encode(code))
+}
+
+fn disasm(args: &Evm384Text) -> Result<()> {
+    let text = disassemble(args.interface, &hex_file(&args.file)?);
+    output::line(text.trim_end())
+}
+
+/// One thing to be timed.
+struct Row {
+    name: String,
+    gas: Option<u64>,
+    run: Box<dyn FnMut() -> Result<Bytes>>,
+    fastest: Duration,
+}
+
+impl Row {
+    fn of_contract(part: Part, setup: Setup) -> Result<Self> {
+        let pairing = Pairing {
+            part,
+            interface: setup.interface,
+            goal: Goal::Time,
+        };
+        let mut machine = Machine::new(setup, pairing.program().code);
+        let sample: Bytes = part.sample().into();
+        let gas = machine.call(sample.clone(), GAS)?.gas_used;
+        let executor = if setup.engine { "engine" } else { "revm" };
+        Ok(Self {
+            name: format!("{executor}, {}, {}", setup.interface, setup.backend.name()),
+            gas: Some(gas),
+            run: Box::new(move || {
+                let outcome = machine.call(sample.clone(), GAS)?;
+                outcome
+                    .output()
+                    .cloned()
+                    .with_context(|| format!("the contract {:?}", outcome.end))
+            }),
+            fastest: Duration::MAX,
+        })
+    }
+
+    fn of_precompile() -> Self {
+        let sample = Part::Check.sample();
+        Self {
+            name: "EIP-2537 precompile".to_owned(),
+            gas: None,
+            run: Box::new(move || precompile(&sample).context("the precompile fails")),
+            fastest: Duration::MAX,
+        }
+    }
+}
+
+fn rows(part: Part) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    if part == Part::Check {
+        rows.push(Row::of_precompile());
+    }
+    for interface in Interface::ALL {
+        for backend in Backend::available() {
+            for engine in [false, true] {
+                let setup = Setup {
+                    interface,
+                    schedule: GasSchedule::MODEL_A,
+                    backend,
+                    engine,
+                };
+                rows.push(Row::of_contract(part, setup)?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn bench(args: &Evm384Bench) -> Result<()> {
+    if let Some(file) = &args.report {
+        Envelope::check_writable(file).context("the report cannot be written")?;
+    }
+    let mut measurement = Measurement::start("evm384 bench", report::versions());
+    measurement.setting("rounds", args.rounds);
+    measurement.setting("schedule", "a");
+    let mut tables = serde_json::Map::new();
+    for part in [
+        Part::MillerLoop,
+        Part::FinalExponentiation,
+        Part::Pairing,
+        Part::Check,
+    ] {
+        let mut rows = rows(part)?;
+        let expected = (rows[0].run)()?;
+        for row in &mut rows {
+            ensure!((row.run)()? == expected, "{}: a different result", row.name);
+        }
+        for _ in 0..args.rounds {
+            for row in &mut rows {
+                let begin = Instant::now();
+                (row.run)()?;
+                row.fastest = row.fastest.min(begin.elapsed());
+            }
+        }
+        output::line(&format!(
+            "{:40} {:>12} {:>10}",
+            part.name(),
+            "microseconds",
+            "gas"
+        ))?;
+        for row in &rows {
+            let gas = row.gas.map_or_else(String::new, |gas| gas.to_string());
+            let micros = row.fastest.as_secs_f64() * 1e6;
+            output::line(&format!("  {:38} {micros:>12.1} {gas:>10}", row.name))?;
+        }
+        let rows = rows.iter().map(|row| {
+            json!({ "name": row.name, "fastest_s": row.fastest.as_secs_f64(), "gas": row.gas })
+        });
+        tables.insert(part.name().to_owned(), rows.collect());
+    }
+    if let Some(path) = &args.report {
+        let envelope = measurement.finish(Value::Object(tables));
+        envelope
+            .write_to(path)
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
+}
