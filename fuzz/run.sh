@@ -18,7 +18,8 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
 -Cllvm-args=-sanitizer-coverage-trace-compares"
-cargo build --release --locked --manifest-path fuzz/Cargo.toml --target "$host"
+# Not --locked: the lock follows the crates above.
+cargo build --release --manifest-path fuzz/Cargo.toml --target "$host"
 target_dir=${CARGO_TARGET_DIR:-fuzz/target}
 
 ARBOR_WRITE_SEEDS="$PWD/fuzz/corpus" RUSTFLAGS='' cargo test -q --locked -p arbor-cli --test decoders
