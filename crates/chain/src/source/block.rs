@@ -152,7 +152,7 @@ impl RawBlock {
         let (body, transaction_bytes) = decode_body(&items)
             .map_err(|reason| position.malformed(Some(header.number), reason))?;
         if let Some(receipts) = &receipts {
-            receipts.check_shape(transaction_bytes.len())?;
+            receipts.verify(transaction_bytes.len(), header.receipts_root)?;
         }
         let block = Block { header, body };
         Ok(SourceBlock {

@@ -1,9 +1,10 @@
 //! The receipts that an era1 file keeps beside each block.
 
-use alloy_consensus::{ReceiptEnvelope, proofs::ordered_trie_root_encoded};
+use alloy_consensus::ReceiptEnvelope;
 use alloy_eips::eip2718::Decodable2718;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Header as RlpHeader;
+use arbor_tree_mpt::ordered_root;
 
 use super::era1::unframe;
 use super::error::{Position, SourceError};
@@ -42,31 +43,29 @@ impl Era1Receipts {
         items.into_iter().enumerate().map(decode).collect()
     }
 
-    /// Decodes the receipts and compares their trie root with the header's.
+    /// Compares the number of receipts with that of the transactions, and their trie root with the header's. Execution makes
+    /// its own receipts, so that nothing else would notice damage here.
     ///
     /// # Errors
-    /// Those of [`Self::decode`], and [`SourceError::Malformed`] if the root differs.
-    pub fn verify(&self, receipts_root: B256) -> Result<Vec<ReceiptEnvelope>, SourceError> {
-        let receipts = self.decode()?;
+    /// [`SourceError::Malformed`] if one of them differs, or if they are not a list.
+    pub(crate) fn verify(
+        &self,
+        transactions: usize,
+        receipts_root: B256,
+    ) -> Result<(), SourceError> {
         let rlp = self.decompress()?;
-        let root = ordered_trie_root_encoded(&self.items(&rlp)?);
+        let items = self.items(&rlp)?;
+        if items.len() != transactions {
+            let count = items.len();
+            return Err(self.malformed(format!("{count} receipts for {transactions} transactions")));
+        }
+        let root = B256::from(ordered_root(&items));
         if root == receipts_root {
-            Ok(receipts)
+            Ok(())
         } else {
             Err(self.malformed(format!(
                 "receipts have root {root}, the header says {receipts_root}"
             )))
-        }
-    }
-
-    /// Checks that there is one receipt per transaction, without decoding them.
-    pub(crate) fn check_shape(&self, transactions: usize) -> Result<(), SourceError> {
-        let rlp = self.decompress()?;
-        let count = self.items(&rlp)?.len();
-        if count == transactions {
-            Ok(())
-        } else {
-            Err(self.malformed(format!("{count} receipts for {transactions} transactions")))
         }
     }
 
