@@ -34,6 +34,8 @@ pub(crate) struct Sums {
     starts: Vec<usize>,
     /// Sums of the first lists.
     done: Vec<Stored>,
+    /// The sum of an empty list.
+    identity: Stored,
     /// Length of `terms` at which the next round is made.
     limit: usize,
     pairs: Vec<Pair>,
@@ -46,6 +48,7 @@ impl Sums {
             terms: Vec::with_capacity(CAPACITY),
             starts: vec![0],
             done: Vec::new(),
+            identity: wide.run(Enter(&[Affine::identity()]))[0],
             limit: CAPACITY,
             pairs: Vec::new(),
         }
@@ -88,21 +91,27 @@ impl Sums {
     /// The sums of all closed lists in affine form.
     pub(crate) fn into_stored(mut self) -> Vec<Stored> {
         self.rounds(0, 1);
-        let identity = self.wide.run(Enter(&[Affine::identity()]))[0];
-        let lists = self.starts.windows(2);
-        let sums = lists.map(|ends| *self.terms[ends[0]..ends[1]].first().unwrap_or(&identity));
-        self.done.extend(sums);
+        self.put_aside(self.starts.len() - 1);
         self.done
+    }
+
+    /// Copies the sums of the first lists, which have one term or none, to `done`.
+    fn put_aside(&mut self, lists: usize) {
+        for ends in self.starts[..=lists].windows(2) {
+            let sum = self.terms[ends[0]..ends[1]].first();
+            self.done.push(*sum.unwrap_or(&self.identity));
+        }
     }
 
     #[cold]
     fn make_room(&mut self) {
         self.rounds(CAPACITY / 8, FEW);
-        // Finished lists at the front are put aside.
+        // Finished lists at the front are put aside, empty ones among them: one that stayed would hold up all behind it.
         let closed = self.starts.windows(2);
-        let finished = closed.take_while(|ends| ends[1] == ends[0] + 1).count();
+        let finished = closed.take_while(|ends| ends[1] <= ends[0] + 1).count();
+        self.put_aside(finished);
         let moved = self.starts[finished];
-        self.done.extend(self.terms.drain(..moved));
+        self.terms.drain(..moved);
         self.starts.drain(..finished);
         self.starts.iter_mut().for_each(|start| *start -= moved);
         self.limit = CAPACITY.max(2 * self.terms.len());

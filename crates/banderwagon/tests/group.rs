@@ -146,6 +146,19 @@ fn many_lists_of_all_lengths() {
     check_fixed(&lists);
 }
 
+/// Empty lists lie between long ones, more of which than are summed in one go; sums of their neighbours must stay theirs.
+#[test]
+fn empty_lists_among_many_terms() {
+    let scalar = |i: usize| Fr::from(i as u64 + 1).inverse();
+    let lists: Vec<Vec<Term>> = (0..120)
+        .map(|list| match list % 4 {
+            0 | 3 => vec![],
+            _ => (0..11).map(|i| (i, scalar(list * 11 + i))).collect(),
+        })
+        .collect();
+    check_fixed(&lists);
+}
+
 #[test]
 fn variable_points_with_equal_neutral_and_opposite_ones() {
     check_variable(&[]);
