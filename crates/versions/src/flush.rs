@@ -11,6 +11,7 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::frame::Pending;
 use crate::head_file::{FileHead, HeadFile, write_head_file};
+use crate::history::stored_cursor;
 use crate::identity::{Identity, Schema};
 use crate::index;
 use crate::layer::{Base, Layer};
@@ -224,7 +225,7 @@ impl FlushJob {
         };
         for version in target + 1..=from.version {
             let stored = stored_meta(&*self.base, version)?;
-            delete_undo(&stored, writes);
+            delete_undo(&*self.base, &stored, writes)?;
             delete_meta(&stored, true, writes);
         }
         if target < from.version {
@@ -247,7 +248,8 @@ impl FlushJob {
             .truncate
             .map_or(from.version, |target| target.min(from.version));
         for version in from.oldest + 1..=self.to.oldest.min(stored) {
-            delete_undo(&stored_meta(&*self.base, version)?, writes);
+            let stored = stored_meta(&*self.base, version)?;
+            delete_undo(&*self.base, &stored, writes)?;
         }
         let mut next: Option<StoredMeta> = None;
         for version in from.oldest_meta..self.to.oldest_meta.min(stored + 1) {
@@ -271,11 +273,24 @@ impl FlushJob {
     }
 }
 
-fn delete_undo(stored: &StoredMeta, writes: &mut OwnWrites) {
-    for chunk in 0..stored.undo_chunks {
-        let key = layout::undo_key(stored.meta.version.0, chunk);
-        writes.insert((layout::UNDO, key.into()), None);
+/// Deletes a version's undo. Of more than one chunk, which are rare, the last must be there: a damaged number of them could
+/// be in the billions.
+fn delete_undo(
+    base: &dyn Reader,
+    stored: &StoredMeta,
+    writes: &mut OwnWrites,
+) -> Result<(), VersionsError> {
+    let (version, chunks) = (stored.meta.version.0, stored.undo_chunks);
+    if chunks > 1 {
+        stored_cursor(base, version, chunks - 1)?;
     }
+    for chunk in 0..chunks {
+        writes.insert(
+            (layout::UNDO, layout::undo_key(version, chunk).into()),
+            None,
+        );
+    }
+    Ok(())
 }
 
 fn delete_meta(stored: &StoredMeta, with_block: bool, writes: &mut OwnWrites) {
