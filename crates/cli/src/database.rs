@@ -139,7 +139,7 @@ fn open_store_to_read(dir: &Path, memory: u64) -> Result<Arc<dyn Reader>> {
         #[cfg(feature = "rocksdb")]
         Some(StoreChoice::Rocksdb) => {
             let options = arbor_store_rocksdb::Options {
-                cache_bytes: usize::try_from(cache_bytes).unwrap_or(usize::MAX),
+                cache_bytes,
                 ..Default::default()
             };
             arbor_store_rocksdb::RocksStore::open_to_read(&dir.join("rocksdb"), &options)?

@@ -6,7 +6,7 @@ use rocksdb::{BlockBasedOptions, Cache, DBCompressionType, LogLevel};
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// Bytes of the block cache; indexes and filters are kept in memory beside it.
-    pub cache_bytes: usize,
+    pub cache_bytes: u64,
     /// Bytes of `write`s that are kept in memory before they become a table file.
     pub memtable_bytes: usize,
     /// Number of files in level 0 that starts a merge; ingestions that overlap what is stored
@@ -39,7 +39,8 @@ pub(crate) const TABLE_BYTES: u64 = 64 << 20;
 impl Options {
     pub(crate) fn database(&self) -> rocksdb::Options {
         let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_cache(&Cache::new_lru_cache(self.cache_bytes));
+        let cache_bytes = usize::try_from(self.cache_bytes).unwrap_or(usize::MAX);
+        blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
         blocks.set_block_size(self.block_bytes);
         blocks.set_bloom_filter(self.filter_bits, false);
         blocks.set_cache_index_and_filter_blocks(false);
