@@ -45,6 +45,7 @@ mod recent;
 mod records;
 mod snapshot;
 mod verify;
+pub mod verkle;
 mod view;
 mod witness;
 
