@@ -29,7 +29,7 @@ pub struct LeafCommitment {
 }
 
 /// A value that is set: what was there before, and what is there now.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ValueChange {
     /// The last byte of its key.
     pub suffix: u8,
@@ -73,6 +73,22 @@ fn stem_scalar(stem: &[u8; 31]) -> Fr {
     Fr::from_le_bytes_reduced(&bytes)
 }
 
+/// The terms of a leaf's commitment, given the images of its halves.
+#[must_use]
+pub fn leaf_terms(stem: &[u8; 31], half_fields: [Fr; 2]) -> [Term; 4] {
+    let [c1, c2] = half_fields;
+    [(0, Fr::ONE), (1, stem_scalar(stem)), (2, c1), (3, c2)]
+}
+
+/// The terms that a changed value adds to the commitment of its half.
+#[must_use]
+pub fn half_terms(change: &ValueChange) -> [Term; 2] {
+    let old = value_scalars(change.old.as_ref());
+    let new = value_scalars(change.new.as_ref());
+    let at = index(change.suffix);
+    [(at, new[0] - old[0]), (at + 1, new[1] - old[1])]
+}
+
 /// Index of a suffix' first scalar in the vector of its half.
 fn index(suffix: u8) -> usize {
     2 * (usize::from(suffix) % 128)
@@ -95,7 +111,7 @@ impl Committer {
         let terms: Vec<[Term; 4]> = leaves
             .iter()
             .zip(fields.as_chunks::<2>().0)
-            .map(|(leaf, &[c1, c2])| [(0, Fr::ONE), (1, stem_scalar(&leaf.stem)), (2, c1), (3, c2)])
+            .map(|(leaf, &fields)| leaf_terms(&leaf.stem, fields))
             .collect();
         let commitments = self.sums(&terms);
         join(&sums, &fields, &commitments)
@@ -107,11 +123,7 @@ impl Committer {
         let mut lists: Vec<Vec<Term>> = vec![Vec::new(); 2 * leaves.len()];
         for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
             for change in leaf.changes {
-                let old = value_scalars(change.old.as_ref());
-                let new = value_scalars(change.new.as_ref());
-                let at = index(change.suffix);
-                let half = &mut halves[usize::from(change.suffix / 128)];
-                half.extend([(at, new[0] - old[0]), (at + 1, new[1] - old[1])]);
+                halves[usize::from(change.suffix / 128)].extend(half_terms(change));
             }
         }
         // Only halves that change are computed and mapped.
@@ -146,7 +158,7 @@ impl Committer {
         let terms: Vec<[Term; 4]> = leaves
             .iter()
             .zip(fields.as_chunks::<2>().0)
-            .map(|((stem, _), &[c1, c2])| [(0, Fr::ONE), (1, stem_scalar(stem)), (2, c1), (3, c2)])
+            .map(|((stem, _), &fields)| leaf_terms(stem, fields))
             .collect();
         let commitments = self.sums(&terms);
         join(&halves, &fields, &commitments)

@@ -14,7 +14,9 @@ pub use arbor_banderwagon::{DecodingError, Fr, Point, Sizes, Term, Trust};
 pub use crs::{Committer, WIDTH, points};
 pub use inner_product::InnerProductProof;
 pub use keys::{AddressCommitment, TreeIndex};
-pub use leaf::{LeafChange, LeafCommitment, LeafValues, ValueChange, value_scalars};
+pub use leaf::{
+    LeafChange, LeafCommitment, LeafValues, ValueChange, half_terms, leaf_terms, value_scalars,
+};
 pub use multiproof::{Multiproof, Opening, Polynomial, Query, Statement, verify_all};
 pub use proof::ProofError;
 pub use transcript::Transcript;

@@ -1,0 +1,345 @@
+//! The records of nodes.
+//!
+//! | internal node | leaf |
+//! |---|---|
+//! | tag | tag |
+//! | bytes of children that are leaves | the stem from the leaf's depth on |
+//! | bytes of children that are internal nodes | suffixes that have values |
+//! | commitment | C1, C2: each where the leaf has values in its half |
+//! | image, if kept | commitment, if kept |
+//! | | images of C1, C2 (where they are) and the commitment, if kept |
+
+use crate::{ByteSet, NodeKey, Stem};
+use arbor_ipa::{DecodingError, Fr, Point, Trust};
+
+/// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Form {
+    /// Points take 32 bytes and a square root to read, not 64.
+    pub compressed: bool,
+    /// The images of commitments in the scalar field are kept: 32 bytes each, and nothing to divide when a node changes.
+    pub images: bool,
+    /// A leaf's own commitment is kept, which else is computed from its stem and the images of C1 and C2.
+    pub leaf_commitments: bool,
+}
+
+/// Bits of the tag.
+const LEAF: u8 = 1;
+const COMPRESSED: u8 = 2;
+const IMAGES: u8 = 4;
+const LEAF_COMMITMENT: u8 = 8;
+
+impl Form {
+    fn tag(self, leaf: bool) -> u8 {
+        let bit = |on: bool, bit: u8| if on { bit } else { 0 };
+        bit(leaf, LEAF)
+            | bit(self.compressed, COMPRESSED)
+            | bit(self.images, IMAGES)
+            | bit(leaf && self.leaf_commitments, LEAF_COMMITMENT)
+    }
+
+    fn of(tag: u8) -> Self {
+        Self {
+            compressed: tag & COMPRESSED != 0,
+            images: tag & IMAGES != 0,
+            leaf_commitments: tag & LEAF_COMMITMENT != 0,
+        }
+    }
+
+    /// Bytes of a stored point.
+    fn point(self) -> usize {
+        if self.compressed { 32 } else { 64 }
+    }
+}
+
+/// A record that is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The first byte is none that a node of this place begins with.
+    #[error("its first byte is {0:#04x}")]
+    Tag(u8),
+    /// Bytes are missing, left over, or not as they are written.
+    #[error("its {0} are malformed")]
+    Part(&'static str),
+    /// A point is none.
+    #[error("a point of it: {0}")]
+    Point(#[from] DecodingError),
+    /// The image of a point is not a reduced scalar.
+    #[error("an image is not below the group's order")]
+    Image,
+    /// A leaf where an internal node was due, or the other way round.
+    #[error("it is {0}")]
+    Kind(&'static str),
+}
+
+/// A node that other nodes hang under.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InternalRecord {
+    /// Bytes under which leaves hang.
+    pub leaves: ByteSet,
+    /// Bytes under which internal nodes hang.
+    pub internals: ByteSet,
+    /// The sum of the children's images times their points.
+    pub commitment: Point,
+    /// The image of the commitment, if it is kept.
+    pub image: Option<Fr>,
+}
+
+/// The values of one stem: which there are, and their commitments. The values themselves are elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeafRecord {
+    /// The stem.
+    pub stem: Stem,
+    /// Suffixes that have a value.
+    pub suffixes: ByteSet,
+    /// C1 and C2; the identity where there are no values.
+    pub halves: [Point; 2],
+    /// The leaf's commitment, if it is kept.
+    pub commitment: Option<Point>,
+    /// The images of C1, C2 and the commitment, if they are kept.
+    pub images: Option<[Fr; 3]>,
+}
+
+/// A node's record, decoded.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most nodes are leaves, and none lives long"
+)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Record {
+    /// An internal node.
+    Internal(InternalRecord),
+    /// A leaf: EIP-6800's extension node.
+    Leaf(LeafRecord),
+}
+
+impl Record {
+    /// Reads the record of a node at a place. The bytes are trusted to be those that were written: points are not checked to be on the curve.
+    ///
+    /// # Errors
+    /// [`RecordError`] for what cannot be a record.
+    pub fn decode(key: &NodeKey, bytes: &[u8]) -> Result<Self, RecordError> {
+        let (&tag, rest) = bytes.split_first().ok_or(RecordError::Part("bytes"))?;
+        let form = Form::of(tag);
+        if tag == form.tag(true) && key.depth() > 0 {
+            LeafRecord::decode(key, form, rest).map(Self::Leaf)
+        } else if tag == form.tag(false) && key.depth() < NodeKey::MAX_DEPTH {
+            InternalRecord::decode(form, rest).map(Self::Internal)
+        } else {
+            Err(RecordError::Tag(tag))
+        }
+    }
+
+    /// As [`decode`](Self::decode), where an internal node must be.
+    ///
+    /// # Errors
+    /// [`RecordError`], also for a leaf.
+    pub fn internal(key: &NodeKey, bytes: &[u8]) -> Result<InternalRecord, RecordError> {
+        match Self::decode(key, bytes)? {
+            Self::Internal(record) => Ok(record),
+            Self::Leaf(_) => Err(RecordError::Kind("a leaf, not an internal node")),
+        }
+    }
+
+    /// As [`decode`](Self::decode), where a leaf must be.
+    ///
+    /// # Errors
+    /// [`RecordError`], also for an internal node.
+    pub fn leaf(key: &NodeKey, bytes: &[u8]) -> Result<LeafRecord, RecordError> {
+        match Self::decode(key, bytes)? {
+            Self::Leaf(record) => Ok(record),
+            Self::Internal(_) => Err(RecordError::Kind("an internal node, not a leaf")),
+        }
+    }
+}
+
+impl InternalRecord {
+    fn decode(form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
+        let children = RecordError::Part("children");
+        let (leaves, rest) = ByteSet::decode_front(bytes).ok_or(children)?;
+        let (internals, rest) = ByteSet::decode_front(rest).ok_or(children)?;
+        if leaves.meets(&internals) || leaves.is_empty() && internals.is_empty() {
+            return Err(children);
+        }
+        let mut rest = Parts { form, rest };
+        let commitment = rest.point()?;
+        let image = form.images.then(|| rest.image()).transpose()?;
+        rest.end()?;
+        Ok(Self {
+            leaves,
+            internals,
+            commitment,
+            image,
+        })
+    }
+}
+
+impl LeafRecord {
+    fn decode(key: &NodeKey, form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut stem = [0; 31];
+        let (front, back) = stem.split_at_mut(key.depth());
+        front.copy_from_slice(key.path());
+        let (own, rest) = bytes
+            .split_at_checked(back.len())
+            .ok_or(RecordError::Part("stem's bytes"))?;
+        back.copy_from_slice(own);
+        let suffixes = RecordError::Part("suffixes");
+        let (suffixes, rest) = match ByteSet::decode_front(rest) {
+            Some((set, rest)) if !set.is_empty() => (set, rest),
+            _ => return Err(suffixes),
+        };
+        let mut rest = Parts { form, rest };
+        let mut halves = [Point::IDENTITY; 2];
+        for half in (0..2).filter(|&half| suffixes.has_half(half)) {
+            halves[half] = rest.point()?;
+        }
+        let commitment = form.leaf_commitments.then(|| rest.point()).transpose()?;
+        let images = if form.images {
+            let mut images = [Fr::ZERO; 3];
+            for half in (0..2).filter(|&half| suffixes.has_half(half)) {
+                images[half] = rest.image()?;
+            }
+            images[2] = rest.image()?;
+            Some(images)
+        } else {
+            None
+        };
+        rest.end()?;
+        Ok(Self {
+            stem,
+            suffixes,
+            halves,
+            commitment,
+            images,
+        })
+    }
+}
+
+/// The points and images at the end of a record.
+struct Parts<'a> {
+    form: Form,
+    rest: &'a [u8],
+}
+
+impl Parts<'_> {
+    fn take(&mut self, bytes: usize, what: &'static str) -> Result<&[u8], RecordError> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(bytes)
+            .ok_or(RecordError::Part(what))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn point(&mut self) -> Result<Point, RecordError> {
+        let compressed = self.form.compressed;
+        let bytes = self.take(self.form.point(), "points")?;
+        if compressed {
+            let bytes: [u8; 32] = bytes.try_into().map_err(|_| RecordError::Part("points"))?;
+            let mut points = Point::from_bytes_batch(&[bytes], Trust::Trusted);
+            return Ok(points.pop().ok_or(RecordError::Part("points"))??);
+        }
+        Ok(Point::from_uncompressed(bytes, Trust::Trusted)?)
+    }
+
+    fn image(&mut self) -> Result<Fr, RecordError> {
+        let bytes = self.take(32, "images")?;
+        let bytes: &[u8; 32] = bytes.try_into().map_err(|_| RecordError::Part("images"))?;
+        Fr::from_le_bytes(bytes).map_err(|_| RecordError::Image)
+    }
+
+    fn end(self) -> Result<(), RecordError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(RecordError::Part("last bytes"))
+        }
+    }
+}
+
+/// Writes records in a form, all their points made affine with one inversion (with one each, if `batched` is off).
+///
+/// What the form keeps must be there.
+pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> Vec<Vec<u8>> {
+    let mut points = Vec::with_capacity(2 * nodes.len());
+    for (_, node) in nodes {
+        match node {
+            Record::Internal(node) => points.push(node.commitment),
+            Record::Leaf(leaf) => {
+                points.extend(leaf.present().map(|half| leaf.halves[half]));
+                points.extend(leaf.commitment.filter(|_| form.leaf_commitments));
+            }
+        }
+    }
+    let mut points = PointBytes::new(form, batched, &points);
+    let encode = |(key, node): &(NodeKey, Record)| {
+        let mut out = Vec::with_capacity(3 * 64);
+        match node {
+            Record::Internal(node) => node.encode_into(form, &mut points, &mut out),
+            Record::Leaf(leaf) => leaf.encode_into(key, form, &mut points, &mut out),
+        }
+        out
+    };
+    nodes.iter().map(encode).collect()
+}
+
+impl InternalRecord {
+    fn encode_into(&self, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
+        out.push(form.tag(false));
+        self.leaves.encode_into(out);
+        self.internals.encode_into(out);
+        points.next_into(out);
+        for image in self.image.iter().filter(|_| form.images) {
+            out.extend(image.to_le_bytes());
+        }
+    }
+}
+
+impl LeafRecord {
+    /// The halves that have values.
+    fn present(&self) -> impl Iterator<Item = usize> + use<> {
+        let suffixes = self.suffixes;
+        (0..2).filter(move |&half| suffixes.has_half(half))
+    }
+
+    fn encode_into(&self, key: &NodeKey, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
+        out.push(form.tag(true));
+        out.extend_from_slice(&self.stem[key.depth()..]);
+        self.suffixes.encode_into(out);
+        for _ in 0..self.present().count() + usize::from(form.leaf_commitments) {
+            points.next_into(out);
+        }
+        for images in self.images.iter().filter(|_| form.images) {
+            for image in self.present().chain([2]) {
+                out.extend(images[image].to_le_bytes());
+            }
+        }
+    }
+}
+
+/// The bytes of many points, taken one after another.
+enum PointBytes {
+    Compressed(std::vec::IntoIter<[u8; 32]>),
+    Uncompressed(std::vec::IntoIter<[u8; 64]>),
+}
+
+impl PointBytes {
+    fn new(form: Form, batched: bool, points: &[Point]) -> Self {
+        let batch = if batched { points.len().max(1) } else { 1 };
+        let chunks = points.chunks(batch);
+        if form.compressed {
+            let bytes: Vec<_> = chunks.flat_map(Point::to_bytes_batch).collect();
+            Self::Compressed(bytes.into_iter())
+        } else {
+            let bytes: Vec<_> = chunks.flat_map(Point::to_uncompressed_batch).collect();
+            Self::Uncompressed(bytes.into_iter())
+        }
+    }
+
+    fn next_into(&mut self, out: &mut Vec<u8>) {
+        match self {
+            Self::Compressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
+            Self::Uncompressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
+        }
+    }
+}

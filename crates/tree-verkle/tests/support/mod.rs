@@ -1,0 +1,98 @@
+//! What the tests share.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+
+use arbor_ipa::Committer;
+use arbor_tree_verkle::{
+    MemoryTree, NodeKey, Settings, Stem, StemUpdate, TreeUpdate, Value, ValueChange, apply,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// Small tables, to be quick; what they compute does not depend on their sizes.
+pub static COMMITTER: LazyLock<Committer> = LazyLock::new(|| Committer::within(6_000_000));
+
+pub fn key(bytes: [u8; 32]) -> (Stem, u8) {
+    let mut stem = [0; 31];
+    stem.copy_from_slice(&bytes[..31]);
+    (stem, bytes[31])
+}
+
+pub fn join(stem: &Stem, suffix: u8) -> [u8; 32] {
+    let mut key = [suffix; 32];
+    key[..31].copy_from_slice(stem);
+    key
+}
+
+/// Updates that write these values (later ones win), or remove where there is none, with the old values that the tree has.
+pub fn updates(tree: &MemoryTree, changes: &[([u8; 32], Option<Value>)]) -> Vec<StemUpdate> {
+    let changes: BTreeMap<(Stem, u8), Option<Value>> = changes
+        .iter()
+        .map(|(bytes, value)| (key(*bytes), *value))
+        .collect();
+    let mut updates: Vec<StemUpdate> = Vec::new();
+    for ((stem, suffix), new) in changes {
+        let old = tree.value(&stem, suffix);
+        let change = ValueChange { suffix, old, new };
+        match updates.last_mut() {
+            Some(last) if last.stem == stem => last.changes.push(change),
+            _ => updates.push(StemUpdate {
+                stem,
+                changes: vec![change],
+            }),
+        }
+    }
+    updates
+}
+
+/// Applies changes to a tree in memory.
+pub fn change(
+    tree: &mut MemoryTree,
+    settings: &Settings,
+    changes: &[([u8; 32], Option<Value>)],
+) -> TreeUpdate {
+    let updates = updates(tree, changes);
+    let done = apply(tree, &COMMITTER, &updates, settings).expect("applies");
+    store(tree, &updates, &done);
+    done
+}
+
+/// Makes an update's result the tree's state.
+pub fn store(tree: &mut MemoryTree, updates: &[StemUpdate], done: &TreeUpdate) {
+    tree.change_nodes(&done.nodes);
+    for update in updates {
+        for change in &update.changes {
+            tree.set_value(update.stem, change.suffix, change.new);
+        }
+    }
+}
+
+/// All records by place.
+pub fn records(tree: &MemoryTree) -> BTreeMap<NodeKey, Vec<u8>> {
+    let records = tree.records().iter();
+    records
+        .map(|(key, record)| (*key, record.to_vec()))
+        .collect()
+}
+
+/// The folder of vectors, or `None` (said aloud) where there is none.
+pub fn vectors(test: &str) -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
+    let folder = PathBuf::from(data).join("vectors");
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
+    assert!(!required, "no test data for {test}");
+    println!("SKIPPED (no test data): {test}");
+    None
+}
+
+pub fn unhex(text: &str) -> Vec<u8> {
+    hex::decode(text.trim_start_matches("0x")).expect("hexadecimal")
+}
+
+pub fn word(text: &str) -> [u8; 32] {
+    unhex(text).try_into().expect("32 bytes")
+}
