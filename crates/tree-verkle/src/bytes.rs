@@ -1,6 +1,6 @@
 //! Sets of bytes: children of a node, suffixes of a leaf.
 
-use std::fmt;
+use std::{fmt, ops::BitOr};
 
 /// A set of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -95,6 +95,14 @@ impl ByteSet {
         listed.iter().for_each(|&byte| set.set(byte, true));
         let in_order = listed.is_sorted_by(|a, b| a < b);
         (count < 32 && in_order).then_some((set, rest))
+    }
+}
+
+impl BitOr for ByteSet {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 }
 

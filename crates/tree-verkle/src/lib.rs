@@ -4,6 +4,7 @@
 //! to it. A node's commitment is additive, so that an update reads and changes nothing but the nodes on the way to what changes.
 //!
 //! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new root.
+//! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of stems.
 //!
 //! A node's [`Record`] holds its commitment and which children or values it has; the values are elsewhere, and an update brings along the old ones.
 //!
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod build;
 mod bytes;
 mod commit;
 mod error;
@@ -39,6 +41,7 @@ mod update;
 
 pub use apply::{apply, root};
 pub use arbor_ipa::ValueChange;
+pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;
 pub use error::TreeError;
 pub use key::{KeyError, NodeKey, Stem, Value};

@@ -1,8 +1,10 @@
 //! The suite that a nested trie is tested with: random changes, compared with the naive model
-//! after every step.
+//! after every step. [`flat`] is the same for trees with one kind of key.
 //!
 //! Keys are drawn so that they share long prefixes and differ in few nibbles: splits, collapses,
 //! joined extensions and inlined nodes come up all the time.
+
+pub mod flat;
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,8 @@
 //!
 //! Nodes have a place, not an address: a [`Position`] is a trie and a [`Path`] of nibbles from its
 //! root. [`MemoryNodes`] is the simplest reader. With the feature `conformance` come the
-//! deliberately naive model of a nested Merkle-Patricia trie (`naive`) and the suite that compares
-//! a tree with it step by step (`conformance`).
+//! deliberately naive model of a nested Merkle-Patricia trie (`naive`) and the suites that compare
+//! trees with their models step by step (`conformance`).
 
 #![forbid(unsafe_code)]
 

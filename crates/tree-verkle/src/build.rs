@@ -1,0 +1,272 @@
+//! Building a tree bottom-up from sorted leaves.
+
+use crate::{
+    ByteSet, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value,
+    record::encode,
+};
+use arbor_ipa::{Committer, Fr, LeafValues, Point, Term};
+use std::sync::Arc;
+
+/// Leaves that are computed together.
+const BATCH: usize = 8192;
+
+/// A leaf to build with: its stem and its values, ascending by suffix, at least one.
+pub type BuildLeaf = (Stem, Vec<(u8, Value)>);
+
+/// Where built nodes go: place and record. Of all places at one depth each comes after those before it.
+pub type Sink<'a> = dyn FnMut(NodeKey, Arc<[u8]>) + 'a;
+
+/// What a tree is computed with.
+#[derive(Clone, Copy)]
+struct Tools<'a> {
+    committer: &'a Committer,
+    settings: &'a Settings,
+}
+
+/// Builds a tree from all its leaves, ascending by stem, and returns its root's commitment.
+///
+/// Each node is computed once, in batches over all nodes of a level. Memory is bounded by one batch and the nodes on one path.
+///
+/// # Errors
+/// When stems or suffixes do not ascend, or a leaf has no value.
+pub fn build(
+    committer: &Committer,
+    settings: &Settings,
+    leaves: impl IntoIterator<Item = BuildLeaf>,
+    sink: &mut Sink,
+) -> Result<Point, TreeError> {
+    let part = build_part(committer, settings, leaves, sink)?;
+    join(committer, settings, [part], sink)
+}
+
+/// The leaves of a tree whose stems begin with certain bytes, built apart from the rest of it: so that cores, or machines, share a tree by ranges.
+#[derive(Clone, Debug, Default)]
+pub struct Part(Open);
+
+/// Builds the part of a tree below some of the root's children: every other part's stems must begin with other bytes than this one's. Gives `sink`
+/// every node but the root; for the rest like [`build`].
+///
+/// # Errors
+/// As [`build`].
+pub fn build_part(
+    committer: &Committer,
+    settings: &Settings,
+    leaves: impl IntoIterator<Item = BuildLeaf>,
+    sink: &mut Sink,
+) -> Result<Part, TreeError> {
+    let tools = Tools {
+        committer,
+        settings,
+    };
+    let mut builder = Builder::new(tools, sink);
+    let mut leaves = leaves.into_iter();
+    let mut current = leaves.next();
+    while let Some((stem, values)) = current {
+        if values.is_empty() || !values.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(TreeError::Order(stem));
+        }
+        let next = leaves.next();
+        let shared = match &next {
+            Some((after, _)) if *after <= stem => return Err(TreeError::Order(*after)),
+            Some((after, _)) => (0..31).take_while(|&i| stem[i] == after[i]).count(),
+            None => 0,
+        };
+        builder.add((stem, values), shared);
+        current = next;
+    }
+    builder.finish_batch();
+    Ok(Part(builder.open.swap_remove(0)))
+}
+
+/// Joins the parts of a tree, ascending, and returns its root's commitment. Gives `sink` the root.
+///
+/// # Errors
+/// When two parts have stems that begin with the same byte.
+pub fn join(
+    committer: &Committer,
+    settings: &Settings,
+    parts: impl IntoIterator<Item = Part>,
+    sink: &mut Sink,
+) -> Result<Point, TreeError> {
+    let mut root = Open::default();
+    for Part(part) in parts {
+        let (have, add) = (root.leaves | root.internals, part.leaves | part.internals);
+        if let Some(byte) = add.iter().find(|&byte| have.has(byte)) {
+            return Err(TreeError::Order(std::array::from_fn(|i| {
+                if i == 0 { byte } else { 0 }
+            })));
+        }
+        root.leaves = root.leaves | part.leaves;
+        root.internals = root.internals | part.internals;
+        root.terms.extend(part.terms);
+    }
+    if root.terms.is_empty() {
+        return Ok(Point::IDENTITY);
+    }
+    let tools = Tools {
+        committer,
+        settings,
+    };
+    let mut nodes = Vec::new();
+    tools.internals(&[(NodeKey::ROOT, root)], &mut nodes);
+    let commitment = match nodes[0].1 {
+        Record::Internal(root) => root.commitment,
+        Record::Leaf(_) => unreachable!("invariant: an internal node was computed"),
+    };
+    tools.give(nodes, sink);
+    Ok(commitment)
+}
+
+/// An internal node whose children are not all there, or not all computed.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    leaves: ByteSet,
+    internals: ByteSet,
+    /// The images of children that are computed.
+    terms: Vec<Term>,
+    /// Children of the current batch: indices of its leaves, or of the nodes closed one level down.
+    waiting: Vec<(u8, usize)>,
+}
+
+struct Builder<'a> {
+    tools: Tools<'a>,
+    sink: &'a mut Sink<'a>,
+    /// The current batch's leaves.
+    leaves: Vec<(NodeKey, BuildLeaf)>,
+    /// The nodes on the way to the next leaf, by depth.
+    open: Vec<Open>,
+    /// Nodes that have all their children, by depth.
+    closed: Vec<Vec<(NodeKey, Open)>>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(tools: Tools<'a>, sink: &'a mut Sink<'a>) -> Self {
+        Self {
+            tools,
+            sink,
+            leaves: Vec::new(),
+            open: vec![Open::default()],
+            closed: vec![Vec::new(); NodeKey::MAX_DEPTH + 1],
+        }
+    }
+
+    /// Adds a leaf that shares so many bytes with the next one.
+    fn add(&mut self, leaf: BuildLeaf, shared: usize) {
+        let stem = leaf.0;
+        if self.open.len() <= shared {
+            self.open.resize_with(shared + 1, Open::default);
+        }
+        let parent = self.open.len() - 1;
+        let byte = stem[parent];
+        self.open[parent].leaves.set(byte, true);
+        self.open[parent].waiting.push((byte, self.leaves.len()));
+        self.leaves.push((NodeKey::on_way(&stem, parent + 1), leaf));
+        while self.open.len() > shared + 1 {
+            self.close(&stem);
+        }
+        if self.leaves.len() >= BATCH {
+            self.finish_batch();
+        }
+    }
+
+    /// Closes the deepest open node.
+    fn close(&mut self, stem: &Stem) {
+        let Some(node) = self.open.pop() else { return };
+        let depth = self.open.len();
+        let byte = stem[depth - 1];
+        let parent = &mut self.open[depth - 1];
+        parent.internals.set(byte, true);
+        parent.waiting.push((byte, self.closed[depth].len()));
+        self.closed[depth].push((NodeKey::on_way(stem, depth), node));
+    }
+
+    /// Computes the batch's leaves and closed nodes and gives them away.
+    fn finish_batch(&mut self) {
+        let leaves = std::mem::take(&mut self.leaves);
+        let mut nodes = Vec::with_capacity(leaves.len());
+        let leaf_images = self.tools.leaves(&leaves, &mut nodes);
+        let mut images: Vec<Fr> = Vec::new();
+        for depth in (1..self.closed.len()).rev() {
+            if let Some(open) = self.open.get_mut(depth) {
+                open.settle(&leaf_images, &images);
+            }
+            let mut closed = std::mem::take(&mut self.closed[depth]);
+            for (_, node) in &mut closed {
+                node.settle(&leaf_images, &images);
+            }
+            images = self.tools.internals(&closed, &mut nodes);
+        }
+        self.open[0].settle(&leaf_images, &images);
+        self.tools.give(nodes, self.sink);
+    }
+}
+
+impl Open {
+    /// Takes in the images of children, of leaves and of the nodes one level down.
+    fn settle(&mut self, leaves: &[Fr], internals: &[Fr]) {
+        for (byte, at) in self.waiting.drain(..) {
+            let image = if self.leaves.has(byte) {
+                leaves[at]
+            } else {
+                internals[at]
+            };
+            self.terms.push((usize::from(byte), image));
+        }
+    }
+}
+
+impl Tools<'_> {
+    /// Computes leaves; their images.
+    fn leaves(
+        &self,
+        leaves: &[(NodeKey, BuildLeaf)],
+        nodes: &mut Vec<(NodeKey, Record)>,
+    ) -> Vec<Fr> {
+        let values: Vec<LeafValues> = leaves
+            .iter()
+            .map(|(_, (stem, values))| LeafValues {
+                stem: *stem,
+                values,
+            })
+            .collect();
+        let computed = self.committer.commit_leaves(&values);
+        for ((key, (stem, values)), leaf) in leaves.iter().zip(&computed) {
+            let [c1, c2] = leaf.half_fields;
+            let record = LeafRecord {
+                stem: *stem,
+                suffixes: values.iter().map(|(suffix, _)| *suffix).collect(),
+                halves: leaf.halves,
+                commitment: Some(leaf.commitment),
+                images: Some([c1, c2, leaf.field]),
+            };
+            nodes.push((*key, Record::Leaf(record)));
+        }
+        computed.iter().map(|leaf| leaf.field).collect()
+    }
+
+    /// Computes internal nodes; their images.
+    fn internals(&self, closed: &[(NodeKey, Open)], nodes: &mut Vec<(NodeKey, Record)>) -> Vec<Fr> {
+        let terms: Vec<&[Term]> = closed.iter().map(|(_, node)| &node.terms[..]).collect();
+        let points = self.committer.sums(&terms);
+        let images = Point::map_to_field_batch(&points);
+        for (((key, node), commitment), image) in closed.iter().zip(points).zip(&images) {
+            let record = InternalRecord {
+                leaves: node.leaves,
+                internals: node.internals,
+                commitment,
+                image: Some(*image),
+            };
+            nodes.push((*key, Record::Internal(record)));
+        }
+        images
+    }
+
+    /// Gives nodes away, ascending.
+    fn give(&self, mut nodes: Vec<(NodeKey, Record)>, sink: &mut Sink) {
+        nodes.sort_unstable_by_key(|(key, _)| *key);
+        let records = encode(self.settings.form, self.settings.batched_affine, &nodes);
+        for ((key, _), record) in nodes.into_iter().zip(records) {
+            sink(key, record.into());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The bytes of stored records.
+
+mod support;
+
+use arbor_tree_verkle::{Form, MemoryTree, NodeKey, Settings};
+use support::change;
+
+/// One leaf of three values, in both halves, below the root.
+fn record(form: Form, depth: usize) -> String {
+    let mut tree = MemoryTree::new();
+    let key = |suffix| {
+        let mut key = [0xab; 32];
+        key[31] = suffix;
+        key
+    };
+    let settings = Settings {
+        form,
+        ..Settings::default()
+    };
+    let changes = [0, 1, 200].map(|suffix| (key(suffix), Some([suffix; 32])));
+    change(&mut tree, &settings, &changes);
+    hex::encode(&tree.records()[&NodeKey::on_way(&[0xab; 31], depth)])
+}
+
+#[test]
+fn an_internal_node() {
+    let compressed = Form {
+        compressed: true,
+        ..Form::default()
+    };
+    let images = Form {
+        images: true,
+        ..Form::default()
+    };
+    let found = [Form::default(), compressed, images].map(|form| record(form, 0));
+    assert_eq!(
+        found,
+        [
+            concat!(
+                "0001ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a16c6840243b8ae2537da4360462eb",
+                "68fe5434e57cd72f2c65e818f8ede999100e"
+            ),
+            "0201ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a1",
+            concat!(
+                "0401ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a16c6840243b8ae2537da4360462eb",
+                "68fe5434e57cd72f2c65e818f8ede999100ea2262770d3733d4ed8acd529c400d972e3ea0681b0d09186fdff922aef2c6906"
+            )
+        ]
+    );
+}
+
+#[test]
+fn a_leaf() {
+    let everything = Form {
+        compressed: true,
+        images: true,
+        leaf_commitments: true,
+    };
+    let found = [Form::default(), everything].map(|form| record(form, 1));
+    assert_eq!(
+        found,
+        [
+            concat!(
+                "01abababababababababababababababababababababababababababababab030001c84cb3058118f4e04f056009fa2af9c4",
+                "7fbcd4322258413a9800019abad775c6e6619b54f0cb61bb1e7c81007456b5827b46420e74fad73c993619fe839c138e8032",
+                "37ff43a92301b10486c4f1d26505816b7060504b6731fb386732b36d5c1ad267f083172fc66901af849ac89f08561f1d0405",
+                "d5d5df7b0cb74aceca51f2c0a6"
+            ),
+            concat!(
+                "0fabababababababababababababababababababababababababababababab030001c84cb3058118f4e04f056009fa2af9c4",
+                "7fbcd4322258413a9800019abad775c6e63237ff43a92301b10486c4f1d26505816b7060504b6731fb386732b36d5c1ad262",
+                "aeb0ef2c5e21799ab5088a328f68013d29a330fb427aaa1611fa3fef40e4ce0bffb9f582b60fbab3d9228782fd8f9b6e3c24",
+                "5eac07a816bdda78dc32fdc016074e4d37a7ba7817eb6f19d7cf18c85c0a9be88c7da9981091799eda7227e60c754a2245e5",
+                "802d897a03adeed4451ba37276cce808fcd21f22684d134416381b"
+            )
+        ]
+    );
+}
+
+#[test]
+fn a_node_with_many_children_has_a_bitmap() {
+    let mut tree = MemoryTree::new();
+    let changes: Vec<_> = (0..40).map(|i| ([i * 5; 32], Some([1; 32]))).collect();
+    change(&mut tree, &Settings::default(), &changes);
+    let record = &tree.records()[&NodeKey::ROOT];
+    assert_eq!(record.len(), 1 + 33 + 1 + 64);
+    let expected = "00ff218410420821841042082184104208218410420821841042080000000000000000";
+    assert_eq!(hex::encode(&record[..35]), expected);
+}
