@@ -9,10 +9,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use alloy_consensus::Block;
 use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_consensus::proofs::{calculate_ommers_root, calculate_withdrawals_root};
-use alloy_primitives::{Address, B256, U256, keccak256};
+use alloy_consensus::{Block, SignableTransaction};
+use alloy_primitives::{Address, B256, Signature, U256};
+use arbor_hashing::{Digest, KeccakBatch, keccak256_fixed};
 use arbor_tree_mpt::ordered_root;
 use rayon::prelude::*;
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
@@ -26,7 +27,7 @@ use crate::source::{
 /// A block ready for execution, with everything that its header claims about its body computed from the body.
 #[derive(Clone, Debug)]
 pub struct RecoveredBlock {
-    /// Header, transactions (their hashes computed), ommers, withdrawals.
+    /// Header, transactions, ommers, withdrawals.
     pub block: Block<Transaction>,
     /// The block's hash.
     pub hash: B256,
@@ -87,12 +88,47 @@ impl SignatureRules {
     }
 }
 
-/// Recovers who signed `transaction`.
+/// Recovers who signed each of `transactions`. What is signed, and the keys, are hashed together, in lanes.
 ///
 /// # Errors
-/// What is wrong with the signature: `r` or `s` out of range, no such point, or, from Homestead on, a high `s`.
-pub fn recover_sender(transaction: &Transaction, low_s: bool) -> Result<Address, &'static str> {
-    let signature = transaction.signature();
+/// The index of the first transaction without a valid signature, and what is wrong with it: `r` or `s` out of range, no such
+/// point, or, if `low_s` is asked for (from Homestead on), a high `s`.
+pub fn recover_senders(
+    transactions: &[Transaction],
+    low_s: bool,
+) -> Result<Vec<Address>, (usize, &'static str)> {
+    let mut signed = KeccakBatch::new();
+    for transaction in transactions {
+        signed.push_with(|bytes| encode_for_signing(transaction, bytes));
+    }
+    let digests = signed.finish().iter().zip(transactions).enumerate();
+    let keys = digests.map(|(index, (digest, transaction))| {
+        recover_key(transaction.signature(), digest, low_s).map_err(|reason| (index, reason))
+    });
+    let keys = keys.collect::<Result<Vec<[u8; 64]>, _>>()?;
+    let mut hashes = vec![[0; 32]; keys.len()];
+    keccak256_fixed(&keys, &mut hashes);
+    let addresses = hashes.iter().map(|hash| Address::from_slice(&hash[12..]));
+    Ok(addresses.collect())
+}
+
+/// Appends what the sender of `transaction` has signed the hash of.
+fn encode_for_signing(transaction: &Transaction, out: &mut Vec<u8>) {
+    match transaction {
+        Transaction::Legacy(signed) => signed.tx().encode_for_signing(out),
+        Transaction::Eip2930(signed) => signed.tx().encode_for_signing(out),
+        Transaction::Eip1559(signed) => signed.tx().encode_for_signing(out),
+        Transaction::Eip4844(signed) => signed.tx().encode_for_signing(out),
+        Transaction::Eip7702(signed) => signed.tx().encode_for_signing(out),
+    }
+}
+
+/// Recovers the public key, as its two coordinates, big-endian.
+fn recover_key(
+    signature: &Signature,
+    digest: &Digest,
+    low_s: bool,
+) -> Result<[u8; 64], &'static str> {
     if low_s && signature.s() > SECP256K1N_HALF {
         return Err("its signature has a high s (EIP-2)");
     }
@@ -106,16 +142,15 @@ pub fn recover_sender(transaction: &Transaction, low_s: bool) -> Result<Address,
     };
     let signature = RecoverableSignature::from_compact(&compact, parity)
         .map_err(|_| "its signature has r or s out of range")?;
-    let message = Message::from_digest(transaction.signature_hash().0);
     let key = SECP256K1
-        .recover_ecdsa(message, &signature)
+        .recover_ecdsa(Message::from_digest(*digest), &signature)
         .map_err(|_| "its signature is no one's")?;
-    let hash = keccak256(&key.serialize_uncompressed()[1..]);
-    Ok(Address::from_slice(&hash[12..]))
+    let [_, coordinates @ ..] = key.serialize_uncompressed();
+    Ok(coordinates)
 }
 
-/// Transactions of a block from which on recovering them in parallel pays.
-const PARALLEL_FROM: usize = 8;
+/// Transactions whose senders are recovered together: enough to fill lanes, few enough to spread a block over threads.
+const TOGETHER: usize = 16;
 
 /// Makes a decoded block ready. In a rayon pool large blocks are spread over its threads.
 ///
@@ -135,27 +170,28 @@ pub fn recover_block(
         receipts,
     } = source;
     let low_s = block.header.number >= rules.low_s_from;
-    let recover = |(index, transaction): (usize, &Transaction)| {
-        let hash = *transaction.tx_hash();
-        recover_sender(transaction, low_s).map_err(|reason| {
-            let number = block.header.number;
+    let transactions = &block.body.transactions;
+    let recover = |(group, transactions): (usize, &[Transaction])| {
+        recover_senders(transactions, low_s).map_err(|(within, reason)| {
+            let (index, number) = (group * TOGETHER + within, block.header.number);
             InputError::Signature {
                 at: position.clone(),
                 number,
                 index,
-                hash,
+                hash: *transactions[within].tx_hash(),
                 reason,
             }
         })
     };
-    let transactions = &block.body.transactions;
-    let senders: Result<Vec<_>, _> =
-        if transactions.len() < PARALLEL_FROM || rayon::current_thread_index().is_none() {
-            transactions.iter().enumerate().map(recover).collect()
+    let groups = transactions.chunks(TOGETHER).enumerate();
+    let senders: Vec<Result<Vec<Address>, _>> =
+        if groups.len() == 1 || rayon::current_thread_index().is_none() {
+            groups.map(recover).collect()
         } else {
-            transactions.par_iter().enumerate().map(recover).collect()
+            let groups = transactions.par_chunks(TOGETHER).enumerate();
+            groups.map(recover).collect()
         };
-    let senders = senders?;
+    let senders = senders.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
     Ok(RecoveredBlock {
         transactions_root: ordered_root(&transaction_bytes).into(),
         ommers_hash: calculate_ommers_root(&block.body.ommers),
@@ -195,12 +231,12 @@ pub struct PrefetchOptions {
 }
 
 impl Default for PrefetchOptions {
-    /// On the calling thread; ahead at most 1,024 blocks and 8 MiB when a pool is added.
+    /// On the calling thread; ahead at most 256 blocks and 2 MiB when a pool is added: some tenths of a second of full blocks.
     fn default() -> Self {
         Self {
             pool: None,
-            blocks: 1024,
-            bytes: 8 << 20,
+            blocks: 256,
+            bytes: 2 << 20,
         }
     }
 }

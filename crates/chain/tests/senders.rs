@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_consensus::{SignableTransaction, TxLegacy};
-use alloy_primitives::{Signature, U256, address};
+use alloy_primitives::{Address, Signature, U256, address};
 use arbor_chain::genesis::{Genesis, Network, naive_state_root};
 use arbor_chain::senders::{
-    InputError, Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules, recover_sender,
+    InputError, Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules, recover_senders,
 };
 use arbor_chain::source::{Transaction, open_sources};
 use testdata::shared;
@@ -141,6 +141,16 @@ fn signed(r: U256, s: U256) -> Transaction {
     transaction.into_signed(Signature::new(r, s, false)).into()
 }
 
+fn recover_sender(transaction: Transaction, low_s: bool) -> Result<Address, &'static str> {
+    match recover_senders(&[transaction], low_s) {
+        Ok(senders) => Ok(senders[0]),
+        Err((index, reason)) => {
+            assert_eq!(index, 0);
+            Err(reason)
+        }
+    }
+}
+
 #[test]
 fn signatures_out_of_range_and_high_ones_are_rejected() {
     let order: U256 = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141"
@@ -154,23 +164,20 @@ fn signatures_out_of_range_and_high_ones_are_rejected() {
         (one, order),
         (U256::MAX, U256::MAX),
     ] {
-        assert!(
-            recover_sender(&signed(r, s), false).is_err(),
-            "r {r}, s {s}"
-        );
+        assert!(recover_sender(signed(r, s), false).is_err(), "r {r}, s {s}");
     }
     // r = 5 is no x coordinate of a point of the curve.
-    assert!(recover_sender(&signed(U256::from(5), one), true).is_err());
+    assert!(recover_sender(signed(U256::from(5), one), true).is_err());
     // EIP-2: before Homestead (mainnet's block 1,150,000) a high s is valid, then not.
     let high = signed(one, order - one);
-    assert!(recover_sender(&high, false).is_ok());
+    assert!(recover_sender(high.clone(), false).is_ok());
     assert_eq!(
-        recover_sender(&high, true),
+        recover_sender(high.clone(), true),
         Err("its signature has a high s (EIP-2)")
     );
     let half = order >> 1;
-    assert!(recover_sender(&signed(one, half), true).is_ok());
-    assert!(recover_sender(&signed(one, half + one), true).is_err());
+    assert!(recover_sender(signed(one, half), true).is_ok());
+    assert!(recover_sender(signed(one, half + one), true).is_err());
     assert_eq!(
         SignatureRules::new(&Network::Sepolia.spec()),
         SignatureRules::new(&Network::Hoodi.spec())
@@ -186,7 +193,7 @@ fn the_example_of_eip_155_has_its_sender() {
                  3800ccf555c9f3dc64214b297fb1966a3b6d83";
     let transaction =
         Transaction::decode_2718_exact(&hex::decode(bytes).expect("hex")).expect("a transaction");
-    let sender = recover_sender(&transaction, true).expect("sound");
+    let sender = recover_sender(transaction, true).expect("sound");
     assert_eq!(sender, address!("9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f"));
 }
 
