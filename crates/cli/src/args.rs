@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -84,6 +85,33 @@ pub(crate) enum Command {
 pub(crate) enum Bench {
     /// Keccak against Pedersen commitments: leaves, updates, keys, points, proofs
     Commitments(BenchCommitments),
+    /// Reads and proofs of a database: accounts and slots picked at random, from the disk and from memory, now and in the past
+    Reads(BenchReads),
+}
+
+/// `arbor bench reads`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchReads {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Accounts, and as many slots and absent accounts; fewer where the state has fewer
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) reads: usize,
+    /// Proofs of an account and a slot
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) proofs: usize,
+    /// Blocks behind the latest; 0 is the latest
+    #[arg(long, value_name = "BLOCKS", num_args = 1.., default_values_t = [0])]
+    pub(crate) back: Vec<u64>,
+    /// Threads that share the reads
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) threads: NonZeroUsize,
+    /// Which accounts and slots are picked
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// `arbor bench commitments`.

@@ -181,6 +181,37 @@ pub(crate) fn open_to_read(args: &Database) -> Result<(MptSnapshot, Genesis)> {
     Ok((state, genesis))
 }
 
+/// Drops what the operating system keeps in memory of a database's files, so that the next reads come from the disk.
+#[cfg(target_os = "linux")]
+pub(crate) fn forget_files(dir: &Path) -> Result<()> {
+    use rustix::fs::{Advice, fadvise};
+    for entry in std::fs::read_dir(dir).with_context(|| format!("listing {}", dir.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            forget_files(&path)?;
+            continue;
+        }
+        let forget = || {
+            let file = std::fs::File::open(&path)?;
+            // What is not written yet would stay.
+            file.sync_data()?;
+            Ok::<(), std::io::Error>(fadvise(&file, 0, None, Advice::DontNeed)?)
+        };
+        match forget() {
+            // A writer beside us may have removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            done => done.with_context(|| format!("dropping {} from memory", path.display()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Elsewhere there is no call for it.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn forget_files(_: &Path) -> Result<()> {
+    bail!("files can be dropped from memory on Linux only: there is no cold reading elsewhere")
+}
+
 /// Opens an existing database for a command that edits its history.
 pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
     let budget = Budget {

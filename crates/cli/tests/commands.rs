@@ -498,6 +498,35 @@ fn verifying_the_last_root_ends_like_verifying_every() {
 }
 
 #[test]
+fn reads_are_checked_and_measured_now_and_in_the_past() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let words = "bench reads --db db --reads 20 --proofs 5 --threads 2 --back 0 5 --report r.json";
+    let words: Vec<&str> = words.split(' ').collect();
+    let table = folder.run(&words).ok().stdout();
+    assert!(table.contains("absent account"), "{table}");
+    let report = std::fs::read(folder.path("r.json")).expect("written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    let results = &report["results"];
+    assert_eq!(results["block"], folder.status("db")["block"]);
+    let rows = results["rows"].as_array().expect("rows");
+    // Accounts, absent accounts, slots and proofs, each cold and hot, of two blocks.
+    assert_eq!(rows.len(), 16, "{table}");
+    for row in rows {
+        let at_least_one = row["reads"].as_u64() > Some(0);
+        assert!(
+            at_least_one && row["p50_us"].as_f64() <= row["max_us"].as_f64(),
+            "{row}"
+        );
+    }
+    assert_eq!(results["rebuilds"][0]["back"], 5);
+    let words = ["bench", "reads", "--db", "db", "--back", "400"];
+    folder
+        .run(&words)
+        .fails_with(&["400 blocks behind", "not retained"]);
+}
+
+#[test]
 fn history_is_kept_by_commands_that_look() {
     let folder = Folder::with_chain();
     // Asked for once, remembered.

@@ -2,12 +2,14 @@
 //!
 //! [`commitments`] is the one of Keccak against Pedersen commitments, with the proofs beside it; docs/math/study.md explains what it found. Every
 //! result is checked before it is timed, against another way to compute it, and a digest of all results of a row is reported, by which another
-//! implementation that was given the same inputs ([`inputs`]) can be compared.
+//! implementation that was given the same inputs ([`inputs`]) can be compared. [`reads`] is about whole databases: reads and proofs of a state,
+//! now and in the past.
 
 pub mod allocations;
 pub mod commitments;
 pub mod inputs;
 pub mod measure;
 pub mod plot;
+pub mod reads;
 
 pub use measure::{Failed, Row, Sample};

@@ -38,6 +38,7 @@ mod history;
 mod keys;
 mod load;
 mod mpt;
+mod nearest;
 mod pending;
 mod proof;
 mod rebuild;

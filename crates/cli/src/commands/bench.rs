@@ -2,19 +2,21 @@
 
 use std::{fs, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use arbor_lab::{
     commitments::{Group, Settings, plots, run as study, table},
     measure::Budget,
+    reads,
 };
 use arbor_metrics::Measurement;
 
-use crate::args::{Bench, BenchCommitments};
-use crate::{output, report};
+use crate::args::{Bench, BenchCommitments, BenchReads};
+use crate::{database, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Commitments(args) => commitments(args),
+        Bench::Reads(args) => reads(args),
     }
 }
 
@@ -49,6 +51,41 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
             fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
         }
     }
+    if let Some(file) = &args.report {
+        let envelope = measurement.finish(serde_json::to_value(&results)?);
+        envelope.write_to(file).context("writing the report")?;
+    }
+    Ok(())
+}
+
+fn reads(args: &BenchReads) -> Result<()> {
+    let settings = reads::Settings {
+        reads: args.reads,
+        proofs: args.proofs,
+        back: args.back.clone(),
+        threads: args.threads.get(),
+        seed: args.seed,
+    };
+    let mut measurement = Measurement::start("bench reads", report::versions());
+    measurement.setting("memory_bytes", args.database.memory);
+    measurement.setting("reads", args.reads);
+    measurement.setting("proofs", args.proofs);
+    measurement.setting("back", args.back.clone());
+    measurement.setting("threads", args.threads.get());
+    measurement.setting("seed", args.seed);
+    let place = reads::Place {
+        open: &|| {
+            let (state, _) = database::open_to_read(&args.database)?;
+            database::head(state.reader())?;
+            Ok(state)
+        },
+        forget: &|| database::forget_files(&args.database.db),
+    };
+    let results = reads::run(&settings, &place).map_err(|error| match error {
+        reads::ReadsError::Place(error) => error,
+        error => anyhow!(error.to_string()),
+    })?;
+    output::line(reads::table(&results).trim_end())?;
     if let Some(file) = &args.report {
         let envelope = measurement.finish(serde_json::to_value(&results)?);
         envelope.write_to(file).context("writing the report")?;
