@@ -17,8 +17,8 @@ use arbor_ipa::{
 };
 use arbor_metrics::Envelope;
 use arbor_state::{
-    Account, AccountChange, AccountProof, BlockRef, MptState, Network, SlotChange, StateChanges,
-    StateView,
+    Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
+    StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_tree_mpt::{Record, WitnessNodes};
@@ -369,7 +369,7 @@ impl Database {
         Self { store, records }
     }
 
-    fn open(store: &Arc<MemoryStore>) -> Result<MptState, arbor_state::StateError> {
+    fn open(store: &Arc<MemoryStore>) -> Result<State, arbor_state::StateError> {
         let network = Network {
             chain_id: 1,
             genesis_hash: B256::ZERO,
@@ -380,7 +380,13 @@ impl Database {
             background: false,
             ..Options::default()
         };
-        MptState::open(store.clone() as Arc<dyn Store>, None, network, options)
+        State::open(
+            store.clone() as Arc<dyn Store>,
+            None,
+            Tree::MerklePatricia,
+            network,
+            options,
+        )
     }
 
     /// Reads and checks everything with one record replaced.

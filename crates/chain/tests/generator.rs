@@ -14,7 +14,7 @@ use arbor_chain::generator::{
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
-use arbor_state::{BlockRef, MptState, Network, StateChanges, StateView};
+use arbor_state::{BlockRef, Network, State, StateChanges, StateView, Tree};
 use arbor_store::MemoryStore;
 use tempfile::TempDir;
 
@@ -50,7 +50,7 @@ fn tiny(blocks: u64) -> GeneratorSettings {
 
 /// Executes a chain as a stranger would, from its two files alone, and checks every field of every header.
 /// Returns the blocks and the state after the last.
-fn replay(folder: &Path) -> (Vec<RecoveredBlock>, MptState) {
+fn replay(folder: &Path) -> (Vec<RecoveredBlock>, State) {
     let genesis_file = folder.join("genesis.json");
     let genesis = Genesis::from_file(&genesis_file, &naive_state_root).expect("sound genesis");
     assert_eq!(genesis.warnings, Vec::<String>::new());
@@ -62,8 +62,15 @@ fn replay(folder: &Path) -> (Vec<RecoveredBlock>, MptState) {
         genesis_hash: genesis.hash,
     };
     let store = Arc::new(MemoryStore::default());
-    let mut state = MptState::open(store, None, network, Default::default()).expect("opens");
-    let commit = |state: &mut MptState, header: &Header, hash, changes: &StateChanges| {
+    let mut state = State::open(
+        store,
+        None,
+        Tree::MerklePatricia,
+        network,
+        Default::default(),
+    )
+    .expect("opens");
+    let commit = |state: &mut State, header: &Header, hash, changes: &StateChanges| {
         let computed = state.compute(changes).expect("computed");
         assert_eq!(
             computed.root(),

@@ -10,7 +10,7 @@ use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
-use arbor_state::{MptState, Network};
+use arbor_state::{Network, State, Tree};
 use arbor_store::{MemoryStore, Store};
 use arbor_versions::{Retain, Version};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -57,7 +57,7 @@ fn open(store: Arc<dyn Store>, retain: Retain) -> Replay {
         retain,
         ..Default::default()
     };
-    let state = MptState::open(store, None, network, options).expect("opens");
+    let state = State::open(store, None, Tree::MerklePatricia, network, options).expect("opens");
     // Room for few names, so that what is not committed yet must be kept although there is none.
     Replay::new(state, genesis, 10_000).expect("genesis holds")
 }
@@ -93,7 +93,7 @@ fn ways() -> impl Iterator<Item = Options<'static>> {
 }
 
 /// What verification finds, of the headers too.
-fn faults(state: &mut MptState) -> Vec<String> {
+fn faults(state: &mut State) -> Vec<String> {
     let mut headers = HeaderCheck::default();
     let snapshot = state.snapshot().expect("frozen");
     let report = snapshot.verify(&|_| {}, &mut |meta| headers.check(meta));

@@ -13,7 +13,7 @@ use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
-use arbor_state::{MptState, Network};
+use arbor_state::{Network, State, Tree};
 use arbor_store::MemoryStore;
 use serde_json::Value;
 
@@ -27,14 +27,15 @@ struct Chain {
     replay: Replay,
 }
 
-fn state(genesis: &Genesis) -> MptState {
+fn state(genesis: &Genesis) -> State {
     let network = Network {
         chain_id: genesis.spec.chain_id(),
         genesis_hash: genesis.hash,
     };
-    MptState::open(
+    State::open(
         Arc::new(MemoryStore::default()),
         None,
+        Tree::MerklePatricia,
         network,
         Default::default(),
     )

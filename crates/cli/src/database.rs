@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_state::{Head, MptSnapshot, MptState, Network};
+use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, DirReader, Meta, Options, Retain, Version, read_head_file};
@@ -171,13 +171,14 @@ pub(crate) fn genesis_path(dir: &Path) -> PathBuf {
 
 /// Opens an existing database for a command that only looks at it: at the last flushed version, also while another
 /// process writes it, and without the right to write.
-pub(crate) fn open_to_read(args: &Database) -> Result<(MptSnapshot, Genesis)> {
+pub(crate) fn open_to_read(args: &Database) -> Result<(StateSnapshot, Genesis)> {
     let dir = args.db.as_path();
     let genesis = genesis_in(dir)?;
     let context = || format!("opening the database {} for reading", dir.display());
     let head = DirReader::new(dir).with_context(context)?;
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
-    let state = MptSnapshot::open(store, Some(head), network(&genesis)).with_context(context)?;
+    let state = StateSnapshot::open(store, Some(head), Tree::MerklePatricia, network(&genesis))
+        .with_context(context)?;
     Ok((state, genesis))
 }
 
@@ -213,7 +214,7 @@ pub(crate) fn forget_files(_: &Path) -> Result<()> {
 }
 
 /// Opens an existing database for a command that edits its history.
-pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
+pub(crate) fn open(args: &Database) -> Result<(State, Genesis)> {
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
@@ -225,13 +226,19 @@ pub(crate) fn open(args: &Database) -> Result<(MptState, Genesis)> {
 }
 
 /// Opens the database in a folder, which must hold one.
-fn open_existing(dir: &Path, budget: Budget) -> Result<(MptState, Genesis)> {
+fn open_existing(dir: &Path, budget: Budget) -> Result<(State, Genesis)> {
     let genesis = genesis_in(dir)?;
     let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
-    let state = MptState::open(store, Some(lock), network(&genesis), budget.options())
-        .with_context(context)?;
+    let state = State::open(
+        store,
+        Some(lock),
+        Tree::MerklePatricia,
+        network(&genesis),
+        budget.options(),
+    )
+    .with_context(context)?;
     Ok((state, genesis))
 }
 
@@ -260,11 +267,12 @@ pub(crate) fn open_or_create(
     genesis: &Genesis,
     text: &str,
     budget: Budget,
-) -> Result<MptState> {
+) -> Result<State> {
     let Some(dir) = dir else {
-        return Ok(MptState::open(
+        return Ok(State::open(
             Arc::new(MemoryStore::default()),
             None,
+            Tree::MerklePatricia,
             network(genesis),
             budget.options(),
         )?);
@@ -274,8 +282,14 @@ pub(crate) fn open_or_create(
         .with_context(|| format!("making the database folder {}", dir.display()))?;
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
-    let state = MptState::open(store, Some(lock), network(genesis), budget.options())
-        .with_context(context)?;
+    let state = State::open(
+        store,
+        Some(lock),
+        Tree::MerklePatricia,
+        network(genesis),
+        budget.options(),
+    )
+    .with_context(context)?;
     keep_genesis(dir, text)?;
     Ok(state)
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_hashing::keccak256;
-use arbor_state::{Head, Historical, MptSnapshot, StateError, StateView};
+use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct Settings {
 /// Where the state is.
 pub struct Place<'a, E> {
     /// Opens it, with nothing of it in memory of this process.
-    pub open: &'a dyn Fn() -> Result<MptSnapshot, E>,
+    pub open: &'a dyn Fn() -> Result<StateSnapshot, E>,
     /// Drops from memory what the operating system keeps of its files.
     pub forget: &'a dyn Fn() -> Result<(), E>,
 }
@@ -247,7 +247,7 @@ struct Reading<'a, E> {
 }
 
 impl<E> Reading<'_, E> {
-    fn open_cold(&self) -> Result<MptSnapshot, ReadsError<E>> {
+    fn open_cold(&self) -> Result<StateSnapshot, ReadsError<E>> {
         (self.place.forget)().map_err(ReadsError::Place)?;
         (self.place.open)().map_err(ReadsError::Place)
     }

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
-use arbor_store::Value;
 use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
-use crate::keys::{ACCOUNTS, SLOTS};
-use crate::records::{AccountRecord, SlotRecord};
-use crate::{StateError, StateView};
+use crate::tree::Tree;
+use crate::{Account, StateError, StateView, mpt};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,42 +35,50 @@ pub struct DumpAccount {
 }
 
 impl Historical<'_> {
-    /// Calls `sink` with every account, ascending by the hash of its address.
+    /// Calls `sink` with every account, in the order of the flat table: under Merkle-Patricia ascending by the hash of the address.
     pub fn dump<E: From<StateError>>(
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
     ) -> Result<(), E> {
-        for entry in self.scan(ACCOUNTS, &[])? {
-            let (key, bytes) = entry?;
-            let record = AccountRecord::decode(&key, &bytes)?;
-            sink(self.dump_account(&key, &record)?)?;
+        match self.tree() {
+            Tree::MerklePatricia => mpt::dump(self, &mut sink),
         }
-        Ok(())
     }
 
-    fn dump_account(&self, key: &[u8], record: &AccountRecord) -> Result<DumpAccount, StateError> {
-        let account = record.account;
+    /// Completes an account's line with its code.
+    pub(crate) fn dumped(&self, dumped: Dumped) -> Result<DumpAccount, StateError> {
+        let Dumped {
+            address,
+            account,
+            storage_root,
+            slots,
+        } = dumped;
         let code = match account.code_hash {
             KECCAK256_EMPTY => None,
             hash => Some(self.code(hash)?),
         };
-        let mut storage = BTreeMap::new();
-        for entry in self.scan(SLOTS, key)? {
-            let (key, bytes): (Box<[u8]>, Value) = entry?;
-            let slot = SlotRecord::decode(&key, &bytes)?;
-            storage.insert(B256::from(slot.slot), hex_value(slot.value));
-        }
+        let slots = slots.into_iter();
         Ok(DumpAccount {
             balance: account.balance.to_string(),
             nonce: account.nonce,
-            root: record.storage_root,
+            root: storage_root,
             code_hash: account.code_hash,
             code,
-            storage,
-            address: record.address,
-            key: B256::from_slice(key),
+            storage: slots
+                .map(|(slot, value)| (B256::from(slot), hex_value(value)))
+                .collect(),
+            address,
+            key: arbor_hashing::keccak256(address.as_slice()).into(),
         })
     }
+}
+
+/// An account as the flat tables have it.
+pub(crate) struct Dumped {
+    pub(crate) address: Address,
+    pub(crate) account: Account,
+    pub(crate) storage_root: B256,
+    pub(crate) slots: Vec<(U256, U256)>,
 }
 
 /// Hex of the big-endian bytes without leading zero bytes.

@@ -70,6 +70,12 @@ impl From<TreeError> for StateError {
     }
 }
 
+/// A record that is not what its table promises.
+pub(crate) fn corrupt(table: &'static str, key: &[u8], why: &'static str) -> StateError {
+    let key = key.to_vec();
+    StateError::Corrupt { table, key, why }
+}
+
 impl From<StateError> for ReadError {
     fn from(error: StateError) -> Self {
         ReadError {

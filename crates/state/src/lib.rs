@@ -1,20 +1,20 @@
 //! Ethereum state over a tree: accounts, slots, code, proofs and witnesses.
 //!
-//! [`MptState`] keeps a chain's state in a versioned Merkle-Patricia trie: [`MptState::compute`]
-//! turns a block's [`StateChanges`] into a root and the writes behind it, [`MptState::commit`] makes
-//! them the latest version, and [`MptState::at`] opens any retained one for reading and proving.
-//! [`MptSnapshot`] is such a state frozen, for other threads and other processes.
+//! [`State`] keeps a chain's state in flat tables under a [`Tree`] of choice: [`State::compute`]
+//! turns a block's [`StateChanges`] into a root and the writes behind it, [`State::commit`] makes
+//! them the latest version, and [`State::at`] opens any retained one for reading and proving.
+//! [`StateSnapshot`] is such a state frozen, for other threads and other processes.
 //! [`WitnessState`] is the same state seen through the nodes that one block needs. Execution reads
 //! either through [`StateView`].
 //!
 //! ```
 //! use std::sync::Arc;
 //! use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-//! use arbor_state::{Account, AccountChange, BlockRef, MptState, Network, StateChanges, StateView};
+//! use arbor_state::{Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, Tree};
 //! use arbor_store::MemoryStore;
 //!
 //! let network = Network { chain_id: 1, genesis_hash: B256::ZERO };
-//! let mut state = MptState::open(Arc::new(MemoryStore::default()), None, network, Default::default())?;
+//! let mut state = State::open(Arc::new(MemoryStore::default()), None, Tree::MerklePatricia, network, Default::default())?;
 //! let rich = Account { nonce: 0, balance: U256::from(1_000), code_hash: KECCAK256_EMPTY };
 //! let mut changes = StateChanges::default();
 //! changes.accounts.insert(Address::repeat_byte(1), AccountChange { new: Some(rich), ..Default::default() });
@@ -31,36 +31,33 @@
 
 mod changes;
 mod dump;
-mod embedding;
 mod error;
+mod flat;
 mod head;
 mod history;
-mod keys;
-mod load;
 mod mpt;
 mod nearest;
-mod pending;
-mod proof;
-mod rebuild;
 mod recent;
-mod records;
 mod snapshot;
+mod state;
+mod tables;
+mod tree;
 mod verify;
 pub mod verkle;
 mod view;
-mod witness;
 
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
 pub use dump::{DumpAccount, DumpHead};
 pub use error::StateError;
 pub use head::Head;
 pub use history::Historical;
-pub use load::{LoadAccount, LoadSlot, LoadSource, state_root};
-pub use mpt::{BlockRef, Computed, MptState, Network, Timings};
-pub use pending::PendingRoots;
-pub use proof::{AccountProof, FalseProof, SlotProof};
+pub use mpt::{
+    AccountProof, FalseProof, LoadAccount, LoadSlot, LoadSource, MissingAccounts, Reads, SlotProof,
+    WitnessState, state_root,
+};
 pub use recent::RecentState;
-pub use snapshot::MptSnapshot;
+pub use snapshot::StateSnapshot;
+pub use state::{BlockRef, Computed, Network, State, Timings};
+pub use tree::Tree;
 pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
-pub use witness::{MissingAccounts, Reads, WitnessState};

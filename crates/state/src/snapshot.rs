@@ -6,18 +6,20 @@ use arbor_store::Reader;
 use arbor_versions::{DirReader, Snapshot};
 
 use crate::head::Head;
-use crate::keys::TABLES;
-use crate::mpt::identity;
+use crate::tree::Tree;
 use crate::{Network, StateError};
 
 /// A version and the retained ones before it, which stay as they are while later ones are committed, flushed and pruned.
 ///
-/// Made by [`MptState::snapshot`](crate::MptState::snapshot) beside a writer in this process, or opened, without any
+/// Made by [`State::snapshot`](crate::State::snapshot) beside a writer in this process, or opened, without any
 /// lock, on a store that another process may write meanwhile. Any number of threads may read it.
 #[derive(Clone)]
-pub struct MptSnapshot(pub(crate) Snapshot);
+pub struct StateSnapshot {
+    pub(crate) versions: Snapshot,
+    pub(crate) tree: Tree,
+}
 
-impl MptSnapshot {
+impl StateSnapshot {
     /// Opens the state of a network for reading alone, at its last flushed version. `dir` is the directory that the head
     /// record lies in, looked at before the store was opened; none for a store in memory.
     ///
@@ -26,18 +28,15 @@ impl MptSnapshot {
     pub fn open(
         base: Arc<dyn Reader>,
         dir: Option<DirReader>,
+        tree: Tree,
         network: Network,
     ) -> Result<Self, StateError> {
-        Ok(Self(Snapshot::open(
-            base,
-            dir,
-            &identity(network),
-            &TABLES,
-        )?))
+        let versions = Snapshot::open(base, dir, &tree.identity(network), tree.tables())?;
+        Ok(Self { versions, tree })
     }
 
     /// The latest version and the retained ones before it.
     pub fn reader(&self) -> Head<'_> {
-        Head(self.0.view())
+        Head::new(self.versions.view(), &self.tree)
     }
 }

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use arbor_state::{Account, AccountChange, BlockRef, MptState, Network, SlotChange, StateChanges};
+use arbor_state::{
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, Tree,
+};
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 
 const TABLES: [(u8, &str); 5] = [
@@ -18,13 +20,20 @@ const TABLES: [(u8, &str); 5] = [
     (5, "code"),
 ];
 
-fn open(store: &Arc<MemoryStore>) -> MptState {
+fn open(store: &Arc<MemoryStore>) -> State {
     let network = Network {
         chain_id: 1,
         genesis_hash: B256::ZERO,
     };
     let store: Arc<dyn Store> = store.clone();
-    MptState::open(store, None, network, Default::default()).unwrap()
+    State::open(
+        store,
+        None,
+        Tree::MerklePatricia,
+        network,
+        Default::default(),
+    )
+    .unwrap()
 }
 
 /// A flushed state with accounts, code, and storage tries deep enough to have inner nodes.

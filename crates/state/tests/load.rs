@@ -9,21 +9,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountChange, BlockRef, LoadAccount, LoadSource, MptState, Network, SlotChange,
-    StateChanges, StateError, StateView,
+    Account, AccountChange, BlockRef, LoadAccount, LoadSource, Network, SlotChange, State,
+    StateChanges, StateError, StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table};
 use arbor_versions::{Retain, Version};
 
 const CODE: &[u8] = b"\x60\x01";
 
-fn open(store: &Arc<MemoryStore>) -> Result<MptState, StateError> {
+fn open(store: &Arc<MemoryStore>) -> Result<State, StateError> {
     let network = Network {
         chain_id: 1,
         genesis_hash: B256::ZERO,
     };
     let store: Arc<dyn Store> = store.clone();
-    MptState::open(store, None, network, Default::default())
+    State::open(
+        store,
+        None,
+        Tree::MerklePatricia,
+        network,
+        Default::default(),
+    )
 }
 
 fn block(number: u64) -> BlockRef {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountChange, BlockRef, MptState, Network, SlotChange, StateChanges, StateView,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView, Tree,
 };
 use arbor_store::{MemoryStore, Store};
 use arbor_tree::naive;
@@ -154,7 +154,7 @@ fn model_root(contents: &Contents) -> B256 {
     naive::root(&leaves).into()
 }
 
-fn open(store: &Arc<MemoryStore>) -> MptState {
+fn open(store: &Arc<MemoryStore>) -> State {
     let network = Network {
         chain_id: 1,
         genesis_hash: B256::ZERO,
@@ -165,11 +165,18 @@ fn open(store: &Arc<MemoryStore>) -> MptState {
         retain: Retain::Last(6),
         ..Default::default()
     };
-    MptState::open(Arc::clone(store) as Arc<dyn Store>, None, network, options).unwrap()
+    State::open(
+        Arc::clone(store) as Arc<dyn Store>,
+        None,
+        Tree::MerklePatricia,
+        network,
+        options,
+    )
+    .unwrap()
 }
 
 /// Everything readable at a version equals the model's contents, and is proven under its root.
-fn check(state: &MptState, version: u64, contents: &Contents) {
+fn check(state: &State, version: u64, contents: &Contents) {
     let root = model_root(contents);
     let then = state.at(Version(version)).unwrap();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use alloy_consensus::ReceiptEnvelope;
 use alloy_primitives::{Address, B256, hex};
-use arbor_state::{Account, AccountChange, MptState, StateChanges};
+use arbor_state::{Account, AccountChange, State, StateChanges};
 use serde_json::{Value, json};
 
 use super::ReplayError;
@@ -23,7 +23,7 @@ impl ReplayError {
     /// there are no nodes. `None` if the error is not that of a block.
     ///
     /// docs/design/report-format.md describes the form.
-    pub fn failure_dump(&self, state: Option<&MptState>) -> Option<Value> {
+    pub fn failure_dump(&self, state: Option<&State>) -> Option<Value> {
         let evidence = self.evidence()?;
         let (header, computed) = evidence.header_and_computed.unzip();
         let (changes, receipts) = evidence.executed.unzip();
@@ -75,7 +75,7 @@ impl ReplayError {
 }
 
 /// The nodes that changes write (or delete: no record); `None` if they cannot be computed.
-fn nodes(state: &MptState, changes: &StateChanges) -> Option<Vec<Value>> {
+fn nodes(state: &State, changes: &StateChanges) -> Option<Vec<Value>> {
     let computed = state.compute(changes).ok()?;
     let nodes = computed.nodes().map(|(key, record)| {
         json!({ "key": hex::encode_prefixed(key), "record": record.map(hex::encode_prefixed) })

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_hashing::keccak256_fixed;
 use arbor_state::{
     Account, AccountChange, BlockRef, Computed, IntermediateRoots, LoadAccount, LoadSlot,
-    LoadSource, MptState, SlotChange, StateChanges, StateError, WitnessState, state_root,
+    LoadSource, SlotChange, State, StateChanges, StateError, WitnessState, state_root,
 };
 use arbor_tree_mpt::EMPTY_ROOT;
 use rayon::prelude::*;
@@ -25,7 +25,7 @@ impl Genesis {
     /// A state root that is not the header's; errors of the state.
     pub fn commit(
         &self,
-        state: &mut MptState,
+        state: &mut State,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<(), ReplayError> {
         let failed = |error| ReplayError::State { number: 0, error };
@@ -63,7 +63,7 @@ impl Genesis {
     /// What is to be committed as version 0 of an empty database, its root among it.
     pub(crate) fn compute(
         &self,
-        state: &mut MptState,
+        state: &mut State,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         match self.population {

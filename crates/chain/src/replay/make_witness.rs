@@ -36,8 +36,10 @@ pub fn make_witness(
     let view = RecordingView::new(&then, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &genesis.spec);
     let mut roots = then.intermediate_roots();
-    let roots: &mut dyn IntermediateRoots = &mut roots;
-    let output = Executor::new().execute(&input, &view, &view, Some(roots))?;
+    let roots = roots
+        .as_mut()
+        .map(|roots| roots as &mut dyn IntermediateRoots);
+    let output = Executor::new().execute(&input, &view, &view, roots)?;
     let reads = view.into_reads();
     let nodes = then
         .witness(&reads.accounts, &output.changes)

@@ -282,7 +282,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let needs_roots = self.needs_roots(&block);
         // Nobody waits to write, since all blocks before are settled: reading on under this guard cannot lock up.
         let head = needs_roots.then(|| self.database.read());
-        let mut roots = head.as_ref().map(|head| head.intermediate_roots());
+        let mut roots = head.as_ref().and_then(|head| head.intermediate_roots());
         let roots = roots
             .as_mut()
             .map(|roots| roots as &mut dyn IntermediateRoots);

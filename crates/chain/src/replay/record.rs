@@ -3,7 +3,7 @@
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::{Decodable, Encodable};
-use arbor_state::{Head, MptState, StateError};
+use arbor_state::{Head, State, StateError};
 use arbor_versions::{Meta, Version};
 
 use super::ReplayError;
@@ -81,7 +81,7 @@ impl BlockRecord {
     }
 
     /// The record of the latest version.
-    pub(super) fn of_head(state: &MptState) -> Result<Option<Self>, ReplayError> {
+    pub(super) fn of_head(state: &State) -> Result<Option<Self>, ReplayError> {
         state.head().map(Self::decode).transpose()
     }
 }

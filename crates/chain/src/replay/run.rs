@@ -1,7 +1,7 @@
 //! The main road: execute, compute, compare, commit.
 
 use alloy_primitives::{B256, U256};
-use arbor_state::{MptState, RecentState};
+use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
 use super::pipeline::{Options, Pipeline, Roots, Verify};
@@ -14,7 +14,7 @@ use crate::senders::RecoveredBlock;
 
 /// A database being replayed into.
 pub struct Replay {
-    state: MptState,
+    state: State,
     spec: ChainSpec,
     executor: Executor,
     recent: RecentBlocks,
@@ -28,7 +28,7 @@ impl Replay {
     /// Continues a database, or begins it with its genesis. Accounts and slots used lately are kept ready for execution
     /// in about `names_bytes` of memory.
     pub fn new(
-        mut state: MptState,
+        mut state: State,
         genesis: &Genesis,
         names_bytes: usize,
     ) -> Result<Self, ReplayError> {
@@ -74,12 +74,12 @@ impl Replay {
     }
 
     /// The state replayed into.
-    pub fn state(&self) -> &MptState {
+    pub fn state(&self) -> &State {
         &self.state
     }
 
     /// The state, to flush, prune or roll back.
-    pub fn into_state(self) -> MptState {
+    pub fn into_state(self) -> State {
         self.state
     }
 

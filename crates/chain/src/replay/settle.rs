@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_state::{Account, BlockRef, Computed, MptState, StateChanges, StateError, StateView};
+use arbor_state::{Account, BlockRef, Computed, State, StateChanges, StateError, StateView};
 
 use super::error::Failure;
 use super::record::BlockRecord;
@@ -14,18 +14,18 @@ use super::{BlockStats, ReplayError, Verify};
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
 /// Nothing panics while it writes without the panic ending the replay, so a poisoned lock is taken all the same.
-pub(super) struct Database<'a>(RwLock<&'a mut MptState>);
+pub(super) struct Database<'a>(RwLock<&'a mut State>);
 
 impl<'a> Database<'a> {
-    pub(super) fn new(state: &'a mut MptState) -> Self {
+    pub(super) fn new(state: &'a mut State) -> Self {
         Self(RwLock::new(state))
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, &'a mut MptState> {
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, &'a mut State> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, &'a mut MptState> {
+    fn write(&self) -> RwLockWriteGuard<'_, &'a mut State> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

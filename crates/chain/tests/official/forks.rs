@@ -11,7 +11,7 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::senders::{InputError, RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Position, RawBlock};
-use arbor_state::{MptState, Network, StateError};
+use arbor_state::{Network, State, StateError, Tree};
 use arbor_store::MemoryStore;
 use arbor_versions::{Options, Retain};
 
@@ -63,7 +63,8 @@ impl Forks {
         };
         let store = Arc::new(MemoryStore::default());
         let failed = |error: StateError| ReplayError::State { number: 0, error };
-        let state = MptState::open(store, None, network, options).map_err(failed)?;
+        let state =
+            State::open(store, None, Tree::MerklePatricia, network, options).map_err(failed)?;
         let replay = Replay::new(state, &genesis, NAMES)?;
         let block_0 = Known {
             block: None,
@@ -137,7 +138,7 @@ impl Forks {
     }
 
     /// Goes to the head and gives the state there.
-    pub(crate) fn finish(mut self) -> Result<(B256, MptState), ReplayError> {
+    pub(crate) fn finish(mut self) -> Result<(B256, State), ReplayError> {
         self.stand_at(self.head)?;
         Ok((self.head, self.replay.into_state()))
     }

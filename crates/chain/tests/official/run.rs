@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::HeaderCheck;
-use arbor_state::{DumpAccount, MptState, StateError};
+use arbor_state::{DumpAccount, State, StateError};
 
 use super::fixture::{Account, Fixture, Outcome};
 use super::forks::{Forks, Rejection};
@@ -95,7 +95,7 @@ fn second_fault(chain: &mut Forks, rlp: &Bytes, named: &str, first: &Rejection) 
 }
 
 /// Compares the state with the one that the fixture ends with.
-fn compare(fixture: &Fixture, state: &mut MptState, reorganised: bool) -> Result<(), String> {
+fn compare(fixture: &Fixture, state: &mut State, reorganised: bool) -> Result<(), String> {
     if let Some(expected) = fixture.post_state_hash.filter(|root| *root != state.root()) {
         return Err(format!(
             "the state's root is {}, expected {expected}",

@@ -15,7 +15,7 @@ use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureR
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_metrics::{Envelope, Measurement};
-use arbor_state::{MissingAccounts, MptState};
+use arbor_state::{MissingAccounts, State};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -282,7 +282,7 @@ fn full(
 }
 
 /// Loads the state of a genesis with a population, with progress.
-fn load(state: &mut MptState, genesis: &Genesis, population: Population) -> Result<()> {
+fn load(state: &mut State, genesis: &Genesis, population: Population) -> Result<()> {
     let start = Instant::now();
     let progress = PartDone::new("load");
     genesis.commit(state, &|done, of| {
@@ -302,7 +302,7 @@ fn load(state: &mut MptState, genesis: &Genesis, population: Population) -> Resu
 fn dump_failure(
     args: &Args,
     outcome: &Result<(), ReplayError>,
-    state: Option<&MptState>,
+    state: Option<&State>,
 ) -> Result<()> {
     let (Some(file), Err(error)) = (&args.failure_dump, outcome) else {
         return Ok(());
@@ -317,7 +317,7 @@ fn dump_failure(
 /// Prints the summary, writes the report, and returns how the replay ended.
 fn finish(
     road: Road<'_>,
-    state: Option<MptState>,
+    state: Option<State>,
     outcome: Result<(), ReplayError>,
     compacting: Duration,
 ) -> Result<()> {

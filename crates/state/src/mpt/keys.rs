@@ -5,29 +5,17 @@ use arbor_store::Table;
 use arbor_tree::{Hash, Position};
 use arbor_versions::{TableKind, TableSpec};
 
-/// Accounts by Keccak-256 of the address.
-pub(crate) const ACCOUNTS: Table = Table(1);
-/// Slots by Keccak-256 of the address, then Keccak-256 of the slot number (32 bytes big-endian).
-pub(crate) const SLOTS: Table = Table(2);
+use crate::tables::COMMON;
+
 /// Inner nodes of the account trie by position.
 pub(crate) const ACCOUNT_NODES: Table = Table(3);
 /// Inner nodes of the storage tries by position.
 pub(crate) const STORAGE_NODES: Table = Table(4);
-/// Code by its Keccak-256.
-pub(crate) const CODE: Table = Table(5);
-
-/// The tables of a Merkle-Patricia state.
+/// The tables of a Merkle-Patricia state. Accounts are keyed by the Keccak-256 of the address; slots by that, then the Keccak-256 of the
+/// slot number (32 bytes big-endian).
 pub(crate) const TABLES: [TableSpec; 5] = [
-    TableSpec {
-        table: ACCOUNTS,
-        name: "accounts",
-        kind: TableKind::Flat,
-    },
-    TableSpec {
-        table: SLOTS,
-        name: "slots",
-        kind: TableKind::Flat,
-    },
+    COMMON[0],
+    COMMON[1],
     TableSpec {
         table: ACCOUNT_NODES,
         name: "account nodes",
@@ -38,11 +26,7 @@ pub(crate) const TABLES: [TableSpec; 5] = [
         name: "storage nodes",
         kind: TableKind::Nodes,
     },
-    TableSpec {
-        table: CODE,
-        name: "code",
-        kind: TableKind::Blobs,
-    },
+    COMMON[2],
 ];
 
 /// Key of an account in the trie and in its flat table.

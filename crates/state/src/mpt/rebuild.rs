@@ -11,13 +11,11 @@ use arbor_tree_mpt::{Part, TreeError, build, build_part, join};
 use arbor_versions::{Entries, View};
 use rayon::prelude::*;
 
-use crate::history::split_slot_key;
-use crate::keys::{ACCOUNTS, SLOTS, account_key, slot_key};
-use crate::records::{AccountRecord, SlotRecord};
-use crate::{Head, StateError};
-
-/// Ranges of account keys, by their first byte, that cores share.
-pub(crate) const RANGES: u64 = 256;
+use super::keys::{account_key, slot_key};
+use super::records::{AccountRecord, SlotRecord};
+use super::undo::split_slot_key;
+use crate::StateError;
+use crate::tables::{ACCOUNTS, SLOTS};
 
 /// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, 10 MB
 /// with their records, and enough that the few read twice do not count.
@@ -39,7 +37,7 @@ pub(crate) trait Watch: Sync {
     /// Something wrong with the flat tables.
     fn fault(&self, fault: String) -> Result<(), StateError>;
 
-    /// One of the [`RANGES`] is done.
+    /// One of the 256 ranges of account keys is done.
     fn range_done(&self) {}
 }
 
@@ -56,14 +54,12 @@ pub(crate) fn rebuild(view: View<'_>, watch: &dyn Watch) -> Result<B256, StateEr
     Ok(rebuild.join(None, parts?)?.into())
 }
 
-impl Head<'_> {
-    /// Computes the state root from the flat tables alone, reading no node, on the threads of the caller's pool.
-    ///
-    /// # Errors
-    /// The store's errors, and the first record that is not what its table promises.
-    pub fn flat_root(self) -> Result<B256, StateError> {
-        rebuild(self.view(), &Strict)
-    }
+/// Computes the state root from the flat tables alone, reading no node, on the threads of the caller's pool.
+///
+/// # Errors
+/// The store's errors, and the first record that is not what its table promises.
+pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
+    rebuild(view, &Strict)
 }
 
 /// Stops at the first fault.

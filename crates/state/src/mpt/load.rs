@@ -11,10 +11,11 @@ use arbor_tree_mpt::{Part, build_many, build_part, join};
 use arbor_versions::Changes;
 use rayon::prelude::*;
 
-use crate::keys::{ACCOUNTS, SLOTS, account_key, flat_slot_key, node_table, slot_key};
-use crate::mpt::{Computed, Timings, code_writes};
-use crate::records::{AccountRecord, SlotRecord};
-use crate::{Account, MptState, StateError};
+use super::keys::{account_key, flat_slot_key, node_table, slot_key};
+use super::records::{AccountRecord, SlotRecord};
+use crate::state::code_writes;
+use crate::tables::{ACCOUNTS, SLOTS};
+use crate::{Account, Computed, State, StateError, Timings};
 
 /// An account with all its storage, as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -97,7 +98,7 @@ const RANGES: u64 = 256;
 /// Ranges whose account nodes are sorted in memory together: those of keys with the same first nibble.
 const NODE_GROUP: u8 = 16;
 
-impl MptState {
+impl State {
     /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and returns what is then to be
     /// committed as version 0; its root is that of the state.
     ///

@@ -8,11 +8,13 @@ use alloy_rlp::{Decodable, RlpDecodable};
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, ReadError};
 use arbor_tree_mpt::{Access, TreeError, WitnessError, WitnessNodes};
 
-use crate::embedding::{keyed, tree_updates};
-use crate::keys::{account_key, slot_key};
-use crate::pending::{Base, PendingRoots};
-use crate::records::AccountRecord;
-use crate::{Account, Historical, MptState, StateChanges, StateError, StateView};
+use super::AtVersion;
+use super::embedding::{keyed, tree_updates};
+use super::keys::{account_key, slot_key};
+use super::pending::{Base, PendingRoots};
+use super::records::AccountRecord;
+use crate::tree::Tree;
+use crate::{Account, Historical, IntermediateRoots, StateChanges, StateError, StateView};
 
 /// What a block read: accounts, and slots of accounts.
 pub type Reads = BTreeMap<Address, BTreeSet<U256>>;
@@ -47,7 +49,7 @@ impl WitnessState {
     }
 
     /// Roots of changes laid over this state.
-    pub fn pending_roots(&self) -> PendingRoots<'_> {
+    pub fn pending_roots(&self) -> impl IntermediateRoots + '_ {
         PendingRoots::new(self)
     }
 
@@ -185,17 +187,12 @@ impl Base for WitnessState {
     }
 }
 
-impl MptState {
-    /// The nodes that reading `reads` and applying `changes` at the head needs.
-    pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
-        witness_nodes(self, reads, changes)
-    }
-}
-
 impl Historical<'_> {
     /// The nodes that reading `reads` and applying `changes` at this version needs.
     pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
-        witness_nodes(self, reads, changes)
+        match self.tree() {
+            Tree::MerklePatricia => witness_nodes(&AtVersion(self), reads, changes),
+        }
     }
 }
 

@@ -8,10 +8,12 @@ use arbor_tree_mpt::{EMPTY_ROOT, ProofError, Verdict, prove, verify, verify_valu
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::keys::{account_key, slot_key};
-use crate::pending::Base;
-use crate::records::{AccountRecord, SlotRecord};
-use crate::{Account, Head, Historical, MptState, StateError};
+use super::keys::{account_key, slot_key};
+use super::pending::Base;
+use super::records::{AccountRecord, SlotRecord};
+use super::{AtHead, AtVersion};
+use crate::tree::Tree;
+use crate::{Account, Head, Historical, State, StateError};
 
 /// An account with the nodes that prove it and some of its slots, root first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -72,7 +74,7 @@ pub enum FalseProof {
     Slot(Address, U256),
 }
 
-impl MptState {
+impl State {
     /// Proves an account and some of its slots at the head, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         self.reader().prove(address, slots)
@@ -82,14 +84,18 @@ impl MptState {
 impl Head<'_> {
     /// Proves an account and some of its slots, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
-        prove_account(self, address, slots)
+        match self.tree() {
+            Tree::MerklePatricia => prove_account(&AtHead(self.view()), address, slots),
+        }
     }
 }
 
 impl Historical<'_> {
     /// Proves an account and some of its slots at this version, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
-        prove_account(self, address, slots)
+        match self.tree() {
+            Tree::MerklePatricia => prove_account(&AtVersion(self), address, slots),
+        }
     }
 }
 

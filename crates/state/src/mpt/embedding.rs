@@ -5,7 +5,7 @@ use arbor_hashing::keccak256_batch;
 use arbor_tree::Hash;
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate};
 
-use crate::records::{AccountRecord, SlotRecord};
+use super::records::{AccountRecord, SlotRecord};
 use crate::{AccountChange, SlotChange, StateChanges, StateError};
 
 /// One account's change under its tree key.

@@ -6,8 +6,8 @@ use alloy_primitives::{Address, B256};
 use arbor_tree::{Hash, NodeReader};
 use arbor_tree_mpt::{Overlay, apply};
 
-use crate::embedding::{keyed, tree_updates};
-use crate::records::AccountRecord;
+use super::embedding::{keyed, tree_updates};
+use super::records::AccountRecord;
 use crate::{IntermediateRoots, StateChanges, StateError};
 
 /// A state that changes can be laid over: a database's head or a witness.
@@ -24,29 +24,27 @@ pub(crate) trait Base: NodeReader {
 }
 
 /// Changes laid over a base state without writing to it; tells the root after each of them.
-pub struct PendingRoots<'a> {
-    base: &'a dyn Base,
-    overlay: Overlay<&'a dyn NodeReader>,
+pub(crate) struct PendingRoots<B> {
+    overlay: Overlay<B>,
     accounts: HashMap<Hash, Option<AccountRecord>>,
     root: Hash,
 }
 
-impl<'a> PendingRoots<'a> {
-    pub(crate) fn new(base: &'a dyn Base) -> Self {
+impl<B: Base> PendingRoots<B> {
+    pub(crate) fn new(base: B) -> Self {
         Self {
-            base,
-            overlay: Overlay::new(base as &dyn NodeReader),
-            accounts: HashMap::new(),
             root: base.root(),
+            overlay: Overlay::new(base),
+            accounts: HashMap::new(),
         }
     }
 }
 
-impl IntermediateRoots for PendingRoots<'_> {
+impl<B: Base> IntermediateRoots for PendingRoots<B> {
     fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
         let keyed = keyed(changes, |address, key| match self.accounts.get(key) {
             Some(record) => Ok(*record),
-            None => self.base.account_record(address, key),
+            None => self.overlay.base().account_record(address, key),
         })?;
         let update = apply(&self.overlay, self.root, &tree_updates(&keyed))?;
         for (change, root) in keyed.iter().zip(&update.inner_roots) {
@@ -55,5 +53,19 @@ impl IntermediateRoots for PendingRoots<'_> {
         self.root = update.root;
         self.overlay.push(&update);
         Ok(self.root.into())
+    }
+}
+
+impl<B: Base + ?Sized> Base for &B {
+    fn root(&self) -> Hash {
+        (**self).root()
+    }
+
+    fn account_record(
+        &self,
+        address: Address,
+        key: &Hash,
+    ) -> Result<Option<AccountRecord>, StateError> {
+        (**self).account_record(address, key)
     }
 }

@@ -1,0 +1,33 @@
+//! Flat records of one version: what is read without any tree.
+
+use arbor_store::{Table, Value};
+use arbor_versions::View;
+
+use crate::StateError;
+
+/// Flat records with their keys, ascending.
+pub(crate) type FlatEntries<'a> =
+    Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), StateError>> + 'a>;
+
+/// Looks up a flat value by table and key.
+pub(crate) type Lookup<'a> = &'a dyn Fn(Table, &[u8]) -> Result<Option<Value>, StateError>;
+
+/// The flat tables as they are at the head of a database, or were at an older version.
+pub(crate) trait Flat {
+    /// The value of a key.
+    fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError>;
+
+    /// The records of a table whose keys begin with `prefix`.
+    fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError>;
+}
+
+impl Flat for View<'_> {
+    fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
+        Ok(self.get(table, key)?)
+    }
+
+    fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
+        let entries = self.scan(table, prefix, prefix)?;
+        Ok(Box::new(entries.map(|entry| Ok(entry?))))
+    }
+}

@@ -1,0 +1,177 @@
+//! Reading a Merkle-Patricia state: flat records by plain name, and the tries at the head and at older versions.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, U256};
+use arbor_store::{Table, Value};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, PositionKey, ReadError};
+use arbor_tree_mpt::EMPTY_ROOT;
+use arbor_versions::View;
+
+use super::keys::{ACCOUNT_NODES, STORAGE_NODES, account_key, flat_slot_key, slot_key};
+use super::pending::Base;
+use super::proof::Provable;
+use super::records::{AccountRecord, SlotRecord};
+use crate::flat::Flat;
+use crate::history::Historical;
+use crate::tables::{ACCOUNTS, SLOTS};
+use crate::{Account, StateError};
+
+/// An account, by its name.
+pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+    let record = account_record(flat, &account_key(address))?;
+    Ok(record.map(|record| record.account))
+}
+
+/// A slot's value, by its name; zero if absent.
+pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+    slot_value(flat, &account_key(address), slot)
+}
+
+/// Whether an account has a slot that is not zero.
+pub(crate) fn has_storage(flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+    let record = account_record(flat, &account_key(address))?;
+    Ok(record.is_some_and(|record| record.has_storage()))
+}
+
+pub(super) fn account_record(
+    flat: &dyn Flat,
+    key: &Hash,
+) -> Result<Option<AccountRecord>, StateError> {
+    flat.value(ACCOUNTS, key)?
+        .map(|bytes| AccountRecord::decode(key, &bytes))
+        .transpose()
+}
+
+fn slot_value(flat: &dyn Flat, account: &Hash, slot: U256) -> Result<U256, StateError> {
+    let key = flat_slot_key(account, &slot_key(slot));
+    match flat.value(SLOTS, &key)? {
+        Some(bytes) => Ok(SlotRecord::decode(&key, &bytes)?.value),
+        None => Ok(U256::ZERO),
+    }
+}
+
+/// The tries of the latest version.
+#[derive(Clone, Copy)]
+pub(crate) struct AtHead<'a>(pub(crate) View<'a>);
+
+impl AtHead<'_> {
+    pub(crate) fn root(self) -> Hash {
+        self.0.head().map_or(EMPTY_ROOT, |meta| meta.root)
+    }
+
+    pub(super) fn account_value(self, key: &Hash) -> Result<Option<Value>, StateError> {
+        Ok(self.0.get(ACCOUNTS, key)?)
+    }
+}
+
+impl Base for AtHead<'_> {
+    fn root(&self) -> Hash {
+        AtHead::root(*self)
+    }
+
+    fn account_record(&self, _: Address, key: &Hash) -> Result<Option<AccountRecord>, StateError> {
+        account_record(&self.0, key)
+    }
+}
+
+impl Provable for AtHead<'_> {
+    fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
+        slot_value(&self.0, account, slot)
+    }
+}
+
+/// The tries of an older version.
+#[derive(Clone, Copy)]
+pub(crate) struct AtVersion<'b, 'a>(pub(crate) &'b Historical<'a>);
+
+impl Base for AtVersion<'_, '_> {
+    fn root(&self) -> Hash {
+        self.0.meta().root
+    }
+
+    fn account_record(&self, _: Address, key: &Hash) -> Result<Option<AccountRecord>, StateError> {
+        account_record(self.0, key)
+    }
+}
+
+impl Provable for AtVersion<'_, '_> {
+    fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
+        slot_value(self.0, account, slot)
+    }
+}
+
+impl NodeReader for AtVersion<'_, '_> {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        self.0.undone_tries()?.overlay.nodes(requests)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        self.0.undone_tries()?.overlay.leaf(request)
+    }
+}
+
+impl NodeReader for AtHead<'_> {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let keys: Vec<PositionKey> = requests.iter().map(|r| r.position.key()).collect();
+        let mut found = vec![None; requests.len()];
+        for inner in [false, true] {
+            let of_table = |index: &usize| requests[*index].position.trie.is_some() == inner;
+            let places: Vec<usize> = (0..requests.len()).filter(of_table).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let table = if inner { STORAGE_NODES } else { ACCOUNT_NODES };
+            let wanted: Vec<&[u8]> = places.iter().map(|&place| &*keys[place]).collect();
+            let values = self.0.multi_get(table, &wanted).map_err(StateError::from)?;
+            for (place, value) in places.into_iter().zip(values) {
+                found[place] = value;
+            }
+        }
+        Ok(found)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        Ok(first_leaf(self.0, &request.position)?)
+    }
+}
+
+/// The first leaf at or below a position, from the flat tables.
+fn first_leaf(view: View<'_>, position: &Position) -> Result<Option<Leaf>, StateError> {
+    let table: Table = if position.trie.is_some() {
+        SLOTS
+    } else {
+        ACCOUNTS
+    };
+    let owner: &[u8] = position.trie.as_ref().map_or(&[], |owner| owner.as_slice());
+    let path = position.path.packed();
+    let whole_bytes = position.path.len() / 2;
+    let prefix = [owner, &path[..whole_bytes]].concat();
+    let from = [owner, &path[..position.path.len().div_ceil(2)]].concat();
+    let Some(entry) = view.scan(table, &prefix, &from)?.next() else {
+        return Ok(None);
+    };
+    let (key, bytes) = entry?;
+    let tree_key: Hash = key[owner.len()..]
+        .try_into()
+        .map_err(|_| StateError::Corrupt {
+            table: if position.trie.is_some() {
+                "slots"
+            } else {
+                "accounts"
+            },
+            key: key.to_vec(),
+            why: "key of the wrong length",
+        })?;
+    if !Path::from_key(&tree_key).starts_with(&position.path) {
+        return Ok(None);
+    }
+    let value = match position.trie {
+        Some(_) => SlotRecord::leaf(SlotRecord::decode(&key, &bytes)?.value),
+        None => AccountRecord::decode(&key, &bytes)?.filled_leaf(),
+    };
+    Ok(Some(Leaf {
+        key: tree_key,
+        value,
+    }))
+}

@@ -1,0 +1,264 @@
+//! A chain's state: flat tables, a tree over them, and their history.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_store::{Store, Table, Value, Write};
+use arbor_versions::{
+    Change, Changes, DirLock, Meta, Options, PruneStats, Retain, Version, Versions, stored_identity,
+};
+
+use crate::head::Head;
+use crate::history::Historical;
+use crate::mpt::{self, AtHead};
+use crate::snapshot::StateSnapshot;
+use crate::tables::CODE;
+use crate::tree::Tree;
+use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView};
+
+/// Which chain a state belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Network {
+    /// The chain id of EIP-155.
+    pub chain_id: u64,
+    /// The hash of block 0.
+    pub genesis_hash: B256,
+}
+
+/// The block that a version belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockRef {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+    /// What the caller wants to find beside the version: the header's RLP.
+    pub header: Vec<u8>,
+}
+
+/// What a block's changes make of the state: computed, not yet applied.
+#[derive(Debug)]
+pub struct Computed {
+    pub(crate) root: B256,
+    pub(crate) changes: Changes,
+    pub(crate) timings: Timings,
+}
+
+/// Where the time of [`State::compute`] went.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Timings {
+    /// Hashing names, reading old account records, forming tree updates.
+    pub keys: Duration,
+    /// The tree: reading nodes, restructuring, hashing.
+    pub tree: Duration,
+    /// Forming flat and node writes.
+    pub writes: Duration,
+}
+
+impl Computed {
+    /// The state root after the block.
+    pub fn root(&self) -> B256 {
+        self.root
+    }
+
+    /// Where the time went.
+    pub fn timings(&self) -> Timings {
+        self.timings
+    }
+
+    /// Keys and records of the nodes written (`None`: deleted), for a diagnosis.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
+        self.changes
+            .nodes
+            .iter()
+            .map(|write| (&write.key[..], write.value.as_deref()))
+    }
+}
+
+/// A chain's state: flat tables, nodes and history over a store.
+pub struct State {
+    store: Arc<dyn Store>,
+    pub(crate) versions: Versions,
+    tree: Tree,
+}
+
+impl State {
+    /// Opens or creates the state of a network in a store. `lock` is that of the directory in which
+    /// the head record lies; `None` for a store in memory.
+    ///
+    /// # Errors
+    /// A store of another tree, chain, hash or layout; an older copy of the store than the head
+    /// record knows; a directory that another process writes.
+    pub fn open(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        tree: Tree,
+        network: Network,
+        options: Options,
+    ) -> Result<Self, StateError> {
+        let (identity, tables) = (tree.identity(network), tree.tables());
+        let versions = match stored_identity(&*store)? {
+            None => Versions::create(Arc::clone(&store), lock, &identity, tables, options)?,
+            Some(_) => Versions::open(Arc::clone(&store), lock, &identity, tables, options)?,
+        };
+        Ok(Self {
+            store,
+            versions,
+            tree,
+        })
+    }
+
+    /// The latest version: its block, its root.
+    pub fn head(&self) -> Option<&Meta> {
+        self.versions.head()
+    }
+
+    /// The latest version and the retained ones before it.
+    pub fn reader(&self) -> Head<'_> {
+        Head::new(self.versions.view(), &self.tree)
+    }
+
+    /// Freezes what can be read now, for other threads, while later blocks are committed, flushed and pruned.
+    pub fn snapshot(&mut self) -> Result<StateSnapshot, StateError> {
+        Ok(StateSnapshot {
+            versions: self.versions.snapshot()?,
+            tree: self.tree.clone(),
+        })
+    }
+
+    /// The versioned tables below.
+    pub fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    /// The root of the latest version; that of the empty tree before genesis.
+    pub fn root(&self) -> B256 {
+        self.reader().root()
+    }
+
+    /// Computes what changes on top of the latest version would make of the state. Called on a thread of a rayon pool,
+    /// it spreads large changes over the pool.
+    pub fn compute(&self, changes: &StateChanges) -> Result<Computed, StateError> {
+        let view = self.versions.view();
+        match &self.tree {
+            Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
+        }
+    }
+
+    /// Makes computed changes the latest version. They reach the disk with the next flush.
+    pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
+        let root = computed.root;
+        self.commit_run([(block.clone(), root)], computed)
+    }
+
+    /// Makes the changes of consecutive blocks, computed together, one version after the other, of which only the last
+    /// can be read: see [`Versions::apply_run`]. With each block comes the root that it claims; the last one's is the
+    /// computed one.
+    pub fn commit_run(
+        &mut self,
+        blocks: impl IntoIterator<Item = (BlockRef, B256)>,
+        computed: Computed,
+    ) -> Result<(), StateError> {
+        let next = self.head().map_or(0, |head| head.version.0 + 1);
+        let meta = |(version, (block, root)): (u64, (BlockRef, B256))| Meta {
+            version: Version(version),
+            block_number: block.number,
+            block_hash: block.hash.0,
+            root: root.0,
+            extra: block.header,
+        };
+        let metas = (next..).zip(blocks).map(meta).collect();
+        Ok(self.versions.apply_run(metas, computed.changes)?)
+    }
+
+    /// Roots of changes laid over the latest version, as [`Head::intermediate_roots`] gives them.
+    pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + '_> {
+        self.reader().intermediate_roots()
+    }
+
+    /// The tree that commits to the state.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Writes all versions to the store and makes them durable.
+    pub fn flush(&mut self) -> Result<(), StateError> {
+        self.versions.flush()?;
+        Ok(())
+    }
+
+    /// Merges the store's files, so that the space of overwritten data is given back.
+    pub fn compact(&self) -> Result<(), StateError> {
+        Ok(self.store.compact()?)
+    }
+
+    /// Bytes of the store's files; `None` for a store without files.
+    pub fn disk_bytes(&self) -> Result<Option<u64>, StateError> {
+        Ok(self.store.disk_bytes()?)
+    }
+
+    /// The state as it was at a retained version.
+    pub fn at(&self, version: Version) -> Result<Historical<'_>, StateError> {
+        self.reader().at(version)
+    }
+
+    /// Returns to a retained version; later ones are gone.
+    pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
+        let (flat, nodes) = self.at(to)?.into_writes()?;
+        self.versions.rollback(to, flat, nodes)?;
+        Ok(())
+    }
+
+    /// Forgets the history that `retain` does not cover.
+    pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
+        Ok(self.versions.prune(retain)?)
+    }
+}
+
+/// Writes of codes, by their hashes.
+pub(crate) fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>) -> Vec<Write> {
+    let writes = codes.map(|(hash, code)| Write {
+        table: CODE,
+        key: hash.as_slice().into(),
+        value: Some(code.as_ref().into()),
+    });
+    writes.collect()
+}
+
+impl Computed {
+    pub(crate) fn push_flat(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        old: Option<Value>,
+        new: Option<Value>,
+    ) {
+        if old != new {
+            self.changes.flat.push(Change {
+                table,
+                key: key.into(),
+                old,
+                new,
+            });
+        }
+    }
+}
+
+impl StateView for State {
+    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+        self.reader().account(address)
+    }
+
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+        self.reader().storage(address, slot)
+    }
+
+    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+        self.reader().has_storage(address)
+    }
+
+    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        self.reader().code(code_hash)
+    }
+}
