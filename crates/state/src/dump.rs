@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
 use crate::tree::Tree;
-use crate::{Account, StateError, StateView, mpt};
+use crate::{Account, StateError, StateView, mpt, verkle};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -35,13 +35,15 @@ pub struct DumpAccount {
 }
 
 impl Historical<'_> {
-    /// Calls `sink` with every account, in the order of the flat table: under Merkle-Patricia ascending by the hash of the address.
+    /// Calls `sink` with every account, in the order of the flat table: ascending by the hash of the address under
+    /// Merkle-Patricia, by the address itself under Verkle.
     pub fn dump<E: From<StateError>>(
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
     ) -> Result<(), E> {
         match self.tree() {
             Tree::MerklePatricia => mpt::dump(self, &mut sink),
+            Tree::Verkle(_) => verkle::dump(self, &mut sink),
         }
     }
 

@@ -4,6 +4,7 @@ use alloy_primitives::{Address, B256, hex};
 use arbor_store::StoreError;
 use arbor_tree::ReadError;
 use arbor_tree_mpt::TreeError;
+use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
 
 /// Why state could not be read, computed or written.
@@ -18,6 +19,9 @@ pub enum StateError {
     /// The tree could not be read or updated.
     #[error(transparent)]
     Tree(Box<TreeError>),
+    /// The Verkle tree could not be read or updated.
+    #[error(transparent)]
+    Verkle(Box<VerkleError>),
     /// A stored record is not what its table promises.
     #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
     Corrupt {
@@ -28,6 +32,11 @@ pub enum StateError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// What was asked for is a Merkle-Patricia trie's, and the database has another tree.
+    #[error(
+        "the database's tree is not Merkle-Patricia, of which this would be a proof or a witness"
+    )]
+    OtherTree,
     /// Code that an account names is in neither the database nor the witness.
     #[error("code {0} is missing")]
     MissingCode(B256),
@@ -67,6 +76,12 @@ impl From<VersionsError> for StateError {
 impl From<TreeError> for StateError {
     fn from(error: TreeError) -> Self {
         Self::Tree(Box::new(error))
+    }
+}
+
+impl From<VerkleError> for StateError {
+    fn from(error: VerkleError) -> Self {
+        Self::Verkle(Box::new(error))
     }
 }
 

@@ -6,7 +6,7 @@ use arbor_versions::{Meta, Version, View};
 use crate::mpt::{self, AtHead};
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Account, Historical, IntermediateRoots, StateError, StateView};
+use crate::{Account, Historical, IntermediateRoots, StateError, StateView, verkle};
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -52,6 +52,7 @@ impl<'a> Head<'a> {
     pub fn intermediate_roots(self) -> Option<impl IntermediateRoots + 'a> {
         match self.tree {
             Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtHead(self.view))),
+            Tree::Verkle(_) => None,
         }
     }
 
@@ -63,6 +64,7 @@ impl<'a> Head<'a> {
     pub fn flat_root(self) -> Result<B256, StateError> {
         match self.tree {
             Tree::MerklePatricia => mpt::flat_root(self.view),
+            Tree::Verkle(_) => verkle::flat_root(self.view),
         }
     }
 }

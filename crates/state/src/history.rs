@@ -11,7 +11,7 @@ use crate::flat::{Flat, FlatEntries};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
 use crate::tree::Tree;
-use crate::{Account, IntermediateRoots, StateError, StateView};
+use crate::{Account, IntermediateRoots, StateError, StateView, verkle};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -27,20 +27,34 @@ pub struct Historical<'a> {
 /// What lies between the head and an older version.
 struct Undone<'a> {
     flat: BTreeMap<(Table, Box<[u8]>), Option<Value>>,
-    tries: mpt::Undone<'a>,
+    nodes: UndoneNodes<'a>,
+}
+
+enum UndoneNodes<'a> {
+    MerklePatricia(Box<mpt::Undone<'a>>),
+    Verkle(verkle::Undone<'a>),
 }
 
 impl<'a> Undone<'a> {
     fn new(head: Head<'a>, to: &Meta) -> Result<Self, StateError> {
         let undo = head.view().undo_since(to.version)?;
-        let tries = match head.tree() {
-            Tree::MerklePatricia => mpt::Undone::new(AtHead(head.view()), to, &undo)?,
+        let view = head.view();
+        let nodes = match head.tree() {
+            Tree::MerklePatricia => {
+                let undone = mpt::Undone::new(AtHead(view), to, &undo)?;
+                UndoneNodes::MerklePatricia(Box::new(undone))
+            }
+            Tree::Verkle(verkle) => {
+                let mut undone = verkle::Undone::new(verkle, view);
+                undone.back(to, &undo, &|table, key| Ok(view.get(table, key)?))?;
+                UndoneNodes::Verkle(undone)
+            }
         };
         let undo = undo.into_iter();
         let flat = undo.map(|write| ((write.table, write.key), write.value));
         Ok(Self {
             flat: flat.collect(),
-            tries,
+            nodes,
         })
     }
 }
@@ -68,8 +82,12 @@ impl<'a> Historical<'a> {
         Ok(self.undone.get_or_init(|| undone))
     }
 
+    /// The rebuilt tries of a Merkle-Patricia state.
     pub(crate) fn undone_tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
-        Ok(&self.undone()?.tries)
+        match &self.undone()?.nodes {
+            UndoneNodes::MerklePatricia(undone) => Ok(undone),
+            UndoneNodes::Verkle(_) => Err(StateError::OtherTree),
+        }
     }
 
     /// The version's block and root.
@@ -87,6 +105,7 @@ impl<'a> Historical<'a> {
     pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + use<'_, 'a>> {
         match self.tree() {
             Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtVersion(self))),
+            Tree::Verkle(_) => None,
         }
     }
 
@@ -101,7 +120,11 @@ impl<'a> Historical<'a> {
             .into_iter()
             .map(|((table, key), value)| Write { table, key, value })
             .collect();
-        Ok((flat, undone.tries.into_writes()?))
+        let nodes = match undone.nodes {
+            UndoneNodes::MerklePatricia(undone) => undone.into_writes()?,
+            UndoneNodes::Verkle(undone) => undone.into_writes(),
+        };
+        Ok((flat, nodes))
     }
 }
 

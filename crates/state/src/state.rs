@@ -15,7 +15,7 @@ use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView};
+use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, verkle};
 
 /// Which chain a state belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,6 +143,7 @@ impl State {
         let view = self.versions.view();
         match &self.tree {
             Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
+            Tree::Verkle(verkle) => verkle::compute(verkle, view, changes),
         }
     }
 

@@ -5,6 +5,7 @@ use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::{Identity, TableSpec};
 
 use crate::flat::Flat;
+use crate::verkle::{self, HeaderLayout, Verkle, VerkleSettings};
 use crate::{Account, Network, StateError, mpt};
 
 /// The tree that commits to a state.
@@ -15,16 +16,45 @@ use crate::{Account, Network, StateError, mpt};
 pub enum Tree {
     /// Merkle-Patricia tries, hashed with Keccak-256: what headers commit to.
     MerklePatricia,
+    /// The tree of EIP-6800, committed to with Pedersen commitments. Its roots are in no header.
+    Verkle(Verkle),
 }
+
+const MERKLE_PATRICIA: &str = "merkle-patricia";
+const YELLOW_PAPER: &str = "yellow-paper";
+const VERKLE: &str = "verkle";
 
 /// Layout of the flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;
 
 impl Tree {
+    /// The tree of a database with this identity, a Verkle tree with these settings but for its layout; `None` for a tree or a revision that
+    /// is not known here.
+    pub fn of(identity: &Identity, settings: VerkleSettings) -> Option<Self> {
+        let mut layouts = HeaderLayout::ALL.into_iter();
+        match (&identity.tree[..], &identity.revision[..]) {
+            (MERKLE_PATRICIA, YELLOW_PAPER) => Some(Self::MerklePatricia),
+            (VERKLE, revision) => {
+                let layout = layouts.find(|layout| layout.name() == revision)?;
+                Some(Self::Verkle(Verkle::new(VerkleSettings {
+                    layout,
+                    ..settings
+                })))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether headers carry this tree's roots, and receipts from before Byzantium.
+    pub fn is_in_headers(&self) -> bool {
+        matches!(self, Self::MerklePatricia)
+    }
+
     /// What a database of this tree says that it is.
     pub(crate) fn identity(&self, network: Network) -> Identity {
         let (tree, revision, hash) = match self {
-            Self::MerklePatricia => ("merkle-patricia", "yellow-paper", "keccak256"),
+            Self::MerklePatricia => (MERKLE_PATRICIA, YELLOW_PAPER, "keccak256"),
+            Self::Verkle(verkle) => (VERKLE, verkle.settings().layout.name(), "pedersen"),
         };
         Identity {
             tree: tree.into(),
@@ -39,12 +69,14 @@ impl Tree {
     pub(crate) fn tables(&self) -> &'static [TableSpec] {
         match self {
             Self::MerklePatricia => &mpt::TABLES,
+            Self::Verkle(_) => &verkle::TABLES,
         }
     }
 
     pub(crate) fn empty_root(&self) -> B256 {
         match self {
             Self::MerklePatricia => EMPTY_ROOT.into(),
+            Self::Verkle(_) => B256::ZERO,
         }
     }
 
@@ -55,6 +87,7 @@ impl Tree {
     ) -> Result<Option<Account>, StateError> {
         match self {
             Self::MerklePatricia => mpt::account(flat, address),
+            Self::Verkle(_) => verkle::account(flat, address),
         }
     }
 
@@ -66,6 +99,7 @@ impl Tree {
     ) -> Result<U256, StateError> {
         match self {
             Self::MerklePatricia => mpt::storage(flat, address, slot),
+            Self::Verkle(_) => verkle::storage(flat, address, slot),
         }
     }
 
@@ -76,6 +110,7 @@ impl Tree {
     ) -> Result<bool, StateError> {
         match self {
             Self::MerklePatricia => mpt::has_storage(flat, address),
+            Self::Verkle(_) => verkle::has_storage(flat, address),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::error::corrupt;
 use crate::flat::Lookup;
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Head, State, StateError, StateSnapshot, mpt};
+use crate::{Head, State, StateError, StateSnapshot, mpt, verkle};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -36,6 +36,8 @@ pub struct VerifyReport {
     pub nodes: u64,
     /// Older versions rebuilt from their undo, down to their roots.
     pub versions: u64,
+    /// The Merkle-Patricia root of the flat tables, which the header of the head's block must have.
+    pub flat_root: B256,
     /// Records of versions: metas, undo, indexes.
     pub records: RecordCounts,
     /// Faults found.
@@ -110,10 +112,12 @@ impl StateSnapshot {
         };
         let (state, records) = rayon::join(
             || {
-                match head.tree() {
+                let flat_root = match head.tree() {
                     Tree::MerklePatricia => mpt::check_state(&check, head)?,
-                }
-                check.codes()
+                    Tree::Verkle(verkle) => verkle::check_state(&check, verkle, head)?,
+                };
+                check.codes()?;
+                Ok::<B256, StateError>(flat_root)
             },
             || {
                 check.history(head);
@@ -121,8 +125,8 @@ impl StateSnapshot {
                     .verify_records(meta, &mut |fault| check.tell_fault(fault))
             },
         );
-        state?;
         Ok(VerifyReport {
+            flat_root: state?,
             records: records?,
             ..check.into_report()
         })
@@ -172,7 +176,13 @@ impl Check<'_> {
         }
     }
 
-    pub(crate) fn tell(&self) {
+    /// One of the 256 parts of the key space is done.
+    pub(crate) fn part_done(&self) {
+        self.counts.ranges.fetch_add(1, Ordering::Relaxed);
+        self.tell();
+    }
+
+    fn tell(&self) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (self.progress)(VerifyProgress {
             accounts: load(&self.counts.accounts),
@@ -236,6 +246,7 @@ impl Check<'_> {
         };
         let mut steps: Box<dyn StepsBack> = match head.tree() {
             Tree::MerklePatricia => Box::new(mpt::steps_back(head)),
+            Tree::Verkle(verkle) => Box::new(verkle::Undone::new(verkle, self.view)),
         };
         let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
         for version in (oldest.0..newest.version.0).rev() {

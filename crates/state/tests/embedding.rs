@@ -10,10 +10,12 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, hex, keccak256};
 use arbor_ipa::Committer;
-use arbor_state::Account;
 use arbor_state::verkle::{
-    HeaderLayout, LeafValue, StemName, Stems, chunk_code, chunk_place, slot_place,
+    HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
+    slot_place,
 };
+use arbor_state::{Account, AccountChange, Network, SlotChange, State, StateChanges, Tree};
+use arbor_store::MemoryStore;
 use serde_json::Value;
 
 /// Small tables, to be quick; what they compute does not depend on their sizes.
@@ -121,20 +123,50 @@ fn number(value: &Value) -> U256 {
     }
 }
 
+/// An account of a genesis, with its code and slots.
+struct Allocated {
+    address: Address,
+    account: Account,
+    code: Vec<u8>,
+    slots: BTreeMap<U256, U256>,
+}
+
+fn allocation(genesis: &Value) -> Vec<Allocated> {
+    let accounts = genesis["alloc"].as_object().unwrap().iter();
+    let allocated = accounts.map(|(address, fields)| {
+        let code = hex::decode(fields["code"].as_str().unwrap_or_default()).unwrap();
+        let slots = fields["storage"].as_object().into_iter().flatten();
+        let slots = slots.map(|(slot, value)| {
+            let slot = U256::from_str_radix(slot.trim_start_matches("0x"), 16).unwrap();
+            (slot, number(value))
+        });
+        Allocated {
+            address: address.parse().unwrap(),
+            account: Account {
+                nonce: number(&fields["nonce"]).to(),
+                balance: number(&fields["balance"]),
+                code_hash: match code.is_empty() {
+                    true => KECCAK256_EMPTY,
+                    false => keccak256(&code),
+                },
+            },
+            code,
+            slots: slots.collect(),
+        }
+    });
+    allocated.collect()
+}
+
 /// All leaves of the accounts of a genesis.
 fn leaves(genesis: &Value, layout: HeaderLayout) -> BTreeMap<B256, LeafValue> {
     let mut leaves = BTreeMap::new();
-    for (address, fields) in genesis["alloc"].as_object().unwrap() {
-        let address: Address = address.parse().unwrap();
-        let code = hex::decode(fields["code"].as_str().unwrap_or_default()).unwrap();
-        let account = Account {
-            nonce: number(&fields["nonce"]).to(),
-            balance: number(&fields["balance"]),
-            code_hash: match code.is_empty() {
-                true => KECCAK256_EMPTY,
-                false => keccak256(&code),
-            },
-        };
+    for Allocated {
+        address,
+        account,
+        code,
+        slots,
+    } in allocation(genesis)
+    {
         let header = layout.leaves(&account, code.len() as u32).unwrap();
         leaves.extend(
             header
@@ -143,13 +175,79 @@ fn leaves(genesis: &Value, layout: HeaderLayout) -> BTreeMap<B256, LeafValue> {
         );
         let chunks = (0..).zip(chunk_code(&code));
         leaves.extend(chunks.map(|(chunk, value)| (key(address, chunk_place(chunk)), value)));
-        for (slot, value) in fields["storage"].as_object().into_iter().flatten() {
-            let slot = U256::from_str_radix(slot.trim_start_matches("0x"), 16).unwrap();
-            let place = slot_place(slot);
-            leaves.insert(key(address, place), number(value).to_be_bytes());
+        for (slot, value) in slots {
+            leaves.insert(key(address, slot_place(slot)), value.to_be_bytes());
         }
     }
     leaves
+}
+
+/// The root of a database that begins with a genesis.
+fn root(genesis: &Value, layout: HeaderLayout) -> B256 {
+    let settings = VerkleSettings {
+        layout,
+        ..VerkleSettings::default()
+    };
+    let tree = Tree::Verkle(Verkle::with(STEMS.committer().clone(), settings));
+    let network = Network {
+        chain_id: 1,
+        genesis_hash: B256::ZERO,
+    };
+    let store = Arc::new(MemoryStore::default());
+    let state = State::open(store, None, tree, network, Default::default()).unwrap();
+    let mut changes = StateChanges::default();
+    for allocated in allocation(genesis) {
+        let slots = allocated.slots.into_iter();
+        let slots = slots.map(|(slot, new)| {
+            let old = U256::ZERO;
+            (slot, SlotChange { old, new })
+        });
+        let change = AccountChange {
+            new: Some(allocated.account),
+            slots: slots.collect(),
+            ..AccountChange::default()
+        };
+        changes.accounts.insert(allocated.address, change);
+        if !allocated.code.is_empty() {
+            let code = (allocated.account.code_hash, allocated.code.into());
+            changes.codes.extend([code]);
+        }
+    }
+    state.compute(&changes).unwrap().root()
+}
+
+#[test]
+fn genesis_roots_are_those_published() {
+    let (Some(published), Some(derived)) = (
+        json("small/verkle_roots.json"),
+        json("small/derived_genesis_roots.json"),
+    ) else {
+        return;
+    };
+    let testnets = &published["csv_genesis_roots_commitment"];
+    let (basic, five) = (HeaderLayout::BasicData, HeaderLayout::FiveLeaves);
+    let mut cases = vec![
+        (
+            "kaustinen6/kaustinen7_genesis.json",
+            basic,
+            &testnets["gen-devnet-7.csv"],
+        ),
+        (
+            "kaustinen6/devnet6_genesis.json",
+            five,
+            &testnets["gen-devnet-6.csv"],
+        ),
+    ];
+    for row in derived["rows"].as_array().unwrap() {
+        let root = &row["eip6800_verkle_root_commitment"];
+        cases.push((row["file"].as_str().unwrap(), basic, root));
+    }
+    assert_eq!(cases.len(), 4);
+    for (file, layout, expected) in cases {
+        let Some(genesis) = json(file) else { return };
+        let expected: B256 = expected.as_str().unwrap().parse().unwrap();
+        assert_eq!(root(&genesis, layout), expected, "{file}");
+    }
 }
 
 #[test]

@@ -1,134 +1,49 @@
-//! The state beside a naive model: plain maps for contents, a naive trie for roots.
+//! The state beside a naive model, under every tree: plain maps for contents, naive or bottom-up trees for roots.
 
 #![allow(
     clippy::unwrap_used,
     reason = "a failed test may say no more than where it failed"
 )]
 
+mod support;
+
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
-use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView, Tree,
+use arbor_ipa::Committer;
+use arbor_state::verkle::{
+    HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
+    slot_place,
 };
+use arbor_state::{BlockRef, Network, State, StateChanges, StateError, StateView, Tree};
 use arbor_store::{MemoryStore, Store};
+use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
+use arbor_tree_verkle::{Form, Settings};
 use arbor_versions::{Options, Retain, Version};
 use proptest::prelude::*;
+use support::{ACCOUNTS, Contents, Step, address, codes, edit_model, slots, step};
 
-type Slots = BTreeMap<U256, U256>;
-type Contents = BTreeMap<Address, (Account, Slots)>;
+/// Small tables, to be quick; what they compute does not depend on their sizes.
+static COMMITTER: LazyLock<Arc<Committer>> =
+    LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
 
-/// A step of a random history over few accounts and slots, so that they meet often.
-#[derive(Clone, Debug)]
-enum Step {
-    Block(Vec<Edit>),
-    Flush,
-    Reopen,
-    Rollback(u64),
-    Prune(u64),
-}
-
-#[derive(Clone, Debug)]
-enum Edit {
-    Set {
-        account: u8,
-        balance: u8,
-        slots: Vec<(u8, u8)>,
-    },
-    Clear {
-        account: u8,
-        slots: Vec<(u8, u8)>,
-    },
-    Remove {
-        account: u8,
-    },
-}
-
-fn edit() -> impl Strategy<Value = Edit> {
-    let slots = || prop::collection::vec((0u8..12, 0u8..4), 0..6);
-    prop_oneof![
-        6 => (0u8..10, 0u8..4, slots()).prop_map(|(account, balance, slots)| Edit::Set { account, balance, slots }),
-        1 => (0u8..10, slots()).prop_map(|(account, slots)| Edit::Clear { account, slots }),
-        1 => (0u8..10).prop_map(|account| Edit::Remove { account }),
-    ]
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => prop::collection::vec(edit(), 0..6).prop_map(Step::Block),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Reopen),
-        1 => (0u64..8).prop_map(Step::Rollback),
-        1 => (1u64..8).prop_map(Step::Prune),
-    ]
-}
-
-fn address(number: u8) -> Address {
-    Address::with_last_byte(number)
-}
-
-/// Applies an edit to the model and records the change.
-fn edit_model(contents: &mut Contents, changes: &mut StateChanges, before: &Contents, edit: &Edit) {
-    let (Edit::Set { account, .. } | Edit::Clear { account, .. } | Edit::Remove { account }) = edit;
-    let address = address(*account);
-    let entry = changes
-        .accounts
-        .entry(address)
-        .or_insert_with(|| AccountChange {
-            old: before.get(&address).map(|(account, _)| *account),
-            new: before.get(&address).map(|(account, _)| *account),
-            ..Default::default()
-        });
-    let (clear, balance, slots): (bool, u8, &[(u8, u8)]) = match edit {
-        Edit::Set { balance, slots, .. } => (false, *balance, slots),
-        Edit::Clear { slots, .. } => (true, 1, slots),
-        Edit::Remove { .. } => {
-            contents.remove(&address);
-            *entry = AccountChange {
-                old: entry.old,
-                storage_cleared: true,
-                ..Default::default()
-            };
-            return;
-        }
+fn verkle(layout: HeaderLayout, form: Form) -> Tree {
+    let settings = VerkleSettings {
+        layout,
+        tree: Settings {
+            form,
+            ..Settings::default()
+        },
+        stem_bytes: 10_000,
+        ..VerkleSettings::default()
     };
-    let new = Account {
-        nonce: 1,
-        balance: U256::from(balance),
-        code_hash: KECCAK256_EMPTY,
-    };
-    entry.new = Some(new);
-    let (model, model_slots) = contents
-        .entry(address)
-        .or_insert_with(|| (new, Slots::new()));
-    *model = new;
-    if clear {
-        entry.storage_cleared = true;
-        entry.slots.clear();
-        model_slots.clear();
-    }
-    for (slot, value) in slots {
-        let (slot, value) = (U256::from(*slot), U256::from(*value));
-        let old = match entry.storage_cleared {
-            true => U256::ZERO,
-            false => before
-                .get(&address)
-                .and_then(|(_, slots)| slots.get(&slot))
-                .copied()
-                .unwrap_or_default(),
-        };
-        entry.slots.insert(slot, SlotChange { old, new: value });
-        match value.is_zero() {
-            true => model_slots.remove(&slot),
-            false => model_slots.insert(slot, value),
-        };
-    }
+    Tree::Verkle(Verkle::with(COMMITTER.clone(), settings))
 }
 
-/// The state root from the contents alone.
-fn model_root(contents: &Contents) -> B256 {
+/// The Merkle-Patricia root from the contents alone.
+fn merkle_patricia_root(contents: &Contents) -> B256 {
     let mut leaves = BTreeMap::new();
     for (address, (account, slots)) in contents {
         let slots: BTreeMap<Vec<u8>, Vec<u8>> = slots
@@ -154,123 +69,274 @@ fn model_root(contents: &Contents) -> B256 {
     naive::root(&leaves).into()
 }
 
-fn open(store: &Arc<MemoryStore>) -> State {
-    let network = Network {
-        chain_id: 1,
-        genesis_hash: B256::ZERO,
-    };
-    let options = Options {
-        dirty_bytes: 4096,
-        cache_bytes: 1 << 16,
-        retain: Retain::Last(6),
-        ..Default::default()
-    };
-    State::open(
-        Arc::clone(store) as Arc<dyn Store>,
-        None,
-        Tree::MerklePatricia,
-        network,
-        options,
-    )
-    .unwrap()
+/// A Verkle tree's leaves by name and suffix.
+type Leaves = BTreeMap<(StemName, u8), LeafValue>;
+
+/// The leaves that contents have by themselves.
+fn leaves_of(contents: &Contents, layout: HeaderLayout) -> Leaves {
+    let all: BTreeMap<B256, _> = codes().map(|code| (keccak256(&code), code)).into();
+    let mut leaves = Leaves::new();
+    for (address, (account, slots)) in contents {
+        let mut put = |(index, suffix), value| {
+            let address = *address;
+            leaves.insert((StemName { address, index }, suffix), value);
+        };
+        let code = &all[&account.code_hash];
+        for (suffix, value) in layout.leaves(account, code.len() as u32).unwrap() {
+            put((U256::ZERO, suffix), value);
+        }
+        for (number, chunk) in (0..).zip(chunk_code(code)) {
+            put(chunk_place(number), chunk);
+        }
+        for (slot, value) in slots {
+            put(slot_place(*slot), value.to_be_bytes());
+        }
+    }
+    leaves
 }
 
-/// Everything readable at a version equals the model's contents, and is proven under its root.
-fn check(state: &State, version: u64, contents: &Contents) {
-    let root = model_root(contents);
+/// The leaves after a block: what was there stays, zero if it is nothing now.
+fn leaves_after(before: &Leaves, contents: &Contents, layout: HeaderLayout) -> Leaves {
+    let mut leaves = leaves_of(contents, layout);
+    for name in before.keys() {
+        leaves.entry(*name).or_insert([0; 32]);
+    }
+    leaves
+}
+
+fn verkle_root(leaves: &Leaves) -> B256 {
+    let stems = Stems::new(COMMITTER.clone(), 0);
+    let mut by_stem: BTreeMap<[u8; 31], Vec<(u8, LeafValue)>> = BTreeMap::new();
+    for ((name, suffix), value) in leaves {
+        let stem = stems.of(std::slice::from_ref(name))[0];
+        by_stem.entry(stem).or_default().push((*suffix, *value));
+    }
+    let settings = Settings::default();
+    let root = arbor_tree_verkle::build(&COMMITTER, &settings, by_stem, &mut |_, _| ());
+    root.unwrap().to_bytes().into()
+}
+
+/// What a version is to be.
+#[derive(Clone, Default)]
+struct Expected {
+    contents: Contents,
+    leaves: Leaves,
+}
+
+impl Expected {
+    fn after(&self, contents: Contents, tree: &Tree) -> Self {
+        let leaves = match tree {
+            Tree::MerklePatricia => Leaves::new(),
+            Tree::Verkle(verkle) => leaves_after(&self.leaves, &contents, verkle.settings().layout),
+        };
+        Self { contents, leaves }
+    }
+
+    fn root(&self, tree: &Tree) -> B256 {
+        match tree {
+            Tree::MerklePatricia => merkle_patricia_root(&self.contents),
+            Tree::Verkle(_) => verkle_root(&self.leaves),
+        }
+    }
+}
+
+/// Where a history is kept.
+enum Place {
+    Memory(Arc<MemoryStore>),
+    Folder(tempfile::TempDir),
+}
+
+impl Place {
+    fn open(&self, tree: &Tree) -> State {
+        let network = Network {
+            chain_id: 1,
+            genesis_hash: B256::ZERO,
+        };
+        let options = Options {
+            dirty_bytes: 4096,
+            cache_bytes: 1 << 16,
+            retain: Retain::Last(6),
+            ..Default::default()
+        };
+        let store: Arc<dyn Store> = match self {
+            Self::Memory(store) => store.clone(),
+            Self::Folder(folder) => {
+                Arc::new(FjallStore::open(folder.path(), &Default::default()).unwrap())
+            }
+        };
+        State::open(store, None, tree.clone(), network, options).unwrap()
+    }
+}
+
+/// Everything readable at a version equals the model's contents, and is proven under its root where the tree has such proofs.
+fn check(state: &State, version: u64, expected: &Expected) {
+    let contents = &expected.contents;
+    let root = expected.root(state.tree());
     let then = state.at(Version(version)).unwrap();
     assert_eq!(
         B256::from(then.meta().root),
         root,
         "root of version {version}"
     );
-    for number in 0..10 {
+    for number in 0..ACCOUNTS {
         let address = address(number);
         let expected = contents.get(&address);
-        assert_eq!(
-            then.account(address).unwrap(),
-            expected.map(|(account, _)| *account)
-        );
-        let names: Vec<U256> = (0..12).map(U256::from).collect();
-        let proof = then.prove(address, &names).unwrap();
-        assert_eq!(proof.verify(root).unwrap(), Ok(()));
-        for slot in names {
-            let value = expected
-                .and_then(|(_, slots)| slots.get(&slot))
-                .copied()
-                .unwrap_or_default();
-            assert_eq!(then.storage(address, slot).unwrap(), value);
-            assert!(
-                proof
-                    .storage_proof
-                    .iter()
-                    .any(|proof| proof.key == slot && proof.value == value)
-            );
+        let account = then.account(address).unwrap();
+        assert_eq!(account, expected.map(|(account, _)| *account));
+        let has_storage = expected.is_some_and(|(_, slots)| !slots.is_empty());
+        assert_eq!(then.has_storage(address).unwrap(), has_storage);
+        if let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) {
+            let code = then.code(account.code_hash).unwrap();
+            assert_eq!(keccak256(&code), account.code_hash);
+        }
+        let value = |slot| {
+            let slots = expected.map(|(_, slots)| slots);
+            let value = slots.and_then(|slots| slots.get(&slot));
+            value.copied().unwrap_or_default()
+        };
+        for slot in slots() {
+            assert_eq!(then.storage(address, slot).unwrap(), value(slot));
+        }
+        if matches!(state.tree(), Tree::MerklePatricia) {
+            let proof = then.prove(address, &slots()).unwrap();
+            assert_eq!(proof.verify(root).unwrap(), Ok(()));
+            for slot in proof.storage_proof {
+                assert_eq!(slot.value, value(slot.key));
+            }
         }
     }
-    let mut dumped = Vec::new();
-    then.dump::<arbor_state::StateError>(|account| {
-        dumped.push((account.address, account.storage.len()));
+    let mut dumped = BTreeMap::new();
+    then.dump::<StateError>(|account| {
+        dumped.insert(account.address, (account.storage.len(), account.root));
         Ok(())
     })
     .unwrap();
-    dumped.sort_unstable();
-    let expected: Vec<_> = contents
+    let expected: BTreeMap<Address, (usize, B256)> = contents
         .iter()
-        .map(|(address, (_, slots))| (*address, slots.len()))
+        .map(|(address, (_, slots))| {
+            let one = [(*address, slots)].into_iter();
+            let leaves = one.flat_map(|(_, slots)| slots).map(|(slot, value)| {
+                let key = keccak256(B256::from(*slot)).to_vec();
+                (key, alloy_rlp::encode(value))
+            });
+            let root = naive::root(&leaves.collect()).into();
+            (*address, (slots.len(), root))
+        })
         .collect();
     assert_eq!(dumped, expected);
 }
+
+fn agrees_with_the_model(
+    place: &Place,
+    tree: &Tree,
+    steps: Vec<Step>,
+) -> Result<(), TestCaseError> {
+    let mut state = place.open(tree);
+    // Each version, the oldest retained one known to the database.
+    let mut history: Vec<Expected> = Vec::new();
+    for step in steps {
+        match step {
+            Step::Block(edits) => {
+                let before = history.last().cloned().unwrap_or_default();
+                let (mut contents, mut changes) =
+                    (before.contents.clone(), StateChanges::default());
+                for edit in &edits {
+                    edit_model(&mut contents, &mut changes, &before.contents, edit);
+                }
+                let after = before.after(contents, tree);
+                let computed = state.compute(&changes).unwrap();
+                prop_assert_eq!(computed.root(), after.root(tree));
+                let number = history.len() as u64;
+                let block = BlockRef {
+                    number,
+                    hash: B256::from(U256::from(number)),
+                    header: vec![],
+                };
+                state.commit(&block, computed).unwrap();
+                history.push(after);
+            }
+            Step::Flush => state.flush().unwrap(),
+            Step::Reopen => {
+                state.flush().unwrap();
+                drop(state);
+                state = place.open(tree);
+            }
+            Step::Rollback(back) => {
+                let target = (history.len() as u64).saturating_sub(1 + back);
+                if !history.is_empty() && state.rollback(Version(target)).is_ok() {
+                    history.truncate(target as usize + 1);
+                }
+            }
+            Step::Prune(keep) => {
+                state.prune(Retain::Last(keep)).unwrap();
+            }
+        }
+        if let Some(last) = history.last() {
+            let head = history.len() as u64 - 1;
+            check(&state, head, last);
+            let oldest = head.saturating_sub(6);
+            for version in oldest..head {
+                if state.at(Version(version)).is_ok() {
+                    check(&state, version, &history[version as usize]);
+                }
+            }
+            let root = merkle_patricia_root(&last.contents);
+            prop_assert_eq!(state.reader().flat_root().unwrap(), root);
+            let report = state.verify().unwrap();
+            prop_assert!(report.is_ok(), "{:?}", report.faults);
+            prop_assert_eq!(report.flat_root, root);
+        }
+    }
+    Ok(())
+}
+
+fn memory() -> Place {
+    Place::Memory(Arc::default())
+}
+
+const COMPRESSED: Form = Form {
+    compressed: true,
+    images: false,
+    leaf_commitments: false,
+};
+const EVERYTHING: Form = Form {
+    compressed: false,
+    images: true,
+    leaf_commitments: true,
+};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
     fn a_random_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
-        let store = Arc::new(MemoryStore::default());
-        let mut state = open(&store);
-        // The contents of each version, the oldest retained one known to the database.
-        let mut history: Vec<Contents> = Vec::new();
-        for step in steps {
-            match step {
-                Step::Block(edits) => {
-                    let before = history.last().cloned().unwrap_or_default();
-                    let (mut contents, mut changes) = (before.clone(), StateChanges::default());
-                    edits.iter().for_each(|edit| edit_model(&mut contents, &mut changes, &before, edit));
-                    let computed = state.compute(&changes).unwrap();
-                    prop_assert_eq!(computed.root(), model_root(&contents));
-                    let number = history.len() as u64;
-                    state.commit(&BlockRef { number, hash: B256::from(U256::from(number)), header: vec![] }, computed).unwrap();
-                    history.push(contents);
-                }
-                Step::Flush => state.flush().unwrap(),
-                Step::Reopen => {
-                    state.flush().unwrap();
-                    drop(state);
-                    state = open(&store);
-                }
-                Step::Rollback(back) => {
-                    let target = (history.len() as u64).saturating_sub(1 + back);
-                    if !history.is_empty() && state.rollback(Version(target)).is_ok() {
-                        history.truncate(target as usize + 1);
-                    }
-                }
-                Step::Prune(keep) => {
-                    state.prune(Retain::Last(keep)).unwrap();
-                }
-            }
-            if let Some(contents) = history.last() {
-                let head = history.len() as u64 - 1;
-                check(&state, head, contents);
-                let oldest = head.saturating_sub(6);
-                for version in oldest..head {
-                    if state.at(Version(version)).is_ok() {
-                        check(&state, version, &history[version as usize]);
-                    }
-                }
-                let report = state.verify().unwrap();
-                prop_assert!(report.is_ok(), "{:?}", report.faults);
-            }
-        }
+        agrees_with_the_model(&memory(), &Tree::MerklePatricia, steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_verkle_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..25)) {
+        let tree = verkle(HeaderLayout::BasicData, Form::default());
+        agrees_with_the_model(&memory(), &tree, steps)?;
+    }
+
+    #[test]
+    fn the_older_layout_agrees_with_the_model(steps in prop::collection::vec(step(), 1..15)) {
+        let tree = verkle(HeaderLayout::FiveLeaves, COMPRESSED);
+        agrees_with_the_model(&memory(), &tree, steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_verkle_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
+        let tree = verkle(HeaderLayout::BasicData, EVERYTHING);
+        let folder = tempfile::tempdir().unwrap();
+        agrees_with_the_model(&Place::Folder(folder), &tree, steps)?;
     }
 }

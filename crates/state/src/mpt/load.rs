@@ -107,12 +107,15 @@ impl State {
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
     /// # Errors
-    /// A database that has a version; accounts or slots that do not ascend by key; errors of the source and of the store.
+    /// Another tree than Merkle-Patricia; a database that has a version; accounts or slots that do not ascend by key; errors of the source and of the store.
     pub fn load(
         &mut self,
         source: &dyn LoadSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
+        if !self.tree().is_in_headers() {
+            return Err(StateError::OtherTree);
+        }
         let done = Mutex::new(0);
         let steps = Steps {
             source,
@@ -265,7 +268,7 @@ impl Steps<'_> {
 }
 
 /// The flat records of accounts.
-fn records(accounts: &[LoadAccount]) -> Result<Vec<AccountRecord>, StateError> {
+pub(super) fn records(accounts: &[LoadAccount]) -> Result<Vec<AccountRecord>, StateError> {
     let roots = storage_roots(accounts, &mut |_, _| ())?;
     let records = accounts
         .iter()

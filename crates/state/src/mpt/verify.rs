@@ -19,15 +19,16 @@ use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};
 use crate::{Head, StateError};
 
-/// Rebuilds every trie and compares it with what is stored.
-pub(crate) fn check_state(check: &Check<'_>, head: Head<'_>) -> Result<(), StateError> {
+/// Rebuilds every trie and compares it with what is stored; returns the root.
+pub(crate) fn check_state(check: &Check<'_>, head: Head<'_>) -> Result<B256, StateError> {
     let (built, root) = (rebuild(check.view, check)?, head.root());
     if built != root {
         check.tell_fault(format!(
             "state root: the flat state gives {built}, the head has {root}"
         ));
     }
-    spare_nodes(check)
+    spare_nodes(check)?;
+    Ok(built)
 }
 
 impl Watch for Check<'_> {
@@ -69,8 +70,7 @@ impl Watch for Check<'_> {
     }
 
     fn range_done(&self) {
-        self.counts.ranges.fetch_add(1, Ordering::Relaxed);
-        self.tell();
+        self.part_done();
     }
 }
 

@@ -28,6 +28,14 @@ impl HeaderLayout {
         }
     }
 
+    /// The leaf that only accounts with code have.
+    pub(crate) const fn code_size_leaf(self) -> Option<u8> {
+        match self {
+            Self::BasicData => None,
+            Self::FiveLeaves => Some(CODE_SIZE),
+        }
+    }
+
     /// The leaves of an account, by suffix.
     ///
     /// # Errors
@@ -50,13 +58,16 @@ impl HeaderLayout {
                     (3, account.code_hash.0),
                 ];
                 if account.code_hash != KECCAK256_EMPTY {
-                    leaves.push((4, U256::from(code_size).to_le_bytes()));
+                    leaves.push((CODE_SIZE, U256::from(code_size).to_le_bytes()));
                 }
                 Ok(leaves)
             }
         }
     }
 }
+
+/// The leaf of the code size among five.
+const CODE_SIZE: u8 = 4;
 
 /// Version 0 in byte 0, code size in bytes 5 to 7, nonce in 8 to 15, balance in 16 to 31, most significant byte first.
 fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, StateError> {

@@ -12,15 +12,63 @@
 //! - [`StemName`] is the plain name behind a stem; [`slot_place`], [`chunk_place`] and [`HeaderLayout`] say where things sit.
 //! - [`Stems`] turns names into stems, in batches, and remembers what is asked for again.
 //! - [`chunk_code`] cuts code.
+//!
+//! The tree cannot forget: what is removed from the state leaves zeros behind. The flat tables are keyed by plain names, so that execution
+//! reads without any hash, and have a record for whatever has a leaf; so changes of leaves follow from changes of flat records alone, forwards
+//! and backwards. A table of stems' names leads from the tree back to them: it orders the flat tables as the tree is ordered.
+mod changes;
 mod chunks;
+mod compute;
 mod header;
+mod merkle_patricia;
+mod names;
+mod nodes;
 mod places;
+mod reader;
+mod records;
+mod settings;
 mod stems;
+mod values;
+mod verify;
+
+use arbor_store::Table;
+use arbor_versions::{TableKind, TableSpec};
+
+use crate::tables::COMMON;
 
 pub use chunks::{CHUNK, chunk_code};
+pub(crate) use compute::compute;
 pub use header::HeaderLayout;
+pub(crate) use merkle_patricia::flat_root;
+pub(crate) use nodes::Undone;
 pub use places::{StemContents, StemName, chunk_place, slot_place};
+use reader::stored_code;
+pub(crate) use reader::{account, dump, has_storage, storage};
+pub use settings::{Verkle, VerkleSettings};
 pub use stems::{Stem, Stems};
+pub(crate) use verify::check_state;
 
 /// The value of a leaf.
 pub type LeafValue = [u8; 32];
+
+/// Nodes by depth and path.
+const NODES: Table = Table(3);
+/// The names of stems.
+const STEMS: Table = Table(4);
+
+/// The tables of a Verkle state. Accounts are keyed by address; slots by address and slot number (32 bytes big-endian).
+pub(crate) const TABLES: [TableSpec; 5] = [
+    COMMON[0],
+    COMMON[1],
+    TableSpec {
+        table: NODES,
+        name: "nodes",
+        kind: TableKind::Nodes,
+    },
+    TableSpec {
+        table: STEMS,
+        name: "stems",
+        kind: TableKind::Blobs,
+    },
+    COMMON[2],
+];

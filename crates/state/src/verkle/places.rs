@@ -9,7 +9,7 @@ pub(crate) const HEADER_SLOTS: u8 = 64;
 /// CODE_OFFSET: the position of the first code chunk.
 pub(crate) const CODE: u32 = 128;
 /// MAIN_STORAGE_OFFSET divided by the 256 leaves of a stem.
-const MAIN_STORAGE_INDEX: U256 =
+pub(crate) const MAIN_STORAGE_INDEX: U256 =
     uint!(0x1000000000000000000000000000000000000000000000000000000000000_U256);
 
 /// The plain name of a stem: an account, and which 256 positions of it.

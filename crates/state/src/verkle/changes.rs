@@ -1,0 +1,281 @@
+//! From a block's changes to flat changes, and from those to changes of leaves.
+//!
+//! The second step looks at nothing but flat records, so it leads back to an older version, too: with the records of that version as the new ones.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
+use arbor_store::{Table, Value};
+use arbor_tree_verkle::{StemUpdate, ValueChange};
+use arbor_versions::{Change, View};
+
+use super::LeafValue;
+use super::header::HeaderLayout;
+use super::places::{StemName, chunk_place, slot_place};
+use super::records::{AccountRecord, account_key, decode_slot, encode_slot, slot_key, slot_name};
+use super::stems::Stems;
+use crate::tables::{ACCOUNTS, SLOTS};
+use crate::{AccountChange, StateChanges, StateError};
+
+/// Finds code by its hash.
+pub(super) type CodeOf<'a> = &'a dyn Fn(B256) -> Result<Bytes, StateError>;
+
+/// The flat changes of a block, ascending by table and key.
+pub(super) fn flat_changes(
+    view: View<'_>,
+    changes: &StateChanges,
+    code: CodeOf<'_>,
+) -> Result<Vec<Change>, StateError> {
+    let mut flat = Vec::with_capacity(2 * changes.accounts.len());
+    for (address, change) in &changes.accounts {
+        let key = address.as_slice();
+        let old = view.get(ACCOUNTS, key)?;
+        let before = old.as_ref().map(|bytes| AccountRecord::decode(key, bytes));
+        let after = account_after(before.transpose()?.as_ref(), change, code)?;
+        push(
+            &mut flat,
+            ACCOUNTS,
+            key,
+            old,
+            after.map(|record| record.encode()),
+        );
+    }
+    for (address, change) in &changes.accounts {
+        if change.storage_cleared || change.new.is_none() {
+            cleared_slots(view, *address, change, &mut flat)?;
+            continue;
+        }
+        for (slot, change) in &change.slots {
+            let key = slot_key(*address, *slot);
+            let old = match change.old.is_zero() {
+                // Never set, or set and cleared again.
+                true => view.get(SLOTS, &key)?,
+                false => Some(encode_slot(change.old)),
+            };
+            let new = (old.is_some() || !change.new.is_zero()).then(|| encode_slot(change.new));
+            push(&mut flat, SLOTS, &key, old, new);
+        }
+    }
+    Ok(flat)
+}
+
+fn push(flat: &mut Vec<Change>, table: Table, key: &[u8], old: Option<Value>, new: Option<Value>) {
+    if old != new {
+        let key = key.into();
+        flat.push(Change {
+            table,
+            key,
+            old,
+            new,
+        });
+    }
+}
+
+fn account_after(
+    before: Option<&AccountRecord>,
+    change: &AccountChange,
+    code: CodeOf<'_>,
+) -> Result<Option<AccountRecord>, StateError> {
+    let Some(account) = change.new else {
+        return Ok(before.map(AccountRecord::gone));
+    };
+    let code_size = match before {
+        _ if account.code_hash == KECCAK256_EMPTY => 0,
+        Some(before) if before.code_hash() == account.code_hash => before.code_size,
+        _ => code_size(code(account.code_hash)?.len())?,
+    };
+    Ok(Some(AccountRecord::following(before, account, code_size)))
+}
+
+fn code_size(bytes: usize) -> Result<u32, StateError> {
+    let fits = u32::try_from(bytes).ok().filter(|size| size >> 24 == 0);
+    fits.ok_or_else(|| StateError::Read(format!("code of {bytes} bytes is too long for EIP-6800")))
+}
+
+/// All slots that an account ever had are zero, but for those set since.
+fn cleared_slots(
+    view: View<'_>,
+    address: Address,
+    change: &AccountChange,
+    flat: &mut Vec<Change>,
+) -> Result<(), StateError> {
+    let set = change.slots.iter();
+    let set = set.filter(|(_, change)| !change.new.is_zero());
+    let mut after: BTreeMap<Box<[u8]>, Value> = set
+        .map(|(slot, change)| (slot_key(address, *slot).into(), encode_slot(change.new)))
+        .collect();
+    let from = flat.len();
+    for entry in view.scan(SLOTS, address.as_slice(), address.as_slice())? {
+        let (key, old) = entry?;
+        let new = after
+            .remove(&key)
+            .unwrap_or_else(|| encode_slot(U256::ZERO));
+        push(flat, SLOTS, &key, Some(old), Some(new));
+    }
+    for (key, new) in after {
+        push(flat, SLOTS, &key, None, Some(new));
+    }
+    flat[from..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    Ok(())
+}
+
+/// A flat record before and after.
+#[derive(Clone, Copy)]
+pub(super) struct FlatChange<'a> {
+    pub(super) table: Table,
+    pub(super) key: &'a [u8],
+    pub(super) before: Option<&'a [u8]>,
+    pub(super) after: Option<&'a [u8]>,
+}
+
+impl<'a> From<&'a Change> for FlatChange<'a> {
+    fn from(change: &'a Change) -> Self {
+        Self {
+            table: change.table,
+            key: &change.key,
+            before: change.old.as_deref(),
+            after: change.new.as_deref(),
+        }
+    }
+}
+
+/// Changes of leaves under their stems.
+pub(super) struct LeafChanges {
+    /// Ascending by stem.
+    pub(super) updates: Vec<StemUpdate>,
+    /// The names of those stems, in their order.
+    pub(super) names: Vec<StemName>,
+}
+
+/// The changes of leaves that flat changes, in any order, come to.
+pub(super) fn leaf_changes<'a>(
+    flat: impl Iterator<Item = FlatChange<'a>>,
+    layout: HeaderLayout,
+    stems: &Stems,
+    code: CodeOf<'_>,
+) -> Result<LeafChanges, StateError> {
+    let mut leaves = Leaves(Vec::new());
+    for change in flat {
+        if change.table == SLOTS {
+            let (address, slot) = slot_name(change.key)?;
+            let value = |bytes: Option<&[u8]>| -> Result<Option<LeafValue>, StateError> {
+                let value = bytes.map(|bytes| decode_slot(change.key, bytes));
+                Ok(value.transpose()?.map(|value| value.to_be_bytes()))
+            };
+            leaves.push(
+                address,
+                slot_place(slot),
+                value(change.before)?,
+                value(change.after)?,
+            );
+        } else {
+            let record = |bytes: Option<&[u8]>| {
+                let record = bytes.map(|bytes| AccountRecord::decode(change.key, bytes));
+                record.transpose()
+            };
+            let (before, after) = (record(change.before)?, record(change.after)?);
+            let account = Account {
+                address: account_key(change.key)?,
+                before,
+                after,
+            };
+            account.header(layout, &mut leaves)?;
+            account.code(code, &mut leaves)?;
+        }
+    }
+    Ok(leaves.by_stem(stems))
+}
+
+/// An account's record before and after.
+struct Account {
+    address: Address,
+    before: Option<AccountRecord>,
+    after: Option<AccountRecord>,
+}
+
+impl Account {
+    fn header(&self, layout: HeaderLayout, leaves: &mut Leaves) -> Result<(), StateError> {
+        let of = |record: Option<&AccountRecord>| match record {
+            Some(record) => record.header_leaves(layout),
+            None => Ok(Vec::new()),
+        };
+        let (before, mut after) = (of(self.before.as_ref())?, of(self.after.as_ref())?);
+        for (suffix, old) in before {
+            let place = after.iter().position(|(present, _)| *present == suffix);
+            let new = place.map(|place| after.swap_remove(place).1);
+            leaves.push(self.address, (U256::ZERO, suffix), Some(old), new);
+        }
+        for (suffix, new) in after {
+            leaves.push(self.address, (U256::ZERO, suffix), None, Some(new));
+        }
+        Ok(())
+    }
+
+    fn code(&self, code: CodeOf<'_>, leaves: &mut Leaves) -> Result<(), StateError> {
+        let shape = |record: &Option<AccountRecord>| match record {
+            Some(record) => (record.code_hash(), record.chunks),
+            None => (KECCAK256_EMPTY, 0),
+        };
+        if shape(&self.before) == shape(&self.after) {
+            return Ok(());
+        }
+        let of = |record: Option<&AccountRecord>| -> Result<Vec<LeafValue>, StateError> {
+            match record {
+                Some(record) if record.code_hash() != KECCAK256_EMPTY => {
+                    Ok(record.code_leaves(&code(record.code_hash())?))
+                }
+                Some(record) => Ok(record.code_leaves(&[])),
+                None => Ok(Vec::new()),
+            }
+        };
+        let (before, after) = (of(self.before.as_ref())?, of(self.after.as_ref())?);
+        for chunk in 0..before.len().max(after.len()) {
+            let (old, new) = (before.get(chunk).copied(), after.get(chunk).copied());
+            leaves.push(self.address, chunk_place(chunk as u32), old, new);
+        }
+        Ok(())
+    }
+}
+
+/// Changes of leaves by their names, each leaf once.
+struct Leaves(Vec<(StemName, ValueChange)>);
+
+impl Leaves {
+    fn push(
+        &mut self,
+        address: Address,
+        (index, suffix): (U256, u8),
+        old: Option<LeafValue>,
+        new: Option<LeafValue>,
+    ) {
+        if old != new {
+            let change = ValueChange { suffix, old, new };
+            self.0.push((StemName { address, index }, change));
+        }
+    }
+
+    fn by_stem(mut self, stems: &Stems) -> LeafChanges {
+        self.0
+            .sort_unstable_by_key(|(name, change)| (*name, change.suffix));
+        let groups = self.0.chunk_by(|(a, _), (b, _)| a == b);
+        let mut named: Vec<(StemName, StemUpdate)> = groups
+            .map(|group| {
+                let changes = group.iter().map(|(_, change)| *change).collect();
+                (
+                    group[0].0,
+                    StemUpdate {
+                        stem: [0; 31],
+                        changes,
+                    },
+                )
+            })
+            .collect();
+        let names: Vec<StemName> = named.iter().map(|(name, _)| *name).collect();
+        for ((_, update), stem) in named.iter_mut().zip(stems.of(&names)) {
+            update.stem = stem;
+        }
+        named.sort_unstable_by_key(|(_, update)| update.stem);
+        let (names, updates) = named.into_iter().unzip();
+        LeafChanges { updates, names }
+    }
+}

@@ -1,0 +1,49 @@
+//! What a block's changes make of the tree and of the flat tables beside it.
+
+use std::time::Instant;
+
+use arbor_tree_verkle::apply;
+use arbor_versions::{Changes, View};
+
+use super::changes::{FlatChange, LeafChanges, flat_changes, leaf_changes};
+use super::names::new_names;
+use super::nodes::{AtHead, node_write};
+use super::{Verkle, stored_code};
+use crate::state::code_writes;
+use crate::{Computed, StateChanges, StateError, Timings};
+
+/// What changes on top of the head make of the state. Uses the threads of the current rayon pool.
+pub(crate) fn compute(
+    verkle: &Verkle,
+    view: View<'_>,
+    changes: &StateChanges,
+) -> Result<Computed, StateError> {
+    let start = Instant::now();
+    let (settings, stems) = (verkle.settings(), verkle.stems());
+    let code = |hash| match changes.codes.get(&hash) {
+        Some(code) => Ok(code.clone()),
+        None => stored_code(view, hash),
+    };
+    let flat = flat_changes(view, changes, &code)?;
+    let leaves = flat.iter().map(FlatChange::from);
+    let LeafChanges { updates, names } = leaf_changes(leaves, settings.layout, stems, &code)?;
+    let keyed = Instant::now();
+    let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
+    let applied = Instant::now();
+    let mut blobs = code_writes(changes.codes.iter());
+    blobs.extend(new_names(view, &updates, &names)?);
+    let root = update.root_hash().into();
+    let nodes = update.nodes.into_iter();
+    let nodes = nodes
+        .map(|change| node_write(&change.key, change.record))
+        .collect();
+    Ok(Computed {
+        root,
+        changes: Changes { flat, nodes, blobs },
+        timings: Timings {
+            keys: keyed - start,
+            tree: applied - keyed,
+            writes: applied.elapsed(),
+        },
+    })
+}

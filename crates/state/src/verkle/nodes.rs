@@ -1,0 +1,121 @@
+//! The nodes of a Verkle state: at the head, and at older versions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arbor_store::Write;
+use arbor_tree::ReadError;
+use arbor_tree_verkle::{NodeKey, NodeReader, TreeUpdate, apply};
+use arbor_versions::{Meta, View};
+
+use super::changes::{FlatChange, LeafChanges, leaf_changes};
+use super::{NODES, Verkle, stored_code};
+use crate::StateError;
+use crate::flat::Lookup;
+
+/// The nodes of the latest version.
+#[derive(Clone, Copy)]
+pub(crate) struct AtHead<'a>(pub(super) View<'a>);
+
+impl NodeReader for AtHead<'_> {
+    fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let keys: Vec<Vec<u8>> = keys.iter().map(NodeKey::encode).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        Ok(self.0.multi_get(NODES, &keys).map_err(StateError::from)?)
+    }
+}
+
+/// The nodes of an older version: those of the head with what undoing changes laid over them.
+pub(crate) struct Undone<'a> {
+    verkle: &'a Verkle,
+    head: AtHead<'a>,
+    changed: HashMap<NodeKey, Option<Arc<[u8]>>>,
+}
+
+impl<'a> Undone<'a> {
+    /// Begins at the head.
+    pub(crate) fn new(verkle: &'a Verkle, view: View<'a>) -> Self {
+        Self {
+            verkle,
+            head: AtHead(view),
+            changed: HashMap::new(),
+        }
+    }
+
+    /// Goes back to the version `to`, whose flat values `undo` has; `now` has those of the version that this stands at.
+    ///
+    /// # Errors
+    /// [`StateError::RebuiltRoot`] if that does not give the version's root.
+    pub(crate) fn back(
+        &mut self,
+        to: &Meta,
+        undo: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError> {
+        let update = self.update_back(undo, now)?;
+        if update.root_hash() != to.root {
+            return Err(StateError::RebuiltRoot {
+                version: to.version.0,
+                expected: to.root.into(),
+                actual: update.root_hash().into(),
+            });
+        }
+        let changed = update.nodes.into_iter();
+        self.changed
+            .extend(changed.map(|change| (change.key, change.record)));
+        Ok(())
+    }
+
+    fn update_back(&self, undo: &[Write], now: Lookup<'_>) -> Result<TreeUpdate, StateError> {
+        let present: Result<Vec<_>, StateError> = undo
+            .iter()
+            .map(|write| now(write.table, &write.key))
+            .collect();
+        let present = present?;
+        let flat = undo.iter().zip(&present).map(|(write, now)| FlatChange {
+            table: write.table,
+            key: &write.key,
+            before: now.as_deref(),
+            after: write.value.as_deref(),
+        });
+        let settings = self.verkle.settings();
+        let stems = self.verkle.stems();
+        let code = |hash| stored_code(self.head.0, hash);
+        let LeafChanges { updates, .. } = leaf_changes(flat, settings.layout, stems, &code)?;
+        Ok(apply(self, stems.committer(), &updates, &settings.tree)?)
+    }
+
+    /// The writes of nodes that lead back.
+    pub(crate) fn into_writes(self) -> Vec<Write> {
+        let changed = self.changed.into_iter();
+        changed
+            .map(|(key, record)| node_write(&key, record))
+            .collect()
+    }
+}
+
+impl NodeReader for Undone<'_> {
+    fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let mut found: Vec<Option<Arc<[u8]>>> = vec![None; keys.len()];
+        let mut below = Vec::new();
+        for (place, key) in keys.iter().enumerate() {
+            match self.changed.get(key) {
+                Some(record) => found[place].clone_from(record),
+                None => below.push(place),
+            }
+        }
+        let wanted: Vec<NodeKey> = below.iter().map(|place| keys[*place]).collect();
+        for (place, record) in below.into_iter().zip(self.head.nodes(&wanted)?) {
+            found[place] = record;
+        }
+        Ok(found)
+    }
+}
+
+pub(super) fn node_write(key: &NodeKey, record: Option<Arc<[u8]>>) -> Write {
+    Write {
+        table: NODES,
+        key: key.encode().into(),
+        value: record,
+    }
+}

@@ -1,0 +1,117 @@
+//! Reading accounts and slots by plain name, and the whole state in the order of names.
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_versions::View;
+
+use super::records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
+use crate::dump::{DumpAccount, Dumped};
+use crate::flat::Flat;
+use crate::tables::{ACCOUNTS, CODE, SLOTS};
+use crate::{Account, Historical, LoadAccount, StateError, mpt};
+
+/// An account; none if it was there once and is gone.
+pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+    let key = address.as_slice();
+    let record = flat.value(ACCOUNTS, key)?;
+    let record = record.map(|bytes| AccountRecord::decode(key, &bytes));
+    Ok(record.transpose()?.and_then(|record| record.account))
+}
+
+/// A slot's value; zero if absent.
+pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+    let key = slot_key(address, slot);
+    match flat.value(SLOTS, &key)? {
+        Some(bytes) => decode_slot(&key, &bytes),
+        None => Ok(U256::ZERO),
+    }
+}
+
+/// Whether an account has a slot that is not zero.
+pub(crate) fn has_storage(flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+    for entry in flat.entries(SLOTS, address.as_slice())? {
+        if !entry?.1.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The code with a hash.
+pub(super) fn stored_code(view: View<'_>, code_hash: B256) -> Result<Bytes, StateError> {
+    let code = view.get(CODE, code_hash.as_slice())?;
+    let code = code.ok_or(StateError::MissingCode(code_hash))?;
+    Ok(Bytes::copy_from_slice(&code))
+}
+
+/// An account with its slots that are not zero.
+pub(super) struct WithSlots {
+    pub(super) address: Address,
+    pub(super) account: Account,
+    /// Ascending by slot.
+    pub(super) slots: Vec<(U256, U256)>,
+}
+
+/// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
+pub(super) fn accounts<'a>(
+    flat: &'a dyn Flat,
+    prefix: &[u8],
+) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + 'a, StateError> {
+    let mut slots = flat.entries(SLOTS, prefix)?.peekable();
+    let mut of_account = move |address: Address| {
+        let mut found = Vec::new();
+        let up_to = |entry: &Result<(Box<[u8]>, _), _>| match entry {
+            Ok((key, _)) => key.get(..20).is_none_or(|of| of <= address.as_slice()),
+            Err(_) => true,
+        };
+        while let Some(entry) = slots.next_if(up_to) {
+            let (key, bytes) = entry?;
+            let (of, slot) = slot_name(&key)?;
+            let value = decode_slot(&key, &bytes)?;
+            if value.is_zero() {
+                continue;
+            }
+            if of != address {
+                let why = "its account does not exist";
+                return Err(crate::error::corrupt("slots", &key, why));
+            }
+            found.push((slot, value));
+        }
+        Ok(found)
+    };
+    let accounts = flat.entries(ACCOUNTS, prefix)?.map(move |entry| {
+        let (key, bytes) = entry?;
+        let address = account_key(&key)?;
+        let Some(account) = AccountRecord::decode(&key, &bytes)?.account else {
+            return Ok(None);
+        };
+        Ok(Some(WithSlots {
+            address,
+            account,
+            slots: of_account(address)?,
+        }))
+    });
+    Ok(accounts.filter_map(Result::transpose))
+}
+
+/// The whole state, account by account, ascending by address.
+pub(crate) fn dump<E: From<StateError>>(
+    state: &Historical<'_>,
+    sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
+) -> Result<(), E> {
+    for entry in accounts(state, &[])? {
+        let WithSlots {
+            address,
+            account,
+            slots,
+        } = entry?;
+        let load = LoadAccount::new(address, account, slots.iter().copied());
+        let storage_root = mpt::storage_root(&load)?;
+        sink(state.dumped(Dumped {
+            address,
+            account,
+            storage_root,
+            slots,
+        })?)?;
+    }
+    Ok(())
+}

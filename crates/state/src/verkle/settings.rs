@@ -1,0 +1,78 @@
+//! What a Verkle state is made with.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use arbor_ipa::Committer;
+use arbor_tree_verkle::Settings;
+
+use super::{HeaderLayout, Stems};
+
+/// How a state lies in a Verkle tree, and with which means it is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VerkleSettings {
+    /// Where an account's fields lie: part of what a database is.
+    pub layout: HeaderLayout,
+    /// What of a node is stored, and how nodes are computed. Nodes written with different settings may lie side by side.
+    pub tree: Settings,
+    /// Bytes for the tables of multiples that commitments are computed with.
+    pub table_bytes: usize,
+    /// Bytes for stems that are remembered.
+    pub stem_bytes: usize,
+}
+
+impl Default for VerkleSettings {
+    fn default() -> Self {
+        Self {
+            layout: HeaderLayout::default(),
+            tree: Settings::default(),
+            table_bytes: 150_000_000,
+            stem_bytes: 64 << 20,
+        }
+    }
+}
+
+/// A Verkle state's settings, and its tables once something has been computed: reading accounts and slots needs none.
+#[derive(Clone)]
+pub struct Verkle {
+    settings: VerkleSettings,
+    stems: Arc<OnceLock<Stems>>,
+}
+
+impl Verkle {
+    /// Makes the tables when they are needed first.
+    pub fn new(settings: VerkleSettings) -> Self {
+        Self {
+            settings,
+            stems: Arc::default(),
+        }
+    }
+
+    /// As [`new`](Self::new), with tables that are there already.
+    pub fn with(committer: Arc<Committer>, settings: VerkleSettings) -> Self {
+        let stems = Stems::new(committer, settings.stem_bytes);
+        Self {
+            settings,
+            stems: Arc::new(stems.into()),
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &VerkleSettings {
+        &self.settings
+    }
+
+    /// Stems, and the tables that they and all commitments are computed with.
+    pub fn stems(&self) -> &Stems {
+        self.stems.get_or_init(|| {
+            let committer = Committer::within(self.settings.table_bytes);
+            Stems::new(Arc::new(committer), self.settings.stem_bytes)
+        })
+    }
+}
+
+impl fmt::Debug for Verkle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Verkle").field(&self.settings).finish()
+    }
+}
