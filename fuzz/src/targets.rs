@@ -395,7 +395,7 @@ impl Database {
             .write(&[Write::put(table, key, value)], true)
             .expect("written");
         if let Ok(mut state) = Self::open(&self.store) {
-            let mut headers = HeaderCheck::default();
+            let mut headers = HeaderCheck::new(state.tree());
             let _ = state
                 .snapshot()
                 .and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)));

@@ -89,12 +89,18 @@ fn ways() -> impl Iterator<Item = Options<'static>> {
     ];
     [Roots::Here, Roots::Beside, Roots::Spread(&POOL)]
         .into_iter()
-        .flat_map(move |roots| verify.map(|verify| Options { verify, roots }))
+        .flat_map(move |roots| {
+            verify.map(|verify| Options {
+                verify,
+                roots,
+                check_every: None,
+            })
+        })
 }
 
 /// What verification finds, of the headers too.
 fn faults(state: &mut State) -> Vec<String> {
-    let mut headers = HeaderCheck::default();
+    let mut headers = HeaderCheck::new(state.tree());
     let snapshot = state.snapshot().expect("frozen");
     let report = snapshot.verify(&|_| {}, &mut |meta| headers.check(meta));
     report.expect("reads").faults
@@ -160,6 +166,7 @@ fn what_has_a_root_of_its_own_is_a_version() {
         Options {
             verify,
             roots: Roots::Beside,
+            check_every: None,
         },
     );
     outcome.expect("holds");

@@ -1,6 +1,6 @@
 //! The words of the command line.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -272,9 +272,14 @@ pub(crate) struct Replay {
     /// Directory of the database; made if absent
     #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]
     pub(crate) db: Option<PathBuf>,
-    /// The tree that commits to the state; `none` executes alone, in memory, and needs no database
-    #[arg(long, value_name = "T", default_value = "mpt")]
-    pub(crate) tree: TreeChoice,
+    /// The tree that commits to the state; `none` executes alone, in memory, and needs no database [default: the database's; mpt for a
+    /// new one]
+    #[arg(long, value_name = "T")]
+    pub(crate) tree: Option<TreeChoice>,
+    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, images, leaf-commitments,
+    /// single-images, single-affine
+    #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
+    pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
@@ -299,6 +304,12 @@ pub(crate) struct Replay {
     /// State roots to compute and compare: every block's, or the last of each run of blocks that need not be retained
     #[arg(long, value_name = "every|last", default_value = "every")]
     pub(crate) verify: VerifyChoice,
+    /// After every N-th block compute the Merkle-Patricia root from the flat tables alone, and compare it with the header
+    #[arg(long, value_name = "N")]
+    pub(crate) check_state: Option<NonZeroU64>,
+    /// Write the root after each block here, a line each [default: roots in the database's folder, if headers do not have the roots]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roots: Option<PathBuf>,
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -352,6 +363,11 @@ impl VerifyChoice {
 pub(crate) enum TreeChoice {
     /// Merkle-Patricia, Keccak-256
     Mpt,
+    /// Verkle (EIP-6800), Pedersen commitments
+    Verkle,
+    /// The same with accounts laid out as before July 2024, a leaf for each field
+    #[value(name = "verkle-2023")]
+    Verkle2023,
     /// No tree, no store: execution alone
     None,
 }
@@ -361,7 +377,37 @@ impl TreeChoice {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Mpt => "mpt",
+            Self::Verkle => "verkle",
+            Self::Verkle2023 => "verkle-2023",
             Self::None => "none",
+        }
+    }
+}
+
+/// What can be set of a Verkle tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeSetting {
+    /// Store points in 32 bytes, not 64
+    Compressed,
+    /// Store the images of commitments in the scalar field
+    Images,
+    /// Store leaves' own commitments
+    LeafCommitments,
+    /// Map commitments to the scalar field one by one
+    SingleImages,
+    /// Make points affine one by one
+    SingleAffine,
+}
+
+impl TreeSetting {
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Compressed => "compressed",
+            Self::Images => "images",
+            Self::LeafCommitments => "leaf-commitments",
+            Self::SingleImages => "single-images",
+            Self::SingleAffine => "single-affine",
         }
     }
 }

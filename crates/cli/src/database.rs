@@ -7,12 +7,15 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
+use arbor_state::verkle::{HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
-use arbor_versions::{DirLock, DirReader, Meta, Options, Retain, Version, read_head_file};
+use arbor_versions::{
+    DirLock, DirReader, HeadFile, Meta, Options, Retain, Version, read_head_file,
+};
 
-use crate::args::{Database, StoreChoice, parse_retain, show_retain};
+use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
 
 /// How memory and history are divided.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +50,66 @@ impl Budget {
     pub(crate) fn names(self) -> usize {
         usize::try_from(self.memory / 16).unwrap_or(usize::MAX)
     }
+}
+
+/// How a Verkle state is made within a memory budget.
+fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let mut settings = VerkleSettings::default();
+    settings.table_bytes = settings.table_bytes.min(bytes(memory / 8));
+    settings.stem_bytes = bytes(memory / 32);
+    let tree = &mut settings.tree;
+    for setting in asked {
+        match setting {
+            TreeSetting::Compressed => tree.form.compressed = true,
+            TreeSetting::Images => tree.form.images = true,
+            TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
+            TreeSetting::SingleImages => tree.batched_images = false,
+            TreeSetting::SingleAffine => tree.batched_affine = false,
+        }
+    }
+    settings
+}
+
+/// The tree to make a new database with; `None` for no tree at all.
+pub(crate) fn tree(choice: TreeChoice, memory: u64, asked: &[TreeSetting]) -> Option<Tree> {
+    let verkle = |layout| {
+        Tree::Verkle(Verkle::new(VerkleSettings {
+            layout,
+            ..verkle_settings(memory, asked)
+        }))
+    };
+    match choice {
+        TreeChoice::Mpt => Some(Tree::MerklePatricia),
+        TreeChoice::Verkle => Some(verkle(HeaderLayout::BasicData)),
+        TreeChoice::Verkle2023 => Some(verkle(HeaderLayout::FiveLeaves)),
+        TreeChoice::None => None,
+    }
+}
+
+/// The tree that a database says it has; `None` where nothing says so.
+pub(crate) fn tree_choice(dir: &Path) -> Option<TreeChoice> {
+    let file = read_head_file(dir).ok()?;
+    match Tree::of(&file.identity, VerkleSettings::default())? {
+        Tree::MerklePatricia => Some(TreeChoice::Mpt),
+        Tree::Verkle(verkle) => Some(match verkle.settings().layout {
+            HeaderLayout::BasicData => TreeChoice::Verkle,
+            HeaderLayout::FiveLeaves => TreeChoice::Verkle2023,
+        }),
+    }
+}
+
+/// The tree of an existing database. Where HEAD does not tell it, opening the database tells why.
+fn tree_in(dir: &Path, memory: u64) -> Result<Tree> {
+    let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
+        return Ok(Tree::MerklePatricia);
+    };
+    Tree::of(&identity, verkle_settings(memory, &[])).ok_or_else(|| {
+        let (tree, revision) = (identity.tree, identity.revision);
+        anyhow!(
+            "its tree is {tree} of revision {revision}, which this version of arbor does not know"
+        )
+    })
 }
 
 /// History that a database keeps where nothing else was ever asked for: versions below the head.
@@ -177,8 +240,9 @@ pub(crate) fn open_to_read(args: &Database) -> Result<(StateSnapshot, Genesis)> 
     let context = || format!("opening the database {} for reading", dir.display());
     let head = DirReader::new(dir).with_context(context)?;
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
-    let state = StateSnapshot::open(store, Some(head), Tree::MerklePatricia, network(&genesis))
-        .with_context(context)?;
+    let tree = tree_in(dir, args.memory).with_context(context)?;
+    let state =
+        StateSnapshot::open(store, Some(head), tree, network(&genesis)).with_context(context)?;
     Ok((state, genesis))
 }
 
@@ -231,14 +295,9 @@ fn open_existing(dir: &Path, budget: Budget) -> Result<(State, Genesis)> {
     let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
-    let state = State::open(
-        store,
-        Some(lock),
-        Tree::MerklePatricia,
-        network(&genesis),
-        budget.options(),
-    )
-    .with_context(context)?;
+    let tree = tree_in(dir, budget.memory).with_context(context)?;
+    let state = State::open(store, Some(lock), tree, network(&genesis), budget.options())
+        .with_context(context)?;
     Ok((state, genesis))
 }
 
@@ -263,7 +322,7 @@ fn genesis_in(dir: &Path) -> Result<Genesis> {
 /// Opens the database in a folder, or makes one from a genesis, of which the folder keeps the text.
 pub(crate) fn open_or_create(
     dir: Option<&Path>,
-    choice: StoreChoice,
+    (choice, tree): (StoreChoice, Tree),
     genesis: &Genesis,
     text: &str,
     budget: Budget,
@@ -272,7 +331,7 @@ pub(crate) fn open_or_create(
         return Ok(State::open(
             Arc::new(MemoryStore::default()),
             None,
-            Tree::MerklePatricia,
+            tree,
             network(genesis),
             budget.options(),
         )?);
@@ -282,14 +341,8 @@ pub(crate) fn open_or_create(
         .with_context(|| format!("making the database folder {}", dir.display()))?;
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
-    let state = State::open(
-        store,
-        Some(lock),
-        Tree::MerklePatricia,
-        network(genesis),
-        budget.options(),
-    )
-    .with_context(context)?;
+    let state = State::open(store, Some(lock), tree, network(genesis), budget.options())
+        .with_context(context)?;
     keep_genesis(dir, text)?;
     Ok(state)
 }

@@ -8,6 +8,7 @@ mod database;
 mod output;
 mod progress;
 mod report;
+mod roots;
 mod stop;
 
 use std::io::IsTerminal;

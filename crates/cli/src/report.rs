@@ -1,5 +1,6 @@
 //! The summary of a replay and its report file.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use arbor_chain::replay::{Series, Sums};
 use arbor_metrics::{Measurement, Versions};
 use serde_json::{Value, json};
 
-use crate::args::Replay as Args;
+use crate::args::{Replay as Args, TreeChoice};
 use crate::{bytes, output};
 
 /// The versions recorded by the build script.
@@ -21,9 +22,13 @@ pub(crate) fn versions() -> Versions {
 }
 
 /// Starts the measurement of a replay, its settings recorded.
-pub(crate) fn start(args: &Args) -> Measurement {
+pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     let mut measurement = Measurement::start("replay", versions());
-    measurement.setting("tree", args.tree.name());
+    measurement.setting("tree", tree.name());
+    let settings = args.tree_settings.iter().map(|setting| setting.name());
+    measurement.setting("tree_settings", settings.collect::<Vec<_>>());
+    let check_state = args.check_state.map(NonZeroU64::get);
+    measurement.setting("check_state", check_state);
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back());
@@ -143,6 +148,7 @@ impl Outcome {
             ("key hashing", total.keys_s),
             ("tree", total.tree_s),
             ("store", total.store_s),
+            ("checking the state", total.check_s),
             ("compaction", self.compacting.as_secs_f64()),
         ] {
             if seconds > 0.0 {

@@ -5,16 +5,18 @@ use arbor_tree::Hash;
 
 use crate::head::Head;
 use crate::tree::Tree;
-use crate::{StateError, mpt};
+use crate::{StateError, mpt, verkle};
 
 impl Head<'_> {
-    /// The first account, in the order of the flat table, whose key is `from` or above; `None` past the last.
+    /// The first account, in the order of the flat table, whose key is `from` or above; `None` past the last. Where keys are plain names, the first
+    /// bytes count.
     ///
     /// # Errors
     /// Those of the store; a record that cannot be read.
     pub fn account_from(self, from: &Hash) -> Result<Option<Address>, StateError> {
         match self.tree() {
             Tree::MerklePatricia => mpt::account_from(self.view(), from),
+            Tree::Verkle(_) => verkle::account_from(self.view(), from),
         }
     }
 
@@ -30,6 +32,7 @@ impl Head<'_> {
     ) -> Result<Option<(Address, U256)>, StateError> {
         match self.tree() {
             Tree::MerklePatricia => mpt::slot_from(self.view(), account, slot),
+            Tree::Verkle(_) => verkle::slot_from(self.view(), account, slot),
         }
     }
 }

@@ -87,6 +87,7 @@ impl Floor {
         });
         Ok(BlockStats {
             number,
+            hash: block.hash,
             transactions: block.block.body.transactions.len() as u64,
             gas: output.gas_used,
             accounts: output.changes.accounts.len() as u64,
@@ -97,6 +98,7 @@ impl Floor {
                 .map(|account| account.slots.len() as u64)
                 .sum(),
             nodes: 0,
+            root: None,
             times: Times {
                 execution: executed,
                 store: start.elapsed() - executed,

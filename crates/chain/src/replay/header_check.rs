@@ -3,14 +3,16 @@
 
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::Encodable;
+use arbor_state::Tree;
 use arbor_versions::Meta;
 
 use super::record::BlockRecord;
 
-/// Checks the headers that a database keeps, version after version: each against the number, hash and root
-/// stored beside it, and against the header before it.
-#[derive(Default, Debug)]
+/// Checks the headers that a database keeps, version after version: each against the number, hash and (if headers carry
+/// the tree's roots) root stored beside it, and against the header before it.
+#[derive(Debug)]
 pub struct HeaderCheck {
+    roots_in_headers: bool,
     previous: Option<Previous>,
 }
 
@@ -18,10 +20,24 @@ pub struct HeaderCheck {
 struct Previous {
     number: u64,
     hash: B256,
+    state_root: Option<B256>,
     total_difficulty: Option<U256>,
 }
 
 impl HeaderCheck {
+    /// Begins before the oldest version of a state over this tree.
+    pub fn new(tree: &Tree) -> Self {
+        Self {
+            roots_in_headers: tree.is_in_headers(),
+            previous: None,
+        }
+    }
+
+    /// The state root in the header that was checked last.
+    pub fn state_root(&self) -> Option<B256> {
+        self.previous?.state_root
+    }
+
     /// Checks the next version, which follows the last one that was checked.
     ///
     /// # Errors
@@ -33,6 +49,10 @@ impl HeaderCheck {
         let previous = self.previous.replace(Previous {
             number,
             hash,
+            state_root: record
+                .as_ref()
+                .ok()
+                .map(|kept| kept.block.header.state_root),
             total_difficulty,
         });
         let header = match record {
@@ -53,7 +73,7 @@ impl HeaderCheck {
                 "its header is of block {of}, stored beside it is {number}"
             ));
         }
-        if header.state_root != root {
+        if self.roots_in_headers && header.state_root != root {
             let of = header.state_root;
             return Err(format!(
                 "its header has state root {of}, stored beside it is {root}"
@@ -115,7 +135,7 @@ mod tests {
     }
 
     fn check(first: &Meta, second: &Meta) -> Result<(), String> {
-        let mut check = HeaderCheck::default();
+        let mut check = HeaderCheck::new(&Tree::MerklePatricia);
         check.check(first).and_then(|()| check.check(second))
     }
 

@@ -10,6 +10,7 @@
 //! a root does not hold, the blocks after it are dropped; they have left no trace but in memory.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::Instant;
@@ -83,6 +84,9 @@ pub struct Options<'a> {
     pub verify: Verify,
     /// Where to compute them.
     pub roots: Roots<'a>,
+    /// After every block whose number is a multiple of this, the Merkle-Patricia root is computed from the flat tables alone and
+    /// compared with the header. That takes time in proportion to the whole state.
+    pub check_every: Option<NonZeroU64>,
 }
 
 /// What is asked of the settler.
@@ -180,7 +184,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         mut self,
         blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
     ) -> Result<(), ReplayError> {
-        let settler = Settler::new(self.database, self.options.verify);
+        let settler = Settler::new(self.database, self.options);
         std::thread::scope(|scope| {
             let mut place = match self.options.roots {
                 Roots::Here => Place::Here(settler, VecDeque::new()),
@@ -261,12 +265,14 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
     }
 
     /// Whether executing a block needs the roots of the state before it: its receipts carry roots, as they did before
-    /// Byzantium.
+    /// Byzantium. A tree that is not in headers has no such roots, and those receipts then go unverified.
     fn needs_roots(&self, block: &RecoveredBlock) -> bool {
         let header = &block.block.header;
         let parent = self.chain.latest().map(|parent| &parent.header);
         let before = |parent| !Rules::at(self.spec, header, parent, None).has(SpecId::BYZANTIUM);
-        !block.block.body.transactions.is_empty() && parent.is_some_and(before)
+        !block.block.body.transactions.is_empty()
+            && parent.is_some_and(before)
+            && self.database.read().tree().is_in_headers()
     }
 
     fn execute(&mut self, block: RecoveredBlock) -> Result<Executed, ReplayError> {
@@ -291,11 +297,13 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let accounts = changes.accounts.values();
         let stats = BlockStats {
             number,
+            hash: block.hash,
             transactions: block.block.body.transactions.len() as u64,
             gas: output.gas_used,
             accounts: changes.accounts.len() as u64,
             slots: accounts.map(|account| account.slots.len() as u64).sum(),
             nodes: 0,
+            root: None,
             times: Times {
                 execution: start.elapsed(),
                 ..Times::default()

@@ -154,6 +154,7 @@ impl Replay {
         let options = Options {
             verify: Verify::Every,
             roots: Roots::Here,
+            check_every: None,
         };
         self.blocks(&mut std::iter::once(Ok(block)), options, &mut |_| {})
     }

@@ -8,8 +8,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state::{Account, BlockRef, Computed, State, StateChanges, StateError, StateView};
 
 use super::error::Failure;
+use super::pipeline::Options;
 use super::record::BlockRecord;
-use super::{BlockStats, ReplayError, Verify};
+use super::{BlockStats, ReplayError};
 
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
@@ -66,29 +67,44 @@ impl Executed {
         self.header().number
     }
 
-    fn reference(&self) -> (BlockRef, B256) {
-        let block = BlockRef {
+    fn reference(&self) -> BlockRef {
+        BlockRef {
             number: self.number(),
             hash: self.record.block.hash,
             header: self.record.encode(),
-        };
-        (block, self.header().state_root)
+        }
+    }
+
+    /// The failure of a state root that is not the header's.
+    fn failed(&self, actual: B256) -> ReplayError {
+        ReplayError::StateRoot(Box::new(Failure {
+            number: self.number(),
+            hash: self.record.block.hash,
+            expected: self.header().state_root,
+            actual,
+            changes: self.changes.clone(),
+            receipts: self.receipts.clone(),
+        }))
     }
 }
 
 /// Computes the roots of executed blocks, compares and commits.
 pub(super) struct Settler<'a, 'b> {
     database: &'a Database<'b>,
-    verify: Verify,
+    options: Options<'a>,
+    /// Whether headers tell what the roots must be.
+    in_headers: bool,
     /// Blocks whose root is computed together with that of the next.
     gathered: Vec<Executed>,
 }
 
 impl<'a, 'b> Settler<'a, 'b> {
-    pub(super) fn new(database: &'a Database<'b>, verify: Verify) -> Self {
+    pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
+        let in_headers = database.read().tree().is_in_headers();
         Self {
             database,
-            verify,
+            options,
+            in_headers,
             gathered: Vec::new(),
         }
     }
@@ -103,7 +119,7 @@ impl<'a, 'b> Settler<'a, 'b> {
         settled: &mut dyn FnMut(BlockStats),
     ) -> Result<(), ReplayError> {
         self.gathered.push(block);
-        if self.gathered.len() < self.verify.blocks_at(self.gathered[0].number()) {
+        if self.gathered.len() < self.options.verify.blocks_at(self.gathered[0].number()) {
             return Ok(());
         }
         self.settle(settled)
@@ -128,29 +144,22 @@ impl<'a, 'b> Settler<'a, 'b> {
         }
         // One block, or a root that does not hold: one by one tells which.
         for block in blocks {
-            settled(self.settle_one(block)?);
+            settled(self.settle_one(&block)?);
         }
         Ok(())
     }
 
-    fn settle_one(&self, block: Executed) -> Result<BlockStats, ReplayError> {
+    fn settle_one(&self, block: &Executed) -> Result<BlockStats, ReplayError> {
         let failed = state_error(block.number());
         let computed = self
             .database
             .read()
             .compute(&block.changes)
             .map_err(failed)?;
-        if computed.root() != block.header().state_root {
-            return Err(ReplayError::StateRoot(Box::new(Failure {
-                number: block.number(),
-                hash: block.record.block.hash,
-                expected: block.header().state_root,
-                actual: computed.root(),
-                changes: block.changes,
-                receipts: block.receipts,
-            })));
+        if self.in_headers && computed.root() != block.header().state_root {
+            return Err(block.failed(computed.root()));
         }
-        self.commit(std::slice::from_ref(&block), computed)
+        self.commit(std::slice::from_ref(block), computed)
     }
 
     /// Computes the root after all blocks and commits them; `None` if it is not the last one's.
@@ -164,7 +173,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             .for_each(|block| changes.extend(&block.changes));
         let failed = state_error(last.number());
         let computed = self.database.read().compute(&changes).map_err(failed)?;
-        if computed.root() != last.header().state_root {
+        if self.in_headers && computed.root() != last.header().state_root {
             return Ok(None);
         }
         self.commit(blocks, computed).map(Some)
@@ -176,15 +185,49 @@ impl<'a, 'b> Settler<'a, 'b> {
         let mut stats = last.stats;
         let (timings, nodes) = (computed.timings(), computed.nodes().len() as u64);
         let committing = Instant::now();
-        let references: Vec<_> = blocks.iter().map(Executed::reference).collect();
+        let root = computed.root();
+        // The roots of blocks in between are known only if headers have them.
+        let claimed = |block: &Executed| match self.in_headers {
+            true => block.header().state_root,
+            false if std::ptr::eq(block, last) => root,
+            false => B256::ZERO,
+        };
+        let references = blocks
+            .iter()
+            .map(|block| (block.reference(), claimed(block)));
+        let references: Vec<_> = references.collect();
         let committed = self.database.write().commit_run(references, computed);
         committed.map_err(state_error(last.number()))?;
         self.tell_unflushed(last.number());
+        stats.root = Some(root);
         stats.nodes = nodes;
         stats.times.keys = timings.keys;
         stats.times.tree = timings.tree;
         stats.times.store = timings.writes + committing.elapsed();
+        if self.is_to_be_checked(blocks) {
+            let checking = Instant::now();
+            self.check_state(last)?;
+            stats.times.check = checking.elapsed();
+        }
         Ok(stats)
+    }
+
+    /// Whether one of the blocks is the last of those that a check of the state is for.
+    fn is_to_be_checked(&self, blocks: &[Executed]) -> bool {
+        let checked = |block: &Executed| {
+            let every = self.options.check_every;
+            every.is_some_and(|every| block.number().is_multiple_of(every.get()))
+        };
+        blocks.iter().any(checked)
+    }
+
+    /// Compares the Merkle-Patricia root of the flat tables, from which execution reads, with the header's.
+    fn check_state(&self, block: &Executed) -> Result<(), ReplayError> {
+        let root = self.database.read().reader().flat_root();
+        match root.map_err(state_error(block.number()))? {
+            root if root == block.header().state_root => Ok(()),
+            root => Err(block.failed(root)),
+        }
     }
 
     /// Tells, if debugging, how much a crash at this moment would cost.

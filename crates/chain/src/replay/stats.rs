@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy_primitives::B256;
 use serde::Serialize;
 
 /// One block's share of the work.
@@ -9,6 +10,8 @@ use serde::Serialize;
 pub struct BlockStats {
     /// The block's number.
     pub number: u64,
+    /// The block's hash.
+    pub hash: B256,
     /// Transactions in it.
     pub transactions: u64,
     /// Gas used by it.
@@ -19,6 +22,8 @@ pub struct BlockStats {
     pub slots: u64,
     /// Tree nodes written or deleted.
     pub nodes: u64,
+    /// The root that was computed after it; none where one root was computed for it and later blocks.
+    pub root: Option<B256>,
     /// Where the time went.
     pub times: Times,
 }
@@ -38,10 +43,12 @@ pub struct Times {
     pub tree: Duration,
     /// Forming writes, applying them, flushing.
     pub store: Duration,
+    /// Checking the state's flat tables.
+    pub check: Duration,
 }
 
 impl Times {
-    fn each(&mut self) -> [&mut Duration; 6] {
+    fn each(&mut self) -> [&mut Duration; 7] {
         [
             &mut self.source,
             &mut self.backlog,
@@ -49,12 +56,19 @@ impl Times {
             &mut self.keys,
             &mut self.tree,
             &mut self.store,
+            &mut self.check,
         ]
     }
 
     /// The sum of all parts.
     pub fn total(&self) -> Duration {
-        self.source + self.backlog + self.execution + self.keys + self.tree + self.store
+        self.source
+            + self.backlog
+            + self.execution
+            + self.keys
+            + self.tree
+            + self.store
+            + self.check
     }
 }
 
@@ -89,6 +103,8 @@ pub struct Sums {
     pub tree_s: f64,
     /// Forming writes, applying them, flushing.
     pub store_s: f64,
+    /// Checking the state's flat tables, where that is asked for.
+    pub check_s: f64,
     #[serde(skip)]
     times: Times,
 }
@@ -122,6 +138,7 @@ impl Sums {
             self.keys_s,
             self.tree_s,
             self.store_s,
+            self.check_s,
         ] = seconds;
     }
 

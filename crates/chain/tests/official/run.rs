@@ -125,7 +125,7 @@ fn compare(fixture: &Fixture, state: &mut State, reorganised: bool) -> Result<()
         return Err(format!("{address} is not expected"));
     }
     if reorganised {
-        let mut headers = HeaderCheck::default();
+        let mut headers = HeaderCheck::new(state.tree());
         let report = state
             .snapshot()
             .and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)))

@@ -15,7 +15,7 @@ use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureR
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_metrics::{Envelope, Measurement};
-use arbor_state::{MissingAccounts, State};
+use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -23,6 +23,7 @@ use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
+use crate::roots::RootsFile;
 use crate::{described, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -32,7 +33,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
     }
-    let measurement = report::start(args);
+    let stored = args.db.as_deref().and_then(database::tree_choice);
+    let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
+    let measurement = report::start(args, tree);
+    // What is spread over threads without a pool of its own.
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
+    if threads.build_global().is_err() {
+        tracing::debug!("an earlier replay of this process has set the number of threads");
+    }
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (genesis, text) = genesis_of(args, &input)?;
@@ -40,9 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         tracing::warn!("genesis: {warning}");
     }
     genesis.check_chain(&input)?;
-    match args.tree {
-        TreeChoice::None => floor(args, measurement, input, &genesis),
-        TreeChoice::Mpt => full(args, measurement, input, &genesis, &text),
+    match database::tree(tree, args.memory, &args.tree_settings) {
+        None => floor(args, measurement, input, &genesis),
+        Some(tree) => full(args, tree, measurement, input, (&genesis, &text)),
     }
 }
 
@@ -78,6 +86,8 @@ struct Road<'a> {
     sums: Sums,
     series: Series,
     measurement: Measurement,
+    /// Where the roots go, if anywhere.
+    roots: Option<RootsFile>,
 }
 
 impl<'a> Road<'a> {
@@ -89,6 +99,7 @@ impl<'a> Road<'a> {
             sums: Sums::default(),
             series: Series::default(),
             measurement,
+            roots: None,
         }
     }
 
@@ -97,6 +108,9 @@ impl<'a> Road<'a> {
         self.sums.add(block);
         self.series.add(block);
         self.progress.block(block.number, block.gas);
+        if let Some(roots) = &mut self.roots {
+            roots.block(block);
+        }
     }
 }
 
@@ -202,10 +216,10 @@ fn floor(
 
 fn full(
     args: &Args,
+    tree: Tree,
     measurement: Measurement,
     mut input: ChainInput,
-    genesis: &Genesis,
-    text: &str,
+    (genesis, text): (&Genesis, &str),
 ) -> Result<()> {
     let dir = args.db.as_deref();
     if let (Some(dir), StoreChoice::Memory) = (dir, args.store) {
@@ -223,12 +237,20 @@ fn full(
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
     };
-    let mut state = database::open_or_create(dir, args.store, genesis, text, budget)?;
+    let roots_file = match (&args.roots, dir) {
+        (Some(file), _) => Some(file.clone()),
+        (None, Some(dir)) if !tree.is_in_headers() => Some(dir.join("roots")),
+        _ => None,
+    };
+    let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, genesis, population)?;
     }
     let mut replay = Replay::new(state, genesis, budget.names())?;
     let (head, _) = replay.head();
+    let roots_file = roots_file
+        .map(|file| RootsFile::open(&file, replay.state()))
+        .transpose()?;
     let last = last_block(args, &input);
     if input.first().number > head + 1 {
         return Err(ReplayError::Missing {
@@ -258,9 +280,11 @@ fn full(
             None if args.thread_count() > 1 => Roots::Beside,
             None => Roots::Here,
         },
+        check_every: args.check_state,
     };
     let mut blocks = wanted(args, ahead(args, input, genesis)?);
     let mut road = Road::new(args, measurement, head + 1, last);
+    road.roots = roots_file;
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| road.passed(block));
     drop(blocks);
     let flushing = Instant::now();
@@ -327,8 +351,10 @@ fn finish(
         sums,
         series,
         measurement,
+        roots,
     } = road;
     progress.finish();
+    let roots = roots.map_or(Ok(()), RootsFile::finish);
     // What a flush that failed did not write is not the database's head.
     let head = match &state {
         Some(state) => match state.versions().flushed() {
@@ -361,7 +387,7 @@ fn finish(
         disk_bytes,
     };
     report.finish(measurement, args.report.as_deref())?;
-    outcome?;
+    outcome.map_err(anyhow::Error::from).and(roots)?;
     if stop::asked() {
         output::line("stopped as asked; run the same command again to go on")?;
     }

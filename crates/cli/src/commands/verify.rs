@@ -11,7 +11,7 @@ use crate::{database, output};
 pub(crate) fn run(args: &Verify) -> Result<()> {
     let (state, _) = database::open_to_read(&args.database)?;
     let head = database::head(state.reader())?;
-    let mut headers = HeaderCheck::default();
+    let mut headers = HeaderCheck::new(state.reader().tree());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads)
         .build()?;
@@ -41,10 +41,22 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
     for fault in &report.faults {
         eprintln!("fault: {fault}");
     }
-    match report.fault_count {
+    let mut fault_count = report.fault_count;
+    let flat_root = report.flat_root;
+    if let Some(expected) = headers.state_root().filter(|root| *root != flat_root) {
+        eprintln!(
+            "fault: the Merkle-Patricia root of the flat tables is {flat_root}, the header of block {} has {expected}",
+            head.block_number
+        );
+        fault_count += 1;
+    }
+    let root = state.reader().root();
+    match fault_count {
+        0 if state.reader().tree().is_in_headers() => output::line(&format!(
+            "every node and record agrees with state root {root}"
+        )),
         0 => output::line(&format!(
-            "every node and record agrees with state root {}",
-            state.reader().root()
+            "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
         )),
         faults => bail!(
             "{} is damaged: {faults} faults found",

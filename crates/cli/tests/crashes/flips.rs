@@ -63,7 +63,7 @@ impl Records {
 
     /// What verification says; an error of reading is a finding too.
     fn faults(&self) -> Vec<String> {
-        let mut headers = HeaderCheck::default();
+        let mut headers = HeaderCheck::new(&Tree::MerklePatricia);
         let state =
             StateSnapshot::open(self.store.clone(), None, Tree::MerklePatricia, self.network);
         let report = state.and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)));

@@ -1,0 +1,125 @@
+//! The same chain under every tree: the state is the same, whatever commits to it, and says so of itself.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use support::{Folder, Run};
+
+/// The lines of a dump by address, without the first, which names the tree's root.
+fn dump(run: &Run) -> BTreeMap<String, String> {
+    let text = run.ok().stdout();
+    let lines = text.lines().skip(1).map(|line| {
+        let account: Value = serde_json::from_str(line).expect("a JSON line");
+        let address = account["address"].as_str().expect("an address");
+        (address.to_owned(), line.to_owned())
+    });
+    lines.collect()
+}
+
+fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
+    folder.run(&[&["replay", "--db", db, "chain"], more].concat())
+}
+
+fn roots(folder: &Folder, file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.path(file)).expect("a file of roots");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
+    let folder = Folder::with_chain();
+    replay(&folder, "mpt", &[]).ok();
+    replay(
+        &folder,
+        "verkle",
+        &["--tree", "verkle", "--check-state", "5"],
+    )
+    .ok();
+    let older = [
+        "--tree",
+        "verkle-2023",
+        "--tree-settings",
+        "compressed,single-affine",
+    ];
+    replay(&folder, "older", &older).ok();
+
+    let head = folder.status("mpt")["block"].as_u64().expect("a number");
+    let at = (head - 7).to_string();
+    for words in [&[][..], &["--at", &at]] {
+        let of = |db| folder.run(&[&["dump", "--db", db], words].concat());
+        let expected = dump(&of("mpt"));
+        assert!(!expected.is_empty());
+        assert_eq!(dump(&of("verkle")), expected);
+        assert_eq!(dump(&of("older")), expected);
+    }
+    let header_root = folder.status("mpt")["stateRoot"].clone();
+    let header_root = header_root.as_str().expect("a root");
+    for db in ["verkle", "older"] {
+        let verified = folder.run(&["verify", "--db", db]);
+        let text = verified.ok().stdout();
+        assert!(text.contains(header_root), "{text}");
+        let status = folder.status(db);
+        assert_eq!(status["tree"], "verkle");
+        let roots = roots(&folder, &format!("{db}/roots"));
+        assert_eq!(roots.len() as u64, head + 1);
+        let last = roots.last().expect("a line");
+        let root = status["stateRoot"].as_str().expect("a root");
+        assert!(
+            last.starts_with(&format!("{head} 0x")) && last.ends_with(root),
+            "{last}"
+        );
+    }
+    assert_ne!(
+        folder.status("verkle")["revision"],
+        folder.status("older")["revision"]
+    );
+    assert_ne!(
+        folder.status("verkle")["stateRoot"],
+        folder.status("older")["stateRoot"]
+    );
+}
+
+#[test]
+fn a_verkle_database_goes_back_and_on() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "verkle"]).ok();
+    let whole = roots(&folder, "db/roots");
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let back = (head - 6).to_string();
+    let rolled = folder.run(&["rollback", "--db", "db", "--to", &back]);
+    let root = whole[whole.len() - 7].rsplit(' ').next().expect("a root");
+    assert!(rolled.ok().stdout().contains(root));
+    folder.run(&["verify", "--db", "db"]).ok();
+    // A line that a crash cut short, and blocks beyond where the database stands, are written anew.
+    let file = folder.path("db/roots");
+    let text = std::fs::read_to_string(&file).expect("roots");
+    std::fs::write(&file, &text[..text.len() - 5]).expect("written");
+    // No --tree: the database knows.
+    replay(&folder, "db", &["--verify", "last"]).ok();
+    assert_eq!(roots(&folder, "db/roots").last(), whole.last());
+    folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    // One thread makes the same tree.
+    let alone = ["--tree", "verkle", "--threads", "1", "--roots", "elsewhere"];
+    replay(&folder, "alone", &alone).ok();
+    assert_eq!(roots(&folder, "elsewhere"), whole);
+}
+
+#[test]
+fn a_database_is_not_opened_as_another_tree() {
+    let folder = Folder::with_chain();
+    replay(&folder, "mpt", &["--to", "2"]).ok();
+    replay(&folder, "verkle", &["--tree", "verkle", "--to", "2"]).ok();
+    replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["merkle-patricia", "verkle"]);
+    replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "verkle"]);
+    replay(&folder, "verkle", &["--tree", "verkle-2023"]).fails_with(&["revision"]);
+    let address = format!("0x{}", "00".repeat(20));
+    folder
+        .run(&["prove", "--db", "verkle", &address])
+        .fails_with(&["Merkle-Patricia"]);
+    std::fs::write(folder.path("verkle/roots"), "something else\n").expect("written");
+    replay(&folder, "verkle", &[]).fails_with(&["roots", "line 1"]);
+    replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
+}

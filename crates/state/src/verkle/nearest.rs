@@ -1,0 +1,44 @@
+//! Names near a key.
+
+use alloy_primitives::{Address, U256};
+use arbor_tree::Hash;
+use arbor_versions::View;
+
+use super::records::{AccountRecord, account_key, slot_name};
+use crate::StateError;
+use crate::tables::{ACCOUNTS, SLOTS};
+
+/// The first account that exists whose address is not below the first bytes of `from`.
+pub(crate) fn account_from(view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
+    for entry in view.scan(ACCOUNTS, &[], &from[..20])? {
+        let (key, bytes) = entry?;
+        if AccountRecord::decode(&key, &bytes)?.account.is_some() {
+            return Ok(Some(account_key(&key)?));
+        }
+    }
+    Ok(None)
+}
+
+/// A slot that is not zero of the first account with storage whose address is not below the first bytes of `account`: the first from `slot` on, else
+/// the account's first.
+pub(crate) fn slot_from(
+    view: View<'_>,
+    account: &Hash,
+    slot: &Hash,
+) -> Result<Option<(Address, U256)>, StateError> {
+    let set = |prefix: &[u8], from: &[u8]| -> Result<Option<(Address, U256)>, StateError> {
+        for entry in view.scan(SLOTS, prefix, from)? {
+            let (key, bytes) = entry?;
+            if !bytes.is_empty() {
+                return Ok(Some(slot_name(&key)?));
+            }
+        }
+        Ok(None)
+    };
+    let Some(first) = set(&[], &account[..20])? else {
+        return Ok(None);
+    };
+    let owner = first.0.as_slice();
+    let found = set(owner, &[owner, slot].concat())?;
+    Ok(found.or(Some(first)))
+}
