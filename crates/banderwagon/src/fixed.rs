@@ -253,14 +253,16 @@ impl FixedBase {
     }
 
     fn push_digits(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
+        let mut entries = Vec::with_capacity(64);
         for (point, scalar) in terms {
             let bits = window_bits(&self.sizes, *point);
             let table = &self.windows[*point];
             for_digits(scalar, bits, |position, digit| {
                 let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
-                sums.push_signed(&table[entry], digit < 0);
+                entries.push((&table[entry], digit < 0));
             });
         }
+        sums.push_signed(&entries);
     }
 
     /// One list for each row, highest first.

@@ -63,16 +63,21 @@ impl Sums {
         self.terms.push(*term);
     }
 
-    /// Adds or subtracts a term.
+    /// Adds or subtracts terms of tables.
+    ///
+    /// Tables are larger than any cache, and signs are random. So all terms are touched first, whose loads wait for memory together, and signs are
+    /// applied without a branch.
     #[inline]
-    pub(crate) fn push_signed(&mut self, term: &Stored, negative: bool) {
-        if negative {
-            self.push(&Stored {
-                x: term.x,
-                y: negate_stored::<Base>(&term.y),
-            });
-        } else {
-            self.push(term);
+    pub(crate) fn push_signed(&mut self, terms: &[(&Stored, bool)]) {
+        for terms in terms.chunks(64) {
+            let touch = |sum: u64, (term, _): &(&Stored, bool)| sum ^ term.x[0];
+            std::hint::black_box(terms.iter().fold(0, touch));
+            for (term, negative) in terms {
+                let mask = u64::from(*negative).wrapping_neg();
+                let opposite = negate_stored::<Base>(&term.y);
+                let y = std::array::from_fn(|i| term.y[i] ^ (term.y[i] ^ opposite[i]) & mask);
+                self.push(&Stored { x: term.x, y });
+            }
         }
     }
 

@@ -83,9 +83,9 @@ fn window_sums(wide: Wide, points: &[Stored], digits: &[i16], bits: usize) -> Ve
         // ends[b] is now where bucket b begins.
         for bucket in 1..=buckets {
             let end = ends.get(bucket + 1).map_or(used, |&end| end as usize);
-            for &i in &order[ends[bucket] as usize..end] {
-                sums.push_signed(&points[i as usize], digits[i as usize] < 0);
-            }
+            let members = order[ends[bucket] as usize..end].iter();
+            let terms = members.map(|&i| (&points[i as usize], digits[i as usize] < 0));
+            sums.push_signed(&terms.collect::<Vec<_>>());
             sums.close();
         }
     }
