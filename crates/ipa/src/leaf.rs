@@ -67,7 +67,9 @@ fn word(half: &[u8; 16], at: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-fn stem_scalar(stem: &[u8; 31]) -> Fr {
+/// A stem as a number, least significant byte first: what stands at index 1 of its leaf.
+#[must_use]
+pub fn stem_scalar(stem: &[u8; 31]) -> Fr {
     let mut bytes = [0; 32];
     bytes[..31].copy_from_slice(stem);
     Fr::from_le_bytes_reduced(&bytes)

@@ -15,8 +15,11 @@ pub use crs::{Committer, WIDTH, points};
 pub use inner_product::InnerProductProof;
 pub use keys::{AddressCommitment, TreeIndex};
 pub use leaf::{
-    LeafChange, LeafCommitment, LeafValues, ValueChange, half_terms, leaf_terms, value_scalars,
+    LeafChange, LeafCommitment, LeafValues, ValueChange, half_terms, leaf_terms, stem_scalar,
+    value_scalars,
 };
-pub use multiproof::{Multiproof, Opening, Polynomial, Query, Statement, verify_all};
+pub use multiproof::{
+    Multiproof, Opening, Polynomial, Query, SparseOpening, Statement, verify_all,
+};
 pub use proof::ProofError;
 pub use transcript::Transcript;

@@ -24,6 +24,19 @@ pub struct Opening<'a> {
     pub point: u8,
 }
 
+/// As [`Opening`], of a polynomial with few values that are not zero.
+#[derive(Clone, Copy)]
+pub struct SparseOpening<'a> {
+    /// The commitment to the polynomial, encoded.
+    pub commitment: [u8; 32],
+    /// Where the polynomial is not zero, each point once, and its values there.
+    pub values: &'a [(u8, Fr)],
+    /// The point.
+    pub point: u8,
+    /// The value at the point.
+    pub value: Fr,
+}
+
 /// What a verifier is told: the polynomial behind `commitment` is `value` at `point`.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
@@ -76,9 +89,34 @@ impl Multiproof {
 
         // All polynomials that are opened at the same point are one.
         let sums = sums_by_point(openings, &powers(r, openings.len()));
+        Self::of_sums(committer, transcript, &sums)
+    }
+
+    /// As [`Self::prove`], for polynomials with few values: what they cost is in proportion to those.
+    #[must_use]
+    pub fn prove_sparse(
+        committer: &Committer,
+        transcript: &mut Transcript,
+        openings: &[SparseOpening],
+    ) -> Self {
+        let commitments: Vec<_> = openings.iter().map(|opening| opening.commitment).collect();
+        let claims = openings
+            .iter()
+            .map(|opening| (opening.point, opening.value));
+        let r = begin(transcript, &commitments, claims);
+        let sums = sparse_sums_by_point(openings, &powers(r, openings.len()));
+        Self::of_sums(committer, transcript, &sums)
+    }
+
+    /// The proof, from the weighted sums of the polynomials opened at each point.
+    fn of_sums(
+        committer: &Committer,
+        transcript: &mut Transcript,
+        sums: &[(usize, Vec<Fr>)],
+    ) -> Self {
         let domain = Domain::get();
         let mut g = vec![Fr::ZERO; WIDTH];
-        for (z, sum) in &sums {
+        for (z, sum) in sums {
             domain.add_quotient(sum, *z, &mut g);
         }
         let commit = |values: &[Fr]| {
@@ -91,7 +129,7 @@ impl Multiproof {
 
         let factors = inverse_distances(t);
         let mut h = vec![Fr::ZERO; WIDTH];
-        for (z, sum) in &sums {
+        for (z, sum) in sums {
             for (h, &value) in h.iter_mut().zip(sum) {
                 *h += factors[*z] * value;
             }
@@ -270,6 +308,26 @@ fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Vec<Fr>)> 
         }
     }
     sums
+}
+
+/// [`sums_by_point`] of sparse polynomials.
+fn sparse_sums_by_point(openings: &[SparseOpening], weights: &[Fr]) -> Vec<(usize, Vec<Fr>)> {
+    let mut by_point: Vec<Vec<(&SparseOpening, Fr)>> = vec![Vec::new(); WIDTH];
+    for (opening, &weight) in openings.iter().zip(weights) {
+        by_point[usize::from(opening.point)].push((opening, weight));
+    }
+    let weighted = |(z, terms): (usize, Vec<(&SparseOpening, Fr)>)| {
+        let mut sum = vec![Fr::ZERO; WIDTH];
+        for (opening, weight) in terms {
+            for &(at, value) in opening.values {
+                sum[usize::from(at)] += weight * value;
+            }
+        }
+        (z, sum)
+    };
+    let occur = by_point.into_par_iter().enumerate();
+    let occur = occur.filter(|(_, terms)| !terms.is_empty());
+    occur.map(weighted).collect()
 }
 
 /// The sum of weights times polynomials, in lanes.

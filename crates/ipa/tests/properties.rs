@@ -1,8 +1,8 @@
 //! Leaves and proofs against their definitions.
 
 use arbor_ipa::{
-    Committer, Fr, LeafChange, LeafValues, Multiproof, Opening, Point, Query, Statement, Term,
-    Transcript, ValueChange, WIDTH, points, value_scalars, verify_all,
+    Committer, Fr, LeafChange, LeafValues, Multiproof, Opening, Point, Query, SparseOpening,
+    Statement, Term, Transcript, ValueChange, WIDTH, points, value_scalars, verify_all,
 };
 use proptest::prelude::*;
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -209,6 +209,27 @@ proptest! {
             queries[i].point ^= 1;
             prop_assert!(!proof.verify(&COMMITTER, &mut Transcript::new(b"vt"), &queries));
         }
+    }
+
+    /// Polynomials given by their values that are not zero have the proof that they have given whole.
+    #[test]
+    fn sparse_polynomials(terms in prop::collection::vec((any::<u8>(), prop::collection::btree_map(any::<u8>(), any::<u64>(), 0..6)), 1..9)) {
+        let lists: Vec<Vec<(u8, Fr)>> = terms.iter().map(|(_, values)| values.iter().map(|(&at, &value)| (at, Fr::from(value))).collect()).collect();
+        let polynomials: Vec<[Fr; WIDTH]> = lists.iter().map(|list| {
+            let mut polynomial = [Fr::ZERO; WIDTH];
+            list.iter().for_each(|&(at, value)| polynomial[usize::from(at)] = value);
+            polynomial
+        }).collect();
+        let commitments: Vec<Point> = polynomials.iter().map(|polynomial| COMMITTER.commit(polynomial)).collect();
+        let whole: Vec<Opening> = (0..terms.len()).map(|i| Opening { commitment: commitments[i], polynomial: &polynomials[i], point: terms[i].0 }).collect();
+        let sparse: Vec<SparseOpening> = (0..terms.len()).map(|i| SparseOpening {
+            commitment: commitments[i].to_bytes(),
+            values: &lists[i],
+            point: terms[i].0,
+            value: polynomials[i][usize::from(terms[i].0)],
+        }).collect();
+        let whole = Multiproof::prove(&COMMITTER, &mut Transcript::new(b"vt"), &whole);
+        prop_assert_eq!(Multiproof::prove_sparse(&COMMITTER, &mut Transcript::new(b"vt"), &sparse), whole);
     }
 
     #[test]

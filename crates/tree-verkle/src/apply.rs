@@ -3,7 +3,8 @@
 use crate::{
     NodeChange, NodeReader, Settings, StemUpdate, TreeError, TreeUpdate,
     commit::Commit,
-    plan::{self, Plan},
+    plan::{self, Plan, Source, Stored},
+    tools::Tools,
 };
 use arbor_ipa::{Committer, Point};
 
@@ -30,8 +31,21 @@ pub fn apply(
         effective = updates.iter().filter_map(only_changes).collect();
         &effective
     };
-    let plan = plan::plan(reader, updates)?;
-    let (mut nodes, root, stats) = Commit::new(committer, settings, updates, &plan).run()?;
+    let tools = Tools {
+        committer,
+        settings,
+    };
+    apply_to(&Stored(reader), tools, updates)
+}
+
+/// Applies updates that change something, wherever the nodes come from.
+pub(crate) fn apply_to(
+    source: &impl Source,
+    tools: Tools,
+    updates: &[StemUpdate],
+) -> Result<TreeUpdate, TreeError> {
+    let plan = plan::plan(source, updates)?;
+    let (mut nodes, root, stats) = Commit::new(tools, updates, &plan).run()?;
     add_deletions(&plan, &mut nodes);
     Ok(TreeUpdate { nodes, root, stats })
 }
@@ -41,7 +55,7 @@ fn add_deletions(plan: &Plan, nodes: &mut Vec<NodeChange>) {
     let internals = plan
         .internals
         .iter()
-        .filter(|node| node.was_stored() && (!node.stays || is_empty_root(node)))
+        .filter(|node| node.goes())
         .map(|node| node.key);
     let leaves = plan.leaves.iter().filter_map(|leaf| {
         let (old, _) = leaf.old.as_ref()?;
@@ -56,10 +70,6 @@ fn add_deletions(plan: &Plan, nodes: &mut Vec<NodeChange>) {
             .then(a.record.is_none().cmp(&b.record.is_none()))
     });
     nodes.dedup_by(|later, earlier| later.key == earlier.key);
-}
-
-fn is_empty_root(node: &plan::Internal) -> bool {
-    node.leaves.is_empty() && node.internals.is_empty()
 }
 
 fn check_order(updates: &[StemUpdate]) -> Result<(), TreeError> {

@@ -2,26 +2,16 @@
 
 use crate::{
     ByteSet, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value,
-    record::encode,
+    tools::{BATCH, LeafState, LeafWork, Tools},
 };
-use arbor_ipa::{Committer, Fr, LeafValues, Point, Term};
+use arbor_ipa::{Committer, Fr, Point, Term, ValueChange};
 use std::sync::Arc;
-
-/// Leaves that are computed together.
-const BATCH: usize = 8192;
 
 /// A leaf to build with: its stem and its values, ascending by suffix, at least one.
 pub type BuildLeaf = (Stem, Vec<(u8, Value)>);
 
 /// Where built nodes go: place and record. Of all places at one depth each comes after those before it.
 pub type Sink<'a> = dyn FnMut(NodeKey, Arc<[u8]>) + 'a;
-
-/// What a tree is computed with.
-#[derive(Clone, Copy)]
-struct Tools<'a> {
-    committer: &'a Committer,
-    settings: &'a Settings,
-}
 
 /// Builds a tree from all its leaves, ascending by stem, and returns its root's commitment.
 ///
@@ -222,33 +212,40 @@ impl Tools<'_> {
         leaves: &[(NodeKey, BuildLeaf)],
         nodes: &mut Vec<(NodeKey, Record)>,
     ) -> Vec<Fr> {
-        let values: Vec<LeafValues> = leaves
+        let set = |(suffix, value): &(u8, Value)| ValueChange {
+            suffix: *suffix,
+            old: None,
+            new: Some(*value),
+        };
+        let changes: Vec<Vec<_>> = leaves
             .iter()
-            .map(|(_, (stem, values))| LeafValues {
-                stem: *stem,
-                values,
-            })
+            .map(|(_, (_, values))| values.iter().map(set).collect())
             .collect();
-        let computed = self.committer.commit_leaves(&values);
-        for ((key, (stem, values)), leaf) in leaves.iter().zip(&computed) {
-            let [c1, c2] = leaf.half_fields;
+        let work: Vec<_> = leaves
+            .iter()
+            .zip(&changes)
+            .map(|((_, (stem, _)), changes)| LeafWork { stem, changes })
+            .collect();
+        let mut states = vec![LeafState::NEW; leaves.len()];
+        self.change(&work, &mut states);
+        for ((key, (stem, values)), state) in leaves.iter().zip(&states) {
             let record = LeafRecord {
                 stem: *stem,
                 suffixes: values.iter().map(|(suffix, _)| *suffix).collect(),
-                halves: leaf.halves,
-                commitment: Some(leaf.commitment),
-                images: Some([c1, c2, leaf.field]),
+                halves: state.halves,
+                commitment: state.commitment,
+                image: Some(state.image),
             };
             nodes.push((*key, Record::Leaf(record)));
         }
-        computed.iter().map(|leaf| leaf.field).collect()
+        states.iter().map(|state| state.image).collect()
     }
 
     /// Computes internal nodes; their images.
     fn internals(&self, closed: &[(NodeKey, Open)], nodes: &mut Vec<(NodeKey, Record)>) -> Vec<Fr> {
         let terms: Vec<&[Term]> = closed.iter().map(|(_, node)| &node.terms[..]).collect();
         let points = self.committer.sums(&terms);
-        let images = Point::map_to_field_batch(&points);
+        let images = self.images(&points);
         for (((key, node), commitment), image) in closed.iter().zip(points).zip(&images) {
             let record = InternalRecord {
                 leaves: node.leaves,
@@ -264,9 +261,9 @@ impl Tools<'_> {
     /// Gives nodes away, ascending.
     fn give(&self, mut nodes: Vec<(NodeKey, Record)>, sink: &mut Sink) {
         nodes.sort_unstable_by_key(|(key, _)| *key);
-        let records = encode(self.settings.form, self.settings.batched_affine, &nodes);
+        let records = self.records(&nodes);
         for ((key, _), record) in nodes.into_iter().zip(records) {
-            sink(key, record.into());
+            sink(key, record);
         }
     }
 }

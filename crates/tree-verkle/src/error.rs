@@ -23,6 +23,9 @@ pub enum TreeError {
     /// Stems, or the suffixes under one, do not ascend.
     #[error("stems or suffixes do not ascend at stem {}", hex(.0))]
     Order(Stem),
+    /// A proof of no keys.
+    #[error("a proof of no keys")]
+    NoKeys,
     /// An update says of a value that it was there, or that it was not, and the tree has it otherwise.
     #[error("the old value of suffix {suffix} under stem {} is said to be {}, and the tree has it otherwise", hex(.stem), presence(.said))]
     Old {

@@ -5,6 +5,8 @@
 //!
 //! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new root.
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of stems.
+//! - [`prove`] makes a [`Witness`] of keys, present or not; [`Witness::verify`] checks one against a root, and the root after its new values is computed
+//!   from nothing else. It is read and written as SSZ and as the testnets' JSON.
 //!
 //! A node's [`Record`] holds its commitment and which children or values it has; the values are elsewhere, and an update brings along the old ones.
 //!
@@ -35,8 +37,10 @@ mod commit;
 mod error;
 mod key;
 mod plan;
+mod proof;
 mod reader;
 mod record;
+mod tools;
 mod update;
 
 pub use apply::{apply, root};
@@ -45,6 +49,7 @@ pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;
 pub use error::TreeError;
 pub use key::{KeyError, NodeKey, Stem, Value};
+pub use proof::{Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError, prove};
 pub use reader::{MemoryTree, NodeReader, ValueReader};
 pub use record::{Form, InternalRecord, LeafRecord, Record, RecordError};
 pub use update::{NodeChange, Settings, StemUpdate, TreeStats, TreeUpdate};

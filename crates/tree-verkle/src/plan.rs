@@ -5,7 +5,8 @@
 //! level up, an internal node that is left with nothing goes, and one that is left with one leaf is replaced by it.
 
 use crate::{
-    ByteSet, NodeKey, NodeReader, Record, RecordError, Stem, StemUpdate, TreeError, TreeStats,
+    ByteSet, InternalRecord, NodeKey, NodeReader, Record, RecordError, Stem, StemUpdate, TreeError,
+    TreeStats, record::Head, tools::LeafState,
 };
 use arbor_ipa::{Fr, Point, ValueChange};
 use std::ops::Range;
@@ -27,6 +28,40 @@ pub(crate) struct Slot {
     pub(crate) new: Child,
 }
 
+/// Where nodes come from: a store's records, or the nodes that a proof tells of.
+pub(crate) trait Source {
+    /// The nodes at these places, in their order.
+    fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Node>>, TreeError>;
+}
+
+/// A node as it was.
+#[derive(Clone, Debug)]
+pub(crate) enum Node {
+    /// A record as it is stored.
+    Stored(Arc<[u8]>),
+    /// An internal node that is known in part: not all its children are.
+    Part(InternalRecord),
+    /// A leaf that is known in part: its stem, suffixes that it has as far as they were asked for, and what changes of those need.
+    PartLeaf(Stem, ByteSet, Box<LeafState>),
+}
+
+/// A store's records as a source.
+pub(crate) struct Stored<R>(pub(crate) R);
+
+impl<R: NodeReader> Source for Stored<R> {
+    fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Node>>, TreeError> {
+        let records = self.0.nodes(keys)?.into_iter();
+        Ok(records.map(|record| record.map(Node::Stored)).collect())
+    }
+}
+
+/// How a leaf was.
+#[derive(Debug)]
+pub(crate) enum OldLeaf {
+    Stored(Arc<[u8]>),
+    Known(Box<LeafState>),
+}
+
 /// An internal node on the way to a change.
 #[derive(Debug)]
 pub(crate) struct Internal {
@@ -35,6 +70,8 @@ pub(crate) struct Internal {
     pub(crate) old: (Point, Option<Fr>),
     /// Whether it was there before.
     existed: bool,
+    /// Whether all its children are known.
+    whole: bool,
     /// Its parent, and the slot there.
     parent: Option<(usize, usize)>,
     /// Children after the update.
@@ -59,12 +96,14 @@ pub(crate) struct Leaf {
     pub(crate) stem: Stem,
     /// Index of its update.
     pub(crate) update: Option<usize>,
-    /// Where it was, and its record.
-    pub(crate) old: Option<(NodeKey, Arc<[u8]>)>,
+    /// Where it was, and how.
+    pub(crate) old: Option<(NodeKey, OldLeaf)>,
     /// Where it is afterwards.
     pub(crate) new: Option<NodeKey>,
-    /// Its suffixes afterwards.
+    /// Its suffixes afterwards, as far as they are known.
     pub(crate) suffixes: ByteSet,
+    /// Whether it may have others.
+    unseen: bool,
 }
 
 /// All nodes that an update touches.
@@ -90,7 +129,7 @@ struct Wanted {
 type Alive<'a> = &'a [usize];
 
 /// Plans updates, whose stems and suffixes ascend, and each of which changes something.
-pub(crate) fn plan(reader: &impl NodeReader, updates: &[StemUpdate]) -> Result<Plan, TreeError> {
+pub(crate) fn plan(source: &impl Source, updates: &[StemUpdate]) -> Result<Plan, TreeError> {
     let mut plan = Plan {
         levels: vec![Vec::new(); NodeKey::MAX_DEPTH],
         ..Plan::default()
@@ -102,14 +141,14 @@ pub(crate) fn plan(reader: &impl NodeReader, updates: &[StemUpdate]) -> Result<P
     }];
     while !wanted.is_empty() {
         let keys: Vec<_> = wanted.iter().map(|wanted| wanted.key).collect();
-        let records = reader.nodes(&keys)?;
+        let nodes = source.nodes(&keys)?;
         let mut next = Vec::new();
-        for (wanted, record) in wanted.into_iter().zip(records) {
-            plan.arrive(updates, wanted, record, &mut next)?;
+        for (wanted, node) in wanted.into_iter().zip(nodes) {
+            plan.arrive(updates, wanted, node, &mut next)?;
         }
         wanted = next;
     }
-    plan.collapse(reader)?;
+    plan.collapse(source)?;
     Ok(plan)
 }
 
@@ -119,7 +158,7 @@ impl Plan {
         &mut self,
         updates: &[StemUpdate],
         wanted: Wanted,
-        record: Option<Arc<[u8]>>,
+        node: Option<Node>,
         next: &mut Vec<Wanted>,
     ) -> Result<(), TreeError> {
         let Wanted {
@@ -127,54 +166,39 @@ impl Plan {
             parent,
             updates: range,
         } = wanted;
-        let malformed = |error: RecordError| TreeError::Record { key, error };
-        let decoded = record.as_ref().map(|record| Record::decode(&key, record));
-        match (decoded.transpose().map_err(malformed)?, parent) {
-            (None, Some(_)) => Err(TreeError::Missing(key)),
-            (Some(Record::Leaf(leaf)), Some(parent)) => {
+        let Some(node) = node else {
+            if parent.is_some() {
+                return Err(TreeError::Missing(key));
+            }
+            let root = self.add_internal(Internal::new(NodeKey::ROOT));
+            return self.visit(updates, root, range, next);
+        };
+        let arrived = Arrived::new(&key, node).map_err(|error| TreeError::Record { key, error })?;
+        let misplaced = TreeError::Record {
+            key,
+            error: RecordError::Kind("not what its parent says"),
+        };
+        match (arrived, parent) {
+            (Arrived::Leaf(leaf), Some(parent)) => {
                 self.stats.leaves_read += 1;
-                let old = record.map(|record| (key, record));
-                let displaced = Leaf {
-                    stem: leaf.stem,
-                    update: None,
-                    old,
-                    new: None,
-                    suffixes: leaf.suffixes,
-                };
-                if !key_leads_to(&key, &leaf.stem) || !self.internals[parent].leaves.has(last(&key))
-                {
-                    return Err(malformed(RecordError::Kind("not what its parent says")));
+                if !self.internals[parent].leaves.has(last(&key)) {
+                    return Err(misplaced);
                 }
-                self.settle(updates, parent, &key, range, Some(displaced))
+                self.settle(updates, parent, &key, range, Some(leaf))
             }
-            (Some(Record::Leaf(_)), None) => {
-                Err(malformed(RecordError::Kind("a leaf, not the root")))
-            }
-            (Some(Record::Internal(record)), parent) => {
+            (Arrived::Leaf(_), None) => Err(misplaced),
+            (Arrived::Internal(node), parent) => {
                 self.stats.internals_read += 1;
-                if parent.is_some_and(|parent| !self.internals[parent].internals.has(last(&key))) {
-                    return Err(malformed(RecordError::Kind("not what its parent says")));
-                }
-                let index = self.add_internal(Internal {
-                    key,
-                    old: (record.commitment, record.image),
-                    existed: true,
-                    parent: None,
-                    leaves: record.leaves,
-                    internals: record.internals,
-                    slots: Vec::new(),
-                    stays: true,
-                });
+                let index = self.add_internal(node);
                 if let Some(parent) = parent {
+                    if !self.internals[parent].internals.has(last(&key)) {
+                        return Err(misplaced);
+                    }
                     let child = Child::Internal(index);
-                    self.internals[index].parent =
-                        Some((parent, self.add_slot(parent, last(&key), child, child)));
+                    let slot = self.add_slot(parent, last(&key), child, child);
+                    self.internals[index].parent = Some((parent, slot));
                 }
                 self.visit(updates, index, range, next)
-            }
-            (None, None) => {
-                let root = self.add_internal(Internal::new(NodeKey::ROOT));
-                self.visit(updates, root, range, next)
             }
         }
     }
@@ -277,14 +301,17 @@ impl Plan {
     }
 
     /// From the deepest level up: takes away internal nodes with nothing below, and puts a leaf that is left alone in its parent's place.
-    fn collapse(&mut self, reader: &impl NodeReader) -> Result<(), TreeError> {
+    fn collapse(&mut self, source: &impl Source) -> Result<(), TreeError> {
         for depth in (1..NodeKey::MAX_DEPTH).rev() {
             let lonely: Vec<usize> = self.levels[depth]
                 .iter()
                 .copied()
                 .filter(|&index| {
                     let node = &self.internals[index];
-                    node.existed && node.internals.is_empty() && node.leaves.len() <= 1
+                    node.existed
+                        && node.whole
+                        && node.internals.is_empty()
+                        && node.leaves.len() <= 1
                 })
                 .collect();
             // The one leaf that is left may not have been touched, and then it must be read.
@@ -301,26 +328,21 @@ impl Plan {
                 }
             }
             let keys: Vec<_> = unread.iter().map(|(_, key)| *key).collect();
-            let records = if keys.is_empty() {
+            let nodes = if keys.is_empty() {
                 Vec::new()
             } else {
-                reader.nodes(&keys)?
+                source.nodes(&keys)?
             };
-            for ((index, key), record) in unread.into_iter().zip(records) {
-                let record = record.ok_or(TreeError::Missing(key))?;
-                let leaf = Record::leaf(&key, &record)
-                    .map_err(|error| TreeError::Record { key, error })?;
+            for ((index, key), node) in unread.into_iter().zip(nodes) {
+                let node = node.ok_or(TreeError::Missing(key))?;
+                let arrived =
+                    Arrived::new(&key, node).map_err(|error| TreeError::Record { key, error })?;
+                let Arrived::Leaf(leaf) = arrived else {
+                    let error = RecordError::Kind("not what its parent says");
+                    return Err(TreeError::Record { key, error });
+                };
                 self.stats.leaves_read += 1;
-                let child = self.add_leaf(
-                    Leaf {
-                        stem: leaf.stem,
-                        update: None,
-                        old: Some((key, record)),
-                        new: None,
-                        suffixes: leaf.suffixes,
-                    },
-                    &mut Vec::new(),
-                );
+                let child = self.add_leaf(leaf, &mut Vec::new());
                 self.replace(index, child);
             }
         }
@@ -351,7 +373,7 @@ impl Plan {
 
     fn add_leaf(&mut self, leaf: Leaf, alive: &mut Vec<usize>) -> Child {
         let index = self.leaves.len();
-        if !leaf.suffixes.is_empty() {
+        if leaf.unseen || !leaf.suffixes.is_empty() {
             alive.push(index);
         }
         self.leaves.push(leaf);
@@ -372,6 +394,7 @@ impl Internal {
             key,
             old: (Point::IDENTITY, Some(Fr::ZERO)),
             existed: false,
+            whole: true,
             parent: None,
             leaves: ByteSet::EMPTY,
             internals: ByteSet::EMPTY,
@@ -380,9 +403,25 @@ impl Internal {
         }
     }
 
-    /// Whether it must be deleted if nothing else is written in its place.
-    pub(crate) fn was_stored(&self) -> bool {
-        self.existed
+    fn old(key: NodeKey, record: &InternalRecord, whole: bool) -> Self {
+        Self {
+            old: (record.commitment, record.image),
+            existed: true,
+            whole,
+            leaves: record.leaves,
+            internals: record.internals,
+            ..Self::new(key)
+        }
+    }
+
+    /// Whether it has no children.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.leaves.is_empty() && self.internals.is_empty()
+    }
+
+    /// Whether its record goes, unless another node is written in its place.
+    pub(crate) fn goes(&self) -> bool {
+        self.existed && (!self.stays || self.is_empty())
     }
 }
 
@@ -394,7 +433,38 @@ impl Leaf {
             old: None,
             new: None,
             suffixes: ByteSet::EMPTY,
+            unseen: false,
         }
+    }
+}
+
+/// A node that was read.
+enum Arrived {
+    Internal(Internal),
+    Leaf(Leaf),
+}
+
+impl Arrived {
+    fn new(key: &NodeKey, node: Node) -> Result<Self, RecordError> {
+        let leaf = |stem, suffixes, old| {
+            let unseen = matches!(old, OldLeaf::Known(_));
+            Self::Leaf(Leaf {
+                old: Some((*key, old)),
+                suffixes,
+                unseen,
+                ..Leaf::new(stem)
+            })
+        };
+        Ok(match node {
+            Node::Stored(record) => match Head::decode(key, &record)? {
+                Head::Leaf(stem, suffixes) => leaf(stem, suffixes, OldLeaf::Stored(record)),
+                Head::Internal => {
+                    Self::Internal(Internal::old(*key, &Record::internal(key, &record)?, true))
+                }
+            },
+            Node::Part(record) => Self::Internal(Internal::old(*key, &record, false)),
+            Node::PartLeaf(stem, suffixes, state) => leaf(stem, suffixes, OldLeaf::Known(state)),
+        })
     }
 }
 
@@ -415,8 +485,4 @@ fn change_suffixes(suffixes: &mut ByteSet, update: &StemUpdate) -> Result<(), Tr
 /// The last byte on the way to a place that is not the root.
 fn last(key: &NodeKey) -> u8 {
     key.path().last().copied().unwrap_or(0)
-}
-
-fn key_leads_to(key: &NodeKey, stem: &Stem) -> bool {
-    stem.starts_with(key.path())
 }

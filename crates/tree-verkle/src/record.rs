@@ -6,21 +6,34 @@
 //! | bytes of children that are leaves | the stem from the leaf's depth on |
 //! | bytes of children that are internal nodes | suffixes that have values |
 //! | commitment | C1, C2: each where the leaf has values in its half |
-//! | image, if kept | commitment, if kept |
-//! | | images of C1, C2 (where they are) and the commitment, if kept |
+//! | its image, if kept | commitment, if kept |
+//! | | its image, if kept |
 
 use crate::{ByteSet, NodeKey, Stem};
 use arbor_ipa::{DecodingError, Fr, Point, Trust};
+use std::sync::Arc;
 
 /// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
     /// Points take 32 bytes and a square root to read, not 64.
     pub compressed: bool,
-    /// The images of commitments in the scalar field are kept: 32 bytes each, and nothing to divide when a node changes.
+    /// The image of a node's commitment in the scalar field is kept, 32 bytes: what the node above needs of it, which a leaf would else
+    /// have to be computed for.
     pub images: bool,
     /// A leaf's own commitment is kept, which else is computed from its stem and the images of C1 and C2.
     pub leaf_commitments: bool,
+}
+
+impl Default for Form {
+    /// What is recommended: images are kept, nothing else.
+    fn default() -> Self {
+        Self {
+            compressed: false,
+            images: true,
+            leaf_commitments: false,
+        }
+    }
 }
 
 /// Bits of the tag.
@@ -44,6 +57,24 @@ impl Form {
             images: tag & IMAGES != 0,
             leaf_commitments: tag & LEAF_COMMITMENT != 0,
         }
+    }
+
+    /// Reads a tag: the form, and whether a leaf has it, which the place must allow.
+    fn decode_front<'a>(
+        key: &NodeKey,
+        bytes: &'a [u8],
+    ) -> Result<(Self, bool, &'a [u8]), RecordError> {
+        let (&tag, rest) = bytes.split_first().ok_or(RecordError::Part("bytes"))?;
+        let (form, leaf) = (Self::of(tag), tag & LEAF != 0);
+        let possible = if leaf {
+            1..=NodeKey::MAX_DEPTH
+        } else {
+            0..=NodeKey::MAX_DEPTH - 1
+        };
+        if tag != form.tag(leaf) || !possible.contains(&key.depth()) {
+            return Err(RecordError::Tag(tag));
+        }
+        Ok((form, leaf, rest))
     }
 
     /// Bytes of a stored point.
@@ -96,8 +127,8 @@ pub struct LeafRecord {
     pub halves: [Point; 2],
     /// The leaf's commitment, if it is kept.
     pub commitment: Option<Point>,
-    /// The images of C1, C2 and the commitment, if they are kept.
-    pub images: Option<[Fr; 3]>,
+    /// The image of the commitment, if it is kept.
+    pub image: Option<Fr>,
 }
 
 /// A node's record, decoded.
@@ -119,14 +150,11 @@ impl Record {
     /// # Errors
     /// [`RecordError`] for what cannot be a record.
     pub fn decode(key: &NodeKey, bytes: &[u8]) -> Result<Self, RecordError> {
-        let (&tag, rest) = bytes.split_first().ok_or(RecordError::Part("bytes"))?;
-        let form = Form::of(tag);
-        if tag == form.tag(true) && key.depth() > 0 {
+        let (form, leaf, rest) = Form::decode_front(key, bytes)?;
+        if leaf {
             LeafRecord::decode(key, form, rest).map(Self::Leaf)
-        } else if tag == form.tag(false) && key.depth() < NodeKey::MAX_DEPTH {
-            InternalRecord::decode(form, rest).map(Self::Internal)
         } else {
-            Err(RecordError::Tag(tag))
+            InternalRecord::decode(form, rest).map(Self::Internal)
         }
     }
 
@@ -153,6 +181,37 @@ impl Record {
     }
 }
 
+/// What of a record tells the tree's shape; no point is decoded.
+pub(crate) enum Head {
+    Internal,
+    Leaf(Stem, ByteSet),
+}
+
+impl Head {
+    pub(crate) fn decode(key: &NodeKey, bytes: &[u8]) -> Result<Self, RecordError> {
+        let (form, leaf, rest) = Form::decode_front(key, bytes)?;
+        if !leaf {
+            return Ok(Self::Internal);
+        }
+        let (stem, suffixes, rest) = LeafRecord::decode_head(key, rest)?;
+        let halves = (0..2).filter(|&half| suffixes.has_half(half)).count();
+        let points = halves + usize::from(form.leaf_commitments);
+        if rest.len() != points * form.point() + 32 * usize::from(form.images) {
+            return Err(RecordError::Part("last bytes"));
+        }
+        Ok(Self::Leaf(stem, suffixes))
+    }
+}
+
+/// The image that the record of a node keeps, if it does: the rest is not looked at.
+pub(crate) fn kept_image(bytes: &[u8]) -> Option<Fr> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (_, image) = rest
+        .split_last_chunk::<32>()
+        .filter(|_| tag & IMAGES != 0)?;
+    Fr::from_le_bytes(image).ok()
+}
+
 impl InternalRecord {
     fn decode(form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
         let children = RecordError::Part("children");
@@ -175,7 +234,11 @@ impl InternalRecord {
 }
 
 impl LeafRecord {
-    fn decode(key: &NodeKey, form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
+    /// The stem and the suffixes, and what comes after them.
+    fn decode_head<'a>(
+        key: &NodeKey,
+        bytes: &'a [u8],
+    ) -> Result<(Stem, ByteSet, &'a [u8]), RecordError> {
         let mut stem = [0; 31];
         let (front, back) = stem.split_at_mut(key.depth());
         front.copy_from_slice(key.path());
@@ -183,34 +246,28 @@ impl LeafRecord {
             .split_at_checked(back.len())
             .ok_or(RecordError::Part("stem's bytes"))?;
         back.copy_from_slice(own);
-        let suffixes = RecordError::Part("suffixes");
-        let (suffixes, rest) = match ByteSet::decode_front(rest) {
-            Some((set, rest)) if !set.is_empty() => (set, rest),
-            _ => return Err(suffixes),
-        };
+        match ByteSet::decode_front(rest) {
+            Some((set, rest)) if !set.is_empty() => Ok((stem, set, rest)),
+            _ => Err(RecordError::Part("suffixes")),
+        }
+    }
+
+    fn decode(key: &NodeKey, form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
+        let (stem, suffixes, rest) = Self::decode_head(key, bytes)?;
         let mut rest = Parts { form, rest };
         let mut halves = [Point::IDENTITY; 2];
         for half in (0..2).filter(|&half| suffixes.has_half(half)) {
             halves[half] = rest.point()?;
         }
         let commitment = form.leaf_commitments.then(|| rest.point()).transpose()?;
-        let images = if form.images {
-            let mut images = [Fr::ZERO; 3];
-            for half in (0..2).filter(|&half| suffixes.has_half(half)) {
-                images[half] = rest.image()?;
-            }
-            images[2] = rest.image()?;
-            Some(images)
-        } else {
-            None
-        };
+        let image = form.images.then(|| rest.image()).transpose()?;
         rest.end()?;
         Ok(Self {
             stem,
             suffixes,
             halves,
             commitment,
-            images,
+            image,
         })
     }
 }
@@ -260,7 +317,7 @@ impl Parts<'_> {
 /// Writes records in a form, all their points made affine with one inversion (with one each, if `batched` is off).
 ///
 /// What the form keeps must be there.
-pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> Vec<Vec<u8>> {
+pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> Vec<Arc<[u8]>> {
     let mut points = Vec::with_capacity(2 * nodes.len());
     for (_, node) in nodes {
         match node {
@@ -278,7 +335,7 @@ pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> 
             Record::Internal(node) => node.encode_into(form, &mut points, &mut out),
             Record::Leaf(leaf) => leaf.encode_into(key, form, &mut points, &mut out),
         }
-        out
+        out.into()
     };
     nodes.iter().map(encode).collect()
 }
@@ -297,7 +354,7 @@ impl InternalRecord {
 
 impl LeafRecord {
     /// The halves that have values.
-    fn present(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn present(&self) -> impl Iterator<Item = usize> + use<> {
         let suffixes = self.suffixes;
         (0..2).filter(move |&half| suffixes.has_half(half))
     }
@@ -309,10 +366,8 @@ impl LeafRecord {
         for _ in 0..self.present().count() + usize::from(form.leaf_commitments) {
             points.next_into(out);
         }
-        for images in self.images.iter().filter(|_| form.images) {
-            for image in self.present().chain([2]) {
-                out.extend(images[image].to_le_bytes());
-            }
+        for image in self.image.iter().filter(|_| form.images) {
+            out.extend(image.to_le_bytes());
         }
     }
 }

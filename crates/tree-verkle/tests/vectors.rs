@@ -5,9 +5,8 @@ mod support;
 use arbor_tree_verkle::{MemoryTree, Record, Settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::path::Path;
 use std::sync::LazyLock;
-use support::{change, unhex, vectors, word};
+use support::{change, csv, unhex, vectors, word};
 
 static ROOTS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../testdata/roots.json")).expect("JSON"));
@@ -118,19 +117,6 @@ fn a_sequence_of_inserts_and_updates() {
         root = change(&mut tree, &Settings::default(), &[(key, Some(value))]).root_hash();
     }
     assert_eq!(root, word(text(&vectors["expectedRootHash"])));
-}
-
-fn csv(path: &Path) -> Vec<([u8; 32], Option<[u8; 32]>)> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let pair = |line: &str| {
-        let mut fields = line.split(',').map(|field| word(field.trim()));
-        (
-            fields.next().expect("a key"),
-            Some(fields.next().expect("a value")),
-        )
-    };
-    lines.map(pair).collect()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use arbor_tree_verkle::{
     MemoryTree, NodeKey, Settings, Stem, StemUpdate, TreeUpdate, Value, ValueChange, apply,
 };
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Small tables, to be quick; what they compute does not depend on their sizes.
@@ -95,4 +95,18 @@ pub fn unhex(text: &str) -> Vec<u8> {
 
 pub fn word(text: &str) -> [u8; 32] {
     unhex(text).try_into().expect("32 bytes")
+}
+
+/// Keys and values, one pair a line.
+pub fn csv(path: &Path) -> Vec<([u8; 32], Option<[u8; 32]>)> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let pair = |line: &str| {
+        let mut fields = line.split(',').map(|field| word(field.trim()));
+        (
+            fields.next().expect("a key"),
+            Some(fields.next().expect("a value")),
+        )
+    };
+    lines.map(pair).collect()
 }

@@ -1,0 +1,270 @@
+//! A large tree of random keys: filled, built, changed in batches, proven. `cargo bench -p arbor-tree-verkle -- [--keys N] [--threads N] [--tables BYTES] [--json]`.
+//!
+//! bench-peers/verkle_tree.py runs it beside go-verkle, whose program makes the same keys and values; roots tell whether both did the same.
+
+use arbor_ipa::{Committer, ValueChange};
+use arbor_tree::ReadError;
+use arbor_tree_verkle::{
+    NodeKey, NodeReader, Settings, Stem, StemUpdate, Value, ValueReader, Witness, apply, build,
+    prove,
+};
+use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Keys of a batch, and how many batches of each kind are made.
+const BATCHES: [(usize, usize); 2] = [(1_000, 5), (10_000, 3)];
+
+/// Keys of a proof, and how many proofs are made.
+const PROOFS: [(usize, usize); 2] = [(1_000, 3), (10_000, 3)];
+
+/// Records, and for each stem its only value.
+#[derive(Default)]
+struct Nodes(HashMap<NodeKey, Arc<[u8]>>, HashMap<Stem, (u8, Value)>);
+
+impl NodeReader for Nodes {
+    fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        Ok(keys.iter().map(|key| self.0.get(key).cloned()).collect())
+    }
+}
+
+impl ValueReader for Nodes {
+    fn values(&self, stems: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
+        let values = |stem| self.1.get(stem).copied().into_iter().collect();
+        Ok(stems.iter().map(values).collect())
+    }
+}
+
+/// Pseudo-random bytes number `i` of some kind.
+fn bytes(kind: &str, i: u64) -> [u8; 32] {
+    let hash = Sha256::new()
+        .chain_update(kind)
+        .chain_update(i.to_le_bytes());
+    hash.finalize().into()
+}
+
+/// The keys with these numbers, sorted, each with its number.
+fn keys(numbers: impl Iterator<Item = u64>) -> Vec<(Stem, u8, u64)> {
+    let key = |i| {
+        let key = bytes("key", i);
+        let mut stem = [0; 31];
+        stem.copy_from_slice(&key[..31]);
+        (stem, key[31], i)
+    };
+    let mut keys: Vec<_> = numbers.map(key).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Sets keys to their value of some generation, from the one before (none if it is 0).
+fn updates(keys: &[(Stem, u8, u64)], old: Option<&str>, new: &str) -> Vec<StemUpdate> {
+    let update = |(stem, suffix, i): &(Stem, u8, u64)| StemUpdate {
+        stem: *stem,
+        changes: vec![ValueChange {
+            suffix: *suffix,
+            old: old.map(|old| bytes(old, *i)),
+            new: Some(bytes(new, *i)),
+        }],
+    };
+    keys.iter().map(update).collect()
+}
+
+struct Bench {
+    committer: Committer,
+    settings: Settings,
+    nodes: Nodes,
+    root: [u8; 32],
+    rows: Vec<Json>,
+}
+
+/// Processor time of this process on all threads, in seconds.
+fn processor() -> f64 {
+    let ticks = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let own = ticks
+        .split(' ')
+        .next()
+        .and_then(|ns| ns.parse::<f64>().ok());
+    own.unwrap_or(0.0) / 1e9
+}
+
+impl Bench {
+    fn row(&mut self, name: &str, keys: usize, wall: f64, root: [u8; 32]) {
+        eprintln!(
+            "{name:12} {keys:8} keys {:9.2} us/key",
+            wall / keys as f64 * 1e6
+        );
+        self.rows
+            .push(json!({ "name": name, "keys": keys, "s": wall, "root": hex::encode(root) }));
+    }
+
+    fn apply(&mut self, name: &str, updates: &[StemUpdate]) {
+        let before = arbor_metrics::snapshot();
+        let start = Instant::now();
+        let done = apply(&self.nodes, &self.committer, updates, &self.settings).expect("applies");
+        let root = done.root_hash();
+        let wall = start.elapsed().as_secs_f64();
+        for ((name, before), (_, after)) in before.iter().zip(arbor_metrics::snapshot()) {
+            eprint!(
+                "{name} {:.2} ",
+                (after - before) as f64 / updates.len() as f64
+            );
+        }
+        eprintln!();
+        for change in done.nodes {
+            match change.record {
+                Some(record) => self.nodes.0.insert(change.key, record),
+                None => self.nodes.0.remove(&change.key),
+            };
+        }
+        for update in updates {
+            if let Some(value) = update.changes[0].new {
+                self.nodes
+                    .1
+                    .insert(update.stem, (update.changes[0].suffix, value));
+            }
+        }
+        self.root = root;
+        self.row(name, updates.len(), wall, root);
+    }
+
+    /// Proves the keys with these numbers and verifies the proof, both from and to bytes.
+    fn prove(&mut self, size: usize, numbers: impl Iterator<Item = u64>) {
+        let asked: Vec<_> = keys(numbers)
+            .into_iter()
+            .map(|(stem, suffix, _)| (stem, suffix))
+            .collect();
+        let start = Instant::now();
+        let witness = prove(&self.nodes, &self.committer, &asked).expect("proves");
+        let bytes = witness.to_bytes();
+        self.row(
+            &format!("prove/{size}"),
+            size,
+            start.elapsed().as_secs_f64(),
+            self.root,
+        );
+        let start = Instant::now();
+        let witness = Witness::from_bytes(&bytes).expect("reads");
+        let verified = witness
+            .verify(&self.committer, &self.root)
+            .expect("well formed");
+        let after = verified
+            .expect("holds")
+            .root_after(&self.committer)
+            .expect("computes");
+        self.row(
+            &format!("verify/{size}"),
+            size,
+            start.elapsed().as_secs_f64(),
+            after,
+        );
+        eprintln!("{} bytes", bytes.len());
+    }
+
+    fn run(&mut self, count: u64) {
+        let all = keys(0..count);
+        let leaves = all
+            .iter()
+            .map(|(stem, suffix, i)| (*stem, vec![(*suffix, bytes("value", *i))]));
+        let leaves: Vec<_> = leaves.collect();
+        let mut records = 0;
+        let start = Instant::now();
+        let root = build(&self.committer, &self.settings, leaves, &mut |_, record| {
+            records += record.len();
+        });
+        let wall = start.elapsed().as_secs_f64();
+        self.row("build", all.len(), wall, root.expect("builds").to_bytes());
+
+        let first = updates(&all, None, "value");
+        drop(all);
+        self.apply("insert", &first);
+        drop(first);
+        let stored: usize = self
+            .nodes
+            .0
+            .iter()
+            .map(|(key, record)| 1 + key.depth() + record.len())
+            .sum();
+        assert!(stored > records);
+        eprintln!(
+            "{} nodes, {:.1} bytes per key with their keys",
+            self.nodes.0.len(),
+            stored as f64 / count as f64
+        );
+        let mut next = count;
+        for (size, times) in BATCHES {
+            for _ in 0..times {
+                let new = keys(next..next + size as u64);
+                self.apply(&format!("new/{size}"), &updates(&new, None, "value"));
+                next += size as u64;
+            }
+            for _ in 0..times {
+                // Keys that were just added are updated, so that old values are those of the first generation.
+                next -= size as u64;
+                let old = keys(next..next + size as u64);
+                self.apply(
+                    &format!("updated/{size}"),
+                    &updates(&old, Some("value"), "second"),
+                );
+            }
+            next += (size * times) as u64;
+        }
+        for (size, times) in PROOFS {
+            for i in 0..times as u64 {
+                // Every so many of the first keys.
+                let step = count / size as u64;
+                self.prove(size, (0..size as u64).map(|at| at * step + i));
+            }
+        }
+    }
+}
+
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
+}
+
+fn main() {
+    let (mut count, mut threads, mut tables, mut json) = (100_000, 1, 150_000_000, false);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut number = || -> usize {
+            let number = arguments.next().and_then(|number| number.parse().ok());
+            number.expect("a number behind the option")
+        };
+        match argument.as_str() {
+            // What cargo adds.
+            "--bench" => {}
+            "--keys" => count = number(),
+            "--threads" => threads = number(),
+            "--tables" => tables = number(),
+            "--json" => json = true,
+            other => panic!("no such option: {other}"),
+        }
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .expect("threads");
+    let rows = pool.install(|| {
+        let mut bench = Bench {
+            committer: Committer::within(tables),
+            settings: Settings::default(),
+            nodes: Nodes::default(),
+            root: [0; 32],
+            rows: Vec::new(),
+        };
+        bench.run(count as u64);
+        bench.rows
+    });
+    let result = json!({ "threads": threads, "rows": rows, "processor_s": processor(), "peak_bytes": peak_memory() });
+    if json {
+        println!("{result}");
+    } else {
+        eprintln!("peak memory {} MB", peak_memory() / 1_000_000);
+    }
+}

@@ -1,0 +1,12 @@
+//! Proofs: a witness says what values some keys have and what they are to become, and proves the former against a root.
+
+mod json;
+mod prove;
+mod skeleton;
+mod ssz;
+mod verify;
+mod witness;
+
+pub use prove::prove;
+pub use verify::Verified;
+pub use witness::{Proof, StemDiff, SuffixDiff, Witness, WitnessError};

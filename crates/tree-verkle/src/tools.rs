@@ -1,0 +1,193 @@
+//! What every computation needs: the tables and the switches.
+
+use crate::{LeafRecord, NodeKey, Record, Settings, Stem, record::encode};
+use arbor_ipa::{Committer, Fr, Point, Term, ValueChange, half_terms, leaf_terms};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// Leaves that are computed together: enough to make inversions cheap, few enough to stay small beside the tree.
+pub(crate) const BATCH: usize = 8192;
+
+/// Points that one thread maps or converts at a time: enough to make the inversion cheap.
+const SHARE: usize = 1024;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Tools<'a> {
+    pub(crate) committer: &'a Committer,
+    pub(crate) settings: &'a Settings,
+}
+
+/// A leaf's points and images.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafState {
+    pub(crate) halves: [Point; 2],
+    pub(crate) half_images: [Fr; 2],
+    /// None if it is not known: then it is computed from the images of the halves when something changes.
+    pub(crate) commitment: Option<Point>,
+    pub(crate) image: Fr,
+}
+
+impl LeafState {
+    /// A leaf without values, which stands for nothing.
+    pub(crate) const NEW: Self = Self {
+        halves: [Point::IDENTITY; 2],
+        half_images: [Fr::ZERO; 2],
+        commitment: None,
+        image: Fr::ZERO,
+    };
+}
+
+/// What is to be done to a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafWork<'a> {
+    pub(crate) stem: &'a Stem,
+    /// Ascending by suffix.
+    pub(crate) changes: &'a [ValueChange],
+}
+
+impl Tools<'_> {
+    /// The images of points in the scalar field.
+    pub(crate) fn images(&self, points: &[Point]) -> Vec<Fr> {
+        if !self.settings.batched_images {
+            return points.iter().map(Point::map_to_field).collect();
+        }
+        if points.len() <= SHARE {
+            return Point::map_to_field_batch(points);
+        }
+        let shares = points.par_chunks(SHARE);
+        shares.flat_map_iter(Point::map_to_field_batch).collect()
+    }
+
+    /// Records of nodes.
+    pub(crate) fn records(&self, nodes: &[(NodeKey, Record)]) -> Vec<Arc<[u8]>> {
+        let Settings {
+            form,
+            batched_affine,
+            ..
+        } = *self.settings;
+        let share = |nodes| encode(form, batched_affine, nodes);
+        nodes.par_chunks(SHARE).flat_map_iter(share).collect()
+    }
+
+    /// Leaves as their records say they are, all images computed that are not kept.
+    pub(crate) fn load(&self, records: &[LeafRecord]) -> Vec<LeafState> {
+        let present: Vec<(usize, usize)> = records
+            .iter()
+            .enumerate()
+            .flat_map(|(at, record)| record.present().map(move |half| (at, half)))
+            .collect();
+        let points: Vec<_> = present
+            .iter()
+            .map(|&(at, half)| records[at].halves[half])
+            .collect();
+        let state = |record: &LeafRecord| LeafState {
+            halves: record.halves,
+            commitment: record.commitment,
+            image: record.image.unwrap_or(Fr::ZERO),
+            ..LeafState::NEW
+        };
+        let mut states: Vec<_> = records.iter().map(state).collect();
+        for (&(at, half), image) in present.iter().zip(self.images(&points)) {
+            states[at].half_images[half] = image;
+        }
+        let unknown: Vec<usize> = (0..records.len())
+            .filter(|&at| records[at].image.is_none())
+            .collect();
+        let stem = |at: usize| &records[at].stem;
+        self.complete(&unknown, stem, &mut states);
+        let points: Vec<_> = unknown
+            .iter()
+            .filter_map(|&at| states[at].commitment)
+            .collect();
+        for (&at, image) in unknown.iter().zip(self.images(&points)) {
+            states[at].image = image;
+        }
+        states
+    }
+
+    /// As [`load`](Self::load), with all commitments.
+    pub(crate) fn load_whole(&self, records: &[LeafRecord]) -> Vec<LeafState> {
+        let mut states = self.load(records);
+        let all: Vec<usize> = (0..records.len()).collect();
+        self.complete(&all, |at| &records[at].stem, &mut states);
+        states
+    }
+
+    /// Computes the commitments of some leaves where they are not known.
+    fn complete<'s>(
+        &self,
+        which: &[usize],
+        stem: impl Fn(usize) -> &'s Stem,
+        states: &mut [LeafState],
+    ) {
+        let unknown = which
+            .iter()
+            .copied()
+            .filter(|&at| states[at].commitment.is_none());
+        let unknown: Vec<usize> = unknown.collect();
+        let terms: Vec<_> = unknown
+            .iter()
+            .map(|&at| leaf_terms(stem(at), states[at].half_images))
+            .collect();
+        for (&at, commitment) in unknown.iter().zip(self.committer.sums(&terms)) {
+            states[at].commitment = Some(commitment);
+        }
+    }
+
+    /// Changes leaves by what their changes add: halves, their images, commitments, images; each in one batch. All leaves have a
+    /// commitment afterwards if records are to keep it, else those that changed.
+    pub(crate) fn change(&self, work: &[LeafWork], states: &mut [LeafState]) {
+        let mut halves: Vec<(usize, usize)> = Vec::new();
+        let mut lists: Vec<Vec<Term>> = Vec::new();
+        for (at, LeafWork { changes, .. }) in work.iter().enumerate() {
+            let (lower, upper) =
+                changes.split_at(changes.partition_point(|change| change.suffix < 128));
+            for (half, changes) in [lower, upper].into_iter().enumerate() {
+                if !changes.is_empty() {
+                    halves.push((at, half));
+                    lists.push(changes.iter().flat_map(half_terms).collect());
+                }
+            }
+        }
+        for (&(at, half), added) in halves.iter().zip(self.committer.sums(&lists)) {
+            states[at].halves[half] += added;
+        }
+        let moved: Vec<_> = halves
+            .iter()
+            .map(|&(at, half)| states[at].halves[half])
+            .collect();
+        let images = self.images(&moved);
+
+        // A leaf whose commitment is known gets what its halves' images add; another one is computed anew.
+        let mut changed: Vec<usize> = Vec::new();
+        let mut lists: Vec<Vec<Term>> = Vec::new();
+        for (&(at, half), image) in halves.iter().zip(images) {
+            let before = std::mem::replace(&mut states[at].half_images[half], image);
+            if changed.last() != Some(&at) {
+                changed.push(at);
+                lists.push(Vec::new());
+            }
+            if let (Some(_), Some(list)) = (states[at].commitment, lists.last_mut()) {
+                list.push((2 + half, image - before));
+            }
+        }
+        for (&at, added) in changed.iter().zip(self.committer.sums(&lists)) {
+            if let Some(commitment) = &mut states[at].commitment {
+                *commitment += added;
+            }
+        }
+        let stem = |at: usize| work[at].stem;
+        if self.settings.form.leaf_commitments {
+            self.complete(&(0..work.len()).collect::<Vec<_>>(), stem, states);
+        } else {
+            self.complete(&changed, stem, states);
+        }
+        let points: Vec<_> = changed
+            .iter()
+            .filter_map(|&at| states[at].commitment)
+            .collect();
+        for (&at, image) in changed.iter().zip(self.images(&points)) {
+            states[at].image = image;
+        }
+    }
+}
