@@ -266,9 +266,7 @@ fn agree(key: &NodeKey, built: &[u8], stored: &[u8]) -> Result<bool, RecordError
                     && built.suffixes == stored.suffixes
                     && built.halves == stored.halves
                     && commitment.is_none_or(|point| built.commitment == Some(point))
-                    && stored
-                        .images
-                        .is_none_or(|images| built.images == Some(images))
+                    && stored.image.is_none_or(|image| built.image == Some(image))
             }
             _ => false,
         },
