@@ -51,6 +51,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         "alloc":{"00000000000000000000000000000000000000aa":{"balance":"0x10","code":"0x6001","storage":{"0x01":"0x02"}}}}"#;
     let mut seeds = targets::record_seeds();
     seeds.extend(targets::commitment_seeds());
+    seeds.extend(targets::verkle_seeds());
     seeds.extend([
         ("export", chain[..chain.len().min(1_500)].to_vec()),
         ("export", chain.clone()),

@@ -76,17 +76,8 @@ struct Bench {
     settings: Settings,
     nodes: Nodes,
     root: [u8; 32],
+    insert_peak: u64,
     rows: Vec<Json>,
-}
-
-/// Processor time of this process on all threads, in seconds.
-fn processor() -> f64 {
-    let ticks = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let own = ticks
-        .split(' ')
-        .next()
-        .and_then(|ns| ns.parse::<f64>().ok());
-    own.unwrap_or(0.0) / 1e9
 }
 
 impl Bench {
@@ -100,18 +91,10 @@ impl Bench {
     }
 
     fn apply(&mut self, name: &str, updates: &[StemUpdate]) {
-        let before = arbor_metrics::snapshot();
         let start = Instant::now();
         let done = apply(&self.nodes, &self.committer, updates, &self.settings).expect("applies");
         let root = done.root_hash();
         let wall = start.elapsed().as_secs_f64();
-        for ((name, before), (_, after)) in before.iter().zip(arbor_metrics::snapshot()) {
-            eprint!(
-                "{name} {:.2} ",
-                (after - before) as f64 / updates.len() as f64
-            );
-        }
-        eprintln!();
         for change in done.nodes {
             match change.record {
                 Some(record) => self.nodes.0.insert(change.key, record),
@@ -162,6 +145,12 @@ impl Bench {
         eprintln!("{} bytes", bytes.len());
     }
 
+    /// Bytes of all nodes with their keys.
+    fn stored(&self) -> usize {
+        let bytes = |(key, record): (&NodeKey, &Arc<[u8]>)| 1 + key.depth() + record.len();
+        self.nodes.0.iter().map(bytes).sum()
+    }
+
     fn run(&mut self, count: u64) {
         let all = keys(0..count);
         let leaves = all
@@ -180,18 +169,8 @@ impl Bench {
         drop(all);
         self.apply("insert", &first);
         drop(first);
-        let stored: usize = self
-            .nodes
-            .0
-            .iter()
-            .map(|(key, record)| 1 + key.depth() + record.len())
-            .sum();
-        assert!(stored > records);
-        eprintln!(
-            "{} nodes, {:.1} bytes per key with their keys",
-            self.nodes.0.len(),
-            stored as f64 / count as f64
-        );
+        assert!(self.stored() > records);
+        self.insert_peak = peak_memory();
         let mut next = count;
         for (size, times) in BATCHES {
             for _ in 0..times {
@@ -250,21 +229,36 @@ fn main() {
         .num_threads(threads)
         .build()
         .expect("threads");
-    let rows = pool.install(|| {
+    let bench = pool.install(|| {
         let mut bench = Bench {
             committer: Committer::within(tables),
             settings: Settings::default(),
             nodes: Nodes::default(),
             root: [0; 32],
+            insert_peak: 0,
             rows: Vec::new(),
         };
         bench.run(count as u64);
-        bench.rows
+        bench
     });
-    let result = json!({ "threads": threads, "rows": rows, "processor_s": processor(), "peak_bytes": peak_memory() });
+    let keys = bench.nodes.1.len();
+    // Values are stored beside the nodes, which have their stems and suffixes.
+    let stored = bench.stored() + 32 * keys;
+    let result = json!({
+        "threads": threads,
+        "rows": bench.rows,
+        "insert_peak_bytes": bench.insert_peak,
+        "peak_bytes": peak_memory(),
+        "stored_bytes": stored,
+        "stored_keys": keys,
+    });
     if json {
         println!("{result}");
     } else {
-        eprintln!("peak memory {} MB", peak_memory() / 1_000_000);
+        eprintln!(
+            "peak memory {} MB; {:.1} bytes per key",
+            peak_memory() / 1_000_000,
+            stored as f64 / keys as f64
+        );
     }
 }
