@@ -7,3 +7,4 @@ mod chain;
 mod disk;
 mod flips;
 mod kills;
+mod load;
