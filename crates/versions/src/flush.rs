@@ -17,6 +17,7 @@ use crate::index;
 use crate::layer::{Base, Layer};
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, Version};
+use crate::open::partly_loaded;
 use crate::stats::FlushStats;
 
 /// Everything that a flush needs, so that it can run beside the writer.
@@ -169,9 +170,16 @@ impl FlushJob {
 
     fn own_writes(&self, stats: &mut FlushStats) -> Result<OwnWrites, VersionsError> {
         let mut writes = OwnWrites::new();
-        if let Some(from) = self.from {
-            self.delete_rolled_back(from, &mut writes)?;
-            self.delete_unretained(from, &mut writes)?;
+        match self.from {
+            Some(from) => {
+                self.delete_rolled_back(from, &mut writes)?;
+                self.delete_unretained(from, &mut writes)?;
+            }
+            // With its first version a database that was loaded is whole.
+            None if partly_loaded(&*self.base)? => {
+                writes.insert((layout::SYSTEM, layout::LOADING_KEY.into()), None);
+            }
+            None => {}
         }
         for pending in &self.pending {
             self.store_version(pending, &mut writes);

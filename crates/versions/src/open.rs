@@ -286,8 +286,8 @@ pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, Versio
         .transpose()
 }
 
-/// Whether a load began; without a head record it was not finished.
-fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
+/// Whether a load began and no version was flushed after it.
+pub(crate) fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
     let mark = store.get(layout::SYSTEM, layout::LOADING_KEY);
     Ok(mark
         .map_err(VersionsError::store("looking whether a load was finished"))?
