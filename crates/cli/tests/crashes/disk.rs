@@ -4,16 +4,16 @@ use std::process::{Command, Stdio};
 
 use crate::chain::Chain;
 use crate::flips::in_words;
-use crate::support::Run;
+use crate::support::{Folder, Run};
 
-/// Runs a script with the binary as `$ARBOR` in the chain's folder.
-fn script(chain: &Chain, program: &[&str], script: &str) -> Run {
+/// Runs a script with the binary as `$ARBOR` in a folder.
+pub(crate) fn script(folder: &Folder, program: &[&str], script: &str) -> Run {
     let mut command = Command::new(program[0]);
     command
         .args(&program[1..])
         .args(["sh", "-c", script])
         .env("ARBOR", env!("CARGO_BIN_EXE_arbor"))
-        .current_dir(chain.folder.0.path());
+        .current_dir(folder.0.path());
     Run(command.output().expect("a shell"))
 }
 
@@ -34,15 +34,20 @@ fn works(test: &str, words: &[&str]) -> bool {
     works
 }
 
+/// Runs a command where it may mount.
+pub(crate) const MOUNTS: [&str; 3] = ["unshare", "--mount", "--map-root-user"];
+
+/// Whether a test may mount a tmpfs here.
+pub(crate) fn tmpfs_works(test: &str) -> bool {
+    let mount = ["mount", "-t", "tmpfs", "none", "/mnt"];
+    works(test, &[&MOUNTS[..], &mount].concat())
+}
+
 /// A small tmpfs in a namespace of its own fills up amid a replay, also with writes that are cut short; with more room the
 /// same database goes on.
 #[test]
 fn a_full_disk_is_an_error_and_costs_nothing() {
-    let mounts = ["unshare", "--mount", "--map-root-user"];
-    if !works(
-        "a_full_disk_is_an_error_and_costs_nothing",
-        &[&mounts[..], &["mount", "-t", "tmpfs", "none", "/mnt"]].concat(),
-    ) {
+    if !tmpfs_works("a_full_disk_is_an_error_and_costs_nothing") {
         return;
     }
     let chain = Chain::new(120, 30);
@@ -53,8 +58,8 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
         (1_300, "1MiB"),
     ] {
         let run = script(
-            &chain,
-            &mounts,
+            &chain.folder,
+            &MOUNTS,
             &format!(
                 "mkdir -p small && mount -t tmpfs -o size={kilobytes}k none small || exit 99
                  timeout 100 $ARBOR replay --db small/db --write-back {budget} chain >out.txt 2>err.txt; echo $? >code.txt
@@ -118,7 +123,7 @@ fn a_file_size_limit_is_an_error_and_costs_nothing() {
     // In 512 bytes, or in 1,024 for some shells; without the ignored signal the process would be killed.
     for limit in [1, 64, 400] {
         let run = script(
-            &chain,
+            &chain.folder,
             &["env"],
             &format!(
                 "trap '' XFSZ; ulimit -f {limit}; exec timeout 100 $ARBOR replay --db db --write-back 20kB chain"
@@ -158,7 +163,7 @@ fn a_failed_sync_is_an_error_and_costs_nothing() {
         let fails = inject(call, from);
         let trace = ["strace", "-f", "-qq", "-o", "/dev/null", &fails];
         let run = script(
-            &chain,
+            &chain.folder,
             &trace,
             "exec timeout 100 $ARBOR replay --db db --durable --threads 1 chain",
         );
