@@ -48,8 +48,13 @@ impl ByteSet {
     }
 
     /// The bytes, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u8> + '_ {
-        (0..=255).filter(|&byte| self.has(byte))
+    pub fn iter(&self) -> impl Iterator<Item = u8> + use<> {
+        let mut rest = *self;
+        std::iter::from_fn(move || {
+            let byte = rest.first()?;
+            rest.set(byte, false);
+            Some(byte)
+        })
     }
 
     /// The lowest byte.
