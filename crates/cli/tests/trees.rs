@@ -115,11 +115,65 @@ fn a_database_is_not_opened_as_another_tree() {
     replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "verkle-2023"]).fails_with(&["revision"]);
-    let address = format!("0x{}", "00".repeat(20));
-    folder
-        .run(&["prove", "--db", "verkle", &address])
-        .fails_with(&["Merkle-Patricia"]);
+    let witness = ["witness", "--db", "verkle", "--block", "2", "chain"];
+    folder.run(&witness).fails_with(&["merkle-patricia"]);
     std::fs::write(folder.path("verkle/roots"), "something else\n").expect("written");
     replay(&folder, "verkle", &[]).fails_with(&["roots", "line 1"]);
     replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
+}
+
+#[test]
+fn accounts_and_slots_are_proven_under_a_verkle_root() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "verkle"]).ok();
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let roots = roots(&folder, "db/roots");
+    let accounts = dump(&folder.run(&["dump", "--db", "db"]));
+    let with_storage = |line: &&String| line.contains("storage");
+    let line = accounts.values().find(with_storage).expect("a contract");
+    let account: Value = serde_json::from_str(line).expect("JSON");
+    let storage = account["storage"].as_object().expect("slots");
+    let (slot, value) = storage.iter().next().expect("a slot");
+    let address = account["address"].as_str().expect("an address");
+    let absent = format!("0x{}", "77".repeat(20));
+    for block in [head, head - 5] {
+        let root = roots[block as usize].rsplit(' ').next().expect("a root");
+        let verify = |address: &str, slots: &[&str]| {
+            let block = block.to_string();
+            let words = ["prove", "--db", "db", "--at", &block, address];
+            let proof = folder.run(&[&words[..], slots].concat()).ok().stdout();
+            std::fs::write(folder.path("proof.json"), proof).expect("written");
+            let checked = folder.run(&["verify-proof", "proof.json", "--root", root]);
+            checked.ok().stdout()
+        };
+        let proven = verify(address, &[slot, "12345678"]);
+        assert!(
+            proven.contains("proven: 4 keys") && proven.contains("absent"),
+            "{proven}"
+        );
+        if block == head {
+            let value = value.as_str().expect("hex digits");
+            assert!(proven.contains(&format!("{value:0>64}")), "{proven}");
+        }
+        let proven = verify(&absent, &[]);
+        assert_eq!(proven.matches("absent").count(), 2, "{proven}");
+    }
+    // Against another root, and with a value changed, it does not hold.
+    let other = format!("0x{}", "00".repeat(32));
+    folder
+        .run(&["verify-proof", "proof.json", "--root", &other])
+        .fails_with(&["proof.json"]);
+    let mut proof: Value =
+        serde_json::from_slice(&std::fs::read(folder.path("proof.json")).expect("read"))
+            .expect("JSON");
+    proof["stateDiff"][0]["suffixDiffs"][0]["currentValue"] =
+        format!("0x{}", "11".repeat(32)).into();
+    std::fs::write(folder.path("proof.json"), proof.to_string()).expect("written");
+    let root = roots[(head - 5) as usize]
+        .rsplit(' ')
+        .next()
+        .expect("a root");
+    folder
+        .run(&["verify-proof", "proof.json", "--root", root])
+        .fails_with(&["proof.json"]);
 }

@@ -32,11 +32,9 @@ pub enum StateError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// What was asked for is a Merkle-Patricia trie's, and the database has another tree.
-    #[error(
-        "the database's tree is not Merkle-Patricia, of which this would be a proof or a witness"
-    )]
-    OtherTree,
+    /// What was asked for is done with this tree alone, and the database has another.
+    #[error("this is done with a {0} tree alone, and the database has another")]
+    OtherTree(&'static str),
     /// Code that an account names is in neither the database nor the witness.
     #[error("code {0} is missing")]
     MissingCode(B256),

@@ -5,12 +5,13 @@ use std::sync::OnceLock;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
+use arbor_tree_verkle::Witness;
 use arbor_versions::{Meta, Version};
 
 use crate::flat::{Flat, FlatEntries};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
-use crate::tree::Tree;
+use crate::tree::{MERKLE_PATRICIA, Tree, VERKLE};
 use crate::{Account, IntermediateRoots, StateError, StateView, verkle};
 
 /// The state of a retained version, readable and provable.
@@ -86,7 +87,28 @@ impl<'a> Historical<'a> {
     pub(crate) fn undone_tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
         match &self.undone()?.nodes {
             UndoneNodes::MerklePatricia(undone) => Ok(undone),
-            UndoneNodes::Verkle(_) => Err(StateError::OtherTree),
+            UndoneNodes::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
+        }
+    }
+
+    /// The rebuilt nodes of a Verkle state.
+    pub(crate) fn undone_nodes(&self) -> Result<&verkle::Undone<'a>, StateError> {
+        match &self.undone()?.nodes {
+            UndoneNodes::Verkle(undone) => Ok(undone),
+            UndoneNodes::MerklePatricia(_) => Err(StateError::OtherTree(VERKLE)),
+        }
+    }
+
+    /// Proves an account's fields and some of its slots under a Verkle tree, present or absent: a witness without new values.
+    ///
+    /// # Errors
+    /// Another tree; the store's errors.
+    pub fn prove_leaves(&self, address: Address, slots: &[U256]) -> Result<Witness, StateError> {
+        match self.tree() {
+            Tree::Verkle(verkle) => {
+                verkle::prove_account(verkle, self, self.head.view(), (address, slots))
+            }
+            Tree::MerklePatricia => Err(StateError::OtherTree(VERKLE)),
         }
     }
 

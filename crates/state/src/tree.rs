@@ -20,9 +20,9 @@ pub enum Tree {
     Verkle(Verkle),
 }
 
-const MERKLE_PATRICIA: &str = "merkle-patricia";
+pub(crate) const MERKLE_PATRICIA: &str = "merkle-patricia";
 const YELLOW_PAPER: &str = "yellow-paper";
-const VERKLE: &str = "verkle";
+pub(crate) const VERKLE: &str = "verkle";
 
 /// Layout of the flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;

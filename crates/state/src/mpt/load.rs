@@ -15,6 +15,7 @@ use super::keys::{account_key, flat_slot_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
+use crate::tree::MERKLE_PATRICIA;
 use crate::{Account, Computed, State, StateError, Timings};
 
 /// An account with all its storage, as it is loaded.
@@ -114,7 +115,7 @@ impl State {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         if !self.tree().is_in_headers() {
-            return Err(StateError::OtherTree);
+            return Err(StateError::OtherTree(MERKLE_PATRICIA));
         }
         let done = Mutex::new(0);
         let steps = Steps {

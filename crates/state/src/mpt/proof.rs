@@ -12,7 +12,7 @@ use super::keys::{account_key, slot_key};
 use super::pending::Base;
 use super::records::{AccountRecord, SlotRecord};
 use super::{AtHead, AtVersion};
-use crate::tree::Tree;
+use crate::tree::{MERKLE_PATRICIA, Tree};
 use crate::{Account, Head, Historical, State, StateError};
 
 /// An account with the nodes that prove it and some of its slots, root first.
@@ -86,7 +86,7 @@ impl Head<'_> {
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         match self.tree() {
             Tree::MerklePatricia => prove_account(&AtHead(self.view()), address, slots),
-            Tree::Verkle(_) => Err(StateError::OtherTree),
+            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Historical<'_> {
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         match self.tree() {
             Tree::MerklePatricia => prove_account(&AtVersion(self), address, slots),
-            Tree::Verkle(_) => Err(StateError::OtherTree),
+            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }

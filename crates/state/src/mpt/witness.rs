@@ -13,7 +13,7 @@ use super::embedding::{keyed, tree_updates};
 use super::keys::{account_key, slot_key};
 use super::pending::{Base, PendingRoots};
 use super::records::AccountRecord;
-use crate::tree::Tree;
+use crate::tree::{MERKLE_PATRICIA, Tree};
 use crate::{Account, Historical, IntermediateRoots, StateChanges, StateError, StateView};
 
 /// What a block read: accounts, and slots of accounts.
@@ -192,7 +192,7 @@ impl Historical<'_> {
     pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
         match self.tree() {
             Tree::MerklePatricia => witness_nodes(&AtVersion(self), reads, changes),
-            Tree::Verkle(_) => Err(StateError::OtherTree),
+            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }

@@ -28,6 +28,14 @@ impl HeaderLayout {
         }
     }
 
+    /// The suffixes of all leaves that an account's fields can have.
+    pub const fn suffixes(self) -> &'static [u8] {
+        match self {
+            Self::BasicData => &[0, 1],
+            Self::FiveLeaves => &[0, 1, 2, 3, CODE_SIZE],
+        }
+    }
+
     /// The leaf that only accounts with code have.
     pub(crate) const fn code_size_leaf(self) -> Option<u8> {
         match self {

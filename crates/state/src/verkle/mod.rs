@@ -25,6 +25,7 @@ mod names;
 mod nearest;
 mod nodes;
 mod places;
+mod prove;
 mod reader;
 mod records;
 mod settings;
@@ -32,7 +33,9 @@ mod stems;
 mod values;
 mod verify;
 
+pub use arbor_ipa::Committer;
 use arbor_store::Table;
+pub use arbor_tree_verkle::Witness;
 use arbor_versions::{TableKind, TableSpec};
 
 use crate::tables::COMMON;
@@ -44,6 +47,7 @@ pub(crate) use merkle_patricia::flat_root;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
 pub use places::{StemContents, StemName, chunk_place, slot_place};
+pub(crate) use prove::prove_account;
 use reader::stored_code;
 pub(crate) use reader::{account, dump, has_storage, storage};
 pub use settings::{Verkle, VerkleSettings};

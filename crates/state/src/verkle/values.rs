@@ -1,11 +1,12 @@
 //! The leaves under a stem, from the flat tables.
 
-use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Bytes, KECCAK256_EMPTY, U256};
+use arbor_versions::View;
 
-use super::LeafValue;
 use super::header::HeaderLayout;
 use super::places::{HEADER_SLOTS, StemContents, StemName, chunk_place, slot_place};
 use super::records::{AccountRecord, decode_slot, slot_key, slot_name};
+use super::{LeafValue, stored_code};
 use crate::StateError;
 use crate::flat::Flat;
 use crate::tables::{ACCOUNTS, SLOTS};
@@ -13,8 +14,9 @@ use crate::tables::{ACCOUNTS, SLOTS};
 /// Reads leaves of one version.
 #[derive(Clone, Copy)]
 pub(super) struct Leaves<'a> {
-    pub(super) flat: &'a dyn Flat,
-    pub(super) code: &'a dyn Fn(B256) -> Result<Bytes, StateError>,
+    pub(super) flat: &'a (dyn Flat + Sync),
+    /// Where code lies, whatever the version.
+    pub(super) view: View<'a>,
     pub(super) layout: HeaderLayout,
 }
 
@@ -74,7 +76,7 @@ impl Leaves<'_> {
         }
         let code = match record.code_hash() {
             KECCAK256_EMPTY => Bytes::new(),
-            hash => (self.code)(hash)?,
+            hash => stored_code(self.view, hash)?,
         };
         let values = record.code_leaves(&code);
         let here = chunks.map(|chunk| (chunk_place(chunk).1, values[chunk as usize]));
