@@ -177,3 +177,58 @@ fn accounts_and_slots_are_proven_under_a_verkle_root() {
         .run(&["verify-proof", "proof.json", "--root", root])
         .fails_with(&["proof.json"]);
 }
+
+/// What a replay writes, by its report.
+#[derive(PartialEq, Eq, Debug)]
+struct Written {
+    nodes: u64,
+    flat_bytes: u64,
+    node_bytes: u64,
+    /// Code, and under Verkle names of stems.
+    blob_bytes: u64,
+}
+
+/// What a replay on one thread writes, and the inversions that it needs.
+fn took(folder: &Folder, tree: &str) -> (Written, u64) {
+    let words = ["--tree", tree, "--threads", "1", "--report", "report.json"];
+    replay(folder, tree, &words).ok();
+    let report = std::fs::read(folder.path("report.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    let results = &report["results"];
+    let (total, bytes) = (&results["total"], &results["database"]["bytes"]);
+    let count = |value: &Value| value.as_u64().expect("a count");
+    let inversions = |phase: &str| total["work"][phase]["inversions"].as_u64().unwrap_or(0);
+    let written = Written {
+        nodes: count(&total["nodes"]),
+        flat_bytes: count(&bytes["flat"]),
+        node_bytes: count(&bytes["nodes"]),
+        blob_bytes: count(&bytes["blobs"]),
+    };
+    (written, inversions("keys") + inversions("tree"))
+}
+
+/// What is written is a function of the chain. Inversions depend on how the processor's lanes are filled, so they are only bounded, by a tenth more than
+/// were counted with AVX2.
+#[test]
+fn a_replay_takes_what_is_recorded() {
+    let folder = Folder::with_chain();
+    let recorded = Written {
+        nodes: 620,
+        flat_bytes: 42_362,
+        node_bytes: 23_280,
+        blob_bytes: 11_524,
+    };
+    assert_eq!(took(&folder, "mpt"), (recorded, 0));
+    let recorded = Written {
+        nodes: 829,
+        flat_bytes: 26_879,
+        node_bytes: 58_116,
+        blob_bytes: 35_677,
+    };
+    let (written, inversions) = took(&folder, "verkle");
+    assert_eq!(written, recorded);
+    assert!(
+        (1..=(72 + 736) * 11 / 10).contains(&inversions),
+        "{inversions}"
+    );
+}

@@ -45,6 +45,7 @@ mod tree;
 mod verify;
 pub mod verkle;
 mod view;
+mod work;
 
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
 pub use dump::{DumpAccount, DumpHead};
@@ -61,3 +62,4 @@ pub use state::{BlockRef, Computed, Network, State, Timings};
 pub use tree::Tree;
 pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
+pub use work::{Counts, Work};

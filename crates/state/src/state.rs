@@ -15,7 +15,7 @@ use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, verkle};
+use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, Work, verkle};
 
 /// Which chain a state belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +43,7 @@ pub struct Computed {
     pub(crate) root: B256,
     pub(crate) changes: Changes,
     pub(crate) timings: Timings,
+    pub(crate) work: Work,
 }
 
 /// Where the time of [`State::compute`] went.
@@ -65,6 +66,11 @@ impl Computed {
     /// Where the time went.
     pub fn timings(&self) -> Timings {
         self.timings
+    }
+
+    /// What it took.
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// Keys and records of the nodes written (`None`: deleted), for a diagnosis.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use alloy_consensus::Header;
 use alloy_primitives::B256;
+use arbor_state::Work;
 
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, Executor, FlatState, RecentBlocks};
@@ -99,6 +100,7 @@ impl Floor {
                 .sum(),
             nodes: 0,
             root: None,
+            work: Work::default(),
             times: Times {
                 execution: executed,
                 store: start.elapsed() - executed,

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, RecentState};
+use arbor_state::{IntermediateRoots, RecentState, Work};
 use rayon::ThreadPool;
 
 use super::record::BlockRecord;
@@ -304,6 +304,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             slots: accounts.map(|account| account.slots.len() as u64).sum(),
             nodes: 0,
             root: None,
+            work: Work::default(),
             times: Times {
                 execution: start.elapsed(),
                 ..Times::default()

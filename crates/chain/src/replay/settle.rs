@@ -184,6 +184,7 @@ impl<'a, 'b> Settler<'a, 'b> {
         let last = blocks.last().expect("invariant: a commit has a block");
         let mut stats = last.stats;
         let (timings, nodes) = (computed.timings(), computed.nodes().len() as u64);
+        stats.work = computed.work();
         let committing = Instant::now();
         let root = computed.root();
         // The roots of blocks in between are known only if headers have them.

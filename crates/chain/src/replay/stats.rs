@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use arbor_state::Work;
 use serde::Serialize;
 
 /// One block's share of the work.
@@ -24,6 +25,8 @@ pub struct BlockStats {
     pub nodes: u64,
     /// The root that was computed after it; none where one root was computed for it and later blocks.
     pub root: Option<B256>,
+    /// What computing the root took.
+    pub work: Work,
     /// Where the time went.
     pub times: Times,
 }
@@ -91,6 +94,9 @@ pub struct Sums {
     pub slots: u64,
     /// Tree nodes written or deleted, summed over blocks.
     pub nodes: u64,
+    /// What computing roots took, in counts; left out if it took none of what is counted.
+    #[serde(skip_serializing_if = "Work::is_none")]
+    pub work: Work,
     /// Waiting for blocks: reading, decoding, sender recovery.
     pub source_s: f64,
     /// Execution waiting for the roots of earlier blocks.
@@ -122,6 +128,7 @@ impl Sums {
         self.accounts += block.accounts;
         self.slots += block.slots;
         self.nodes += block.nodes;
+        self.work += block.work;
         let mut times = block.times;
         self.add_times(&mut times);
     }
@@ -154,6 +161,7 @@ impl Sums {
         self.accounts += later.accounts;
         self.slots += later.slots;
         self.nodes += later.nodes;
+        self.work += later.work;
         let mut times = later.times;
         self.add_times(&mut times);
     }

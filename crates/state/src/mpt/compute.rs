@@ -17,7 +17,7 @@ use super::keys::{STORAGE_NODES, flat_slot_key, node_table};
 use super::records::AccountRecord;
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
-use crate::{Computed, StateChanges, StateError, Timings};
+use crate::{Computed, StateChanges, StateError, Timings, Work};
 
 /// What changes on top of the head make of the state. Called on a thread of a rayon pool, it spreads large changes over the
 /// pool.
@@ -44,6 +44,7 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
             tree: applied - hashed,
             writes: Duration::ZERO,
         },
+        work: Work::default(),
     };
     // By table and key, as they are applied fastest.
     for (change, root) in keyed.iter().zip(&update.inner_roots) {

@@ -16,7 +16,7 @@ use super::records::{AccountRecord, SlotRecord};
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::tree::MERKLE_PATRICIA;
-use crate::{Account, Computed, State, StateError, Timings};
+use crate::{Account, Computed, State, StateError, Timings, Work};
 
 /// An account with all its storage, as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,6 +137,7 @@ impl State {
                 ..Changes::default()
             },
             timings: Timings::default(),
+            work: Work::default(),
         })
     }
 

@@ -10,7 +10,7 @@ use super::names::new_names;
 use super::nodes::{AtHead, node_write};
 use super::{Verkle, stored_code};
 use crate::state::code_writes;
-use crate::{Computed, StateChanges, StateError, Timings};
+use crate::{Computed, Counts, StateChanges, StateError, Timings, Work};
 
 /// What changes on top of the head make of the state. Uses the threads of the current rayon pool.
 pub(crate) fn compute(
@@ -20,6 +20,7 @@ pub(crate) fn compute(
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
     let (settings, stems) = (verkle.settings(), verkle.stems());
+    let at_start = Counts::now();
     let code = |hash| match changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
         None => stored_code(view, hash),
@@ -28,8 +29,14 @@ pub(crate) fn compute(
     let leaves = flat.iter().map(FlatChange::from);
     let LeafChanges { updates, names } = leaf_changes(leaves, settings.layout, stems, &code)?;
     let keyed = Instant::now();
+    let at_keyed = Counts::now();
     let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
     let applied = Instant::now();
+    let work = Work {
+        keys: at_keyed - at_start,
+        tree: Counts::now() - at_keyed,
+        leaves_filled: update.stats.filled.map(|leaves| leaves as u64),
+    };
     let mut blobs = code_writes(changes.codes.iter());
     blobs.extend(new_names(view, &updates, &names)?);
     let root = update.root_hash().into();
@@ -45,5 +52,6 @@ pub(crate) fn compute(
             tree: applied - keyed,
             writes: applied.elapsed(),
         },
+        work,
     })
 }
