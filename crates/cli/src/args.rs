@@ -97,9 +97,9 @@ pub(crate) struct BenchReads {
     /// Accounts, and as many slots and absent accounts; fewer where the state has fewer
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) reads: usize,
-    /// Proofs of an account and a slot
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
-    pub(crate) proofs: usize,
+    /// Proofs of an account and a slot, of Merkle-Patricia databases alone [default: 1000; else 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) proofs: Option<usize>,
     /// Blocks behind the latest; 0 is the latest
     #[arg(long, value_name = "BLOCKS", num_args = 1.., default_values_t = [0])]
     pub(crate) back: Vec<u64>,

@@ -4,14 +4,16 @@
 //! [`Place::forget`] leaves in memory (`cold`), the second follows at once (`hot`). Before anything is timed some of the values are held
 //! against proofs of them.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::Hash as StdHash;
 use std::time::Instant;
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
-use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView};
+use arbor_ipa::Committer;
+use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView, Tree};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -172,27 +174,51 @@ const CHECKED: usize = 16;
 
 /// Holds what is read of some names against proofs.
 fn check<E>(then: &Historical<'_>, names: &Names) -> Result<(), ReadsError<E>> {
-    let root = B256::from(then.meta().root);
+    let committer = LazyCell::new(|| Committer::within(CHECKING_TABLES));
     let absent = names.absent.iter().map(|&address| (address, U256::ZERO));
     let some = names.slots.iter().copied().take(CHECKED);
     for (address, slot) in some.chain(absent.take(CHECKED)) {
-        let account = then.account(address)?;
-        let (nonce, balance) = account.map_or_else(Default::default, |a| (a.nonce, a.balance));
-        let value = then.storage(address, slot)?;
-        let proof = then.prove(address, &[slot])?;
-        let holds = matches!(proof.verify(root), Ok(Ok(())));
-        let proven = (
-            proof.nonce.to::<u64>(),
-            proof.balance,
-            proof.storage_proof[0].value,
-        );
-        if !holds || proven != (nonce, balance, value) {
+        let holds = match then.tree() {
+            Tree::MerklePatricia => is_proven(then, address, slot)?,
+            Tree::Verkle(_) => leaves_are_proven(&committer, then, address, slot)?,
+        };
+        if !holds {
             let version = then.meta().version.0;
             return Err(ReadsError::Wrong { address, version });
         }
     }
     Ok(())
 }
+
+/// Whether an account and a slot are what their proof shows.
+fn is_proven(then: &Historical<'_>, address: Address, slot: U256) -> Result<bool, StateError> {
+    let account = then.account(address)?;
+    let (nonce, balance) = account.map_or_else(Default::default, |a| (a.nonce, a.balance));
+    let value = then.storage(address, slot)?;
+    let proof = then.prove(address, &[slot])?;
+    let proven = (
+        proof.nonce.to::<u64>(),
+        proof.balance,
+        proof.storage_proof[0].value,
+    );
+    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(())));
+    Ok(holds && proven == (nonce, balance, value))
+}
+
+/// Whether the leaves that the records of an account and a slot stand for are those under the root.
+fn leaves_are_proven(
+    committer: &Committer,
+    then: &Historical<'_>,
+    address: Address,
+    slot: U256,
+) -> Result<bool, StateError> {
+    let witness = then.prove_leaves(address, &[slot])?;
+    let verified = witness.verify(committer, &then.meta().root);
+    Ok(matches!(verified, Ok(Some(_))))
+}
+
+/// Bytes of the tables that proofs are checked with: larger ones take longer to make than they save.
+const CHECKING_TABLES: usize = 6_000_000;
 
 /// Names to read, in random order.
 struct Names {

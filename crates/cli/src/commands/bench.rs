@@ -10,7 +10,7 @@ use arbor_lab::{
 };
 use arbor_metrics::Measurement;
 
-use crate::args::{Bench, BenchCommitments, BenchReads};
+use crate::args::{Bench, BenchCommitments, BenchReads, TreeChoice};
 use crate::{database, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
@@ -59,9 +59,13 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
 }
 
 fn reads(args: &BenchReads) -> Result<()> {
+    let usual = match database::tree_choice(&args.database.db) {
+        Some(TreeChoice::Mpt) => 1_000,
+        _ => 0,
+    };
     let settings = reads::Settings {
         reads: args.reads,
-        proofs: args.proofs,
+        proofs: args.proofs.unwrap_or(usual),
         back: args.back.clone(),
         threads: args.threads.get(),
         seed: args.seed,
@@ -69,7 +73,7 @@ fn reads(args: &BenchReads) -> Result<()> {
     let mut measurement = Measurement::start("bench reads", report::versions());
     measurement.setting("memory_bytes", args.database.memory);
     measurement.setting("reads", args.reads);
-    measurement.setting("proofs", args.proofs);
+    measurement.setting("proofs", settings.proofs);
     measurement.setting("back", args.back.clone());
     measurement.setting("threads", args.threads.get());
     measurement.setting("seed", args.seed);
