@@ -4,101 +4,201 @@
 //! between. Blocks that no root was computed for have no line.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::replay::BlockStats;
 use arbor_state::State;
+use arbor_versions::Meta;
 
 /// A file of roots that a replay adds to.
 pub(crate) struct RootsFile {
     path: PathBuf,
-    out: BufWriter<File>,
+    file: File,
     failed: Option<std::io::Error>,
 }
 
 impl RootsFile {
     /// Goes on with a file where the database stands: lines of later blocks, and what a crash left of a line, are cut off. A new file
-    /// begins with the database's head, which is the genesis in a new database.
+    /// begins with the database's head, which is the genesis in a new database. What a crash kept from being written is written now,
+    /// as far back as the database knows its blocks; a warning names the rest.
     ///
     /// # Errors
-    /// A file that cannot be written, or that is none of roots.
+    /// A file that cannot be written, that is none of roots, or that is another database's.
     pub(crate) fn open(path: &Path, state: &State) -> Result<Self> {
         let context = || format!("the file of roots {}", path.display());
+        if path.exists() && !path.is_file() {
+            bail!("{} is not a regular file", context());
+        }
         let mut options = OpenOptions::new();
         let options = options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).with_context(context)?;
-        let head = state.head().map_or(0, |head| head.block_number);
-        let end = end_of(BufReader::new(&file), head).with_context(context)?;
-        file.set_len(end).with_context(context)?;
-        let mut out = BufWriter::new(file);
-        out.seek(SeekFrom::End(0)).with_context(context)?;
+        let mut file = options.open(path).with_context(context)?;
+        let head = state.head();
+        let kept = Kept::of(
+            BufReader::new(&file),
+            head.map_or(0, |head| head.block_number),
+        )
+        .with_context(context)?;
+        if let (Some(last), Some(head)) = (&kept.last, head)
+            && last.number == head.block_number
+            && *last != Line::of(head)
+        {
+            bail!(
+                "{}: the database has another hash or root at block {}: move the file away, and a new one begins there",
+                context(),
+                last.number
+            );
+        }
+        file.set_len(kept.bytes).with_context(context)?;
+        file.seek(SeekFrom::End(0)).with_context(context)?;
         let mut roots = Self {
             path: path.to_owned(),
-            out,
+            file,
             failed: None,
         };
-        if let Some(head) = state.head().filter(|_| end == 0) {
-            roots.line(head.block_number, head.block_hash.into(), head.root.into());
+        if let Some(head) = head {
+            roots.fill(state, kept.last.map(|last| last.number), head)?;
         }
         Ok(roots)
+    }
+
+    /// Adds what lies between the last line and the head.
+    fn fill(&mut self, state: &State, last: Option<u64>, head: &Meta) -> Result<()> {
+        let view = state.reader().view();
+        let mut unknown = Vec::new();
+        for number in last.map_or(head.block_number, |last| last + 1)..=head.block_number {
+            let version = view.version_of_block(number)?;
+            let meta = version.map(|version| view.meta(version)).transpose()?;
+            match meta.flatten() {
+                Some(meta) => self.line(&Line::of(&meta)),
+                None => unknown.push(number),
+            }
+        }
+        if let (Some(first), Some(last)) = (unknown.first(), unknown.last()) {
+            tracing::warn!(
+                "the file of roots {} has no lines for blocks {first} to {last}, which the database does not know any more",
+                self.path.display()
+            );
+        }
+        Ok(())
     }
 
     /// Adds a block.
     pub(crate) fn block(&mut self, block: &BlockStats) {
         if let Some(root) = block.root {
-            self.line(block.number, block.hash, root);
+            let (number, hash) = (block.number, block.hash);
+            self.line(&Line { number, hash, root });
         }
     }
 
-    fn line(&mut self, number: u64, hash: B256, root: B256) {
+    /// Hands a line to the system at once, so that a process that is killed has told of all that it flushed.
+    fn line(&mut self, line: &Line) {
         if self.failed.is_none() {
-            self.failed = writeln!(self.out, "{number} {hash} {root}").err();
+            let Line { number, hash, root } = line;
+            let text = format!("{number} {hash} {root}\n");
+            self.failed = self.file.write_all(text.as_bytes()).err();
         }
     }
 
-    /// Writes what is left.
+    /// Tells what could not be written.
     ///
     /// # Errors
-    /// The first thing that could not be written.
-    pub(crate) fn finish(mut self) -> Result<()> {
-        let flushed = self.out.flush();
+    /// The first thing that could not.
+    pub(crate) fn finish(self) -> Result<()> {
         self.failed
-            .map_or(flushed, Err)
+            .map_or(Ok(()), Err)
             .with_context(|| format!("writing the file of roots {}", self.path.display()))
     }
 }
 
-/// Bytes of the lines of blocks up to `head`.
-fn end_of(mut file: impl BufRead, head: u64) -> Result<u64> {
-    let (mut end, mut line, mut count, mut previous) = (0, Vec::new(), 0, None);
-    loop {
-        line.clear();
-        let length = file.read_until(b'\n', &mut line)?;
-        count += 1;
-        let Some(text) = line.strip_suffix(b"\n") else {
-            return Ok(end);
-        };
-        match number_of(text) {
-            Some(number) if previous.is_some_and(|previous| previous >= number) => {
-                bail!("line {count}: block {number} does not follow the line before")
-            }
-            Some(number) if number > head => return Ok(end),
-            Some(number) => previous = Some(number),
-            None => bail!("line {count} is not a block's number, its hash and a root"),
+/// A block's line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Line {
+    number: u64,
+    hash: B256,
+    root: B256,
+}
+
+/// Bytes of the longest line, its line feed included.
+const LONGEST: u64 = 20 + 2 * (1 + 66) + 1;
+
+impl Line {
+    fn of(meta: &Meta) -> Self {
+        Self {
+            number: meta.block_number,
+            hash: meta.block_hash.into(),
+            root: meta.root.into(),
         }
-        end += length as u64;
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(text).ok()?.split(' ');
+        let number = words.next()?.parse().ok()?;
+        let mut hash = || words.next()?.parse::<B256>().ok();
+        let (hash, root) = (hash()?, hash()?);
+        words
+            .next()
+            .is_none()
+            .then_some(Self { number, hash, root })
+    }
+
+    /// Whether this can be what a crash left of a line.
+    fn may_begin_with(text: &[u8]) -> bool {
+        let number = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let rest = &text[number..];
+        let fits = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'x' || *byte == b' ';
+        number > 0 && (rest.is_empty() || rest[0] == b' ') && rest.iter().all(fits)
     }
 }
 
-fn number_of(line: &[u8]) -> Option<u64> {
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    let number = words.next()?.parse().ok()?;
-    let mut hash = || words.next()?.parse::<B256>().ok();
-    hash().and_then(|_| hash())?;
-    words.next().is_none().then_some(number)
+/// The lines of a file that stay.
+#[derive(PartialEq, Eq, Debug)]
+struct Kept {
+    bytes: u64,
+    last: Option<Line>,
+}
+
+impl Kept {
+    /// The lines of blocks up to `head`.
+    fn of(mut file: impl BufRead, head: u64) -> Result<Self> {
+        let (mut kept, mut text, mut count) = (
+            Self {
+                bytes: 0,
+                last: None,
+            },
+            Vec::new(),
+            0,
+        );
+        loop {
+            text.clear();
+            let length = file.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
+            count += 1;
+            let line = match text.strip_suffix(b"\n") {
+                Some(whole) => Line::parse(whole),
+                None if length == 0 => return Ok(kept),
+                None if (length as u64) < LONGEST && Line::may_begin_with(&text) => {
+                    return Ok(kept);
+                }
+                None => None,
+            };
+            let Some(line) = line else {
+                bail!("line {count} is not a block's number, its hash and a root");
+            };
+            if kept.last.is_some_and(|last| last.number >= line.number) {
+                bail!(
+                    "line {count}: block {} does not follow the line before",
+                    line.number
+                );
+            }
+            if line.number > head {
+                return Ok(kept);
+            }
+            kept.bytes += length as u64;
+            kept.last = Some(line);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -114,8 +214,11 @@ mod tests {
     fn later_blocks_and_broken_lines_are_cut_off() {
         let text: String = (3..6).map(line).collect();
         let each = line(3).len() as u64;
-        let end =
-            |text: &str, head| end_of(text.as_bytes(), head).map_err(|error| error.to_string());
+        let end = |text: &str, head| {
+            let kept = Kept::of(text.as_bytes(), head).map_err(|error| error.to_string())?;
+            assert_eq!(kept.last.is_some(), kept.bytes > 0);
+            Ok::<u64, String>(kept.bytes)
+        };
         assert_eq!(end("", 9), Ok(0));
         assert_eq!(end(&text, 9), Ok(3 * each));
         assert_eq!(end(&text, 4), Ok(2 * each));
@@ -124,6 +227,9 @@ mod tests {
         assert_eq!(end(&text[..each as usize + 5], 9), Ok(each));
         for (bad, why) in [
             ("a file of something else\n".to_owned(), "line 1 is not"),
+            ("a file of something else".to_owned(), "line 1 is not"),
+            ("{\"number\": 1}".to_owned(), "line 1 is not"),
+            ("0".repeat(1_000), "line 1 is not"),
             (line(3) + "4\n", "line 2 is not"),
             (line(3) + &line(3), "line 2: block 3 does not follow"),
             (line(3).replace('\n', " 0\n"), "line 1 is not"),

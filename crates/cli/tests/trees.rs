@@ -97,14 +97,43 @@ fn a_verkle_database_goes_back_and_on() {
     let text = std::fs::read_to_string(&file).expect("roots");
     std::fs::write(&file, &text[..text.len() - 5]).expect("written");
     // No --tree: the database knows.
-    replay(&folder, "db", &["--verify", "last"]).ok();
-    assert_eq!(roots(&folder, "db/roots").last(), whole.last());
+    replay(&folder, "db", &["--verify", "last"]).fails_with(&["--verify every"]);
+    replay(&folder, "db", &[]).ok();
+    assert_eq!(roots(&folder, "db/roots"), whole);
+    // Lines that were lost are written again; a line that is not the head's is no such file's.
+    std::fs::write(&file, &text[..text.len() / 3]).expect("written");
+    replay(&folder, "db", &[]).ok();
+    assert_eq!(roots(&folder, "db/roots"), whole);
+    let other = text
+        .trim_end()
+        .rsplit_once(' ')
+        .expect("a root")
+        .0
+        .to_owned();
+    let other = format!("{other} {}\n", alloy_primitives::B256::repeat_byte(7));
+    std::fs::write(&file, other).expect("written");
+    replay(&folder, "db", &[]).fails_with(&["another hash or root", "roots"]);
+    std::fs::write(&file, text).expect("written");
+    replay(&folder, "db", &["--roots", "/dev/null"]).fails_with(&["not a regular file"]);
     folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();
     folder.run(&["verify", "--db", "db"]).ok();
     // One thread makes the same tree.
     let alone = ["--tree", "verkle", "--threads", "1", "--roots", "elsewhere"];
     replay(&folder, "alone", &alone).ok();
     assert_eq!(roots(&folder, "elsewhere"), whole);
+}
+
+#[test]
+fn reads_of_a_verkle_database_are_measured() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "verkle"]).ok();
+    let words = [
+        "bench", "reads", "--db", "db", "--reads", "10", "--back", "0", "3",
+    ];
+    let table = folder.run(&words).ok().stdout();
+    assert_eq!(table.matches("absent account").count(), 4, "{table}");
+    let words = [&words[..], &["--proofs", "1"]].concat();
+    folder.run(&words).fails_with(&["merkle-patricia"]);
 }
 
 #[test]

@@ -252,6 +252,12 @@ fn full(
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
     };
+    if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
+        bail!(
+            "--verify last adds up the changes of many blocks, but under a Verkle tree what is set and cleared within them leaves a trace: \
+             its roots need --verify every"
+        );
+    }
     let roots_file = match (&args.roots, dir) {
         (Some(file), _) => Some(file.clone()),
         (None, Some(dir)) if !tree.is_in_headers() => Some(dir.join("roots")),
