@@ -149,6 +149,12 @@ fn a_database_is_not_opened_as_another_tree() {
     std::fs::write(folder.path("verkle/roots"), "something else\n").expect("written");
     replay(&folder, "verkle", &[]).fails_with(&["roots", "line 1"]);
     replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
+    replay(&folder, "mpt", &["--tree-settings", "compressed"])
+        .fails_with(&["--tree-settings", "mpt"]);
+    for flag in [["--check-state", "1"], ["--roots", "r"]] {
+        let words = ["replay", "--tree", "none", flag[0], flag[1], "chain"];
+        folder.run(&words).fails_with(&[flag[0], "--tree none"]);
+    }
 }
 
 #[test]

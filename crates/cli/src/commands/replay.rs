@@ -35,6 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
+    check_flags(args, tree)?;
     let measurement = report::start(args, tree);
     if matches!(tree, TreeChoice::Mpt | TreeChoice::None) {
         use_small_pages();
@@ -55,6 +56,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => floor(args, measurement, input, &genesis),
         Some(tree) => full(args, tree, measurement, input, (&genesis, &text)),
     }
+}
+
+/// Refuses flags that would be of no use with this tree.
+fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
+    let verkle = matches!(tree, TreeChoice::Verkle | TreeChoice::Verkle2023);
+    if !verkle && !args.tree_settings.is_empty() {
+        bail!(
+            "--tree-settings is for Verkle trees, not for --tree {}",
+            tree.name()
+        );
+    }
+    for (flag, given) in [
+        ("--check-state", args.check_state.is_some()),
+        ("--roots", args.roots.is_some()),
+    ] {
+        if tree == TreeChoice::None && given {
+            bail!("{flag} is of no use with --tree none: there is no state that has a root");
+        }
+    }
+    Ok(())
 }
 
 /// Keeps the system from handing out memory in pages of 2 MiB, of which much lies idle where every thread has its own: a
