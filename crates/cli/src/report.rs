@@ -1,7 +1,7 @@
 //! The summary of a replay and its report file.
 
 use std::num::NonZeroU64;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -29,6 +29,17 @@ pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     measurement.setting("tree_settings", settings.collect::<Vec<_>>());
     let check_state = args.check_state.map(NonZeroU64::get);
     measurement.setting("check_state", check_state);
+    let shown = |path: &PathBuf| path.display().to_string();
+    measurement.setting("chain", args.chain.iter().map(shown).collect::<Vec<_>>());
+    measurement.setting("genesis", args.genesis.clone());
+    measurement.setting("to", args.to);
+    for (name, file) in [
+        ("db", &args.db),
+        ("roots", &args.roots),
+        ("failure_dump", &args.failure_dump),
+    ] {
+        measurement.setting(name, file.as_ref().map(shown));
+    }
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back());

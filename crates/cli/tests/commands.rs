@@ -115,7 +115,7 @@ fn a_shorter_fork_is_not_taken_for_the_same_chain() {
 }
 
 #[test]
-fn the_report_has_the_threads_that_were_asked_for() {
+fn the_report_has_what_was_asked_for() {
     let folder = Folder::with_chain();
     let words = ["replay", "--store", "memory", "--threads", "1", "--report"];
     folder
@@ -123,7 +123,13 @@ fn the_report_has_the_threads_that_were_asked_for() {
         .ok();
     let report = std::fs::read(folder.path("r.json")).expect("written");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
-    assert_eq!(report["settings"]["threads"], 1);
+    let settings = &report["settings"];
+    assert_eq!(settings["threads"], 1);
+    assert_eq!(settings["chain"], serde_json::json!(["chain"]));
+    assert_eq!(
+        (&settings["to"], &settings["db"]),
+        (&Value::Null, &Value::Null)
+    );
 }
 
 #[test]
