@@ -10,7 +10,8 @@
 //! - [`keccak256_fixed`], many short messages of one length known to the compiler: addresses, slots;
 //! - [`KeccakBatch`], messages that are written straight into the batch's own buffer, for
 //!   nodes that are encoded only to be hashed;
-//! - [`Keccak`], the same functions on a backend of the caller's choice.
+//! - [`Keccak`], the same functions on a backend of the caller's choice;
+//! - [`Blake2s`], BLAKE2s-256 of one message, of batches of one length, and of many chains up a binary tree at once.
 //!
 //! ```
 //! use arbor_hashing::{KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
@@ -27,7 +28,9 @@
 //! assert_eq!(batch.finish()[leaf], keccak256(b"a leaf"));
 //! ```
 
+pub mod blake2s;
 pub mod keccak;
 
 pub use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
+pub use blake2s::{Blake2s, Chain};
 pub use keccak::{Digest, Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};

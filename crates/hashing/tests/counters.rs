@@ -1,7 +1,7 @@
-//! The count of permutations; in a process of its own, since the counter is the process's.
+//! The counts of permutations and compressions; in a process of its own, since the counters are the process's.
 
-use arbor_hashing::{Backend, Keccak, KeccakBatch};
-use arbor_metrics::KECCAK_PERMUTATIONS;
+use arbor_hashing::{Backend, Blake2s, Chain, Keccak, KeccakBatch};
+use arbor_metrics::{BLAKE2S_COMPRESSIONS, KECCAK_PERMUTATIONS};
 
 #[test]
 fn each_block_of_each_padded_message_is_counted_once_on_every_backend() {
@@ -32,5 +32,31 @@ fn each_block_of_each_padded_message_is_counted_once_on_every_backend() {
         batch.push(&[0; 532]);
         assert_eq!(count(&mut || _ = batch.finish()), 4);
         assert_eq!(count(&mut || _ = batch.finish()), 0);
+    }
+}
+
+#[test]
+fn each_compression_is_counted_once_on_every_backend() {
+    for backend in Backend::available() {
+        let blake2s = Blake2s::on(backend).expect("it is available");
+        let count = |job: &mut dyn FnMut()| {
+            let before = BLAKE2S_COMPRESSIONS.get();
+            job();
+            BLAKE2S_COMPRESSIONS.get() - before
+        };
+        assert_eq!(count(&mut || _ = blake2s.hash(&[0; 64])), 1);
+        assert_eq!(count(&mut || _ = blake2s.hash(&[0; 65])), 2);
+        assert_eq!(count(&mut || _ = blake2s.hash(&[])), 1);
+        let mut digests = [[0; 32]; 5];
+        let mut pairs = || blake2s.hash_pairs(&[[[0; 32]; 2]; 5], &mut digests);
+        assert_eq!(count(&mut pairs), 5);
+        let chain = |to| Chain {
+            key: [1; 32],
+            hash: [2; 32],
+            to,
+        };
+        let mut chains = [chain(10), chain(3), chain(7)];
+        let mut fold = || blake2s.fold(&[[3; 32]; 10], 3, &mut chains);
+        assert_eq!(count(&mut fold), 7 + 4);
     }
 }

@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Hashing inside the EVM (the KECCAK256 opcode) goes through another library and is not in it.
 pub static KECCAK_PERMUTATIONS: Counter = Counter::new();
 
+/// BLAKE2s compressions applied to messages by the hashing crate: one for each 64-byte block, idle lanes not counted.
+pub static BLAKE2S_COMPRESSIONS: Counter = Counter::new();
+
 /// Inversions in a prime field that were really done: one for a whole batch.
 pub static FIELD_INVERSIONS: Counter = Counter::new();
 
@@ -50,9 +53,10 @@ impl Counter {
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that
 /// nothing else ran in the process.
 #[must_use]
-pub fn snapshot() -> [(&'static str, u64); 4] {
+pub fn snapshot() -> [(&'static str, u64); 5] {
     [
         ("keccak_permutations", KECCAK_PERMUTATIONS.get()),
+        ("blake2s_compressions", BLAKE2S_COMPRESSIONS.get()),
         ("field_inversions", FIELD_INVERSIONS.get()),
         ("square_roots", SQUARE_ROOTS.get()),
         ("point_additions", POINT_ADDITIONS.get()),

@@ -1,0 +1,145 @@
+//! The compression function, once for all widths of vectors.
+
+use super::lanes::Lanes;
+
+/// The first 32 bits of the fractional parts of the square roots of the first eight primes (RFC 7693, section 2.6).
+pub(super) const IV: [u32; 8] = [
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a,
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
+];
+
+/// [`IV`] with the parameters mixed in: 32 bytes of digest, no key, fanout and depth 1 (RFC 7693, section 2.5).
+pub(super) const START: [u32; 8] = {
+    let mut start = IV;
+    start[0] ^= 0x0101_0020;
+    start
+};
+
+/// Which word of the message goes where, by round (RFC 7693, section 2.7).
+pub(super) const SIGMA: [[usize; 16]; 10] = [
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+    [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
+    [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
+    [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
+    [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
+    [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
+    [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
+    [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
+    [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
+    [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
+];
+
+/// Takes one block into the state (RFC 7693, section 3.2). `length` is the number of message bytes up to the end of this block; `last` says whether it is the last one.
+///
+/// # Safety
+///
+/// The contract of [`Lanes`].
+#[inline(always)]
+pub(super) unsafe fn compress<L: Lanes>(
+    state: [L; 8],
+    block: &[L; 16],
+    length: u64,
+    last: bool,
+) -> [L; 8] {
+    // SAFETY: the caller's contract is that of all methods of `Lanes` and of `round`, the only unsafe code here.
+    unsafe {
+        let last = if last { u32::MAX } else { 0 };
+        let [
+            mut a0,
+            mut a1,
+            mut a2,
+            mut a3,
+            mut b0,
+            mut b1,
+            mut b2,
+            mut b3,
+        ] = state;
+        let (mut c0, mut c1, mut c2, mut c3) = (
+            L::splat(IV[0]),
+            L::splat(IV[1]),
+            L::splat(IV[2]),
+            L::splat(IV[3]),
+        );
+        let (mut d0, mut d1, mut d2, mut d3) = (
+            L::splat(IV[4] ^ length as u32),
+            L::splat(IV[5] ^ (length >> 32) as u32),
+            L::splat(IV[6] ^ last),
+            L::splat(IV[7]),
+        );
+        // Half a G on four columns or diagonals: a word of the message, then rotations by so many bits.
+        macro_rules! half {
+            ($s:expr, $at:literal, $right_d:literal, $right_b:literal,
+             $a0:ident $a1:ident $a2:ident $a3:ident, $b0:ident $b1:ident $b2:ident $b3:ident,
+             $c0:ident $c1:ident $c2:ident $c3:ident, $d0:ident $d1:ident $d2:ident $d3:ident) => {
+                half!(@add $a0, $b0, block[$s[$at]]);
+                half!(@add $a1, $b1, block[$s[$at + 2]]);
+                half!(@add $a2, $b2, block[$s[$at + 4]]);
+                half!(@add $a3, $b3, block[$s[$at + 6]]);
+                half!(@mix $d0, $a0, $right_d);
+                half!(@mix $d1, $a1, $right_d);
+                half!(@mix $d2, $a2, $right_d);
+                half!(@mix $d3, $a3, $right_d);
+                $c0 = L::add($c0, $d0);
+                $c1 = L::add($c1, $d1);
+                $c2 = L::add($c2, $d2);
+                $c3 = L::add($c3, $d3);
+                half!(@mix $b0, $c0, $right_b);
+                half!(@mix $b1, $c1, $right_b);
+                half!(@mix $b2, $c2, $right_b);
+                half!(@mix $b3, $c3, $right_b);
+            };
+            (@add $a:ident, $b:ident, $word:expr) => {
+                $a = L::add(L::add($a, $word), $b)
+            };
+            (@mix $x:ident, $y:ident, $right:literal) => {
+                $x = L::xor($x, $y).rotate::<$right, { 32 - $right }>()
+            };
+        }
+        macro_rules! round {
+            ($s:expr) => {
+                half!($s, 0, 16, 12, a0 a1 a2 a3, b0 b1 b2 b3, c0 c1 c2 c3, d0 d1 d2 d3);
+                half!($s, 1, 8, 7, a0 a1 a2 a3, b0 b1 b2 b3, c0 c1 c2 c3, d0 d1 d2 d3);
+                half!($s, 8, 16, 12, a0 a1 a2 a3, b1 b2 b3 b0, c2 c3 c0 c1, d3 d0 d1 d2);
+                half!($s, 9, 8, 7, a0 a1 a2 a3, b1 b2 b3 b0, c2 c3 c0 c1, d3 d0 d1 d2);
+            };
+        }
+        round!(SIGMA[0]);
+        round!(SIGMA[1]);
+        round!(SIGMA[2]);
+        round!(SIGMA[3]);
+        round!(SIGMA[4]);
+        round!(SIGMA[5]);
+        round!(SIGMA[6]);
+        round!(SIGMA[7]);
+        round!(SIGMA[8]);
+        round!(SIGMA[9]);
+        let out = |i: usize, upper, lower| L::xor(state[i], L::xor(upper, lower));
+        [
+            out(0, a0, c0),
+            out(1, a1, c1),
+            out(2, a2, c2),
+            out(3, a3, c3),
+            out(4, b0, d0),
+            out(5, b1, d1),
+            out(6, b2, d2),
+            out(7, b3, d3),
+        ]
+    }
+}
+
+/// The state before the first block.
+///
+/// # Safety
+///
+/// The contract of [`Lanes`].
+#[inline(always)]
+pub(super) unsafe fn start<L: Lanes>() -> [L; 8] {
+    // SAFETY: the caller's contract is that of `splat`.
+    START.map(|w| unsafe { L::splat(w) })
+}
