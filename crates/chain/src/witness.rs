@@ -10,9 +10,11 @@ use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
 use flate2::bufread::MultiGzDecoder;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem};
 use crate::genesis::{ChainSpec, Genesis, Network};
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 
@@ -114,6 +116,14 @@ pub enum WitnessProblem {
         /// The first fork that starts elsewhere.
         difference: String,
     },
+    /// It is of a Verkle tree, where trie nodes are wanted.
+    #[error(
+        "it is of a Verkle tree: verify-witness checks it, but blocks are executed over the nodes of Merkle-Patricia tries alone"
+    )]
+    Verkle,
+    /// It is malformed as a witness of a Verkle tree.
+    #[error(transparent)]
+    ExecutionWitness(#[from] ExecutionWitnessProblem),
     /// It is longer than any block's can be.
     #[error("more than {0} bytes of JSON")]
     TooLong(u64),
@@ -286,12 +296,56 @@ impl BlockWitness {
 const MOST_BYTES: u64 = 5 << 28;
 
 fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
+    match WitnessFile::parse(&read_bytes(file)?)? {
+        WitnessFile::MerklePatricia(witness) => Ok(*witness),
+        WitnessFile::Verkle(_) => Err(WitnessProblem::Verkle),
+    }
+}
+
+/// What is in a file, unpacked.
+fn read_bytes(file: &Path) -> Result<Vec<u8>, WitnessProblem> {
     let mut file = BufReader::new(File::open(file)?);
-    let bytes = match file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
-        true => read_at_most(MultiGzDecoder::new(file), MOST_BYTES)?,
-        false => read_at_most(file, MOST_BYTES)?,
-    };
-    Ok(serde_json::from_slice(&bytes)?)
+    match file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        true => read_at_most(MultiGzDecoder::new(file), MOST_BYTES),
+        false => read_at_most(file, MOST_BYTES),
+    }
+}
+
+/// A witness file of any tree.
+#[derive(Clone, PartialEq, Debug)]
+pub enum WitnessFile {
+    /// A block with the nodes of its parent's tries that it needs.
+    MerklePatricia(Box<BlockWitness>),
+    /// Blocks with the leaves of a Verkle tree that they touch, each with its name in the file, if it has one.
+    Verkle(Vec<(Option<String>, ExecutionWitness)>),
+}
+
+impl WitnessFile {
+    /// Reads a file, gzipped or not.
+    pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
+        let read = read_bytes(file).and_then(|bytes| Self::parse(&bytes));
+        read.map_err(|problem| WitnessError {
+            file: file.to_path_buf(),
+            problem,
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, WitnessProblem> {
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            let witness = ExecutionWitness::from_bytes(bytes)?;
+            return Ok(Self::Verkle(vec![(None, witness)]));
+        }
+        // Names alone are kept, so that the many nodes of a file are read once.
+        let fields: HashMap<String, IgnoredAny> = serde_json::from_slice(bytes)?;
+        if ["blockRlp", "stateNodes"]
+            .iter()
+            .any(|field| fields.contains_key(*field))
+        {
+            return Ok(Self::MerklePatricia(serde_json::from_slice(bytes)?));
+        }
+        let value = serde_json::from_slice(bytes)?;
+        Ok(Self::Verkle(ExecutionWitness::all_of(value)?))
+    }
 }
 
 fn read_at_most(from: impl Read, most: u64) -> Result<Vec<u8>, WitnessProblem> {

@@ -509,7 +509,8 @@ pub(crate) struct Witness {
     /// The block; the state before it must be retained
     #[arg(long, value_name = "BLOCK")]
     pub(crate) block: u64,
-    /// Where to write it, gzipped if the name ends in .gz [default: standard output]
+    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz [default: standard
+    /// output, as JSON]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -517,9 +518,15 @@ pub(crate) struct Witness {
 /// `arbor verify-witness`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyWitness {
-    /// Witness files
+    /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// The state root before the block, where a Verkle witness does not have it
+    #[arg(long, value_name = "R")]
+    pub(crate) root: Option<B256>,
+    /// The state root after the block, likewise
+    #[arg(long, value_name = "R")]
+    pub(crate) root_after: Option<B256>,
 }
 
 /// `arbor verify`.

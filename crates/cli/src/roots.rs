@@ -21,6 +21,44 @@ pub(crate) struct RootsFile {
 }
 
 impl RootsFile {
+    /// Where a database keeps its roots, if headers do not have them and no other place is named.
+    pub(crate) fn of_database(dir: &Path) -> PathBuf {
+        dir.join("roots")
+    }
+
+    /// Finds out whether a file of roots can be written before anything is made.
+    ///
+    /// # Errors
+    /// What is no regular file, or cannot be opened or made.
+    pub(crate) fn check(path: &Path) -> Result<()> {
+        let context = || format!("the file of roots {}", path.display());
+        if path.exists() && !path.is_file() {
+            bail!("{} is not a regular file", context());
+        }
+        let made = !path.exists();
+        let opened = OpenOptions::new().append(true).create(true).open(path);
+        opened.with_context(context)?;
+        if made {
+            std::fs::remove_file(path).with_context(context)?;
+        }
+        Ok(())
+    }
+
+    /// Takes away the lines of blocks after the head of a database that went back. No file is made.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or that is none of roots.
+    pub(crate) fn cut(path: &Path, head: &Meta) -> Result<()> {
+        let context = || format!("the file of roots {}", path.display());
+        if !path.is_file() {
+            return Ok(());
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.with_context(context)?;
+        let kept = Kept::of(BufReader::new(&file), head.block_number).with_context(context)?;
+        file.set_len(kept.bytes).with_context(context)
+    }
+
     /// Goes on with a file where the database stands: lines of later blocks, and what a crash left of a line, are cut off. A new file
     /// begins with the database's head, which is the genesis in a new database. What a crash kept from being written is written now,
     /// as far back as the database knows its blocks; a warning names the rest.

@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use support::{Folder, Run};
+use support::{Folder, Run, roots};
 
 /// The lines of a dump by address, without the first, which names the tree's root.
 fn dump(run: &Run) -> BTreeMap<String, String> {
@@ -20,11 +20,6 @@ fn dump(run: &Run) -> BTreeMap<String, String> {
 
 fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
     folder.run(&[&["replay", "--db", db, "chain"], more].concat())
-}
-
-fn roots(folder: &Folder, file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.path(file)).expect("a file of roots");
-    text.lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -91,10 +86,11 @@ fn a_verkle_database_goes_back_and_on() {
     let rolled = folder.run(&["rollback", "--db", "db", "--to", &back]);
     let root = whole[whole.len() - 7].rsplit(' ').next().expect("a root");
     assert!(rolled.ok().stdout().contains(root));
+    assert_eq!(roots(&folder, "db/roots"), whole[..whole.len() - 6]);
     folder.run(&["verify", "--db", "db"]).ok();
     // A line that a crash cut short, and blocks beyond where the database stands, are written anew.
     let file = folder.path("db/roots");
-    let text = std::fs::read_to_string(&file).expect("roots");
+    let text = whole.join("\n") + "\n";
     std::fs::write(&file, &text[..text.len() - 5]).expect("written");
     // No --tree: the database knows.
     replay(&folder, "db", &["--verify", "last"]).fails_with(&["--verify every"]);
@@ -144,14 +140,15 @@ fn a_database_is_not_opened_as_another_tree() {
     replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "verkle-2023"]).fails_with(&["revision"]);
-    let witness = ["witness", "--db", "verkle", "--block", "2", "chain"];
-    folder.run(&witness).fails_with(&["merkle-patricia"]);
     std::fs::write(folder.path("verkle/roots"), "something else\n").expect("written");
     replay(&folder, "verkle", &[]).fails_with(&["roots", "line 1"]);
     replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
     replay(&folder, "mpt", &["--tree-settings", "compressed"])
         .fails_with(&["--tree-settings", "mpt"]);
-    for flag in [["--check-state", "1"], ["--roots", "r"]] {
+    let words = ["--tree", "verkle", "--roots", "no/such/folder"];
+    replay(&folder, "unmade", &words).fails_with(&["no/such/folder"]);
+    assert!(!folder.path("unmade").exists());
+    for flag in [["--check-state", "1"], ["--roots", "r"], ["--db", "mpt"]] {
         let words = ["replay", "--tree", "none", flag[0], flag[1], "chain"];
         folder.run(&words).fails_with(&[flag[0], "--tree none"]);
     }

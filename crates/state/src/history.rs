@@ -12,6 +12,7 @@ use crate::flat::{Flat, FlatEntries};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
 use crate::tree::{MERKLE_PATRICIA, Tree, VERKLE};
+use crate::verkle::{BlockLeaves, Touched};
 use crate::{Account, IntermediateRoots, StateError, StateView, verkle};
 
 /// The state of a retained version, readable and provable.
@@ -108,6 +109,17 @@ impl<'a> Historical<'a> {
             Tree::Verkle(verkle) => {
                 verkle::prove_account(verkle, self, self.head.view(), (address, slots))
             }
+            Tree::MerklePatricia => Err(StateError::OtherTree(VERKLE)),
+        }
+    }
+
+    /// Proves under a Verkle tree all that a block on top of this version touches, with the values that it leaves.
+    ///
+    /// # Errors
+    /// Another tree; the store's errors.
+    pub fn block_leaves(&self, touched: Touched<'_>) -> Result<BlockLeaves, StateError> {
+        match self.tree() {
+            Tree::Verkle(verkle) => verkle::block_leaves(verkle, self, self.head.view(), touched),
             Tree::MerklePatricia => Err(StateError::OtherTree(VERKLE)),
         }
     }

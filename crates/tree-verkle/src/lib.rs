@@ -49,7 +49,9 @@ pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;
 pub use error::TreeError;
 pub use key::{KeyError, NodeKey, Stem, Value};
-pub use proof::{Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError, prove};
+pub use proof::{
+    Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError, WitnessSizes, prove,
+};
 pub use reader::{MemoryTree, NodeReader, ValueReader};
 pub use record::{Form, InternalRecord, LeafRecord, Record, RecordError};
 pub use update::{NodeChange, Settings, StemUpdate, TreeStats, TreeUpdate};

@@ -42,6 +42,18 @@ fn witness(value: &Json) -> Witness {
         Witness::from_bytes(&witness.to_bytes()).as_ref(),
         Ok(&witness)
     );
+    let sizes = witness.sizes();
+    let parts = [
+        sizes.stems,
+        sizes.suffixes,
+        sizes.current,
+        sizes.new,
+        sizes.ways,
+        sizes.commitments,
+        sizes.multiproof,
+        sizes.offsets,
+    ];
+    assert_eq!(parts.iter().sum::<usize>(), witness.to_bytes().len());
     witness
 }
 
@@ -353,4 +365,28 @@ fn json_that_is_no_witness() {
     assert!(error("/verkleProof/d", "0x1g".into()).contains("g"));
     assert!(error("/verkleProof/ipaProof/cl", Json::Array(Vec::new())).contains("8"));
     assert!(error("/verkleProof", Json::Null).contains("null"));
+}
+
+/// A misspelt value passed for none: its key then had no new value, and the root after was another.
+#[test]
+fn fields_are_there_and_no_others() {
+    let (witness, ..) = rich();
+    let good = serde_json::to_string(&witness).expect("JSON");
+    for (from, to, why) in [
+        ("newValue", "newvalue", "newvalue"),
+        ("currentValue", "current", "current"),
+        ("\"suffix\":", "\"newValues\":null,\"suffix\":", "newValues"),
+        ("otherStems", "others", "others"),
+        (",\"newValue\":null", "", "newValue"),
+    ] {
+        let forged = good.replacen(from, to, 1);
+        assert_ne!(forged, good, "{from}");
+        let error = serde_json::from_str::<Witness>(&forged).expect_err(from);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let noted = good.replacen("\"stem\":", "\"comment\":\"as published\",\"stem\":", 1);
+    assert_eq!(
+        serde_json::from_str::<Witness>(&noted).expect("a comment"),
+        witness
+    );
 }

@@ -16,6 +16,7 @@ use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
 
 use super::code_cache::CodeCache;
+use super::code_reads::CodeReads;
 use super::fees::blob_base_fee;
 use super::overlay::{Overlay, ReadError};
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
@@ -84,12 +85,29 @@ impl<'a> BlockInput<'a> {
 pub struct Executor {
     codes: CodeCache,
     blooms: BloomCache,
+    code_reads: Option<CodeReads>,
 }
 
 impl Executor {
     /// Creates an executor that has seen no code yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates one that records which parts of code it reads. It takes several times as long.
+    pub fn recording_code() -> Self {
+        Self {
+            code_reads: Some(CodeReads::default()),
+            ..Self::default()
+        }
+    }
+
+    /// What was read of code since the last call; nothing if that is not recorded.
+    pub fn take_code_reads(&mut self) -> CodeReads {
+        self.code_reads
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Checks a block in full, but for its state root, and executes it over its parent's state.
@@ -179,7 +197,7 @@ impl Executor {
         let overlay = Overlay::new(state, chain, &mut self.codes, keeps_empty);
         let mut run = Run {
             rules,
-            evm: BlockEvm::new(rules, &block.header, overlay),
+            evm: BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut()),
             blooms: &mut self.blooms,
             receipts: Vec::with_capacity(senders.len()),
             roots: None,
@@ -278,13 +296,23 @@ impl From<StateError> for Stop {
 /// What stops revm.
 type RunError = EVMError<ReadError, InvalidTransaction>;
 
+/// What revm executes in.
+pub(super) type BlockContext<'a, S> = MainnetContext<Overlay<'a, S>>;
+
 /// revm set up for one block.
 pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
-    pub(super) evm: MainnetEvm<MainnetContext<Overlay<'a, S>>>,
+    pub(super) evm: MainnetEvm<BlockContext<'a, S>>,
+    /// Where to record what is read of code, if that is wanted.
+    pub(super) code_reads: Option<&'a mut CodeReads>,
 }
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
-    fn new(rules: &Rules, header: &Header, overlay: Overlay<'a, S>) -> Self {
+    fn new(
+        rules: &Rules,
+        header: &Header,
+        overlay: Overlay<'a, S>,
+        code_reads: Option<&'a mut CodeReads>,
+    ) -> Self {
         let mut cfg = CfgEnv::new_with_spec(rules.spec).with_chain_id(rules.chain_id);
         if let Some(gas) = rules.exp_byte_gas {
             cfg.gas_params.override_gas([(GasId::exp_byte_gas(), gas)]);
@@ -313,7 +341,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
                 blob_gasprice,
             });
         }
-        let mut context: MainnetContext<Overlay<'a, S>> = Context::new(overlay, rules.spec);
+        let mut context: BlockContext<'a, S> = Context::new(overlay, rules.spec);
         context.cfg = cfg;
         context.block = block;
         let mut evm = context.build_mainnet();
@@ -322,7 +350,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             // Its whole price is in the parameters.
             evm.instruction.insert_instruction(SSTORE, sstore, 0);
         }
-        Self { evm }
+        Self { evm, code_reads }
     }
 
     pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {

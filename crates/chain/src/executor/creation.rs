@@ -101,7 +101,10 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_run(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
-        self.evm.frame_run()
+        match self.code_reads {
+            None => self.evm.frame_run(),
+            Some(_) => self.frame_run_recorded(),
+        }
     }
 
     fn frame_return_result(

@@ -2,32 +2,36 @@
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
-use arbor_state::{Head, IntermediateRoots, StateError, StateView};
+use arbor_state::verkle::{BlockLeaves, Touched};
+use arbor_state::{Head, Historical, IntermediateRoots, StateChanges, StateError, StateView};
 use arbor_versions::Version;
 
 use super::ReplayError;
 use super::record::{BlockRecord, recent_blocks};
-use crate::executor::{BlockInput, Executor, RecordingView};
+use crate::execution_witness::ExecutionWitness;
+use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
 use crate::genesis::Genesis;
 use crate::senders::RecoveredBlock;
 use crate::witness::BlockWitness;
 
-/// Executes a block over the retained state of its parent and collects what it needs.
-///
-/// The witness is complete: every account, slot, code, ancestor and node that executing the block and computing its
-/// roots reads is in it.
-///
-/// # Errors
-/// A block that does not hold on that state; a version that is not retained.
-pub fn make_witness(
-    state: Head<'_>,
+/// A block executed over the retained state of its parent, with all that it read.
+struct Executed<'a> {
+    then: Historical<'a>,
+    parent: Ancestor,
+    reads: Reads,
+    code: CodeReads,
+    changes: StateChanges,
+}
+
+fn execute<'a>(
+    state: Head<'a>,
     parent: Version,
     genesis: &Genesis,
     block: &RecoveredBlock,
-) -> Result<BlockWitness, ReplayError> {
+    mut executor: Executor,
+) -> Result<Executed<'a>, ReplayError> {
     let number = block.block.header.number;
-    let failed = |error: StateError| ReplayError::State { number, error };
-    let then = state.at(parent).map_err(failed)?;
+    let then = state.at(parent).map_err(failed(number))?;
     let recent = recent_blocks(state, parent)?;
     let before = recent
         .latest()
@@ -35,15 +39,51 @@ pub fn make_witness(
         .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
     let view = RecordingView::new(&then, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &genesis.spec);
-    let mut roots = then.intermediate_roots();
-    let roots = roots
-        .as_mut()
-        .map(|roots| roots as &mut dyn IntermediateRoots);
-    let output = Executor::new().execute(&input, &view, &view, roots)?;
+    let changes = {
+        let mut roots = then.intermediate_roots();
+        let roots = roots
+            .as_mut()
+            .map(|roots| roots as &mut dyn IntermediateRoots);
+        executor.execute(&input, &view, &view, roots)?.changes
+    };
     let reads = view.into_reads();
+    Ok(Executed {
+        reads,
+        code: executor.take_code_reads(),
+        parent: before,
+        changes,
+        then,
+    })
+}
+
+fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
+    move |error| ReplayError::State { number, error }
+}
+
+/// Executes a block over the retained state of its parent and collects what it needs.
+///
+/// The witness is complete: every account, slot, code, ancestor and node that executing the block and computing its
+/// roots reads is in it.
+///
+/// # Errors
+/// A block that does not hold on that state; a version that is not retained; a tree that is not Merkle-Patricia.
+pub fn make_witness(
+    state: Head<'_>,
+    parent: Version,
+    genesis: &Genesis,
+    block: &RecoveredBlock,
+) -> Result<BlockWitness, ReplayError> {
+    let number = block.block.header.number;
+    let Executed {
+        then,
+        parent: before,
+        reads,
+        changes,
+        ..
+    } = execute(state, parent, genesis, block, Executor::new())?;
     let nodes = then
-        .witness(&reads.accounts, &output.changes)
-        .map_err(failed)?;
+        .witness(&reads.accounts, &changes)
+        .map_err(failed(number))?;
     let codes: Result<Vec<Bytes>, StateError> =
         reads.codes.iter().map(|hash| then.code(*hash)).collect();
     let oldest = reads
@@ -66,9 +106,42 @@ pub fn make_witness(
         block_rlp: encoded(&block.block),
         ancestor_headers_rlp: headers,
         state_nodes: nodes,
-        codes: codes.map_err(failed)?,
+        codes: codes.map_err(failed(number))?,
         config: None,
     })
+}
+
+/// Executes a block over the retained state of its parent, and proves under the Verkle tree all that it touches.
+///
+/// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
+/// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks among the keys.
+///
+/// # Errors
+/// A block that does not hold on that state; a version that is not retained; a tree other than Verkle.
+pub fn make_execution_witness(
+    state: Head<'_>,
+    parent: Version,
+    genesis: &Genesis,
+    block: &RecoveredBlock,
+) -> Result<(ExecutionWitness, usize), ReplayError> {
+    let executed = execute(state, parent, genesis, block, Executor::recording_code())?;
+    let header = &block.block.header;
+    let touched = Touched {
+        reads: &executed.reads.accounts,
+        chunks: &executed.code.chunks,
+        changes: &executed.changes,
+    };
+    let leaves = executed.then.block_leaves(touched);
+    let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;
+    let witness = ExecutionWitness {
+        number: Some(header.number),
+        hash: Some(block.hash),
+        parent_hash: Some(header.parent_hash),
+        root_before: Some(executed.then.meta().root.into()),
+        root_after: None,
+        witness,
+    };
+    Ok((witness, chunks))
 }
 
 fn encoded(value: &impl Encodable) -> Bytes {

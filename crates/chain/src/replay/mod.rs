@@ -25,7 +25,7 @@ pub use genesis_state::genesis_state_root;
 pub(crate) use genesis_state::listed_changes;
 pub(crate) use genesis_state::populated_state_root;
 pub use header_check::HeaderCheck;
-pub use make_witness::make_witness;
+pub use make_witness::{make_execution_witness, make_witness};
 pub use pipeline::{Options, Roots, Verify};
 pub use run::Replay;
 pub use stats::{BlockStats, Series, Sums, Times};

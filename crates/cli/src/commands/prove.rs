@@ -1,10 +1,11 @@
 //! `arbor prove` and `arbor verify-proof`.
 
 use alloy_primitives::B256;
-use anyhow::{Context, Result};
-use arbor_state::verkle::{Committer, Witness};
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Tree};
 
+use super::witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
 use crate::{database, output};
 
@@ -26,11 +27,15 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     if let Some(result) = value.get_mut("result") {
         value = result.take();
     }
-    if ["verkleProof", "verkle_proof"]
-        .iter()
-        .any(|field| value.get(field).is_some())
-    {
-        return verify_witness(args, value);
+    let has = |fields: [&str; 2]| fields.iter().any(|field| value.get(field).is_some());
+    if has(["executionWitness", "execution_witness"]) {
+        bail!(
+            "{} is a whole block: arbor verify-witness checks it",
+            args.file.display()
+        );
+    }
+    if has(["verkleProof", "verkle_proof"]) {
+        return verify_leaves(args, value);
     }
     let proof: AccountProof = serde_json::from_value(value).with_context(|| {
         format!(
@@ -55,18 +60,20 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     ))
 }
 
-/// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
-const TABLE_BYTES: usize = 6_000_000;
-
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.
-fn verify_witness(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
+fn verify_leaves(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let file = args.file.display();
     let witness: Witness = serde_json::from_value(value)
         .with_context(|| format!("{file} is not a witness of a Verkle tree"))?;
     let committer = Committer::within(TABLE_BYTES);
-    let verified = witness
-        .verify(&committer, &args.root.0)
-        .with_context(|| format!("{file}: malformed witness"))?
+    let verified = witness.verify(&committer, &args.root.0);
+    let verified = verified
+        .map_err(|error| match error {
+            WitnessError::Root(why) => {
+                anyhow!("--root {} is no root of a Verkle tree: {why}", args.root)
+            }
+            error => anyhow!("{file}: malformed witness: {error}"),
+        })?
         .with_context(|| format!("{file}: false proof against root {}", args.root))?;
     let mut keys = 0;
     for (key, value) in verified.values() {
@@ -74,5 +81,12 @@ fn verify_witness(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         output::line(&format!("{} {value}", B256::from(key)))?;
         keys += 1;
     }
-    output::line(&format!("proven: {keys} keys under root {}", args.root))
+    let new = witness.keys().filter(|(_, diff)| diff.new.is_some());
+    match new.count() {
+        0 => output::line(&format!("proven: {keys} keys under root {}", args.root)),
+        new => output::line(&format!(
+            "proven: {keys} keys under root {}; {new} new values are beside them, of which no proof says anything: see verify-witness",
+            args.root
+        )),
+    }
 }

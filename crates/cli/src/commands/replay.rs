@@ -58,6 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// Why roots cannot be had without a tree.
+const NO_ROOT: &str = "there is no state that has a root";
+
 /// Refuses flags that would be of no use with this tree.
 fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
     let verkle = matches!(tree, TreeChoice::Verkle | TreeChoice::Verkle2023);
@@ -67,12 +70,13 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
             tree.name()
         );
     }
-    for (flag, given) in [
-        ("--check-state", args.check_state.is_some()),
-        ("--roots", args.roots.is_some()),
+    for (flag, given, why) in [
+        ("--db", args.db.is_some(), "nothing is stored"),
+        ("--check-state", args.check_state.is_some(), NO_ROOT),
+        ("--roots", args.roots.is_some(), NO_ROOT),
     ] {
         if tree == TreeChoice::None && given {
-            bail!("{flag} is of no use with --tree none: there is no state that has a root");
+            bail!("{flag} is of no use with --tree none: {why}");
         }
     }
     Ok(())
@@ -267,6 +271,11 @@ fn full(
     if dir.is_none() && args.store != StoreChoice::Memory {
         bail!("give --db DIR, the folder of the database (or --store memory for none)");
     }
+    if let Some(file) = &args.roots
+        && dir.is_none_or(|dir| !file.starts_with(dir))
+    {
+        RootsFile::check(file)?;
+    }
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
@@ -281,7 +290,7 @@ fn full(
     }
     let roots_file = match (&args.roots, dir) {
         (Some(file), _) => Some(file.clone()),
-        (None, Some(dir)) if !tree.is_in_headers() => Some(dir.join("roots")),
+        (None, Some(dir)) if !tree.is_in_headers() => Some(RootsFile::of_database(dir)),
         _ => None,
     };
     let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;

@@ -62,8 +62,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         }));
     }
     output::line(&format!(
-        "tree        {} ({}, layout {})",
-        identity.tree, identity.hash, identity.layout
+        "tree        {} ({}, {}, layout {})",
+        identity.tree, identity.revision, identity.hash, identity.layout
     ))?;
     output::line(&format!(
         "chain       id {}, genesis {}",

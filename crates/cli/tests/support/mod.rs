@@ -78,3 +78,23 @@ impl Folder {
         self.run(&["status", "--db", db, "--json"]).ok().json()
     }
 }
+
+/// The lines of a file of roots.
+pub(crate) fn roots(folder: &Folder, file: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.path(file)).expect("a file of roots");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// A folder of the material beside the checkout, or `None` (said aloud) where there is none.
+pub(crate) fn shared(name: &str, test: &str) -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
+    let folder = PathBuf::from(data).join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
+    assert!(!required, "no test data for {test}");
+    println!("SKIPPED (no test data): {test}");
+    None
+}

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
 use arbor_tree_verkle::{StemUpdate, ValueChange};
-use arbor_versions::{Change, View};
+use arbor_versions::Change;
 
 use super::LeafValue;
 use super::header::HeaderLayout;
 use super::places::{StemName, chunk_place, slot_place};
 use super::records::{AccountRecord, account_key, decode_slot, encode_slot, slot_key, slot_name};
 use super::stems::Stems;
+use crate::flat::Flat;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{AccountChange, StateChanges, StateError};
 
@@ -22,16 +23,16 @@ pub(super) type CodeOf<'a> = &'a dyn Fn(B256) -> Result<Bytes, StateError>;
 
 /// The flat changes of a block, ascending by table and key.
 pub(super) fn flat_changes(
-    view: View<'_>,
+    before: &dyn Flat,
     changes: &StateChanges,
     code: CodeOf<'_>,
 ) -> Result<Vec<Change>, StateError> {
     let mut flat = Vec::with_capacity(2 * changes.accounts.len());
     for (address, change) in &changes.accounts {
         let key = address.as_slice();
-        let old = view.get(ACCOUNTS, key)?;
-        let before = old.as_ref().map(|bytes| AccountRecord::decode(key, bytes));
-        let after = account_after(before.transpose()?.as_ref(), change, code)?;
+        let old = before.value(ACCOUNTS, key)?;
+        let record = old.as_ref().map(|bytes| AccountRecord::decode(key, bytes));
+        let after = account_after(record.transpose()?.as_ref(), change, code)?;
         push(
             &mut flat,
             ACCOUNTS,
@@ -42,14 +43,14 @@ pub(super) fn flat_changes(
     }
     for (address, change) in &changes.accounts {
         if change.storage_cleared || change.new.is_none() {
-            cleared_slots(view, *address, change, &mut flat)?;
+            cleared_slots(before, *address, change, &mut flat)?;
             continue;
         }
         for (slot, change) in &change.slots {
             let key = slot_key(*address, *slot);
             let old = match change.old.is_zero() {
                 // Never set, or set and cleared again.
-                true => view.get(SLOTS, &key)?,
+                true => before.value(SLOTS, &key)?,
                 false => Some(encode_slot(change.old)),
             };
             let new = (old.is_some() || !change.new.is_zero()).then(|| encode_slot(change.new));
@@ -94,7 +95,7 @@ fn code_size(bytes: usize) -> Result<u32, StateError> {
 
 /// All slots that an account ever had are zero, but for those set since.
 fn cleared_slots(
-    view: View<'_>,
+    before: &dyn Flat,
     address: Address,
     change: &AccountChange,
     flat: &mut Vec<Change>,
@@ -105,7 +106,7 @@ fn cleared_slots(
         .map(|(slot, change)| (slot_key(address, *slot).into(), encode_slot(change.new)))
         .collect();
     let from = flat.len();
-    for entry in view.scan(SLOTS, address.as_slice(), address.as_slice())? {
+    for entry in before.entries(SLOTS, address.as_slice())? {
         let (key, old) = entry?;
         let new = after
             .remove(&key)

@@ -25,7 +25,7 @@ pub(crate) fn compute(
         Some(code) => Ok(code.clone()),
         None => stored_code(view, hash),
     };
-    let flat = flat_changes(view, changes, &code)?;
+    let flat = flat_changes(&view, changes, &code)?;
     let leaves = flat.iter().map(FlatChange::from);
     let LeafChanges { updates, names } = leaf_changes(leaves, settings.layout, stems, &code)?;
     let keyed = Instant::now();

@@ -35,7 +35,7 @@ mod verify;
 
 pub use arbor_ipa::Committer;
 use arbor_store::Table;
-pub use arbor_tree_verkle::Witness;
+pub use arbor_tree_verkle::{TreeError, Witness, WitnessError, WitnessSizes};
 use arbor_versions::{TableKind, TableSpec};
 
 use crate::tables::COMMON;
@@ -47,7 +47,8 @@ pub(crate) use merkle_patricia::flat_root;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
 pub use places::{StemContents, StemName, chunk_place, slot_place};
-pub(crate) use prove::prove_account;
+pub use prove::{BlockLeaves, Touched};
+pub(crate) use prove::{block_leaves, prove_account};
 use reader::stored_code;
 pub(crate) use reader::{account, dump, has_storage, storage};
 pub use settings::{Verkle, VerkleSettings};

@@ -1,18 +1,23 @@
-//! Proofs of an account's fields and slots under a Verkle tree.
+//! Proofs under a Verkle tree: of an account's fields and slots, and of all that a block touches.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
 use arbor_tree::ReadError;
-use arbor_tree_verkle::{NodeKey, NodeReader, Value, ValueReader, Witness, prove};
+use arbor_tree_verkle::{NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove};
 use arbor_versions::View;
 
-use super::places::{StemName, slot_place};
+use super::changes::{FlatChange, flat_changes, leaf_changes};
+use super::header::HeaderLayout;
+use super::places::{CODE as FIRST_CHUNK, StemContents, StemName, chunk_place, slot_place};
+use super::records::AccountRecord;
 use super::stems::Stem;
 use super::values::Leaves;
-use super::{STEMS, Undone, Verkle};
-use crate::{Historical, StateError};
+use super::{STEMS, Undone, Verkle, stored_code};
+use crate::flat::Flat;
+use crate::tables::ACCOUNTS;
+use crate::{Historical, Reads, StateChanges, StateError};
 
 /// What proofs read: nodes and leaves of one version, and the names of stems.
 struct Version<'b, 'a> {
@@ -45,6 +50,42 @@ impl ValueReader for Version<'_, '_> {
     }
 }
 
+/// Proves leaves by the names of their stems, present or absent, whatever they hold.
+fn prove_places(
+    verkle: &Verkle,
+    state: &Historical<'_>,
+    view: View<'_>,
+    places: &[(StemName, u8)],
+) -> Result<Witness, StateError> {
+    let names: Vec<StemName> = places.iter().map(|(name, _)| *name).collect();
+    let stems = verkle.stems().of(&names);
+    let suffixes = places.iter().map(|(_, suffix)| *suffix);
+    let keys: Vec<(Stem, u8)> = stems.iter().copied().zip(suffixes).collect();
+    let reader = Version {
+        nodes: state.undone_nodes()?,
+        leaves: Leaves {
+            flat: state,
+            view,
+            layout: verkle.settings().layout,
+        },
+        view,
+        names: stems.into_iter().zip(names).collect(),
+    };
+    Ok(prove(&reader, verkle.stems().committer(), &keys)?)
+}
+
+/// The places of an account's fields and some of its slots.
+fn account_places<'a>(
+    layout: HeaderLayout,
+    address: Address,
+    slots: impl Iterator<Item = &'a U256>,
+) -> impl Iterator<Item = (StemName, u8)> {
+    let fields = layout.suffixes().iter();
+    let fields = fields.map(|suffix| (U256::ZERO, *suffix));
+    let places = fields.chain(slots.map(|slot| slot_place(*slot)));
+    places.map(move |(index, suffix)| (StemName { address, index }, suffix))
+}
+
 /// Proves an account's fields and some of its slots, present or absent: the leaves that the layout gives them, whatever they hold.
 pub(crate) fn prove_account(
     verkle: &Verkle,
@@ -52,23 +93,90 @@ pub(crate) fn prove_account(
     view: View<'_>,
     (address, slots): (Address, &[U256]),
 ) -> Result<Witness, StateError> {
+    let places: Vec<_> = account_places(verkle.settings().layout, address, slots.iter()).collect();
+    prove_places(verkle, state, view, &places)
+}
+
+/// What a block touches of its parent's state, by plain name.
+#[derive(Clone, Copy, Debug)]
+pub struct Touched<'a> {
+    /// Accounts read, present or not, with the slots read.
+    pub reads: &'a Reads,
+    /// Chunks of code read, by account; those that a code does not have are passed over.
+    pub chunks: &'a BTreeMap<Address, BTreeSet<u32>>,
+    /// What the block makes of the state.
+    pub changes: &'a StateChanges,
+}
+
+/// The witness of a block's state access.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockLeaves {
+    /// All leaves that the block touches as they are before it, and the new values of those that it changes.
+    pub witness: Witness,
+    /// How many of its keys are chunks of code.
+    pub chunks: usize,
+}
+
+/// Proves all that a block touches, and says what becomes of it.
+pub(crate) fn block_leaves(
+    verkle: &Verkle,
+    state: &Historical<'_>,
+    view: View<'_>,
+    touched: Touched<'_>,
+) -> Result<BlockLeaves, StateError> {
     let layout = verkle.settings().layout;
-    let fields = layout.suffixes().iter().map(|suffix| (U256::ZERO, *suffix));
-    let places = fields.chain(slots.iter().map(|slot| slot_place(*slot)));
-    let (names, suffixes): (Vec<StemName>, Vec<u8>) = places
-        .map(|(index, suffix)| (StemName { address, index }, suffix))
-        .unzip();
-    let stems = verkle.stems().of(&names);
-    let keys: Vec<(Stem, u8)> = stems.iter().copied().zip(suffixes).collect();
-    let reader = Version {
-        nodes: state.undone_nodes()?,
-        leaves: Leaves {
-            flat: state,
-            view,
-            layout,
-        },
-        view,
-        names: stems.into_iter().zip(names).collect(),
+    let code = |hash| match touched.changes.codes.get(&hash) {
+        Some(code) => Ok(code.clone()),
+        None => stored_code(view, hash),
     };
-    Ok(prove(&reader, verkle.stems().committer(), &keys)?)
+    let flat = flat_changes(state, touched.changes, &code)?;
+    let leaves = flat.iter().map(FlatChange::from);
+    let changed = leaf_changes(leaves, layout, verkle.stems(), &code)?;
+
+    let mut places = BTreeSet::new();
+    for (address, slots) in touched.reads {
+        places.extend(account_places(layout, *address, slots.iter()));
+    }
+    for (address, chunks) in touched.chunks {
+        let key = address.as_slice();
+        let record = state.value(ACCOUNTS, key)?;
+        let record = record.map(|bytes| AccountRecord::decode(key, &bytes));
+        let present = record.transpose()?.map_or(0, |record| record.chunks);
+        for chunk in chunks.range(..present) {
+            let (index, suffix) = chunk_place(*chunk);
+            let address = *address;
+            places.insert((StemName { address, index }, suffix));
+        }
+    }
+    for (name, update) in changed.names.iter().zip(&changed.updates) {
+        let suffixes = update.changes.iter().map(|change| change.suffix);
+        places.extend(suffixes.map(|suffix| (*name, suffix)));
+    }
+    let places: Vec<_> = places.into_iter().collect();
+    let mut witness = prove_places(verkle, state, view, &places)?;
+    set_new(&mut witness, &changed.updates);
+    let is_chunk = |(name, suffix): &&(StemName, u8)| match name.contents() {
+        StemContents::Header => u32::from(*suffix) >= FIRST_CHUNK,
+        contents => matches!(contents, StemContents::Code(_)),
+    };
+    Ok(BlockLeaves {
+        chunks: places.iter().filter(is_chunk).count(),
+        witness,
+    })
+}
+
+/// Enters new values. All of their keys are in the witness; both ascend.
+fn set_new(witness: &mut Witness, updates: &[StemUpdate]) {
+    let mut diffs = witness.state_diff.iter_mut();
+    for update in updates {
+        let Some(diff) = diffs.find(|diff| diff.stem == update.stem) else {
+            break;
+        };
+        let mut suffixes = diff.suffixes.iter_mut();
+        for change in &update.changes {
+            if let Some(entry) = suffixes.find(|entry| entry.suffix == change.suffix) {
+                entry.new = change.new;
+            }
+        }
+    }
 }

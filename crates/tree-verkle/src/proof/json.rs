@@ -1,8 +1,8 @@
 //! The testnets' JSON: hexadecimal strings; the last scalar most significant byte first. Older testnets wrote names with underscores, which
-//! are read, too.
+//! are read, too. Every field must be there and no other may be, lest a misspelt value pass for none; but for the comments of published vectors.
 
 use super::witness::{Proof, StemDiff, SuffixDiff, Witness};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IgnoredAny};
 
 /// Bytes as a hexadecimal string.
 struct Hex<const N: usize>([u8; N]);
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonWitness {
     #[serde(alias = "state_diff")]
     state_diff: Vec<JsonStemDiff>,
@@ -53,21 +53,23 @@ struct JsonWitness {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonStemDiff {
     stem: Hex<31>,
     #[serde(alias = "suffix_diffs")]
     suffix_diffs: Vec<JsonSuffixDiff>,
+    #[serde(rename = "comment", default, skip_serializing)]
+    _comment: IgnoredAny,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonSuffixDiff {
     #[serde(deserialize_with = "suffix")]
     suffix: u8,
-    #[serde(alias = "current_value")]
+    #[serde(alias = "current_value", deserialize_with = "Option::deserialize")]
     current_value: Option<Hex<32>>,
-    #[serde(alias = "new_value")]
+    #[serde(alias = "new_value", deserialize_with = "Option::deserialize")]
     new_value: Option<Hex<32>>,
 }
 
@@ -87,7 +89,7 @@ fn suffix<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonProof {
     #[serde(alias = "other_stems")]
     other_stems: Vec<Hex<31>>,
@@ -101,7 +103,7 @@ struct JsonProof {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JsonIpaProof {
     cl: [Hex<32>; 8],
     cr: [Hex<32>; 8],
@@ -129,6 +131,7 @@ impl Serialize for Witness {
         let stem_diff = |diff: &StemDiff| JsonStemDiff {
             stem: Hex(diff.stem),
             suffix_diffs: diff.suffixes.iter().map(suffix_diff).collect(),
+            _comment: IgnoredAny,
         };
         let json = JsonWitness {
             state_diff: self.state_diff.iter().map(stem_diff).collect(),

@@ -9,4 +9,4 @@ mod witness;
 
 pub use prove::prove;
 pub use verify::Verified;
-pub use witness::{Proof, StemDiff, SuffixDiff, Witness, WitnessError};
+pub use witness::{Proof, StemDiff, SuffixDiff, Witness, WitnessError, WitnessSizes};

@@ -57,7 +57,52 @@ impl Default for Proof {
     }
 }
 
+/// Bytes of a witness' binary form by part. Their sum is its length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WitnessSizes {
+    /// Stems of the state diff.
+    pub stems: usize,
+    /// Suffixes.
+    pub suffixes: usize,
+    /// Values before, those that say that there is none included.
+    pub current: usize,
+    /// Values after, likewise.
+    pub new: usize,
+    /// Stems of other leaves, and how each way goes.
+    pub ways: usize,
+    /// Commitments.
+    pub commitments: usize,
+    /// The multiproof.
+    pub multiproof: usize,
+    /// Offsets of parts.
+    pub offsets: usize,
+}
+
 impl Witness {
+    /// How large the parts of the binary form are.
+    #[must_use]
+    pub fn sizes(&self) -> WitnessSizes {
+        let Proof {
+            other_stems,
+            depth_extension_present,
+            commitments_by_path,
+            multiproof,
+        } = &self.proof;
+        let value = |value: Option<Value>| 1 + value.map_or(0, |value| value.len());
+        let suffixes = self.keys().count();
+        WitnessSizes {
+            stems: self.state_diff.len() * size_of::<Stem>(),
+            suffixes,
+            current: self.keys().map(|(_, diff)| value(diff.current)).sum(),
+            new: self.keys().map(|(_, diff)| value(diff.new)).sum(),
+            ways: other_stems.len() * size_of::<Stem>() + depth_extension_present.len(),
+            commitments: commitments_by_path.len() * 32,
+            multiproof: multiproof.len(),
+            // Of the two halves, of the proof's three lists; of each stem and its list; of each suffix and its two values.
+            offsets: 4 * (2 + 3 + 2 * self.state_diff.len() + 3 * suffixes),
+        }
+    }
+
     /// Each key's stem and entry.
     pub fn keys(&self) -> impl Iterator<Item = (&Stem, &SuffixDiff)> {
         self.state_diff

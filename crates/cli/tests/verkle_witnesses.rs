@@ -1,0 +1,179 @@
+//! Witnesses of blocks under a Verkle tree: made from a database, checked without one; and the testnets' blocks.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, roots, shared};
+
+/// What a block needs, made from the state before it and checked without any database.
+#[test]
+fn a_block_has_a_witness_under_a_verkle_tree() {
+    let folder = Folder::with_chain();
+    for tree in ["verkle", "verkle-2023"] {
+        let words = ["replay", "--db", tree, "chain", "--tree", tree];
+        folder.run(&words).ok();
+        let head = folder.status(tree)["block"].as_u64().expect("a number");
+        let roots = roots(&folder, &format!("{tree}/roots"));
+        let root = |block: u64| roots[block as usize].rsplit(' ').next().expect("a root");
+        for block in [1, head - 4, head] {
+            let number = block.to_string();
+            let words = [
+                "witness", "--db", tree, "--block", &number, "chain", "--out",
+            ];
+            let made = folder
+                .run(&[&words[..], &["w.json.gz"]].concat())
+                .ok()
+                .stdout();
+            assert!(
+                made.contains(root(block - 1)) && made.contains(root(block)),
+                "{made}"
+            );
+            let checked = folder.run(&["verify-witness", "w.json.gz"]).ok().stdout();
+            let after = format!("root {}, which is the block's", root(block));
+            assert!(
+                checked.contains(root(block - 1)) && checked.contains(&after),
+                "{checked}"
+            );
+            // The binary form knows no roots.
+            folder.run(&[&words[..], &["w.ssz"]].concat()).ok();
+            let verify = ["verify-witness", "w.ssz"];
+            folder.run(&verify).fails_with(&["w.ssz", "--root"]);
+            let verify = [&verify[..], &["--root", root(block - 1)]].concat();
+            let checked = folder.run(&verify).ok().stdout();
+            assert!(
+                checked.contains(root(block)) && checked.contains("no root is given"),
+                "{checked}"
+            );
+            let verify = [&verify[..], &["--root-after", root(block - 1)]].concat();
+            folder
+                .run(&verify)
+                .fails_with(&["w.ssz", "the block has", root(block - 1)]);
+        }
+    }
+    let words = ["witness", "--db", "verkle", "--block", "9", "chain"];
+    let text = folder.run(&words).ok().stdout();
+    let good: Value = serde_json::from_str(&text).expect("JSON");
+    // Code is in it as far as it runs.
+    let suffixes = good.pointer("/executionWitness/stateDiff").expect("a diff");
+    let suffixes = suffixes.as_array().expect("stems").iter();
+    let mut suffixes = suffixes.flat_map(|diff| diff["suffixDiffs"].as_array().expect("suffixes"));
+    assert!(
+        suffixes.any(|diff| diff["suffix"].as_u64() >= Some(128) && diff["newValue"].is_null())
+    );
+    let fails = |pointer: &str, value: Value, why: &[&str]| {
+        let mut forged = good.clone();
+        *forged.pointer_mut(pointer).expect("a part") = value;
+        std::fs::write(folder.path("forged.json"), forged.to_string()).expect("written");
+        let verified = folder.run(&["verify-witness", "forged.json"]);
+        verified.fails_with(&[&["forged.json"], why].concat());
+    };
+    let other = format!("0x{}", "11".repeat(32));
+    let diff = "/executionWitness/stateDiff/0/suffixDiffs/0";
+    fails(
+        &format!("{diff}/currentValue"),
+        other.clone().into(),
+        &["false proof"],
+    );
+    fails(
+        &format!("{diff}/newValue"),
+        other.clone().into(),
+        &["the block has"],
+    );
+    fails(
+        "/header/stateRoot",
+        other.clone().into(),
+        &["the block has", &other],
+    );
+    fails(
+        "/header/stateRoot",
+        "0x11".into(),
+        &["stateRoot", "32 bytes"],
+    );
+    let no_root = format!("0x{}", "ff".repeat(32));
+    fails(
+        "/executionWitness/parentStateRoot",
+        no_root.into(),
+        &["no root of a Verkle tree"],
+    );
+    fails(
+        "/executionWitness/verkleProof",
+        Value::Null,
+        &["the execution witness"],
+    );
+    fails("/executionWitness", Value::Null, &["the execution witness"]);
+    std::fs::write(folder.path("good.json"), &text).expect("written");
+    let verify = ["verify-witness", "good.json", "--root", &other];
+    folder.run(&verify).fails_with(&["--root is", &other]);
+    folder
+        .run(&["replay", "--witness", "good.json"])
+        .fails_with(&["Verkle", "verify-witness"]);
+    let verify = ["verify-proof", "good.json", "--root", &other];
+    folder.run(&verify).fails_with(&["verify-witness"]);
+    // A proof says nothing of new values, and a root that is none is not the file's fault.
+    let witness = &good["executionWitness"];
+    let mut proof = witness.clone();
+    let root = proof
+        .as_object_mut()
+        .expect("fields")
+        .remove("parentStateRoot");
+    let root = root.as_ref().and_then(Value::as_str).expect("a root");
+    std::fs::write(folder.path("proof.json"), proof.to_string()).expect("written");
+    let proven = folder.run(&["verify-proof", "proof.json", "--root", root]);
+    assert!(
+        proven
+            .ok()
+            .stdout()
+            .contains("of which no proof says anything")
+    );
+    let no_root = format!("0x{}", "ff".repeat(32));
+    let proven = folder.run(&["verify-proof", "proof.json", "--root", &no_root]);
+    proven.fails_with(&["--root 0xffff"]);
+    std::fs::write(folder.path("other.json"), "{\"a\": 1}").expect("written");
+    folder
+        .run(&["verify-witness", "other.json"])
+        .fails_with(&["not a witness", "executionWitness"]);
+    std::fs::write(folder.path("other.json"), "[1]").expect("written");
+    folder
+        .run(&["verify-witness", "other.json"])
+        .fails_with(&["neither JSON nor"]);
+}
+
+/// The testnets' blocks as they were published.
+#[test]
+fn published_blocks_are_checked() {
+    let Some(vectors) = shared("vectors", "published_blocks_are_checked") else {
+        return;
+    };
+    let folder = Folder::new();
+    let path = |file: &str| vectors.join(file).to_str().expect("a name").to_owned();
+    for testnet in [2, 4] {
+        let file = path(&format!(
+            "ethereumjs_kaustinen/client_test_testdata_blocks_kaustinen{testnet}.json"
+        ));
+        let checked = folder.run(&["verify-witness", &file]).ok().stdout();
+        let blocks = checked.matches("which is the block's").count();
+        assert_eq!(blocks, checked.lines().count(), "{checked}");
+        assert!(blocks >= 3, "{checked}");
+    }
+    // Their files lack the root before; that of block 71 is published with rust-verkle's test of block 72.
+    let block_71 = "0x64e1a647f42e5c2e3c434531ccf529e1b3e93363a40db9fc8eec81f492123510";
+    for file in [
+        "kaustinen_blocks/valid_block_72.json",
+        "ethereumjs_kaustinen/statemanager_test_testdata_verkleKaustinen6Block72.json",
+    ] {
+        let file = path(file);
+        folder
+            .run(&["verify-witness", &file])
+            .fails_with(&["--root"]);
+        let checked = folder.run(&["verify-witness", &file, "--root", block_71]);
+        assert!(checked.ok().stdout().contains("block 72: "));
+    }
+    let invalid = path("kaustinen_blocks/invalid_block_72.json");
+    folder
+        .run(&["verify-witness", &invalid, "--root", block_71])
+        .fails_with(&["false proof"]);
+    let block_1 = path("kaustinen_blocks/valid_block_1.json");
+    folder
+        .run(&["verify-witness", &block_1])
+        .fails_with(&["--root"]);
+}
