@@ -87,6 +87,39 @@ pub(crate) enum Bench {
     Commitments(BenchCommitments),
     /// Reads and proofs of a database: accounts and slots picked at random, from the disk and from memory, now and in the past
     Reads(BenchReads),
+    /// How large the witnesses of a chain's blocks are under several trees: each is made, and checked
+    Witnesses(BenchWitnesses),
+}
+
+/// `arbor bench witnesses`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchWitnesses {
+    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    #[arg(value_name = "CHAIN", required = true)]
+    pub(crate) chain: Vec<PathBuf>,
+    /// The trees
+    #[arg(
+        long,
+        value_name = "T,...",
+        value_delimiter = ',',
+        default_value = "mpt,verkle"
+    )]
+    pub(crate) trees: Vec<TreeChoice>,
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Stop after this block
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) to: Option<u64>,
+    /// Memory for everything together; the state itself is kept in memory besides
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
+    pub(crate) memory: u64,
+    /// Write each block's figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Draw the distribution into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
 }
 
 /// `arbor bench reads`.

@@ -177,3 +177,41 @@ fn published_blocks_are_checked() {
         .run(&["verify-witness", &block_1])
         .fails_with(&["--root"]);
 }
+
+#[test]
+fn witnesses_of_a_chain_are_measured() {
+    let folder = Folder::with_chain();
+    let words = [
+        "bench",
+        "witnesses",
+        "chain",
+        "--to",
+        "12",
+        "--report",
+        "r.json",
+        "--plot",
+        "p.svg",
+    ];
+    let table = folder.run(&words).ok().stdout();
+    assert_eq!(
+        table.matches("witnesses of 12 blocks").count(),
+        2,
+        "{table}"
+    );
+    let report = std::fs::read(folder.path("r.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    for tree in report["results"].as_array().expect("trees") {
+        let blocks = tree["blocks"].as_array().expect("blocks");
+        let number = |value: &Value| value.as_u64().expect("a number");
+        for block in blocks {
+            let parts = block["parts"].as_object().expect("parts");
+            assert_eq!(
+                parts.values().map(number).sum::<u64>(),
+                number(&block["bytes"])
+            );
+        }
+        assert_eq!(blocks.len(), 12);
+    }
+    let plot = std::fs::read_to_string(folder.path("p.svg")).expect("a plot");
+    assert_eq!(plot.matches("<polyline").count(), 2);
+}

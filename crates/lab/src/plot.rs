@@ -1,4 +1,4 @@
-//! Lines over two logarithmic axes, as SVG.
+//! Lines over a logarithmic vertical axis, as SVG.
 
 use std::fmt::Write;
 
@@ -9,10 +9,22 @@ pub struct Plot<'a> {
     pub title: &'a str,
     /// Below the horizontal axis.
     pub x: &'a str,
+    /// How that axis is divided.
+    pub x_scale: Scale,
     /// Beside the vertical axis.
     pub y: &'a str,
     /// Names and points, all coordinates positive.
     pub lines: Vec<(&'a str, Vec<(f64, f64)>)>,
+}
+
+/// How a horizontal axis is divided.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Scale {
+    /// Powers of four, at equal distances.
+    #[default]
+    Fours,
+    /// From 0 to 100.
+    Hundred,
 }
 
 const WIDTH: f64 = 640.0;
@@ -25,43 +37,57 @@ const COLOURS: [&str; 6] = [
     "#1b6ca8", "#c8553d", "#4f772d", "#7b4b94", "#b08900", "#444444",
 ];
 
-/// A logarithmic axis over whole powers of `base`.
-struct Axis {
-    base: f64,
-    first: i32,
-    last: i32,
+/// An axis.
+enum Axis {
+    /// Logarithmic, over whole powers of `base`.
+    Powers { base: f64, first: i32, last: i32 },
+    /// From 0 to 100.
+    Hundred,
 }
 
 impl Axis {
-    fn over(values: impl Iterator<Item = f64>, base: f64) -> Self {
+    fn powers(values: impl Iterator<Item = f64>, base: f64) -> Self {
         let (least, most) = values.fold((f64::MAX, f64::MIN), |(least, most), value| {
             (least.min(value), most.max(value))
         });
         let first = (least.log(base) + 1e-9).floor() as i32;
         let last = ((most.log(base) - 1e-9).ceil() as i32).max(first + 1);
-        Self { base, first, last }
+        Self::Powers { base, first, last }
     }
 
     /// From 0 to 1.
     fn place(&self, value: f64) -> f64 {
-        (value.log(self.base) - f64::from(self.first)) / f64::from(self.last - self.first)
+        match *self {
+            Self::Powers { base, first, last } => {
+                (value.log(base) - f64::from(first)) / f64::from(last - first)
+            }
+            Self::Hundred => value / 100.0,
+        }
     }
 
-    fn ticks(&self) -> impl Iterator<Item = f64> + '_ {
-        (self.first..=self.last).map(|power| self.base.powi(power))
+    fn ticks(&self) -> Vec<f64> {
+        match *self {
+            Self::Powers { base, first, last } => {
+                (first..=last).map(|power| base.powi(power)).collect()
+            }
+            Self::Hundred => (0..=5).map(|fifth| 20.0 * f64::from(fifth)).collect(),
+        }
     }
 }
 
 impl Plot<'_> {
-    /// The picture, with powers of four below and powers of ten beside it. Empty without points.
+    /// The picture, with powers of ten beside it. Empty without points.
     #[must_use]
     pub fn svg(&self) -> String {
         let all = || self.lines.iter().flat_map(|line| &line.1);
         if all().next().is_none() {
             return String::new();
         }
-        let x_axis = Axis::over(all().map(|point| point.0), 4.0);
-        let y_axis = Axis::over(all().map(|point| point.1), 10.0);
+        let x_axis = match self.x_scale {
+            Scale::Fours => Axis::powers(all().map(|point| point.0), 4.0),
+            Scale::Hundred => Axis::Hundred,
+        };
+        let y_axis = Axis::powers(all().map(|point| point.1), 10.0);
         let x = |value: f64| LEFT + x_axis.place(value) * (WIDTH - LEFT - RIGHT);
         let y = |value: f64| HEIGHT - BOTTOM - y_axis.place(value) * (HEIGHT - TOP - BOTTOM);
         let mut svg = format!(
@@ -153,9 +179,17 @@ mod tests {
         let plot = Plot {
             title: "a < b",
             x: "values",
+            x_scale: Scale::Fours,
             y: "Keccaks",
             lines: vec![("one", vec![(1.0, 1.0), (16.0, 10.0), (256.0, 100.0)])],
         };
+        let shares = Plot {
+            x_scale: Scale::Hundred,
+            lines: vec![("one", vec![(0.0, 1.0), (50.0, 10.0), (100.0, 100.0)])],
+            ..plot.clone()
+        };
+        let places = "points=\"70.0,350.0 260.0,195.0 450.0,40.0\"";
+        assert!(shares.svg().contains(places) && shares.svg().contains(">80</text>"));
         let svg = plot.svg();
         // The whole width and height, and the middle of both.
         assert!(
@@ -171,6 +205,7 @@ mod tests {
         let plot = Plot {
             title: "",
             x: "",
+            x_scale: Scale::Fours,
             y: "",
             lines: vec![],
         };

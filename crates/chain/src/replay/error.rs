@@ -39,6 +39,14 @@ pub enum ReplayError {
         #[source]
         error: StateError,
     },
+    /// The witness that was made of a block does not hold.
+    #[error("block {number}: the witness made of it does not hold: {why}")]
+    Witness {
+        /// The block.
+        number: u64,
+        /// What checking it gave.
+        why: String,
+    },
     /// The first block does not continue the database.
     #[error("the chain begins with block {first}, but the database stands at block {head}: blocks {} to {} are missing", head + 1, first - 1)]
     Missing {

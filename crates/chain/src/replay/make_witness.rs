@@ -114,7 +114,7 @@ pub fn make_witness(
 /// Executes a block over the retained state of its parent, and proves under the Verkle tree all that it touches.
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
-/// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks among the keys.
+/// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
 ///
 /// # Errors
 /// A block that does not hold on that state; a version that is not retained; a tree other than Verkle.

@@ -18,6 +18,7 @@ mod run;
 mod settle;
 pub mod stateless;
 mod stats;
+mod witness_size;
 
 pub use error::{Failure, ReplayError};
 pub use genesis_state::genesis_state_root;
@@ -29,3 +30,4 @@ pub use make_witness::{make_execution_witness, make_witness};
 pub use pipeline::{Options, Roots, Verify};
 pub use run::Replay;
 pub use stats::{BlockStats, Series, Sums, Times};
+pub use witness_size::WitnessSize;

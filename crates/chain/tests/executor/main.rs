@@ -1,6 +1,7 @@
 //! The executor over real chains, over chains with one field changed, and over made-up blocks.
 
 mod chains;
+mod code_reads;
 mod effects;
 mod model;
 mod rules;

@@ -17,6 +17,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Commitments(args) => commitments(args),
         Bench::Reads(args) => reads(args),
+        Bench::Witnesses(args) => super::bench_witnesses::run(args),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     stop::listen();
     let input = open_sources(&args.chain)?;
-    let (genesis, text) = genesis_of(args, &input)?;
+    let (genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
@@ -95,15 +95,15 @@ fn use_small_pages() {
 fn use_small_pages() {}
 
 /// The genesis: named, or in the database already, or beside the chain.
-fn genesis_of(args: &Args, input: &ChainInput) -> Result<(Genesis, String)> {
-    let stored = args
-        .db
-        .as_deref()
-        .map(database::genesis_path)
-        .filter(|path| path.is_file());
+pub(super) fn genesis_of(
+    named: Option<&str>,
+    db: Option<&Path>,
+    input: &ChainInput,
+) -> Result<(Genesis, String)> {
+    let stored = db.map(database::genesis_path).filter(|path| path.is_file());
     let beside = input.genesis_file().map(|path| path.as_path());
-    let named = match (&args.genesis, beside.or(stored.as_deref()), input.network()) {
-        (Some(named), ..) => named.clone(),
+    let named = match (named, beside.or(stored.as_deref()), input.network()) {
+        (Some(named), ..) => named.to_owned(),
         (None, Some(path), _) => path.to_string_lossy().into_owned(),
         (None, None, Some(network)) => network.to_owned(),
         (None, None, None) => bail!(

@@ -95,7 +95,7 @@ fn made(witness: &ExecutionWitness, chunks: usize) -> String {
     let sizes = witness.witness.sizes();
     let root = |root: Option<B256>| root.unwrap_or_default();
     format!(
-        "block {}: {} keys under {} stems, {chunks} of them chunks of code; in bytes: stems {}, suffixes {}, values before {}, after {}, ways {}, \
+        "block {}: {} keys under {} stems, {chunks} of them chunks of code read; in bytes: stems {}, suffixes {}, values before {}, after {}, ways {}, \
          commitments {}, multiproof {}, offsets {}\nroot before {}\nroot after  {}",
         witness.number.unwrap_or_default(),
         witness.witness.keys().count(),

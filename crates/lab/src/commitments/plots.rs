@@ -1,7 +1,10 @@
 //! The study as pictures.
 
 use super::Results;
-use crate::{Row, plot::Plot};
+use crate::{
+    Row,
+    plot::{Plot, Scale},
+};
 
 /// Names of files and their contents: leaves by the number of their values, updates by the number of changes. Without their rows, none.
 #[must_use]
@@ -20,6 +23,7 @@ pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
     let leaves = Plot {
         title: "A leaf from its values",
         x: "values",
+        x_scale: Scale::Fours,
         y: "Keccaks of 32 bytes",
         lines: vec![
             ("one leaf", line("leaf/", &single)),
@@ -30,6 +34,7 @@ pub fn plots(results: &Results) -> Vec<(&'static str, String)> {
     let updates = Plot {
         title: "Changed values of one leaf",
         x: "values in the leaf, or changed of 256",
+        x_scale: Scale::Fours,
         y: "Keccaks of 32 bytes",
         lines: vec![
             ("one change", line("update/", &single)),

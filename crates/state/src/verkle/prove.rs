@@ -10,7 +10,7 @@ use arbor_versions::View;
 
 use super::changes::{FlatChange, flat_changes, leaf_changes};
 use super::header::HeaderLayout;
-use super::places::{CODE as FIRST_CHUNK, StemContents, StemName, chunk_place, slot_place};
+use super::places::{StemName, chunk_place, slot_place};
 use super::records::AccountRecord;
 use super::stems::Stem;
 use super::values::Leaves;
@@ -113,7 +113,7 @@ pub struct Touched<'a> {
 pub struct BlockLeaves {
     /// All leaves that the block touches as they are before it, and the new values of those that it changes.
     pub witness: Witness,
-    /// How many of its keys are chunks of code.
+    /// How many of its keys are chunks of code that are read. All of them are there before the block.
     pub chunks: usize,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn block_leaves(
     let leaves = flat.iter().map(FlatChange::from);
     let changed = leaf_changes(leaves, layout, verkle.stems(), &code)?;
 
-    let mut places = BTreeSet::new();
+    let (mut places, mut chunks_read) = (BTreeSet::new(), 0);
     for (address, slots) in touched.reads {
         places.extend(account_places(layout, *address, slots.iter()));
     }
@@ -146,6 +146,7 @@ pub(crate) fn block_leaves(
             let (index, suffix) = chunk_place(*chunk);
             let address = *address;
             places.insert((StemName { address, index }, suffix));
+            chunks_read += 1;
         }
     }
     for (name, update) in changed.names.iter().zip(&changed.updates) {
@@ -155,13 +156,9 @@ pub(crate) fn block_leaves(
     let places: Vec<_> = places.into_iter().collect();
     let mut witness = prove_places(verkle, state, view, &places)?;
     set_new(&mut witness, &changed.updates);
-    let is_chunk = |(name, suffix): &&(StemName, u8)| match name.contents() {
-        StemContents::Header => u32::from(*suffix) >= FIRST_CHUNK,
-        contents => matches!(contents, StemContents::Code(_)),
-    };
     Ok(BlockLeaves {
-        chunks: places.iter().filter(is_chunk).count(),
         witness,
+        chunks: chunks_read,
     })
 }
 

@@ -1,0 +1,116 @@
+//! How large the witnesses of a chain's blocks are.
+
+use std::collections::BTreeMap;
+
+use arbor_state::verkle::WitnessSizes;
+use arbor_state::{MissingAccounts, Tree};
+use arbor_versions::Version;
+use serde::Serialize;
+
+use super::stateless::replay_witness;
+use super::{Replay, ReplayError, make_execution_witness, make_witness};
+use crate::execution_witness::Verdict;
+use crate::genesis::Genesis;
+use crate::senders::RecoveredBlock;
+
+/// What the witness of a block takes, without the headers of ancestors, which are the same under any tree.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WitnessSize {
+    /// The block's number.
+    pub block: u64,
+    /// Its transactions.
+    pub transactions: u64,
+    /// Its gas.
+    pub gas: u64,
+    /// Bytes of the whole.
+    pub bytes: u64,
+    /// Bytes of its parts.
+    pub parts: BTreeMap<&'static str, u64>,
+    /// What it has: nodes and codes, or keys, stems, changed keys and chunks of code.
+    pub counts: BTreeMap<&'static str, u64>,
+}
+
+impl Replay {
+    /// Replays one block, on this thread, after making its witness, which is checked: one of trie nodes by executing the block over it, one of a
+    /// Verkle tree's leaves by its proof and the root after it.
+    ///
+    /// # Errors
+    /// What does not hold, the witness included.
+    pub fn block_with_witness(
+        &mut self,
+        block: RecoveredBlock,
+        genesis: &Genesis,
+    ) -> Result<WitnessSize, ReplayError> {
+        let number = block.block.header.number;
+        let about = WitnessSize {
+            block: number,
+            transactions: block.block.body.transactions.len() as u64,
+            gas: block.block.header.gas_used,
+            ..WitnessSize::default()
+        };
+        let state = self.state().reader();
+        let head = state.meta().map_or(Version(0), |head| head.version);
+        let wrong = |why: String| ReplayError::Witness { number, why };
+        let Tree::Verkle(verkle) = state.tree() else {
+            let witness = make_witness(state, head, genesis, &block)?;
+            replay_witness(&witness, &genesis.spec, MissingAccounts::Error)
+                .map_err(|error| wrong(error.to_string()))?;
+            self.block(block)?;
+            let bytes = |parts: &[alloy_primitives::Bytes]| {
+                parts.iter().map(|part| part.len() as u64).sum::<u64>()
+            };
+            let (nodes, codes) = (bytes(&witness.state_nodes), bytes(&witness.codes));
+            return Ok(WitnessSize {
+                bytes: nodes + codes,
+                parts: [("nodes", nodes), ("code", codes)].into(),
+                counts: [
+                    ("nodes", witness.state_nodes.len() as u64),
+                    ("codes", witness.codes.len() as u64),
+                ]
+                .into(),
+                ..about
+            });
+        };
+        let (witness, chunks) = make_execution_witness(state, head, genesis, &block)?;
+        let verdict = witness.check(verkle.stems().committer());
+        let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
+        self.block(block)?;
+        let root_after = self.state().root();
+        if verdict != (Verdict::Holds { root_after }) {
+            return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
+        }
+        let witness = witness.witness;
+        let changed = witness.keys().filter(|(_, diff)| diff.new.is_some());
+        let counts = [
+            ("keys", witness.keys().count() as u64),
+            ("stems", witness.state_diff.len() as u64),
+            ("changed", changed.count() as u64),
+            ("chunks", chunks as u64),
+        ];
+        let parts = parts(&witness.sizes(), chunks);
+        Ok(WitnessSize {
+            bytes: parts.iter().map(|(_, bytes)| bytes).sum(),
+            parts: parts.into(),
+            counts: counts.into(),
+            ..about
+        })
+    }
+}
+
+/// Bytes by part; chunks of code apart from other values before.
+fn parts(sizes: &WitnessSizes, chunks: usize) -> [(&'static str, u64); 9] {
+    // All chunks read are there: a value is 32 bytes after the byte that says so.
+    let code = 33 * chunks;
+    [
+        ("stems", sizes.stems),
+        ("suffixes", sizes.suffixes),
+        ("code chunks", code),
+        ("other values before", sizes.current - code),
+        ("values after", sizes.new),
+        ("ways", sizes.ways),
+        ("commitments", sizes.commitments),
+        ("multiproof", sizes.multiproof),
+        ("offsets", sizes.offsets),
+    ]
+    .map(|(name, bytes)| (name, bytes as u64))
+}

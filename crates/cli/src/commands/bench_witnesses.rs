@@ -1,0 +1,154 @@
+//! `arbor bench witnesses`: how large the witnesses of a chain's blocks are.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result, bail};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::{Replay, WitnessSize};
+use arbor_chain::senders::{SignatureRules, prepare};
+use arbor_chain::source::{ChainInput, open_sources};
+use arbor_lab::plot::{Plot, Scale};
+use arbor_metrics::Measurement;
+use arbor_versions::Retain;
+use serde_json::json;
+
+use super::replay::genesis_of;
+use crate::args::{BenchWitnesses, StoreChoice, TreeChoice};
+use crate::database::{self, Budget};
+use crate::progress::Progress;
+use crate::{output, report, stop};
+
+/// The shares of the blocks that are told of, in percent.
+const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
+/// Stands for the mean.
+const MEAN: usize = 101;
+
+pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
+    let mut measurement = Measurement::start("bench witnesses", report::versions());
+    let names: Vec<_> = args.trees.iter().map(|tree| tree.name()).collect();
+    measurement.setting("trees", names);
+    measurement.setting("to", args.to);
+    measurement.setting("memory_bytes", args.memory);
+    stop::listen();
+    let input = open_sources(&args.chain)?;
+    let (genesis, text) = genesis_of(args.genesis.as_deref(), None, &input)?;
+    genesis.check_chain(&input)?;
+    let mut found = Vec::new();
+    for tree in &args.trees {
+        let sizes = sizes(args, *tree, (&genesis, &text))?;
+        if sizes.is_empty() {
+            bail!("no blocks: the chain ends with its genesis");
+        }
+        output::line(table(*tree, &sizes).trim_end())?;
+        found.push((tree.name(), sizes));
+    }
+    if let Some(file) = &args.plot {
+        let plot = distribution(&found);
+        std::fs::write(file, plot).with_context(|| format!("writing {}", file.display()))?;
+    }
+    if let Some(file) = &args.report {
+        let trees = found
+            .iter()
+            .map(|(tree, sizes)| json!({ "tree": tree, "blocks": sizes }));
+        let envelope = measurement.finish(trees.collect());
+        envelope.write_to(file).context("writing the report")?;
+    }
+    Ok(())
+}
+
+/// Replays the chain in memory, block by block, with a witness of each.
+fn sizes(
+    args: &BenchWitnesses,
+    choice: TreeChoice,
+    (genesis, text): (&Genesis, &str),
+) -> Result<Vec<WitnessSize>> {
+    let Some(tree) = database::tree(choice, args.memory, &[]) else {
+        bail!("--tree none has no witnesses");
+    };
+    let budget = Budget {
+        memory: args.memory,
+        write_back: None,
+        retain: Retain::None,
+        durable: false,
+    };
+    let state = database::open_or_create(None, (StoreChoice::Memory, tree), genesis, text, budget)?;
+    let mut replay = Replay::new(state, genesis, budget.names())?;
+    let mut input = open_sources(&args.chain)?;
+    let last = args.to.or(ChainInput::last(&input).map(|link| link.number));
+    input.skip_to(1)?;
+    let rules = SignatureRules::new(&genesis.spec);
+    let progress = Progress::new("witnesses", 1, last);
+    let mut sizes = Vec::new();
+    while let Some(raw) = input.next_raw()? {
+        if args.to.is_some_and(|to| raw.header.number > to) || stop::asked() {
+            break;
+        }
+        let size = replay.block_with_witness(prepare(raw, rules)?, genesis)?;
+        progress.block(size.block, size.gas);
+        sizes.push(size);
+    }
+    progress.finish();
+    Ok(sizes)
+}
+
+/// Values of some of the blocks, ascending; of none, nothing.
+struct Sorted(Vec<u64>);
+
+impl Sorted {
+    fn new(values: impl Iterator<Item = u64>) -> Self {
+        let mut values: Vec<u64> = values.collect();
+        values.sort_unstable();
+        Self(values)
+    }
+
+    /// What at most this percentage of the blocks stays below; the mean.
+    fn at(&self, share: usize) -> u64 {
+        let count = self.0.len();
+        match share {
+            MEAN => self.0.iter().sum::<u64>() / count as u64,
+            share => self.0[(count * share / 100).min(count - 1)],
+        }
+    }
+}
+
+/// A tree's distribution, in Markdown: bytes and counts within which a share of the blocks is.
+fn table(tree: TreeChoice, sizes: &[WitnessSize]) -> String {
+    let mut out = format!(
+        "{}: witnesses of {} blocks, all checked\n\n| | least | 10 % | median | 90 % | 99 % | most | mean |\n|{}\n",
+        tree.name(),
+        sizes.len(),
+        "---|".repeat(1 + SHARES.len())
+    );
+    let mut row = |name: &str, value: &dyn Fn(&WitnessSize) -> u64| {
+        let sorted = Sorted::new(sizes.iter().map(value));
+        let cells = SHARES.map(|share| sorted.at(share).to_string());
+        let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
+    };
+    row("transactions", &|size| size.transactions);
+    row("bytes", &|size| size.bytes);
+    for name in sizes[0].parts.keys() {
+        row(&format!("bytes: {name}"), &|size| size.parts[name]);
+    }
+    for name in sizes[0].counts.keys() {
+        row(name, &|size| size.counts[name]);
+    }
+    out
+}
+
+/// The distribution of all trees' bytes.
+fn distribution(found: &[(&str, Vec<WitnessSize>)]) -> String {
+    let line = |sizes: &[WitnessSize]| {
+        let sorted = Sorted::new(sizes.iter().map(|size| size.bytes.max(1)));
+        let point = |share: usize| (share as f64, sorted.at(share) as f64);
+        (0..=100).map(point).collect()
+    };
+    let lines = found.iter().map(|(tree, sizes)| (*tree, line(sizes)));
+    let plot = Plot {
+        title: "Witnesses of a chain's blocks",
+        x: "percent of the blocks",
+        x_scale: Scale::Hundred,
+        y: "bytes at most",
+        lines: lines.collect(),
+    };
+    plot.svg()
+}
