@@ -216,7 +216,7 @@ struct Written {
     nodes: u64,
     flat_bytes: u64,
     node_bytes: u64,
-    /// Code, and under Verkle names of stems.
+    /// Code.
     blob_bytes: u64,
 }
 
@@ -255,7 +255,7 @@ fn a_replay_takes_what_is_recorded() {
         nodes: 829,
         flat_bytes: 26_879,
         node_bytes: 58_116,
-        blob_bytes: 35_677,
+        blob_bytes: 11_524,
     };
     let (written, inversions) = took(&folder, "verkle");
     assert_eq!(written, recorded);

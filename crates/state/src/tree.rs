@@ -60,7 +60,10 @@ impl Tree {
             tree: tree.into(),
             revision: revision.into(),
             hash: hash.into(),
-            layout: LAYOUT,
+            layout: match self {
+                Self::MerklePatricia => LAYOUT,
+                Self::Verkle(_) => verkle::LAYOUT,
+            },
             chain_id: network.chain_id,
             genesis: network.genesis_hash.0,
         }

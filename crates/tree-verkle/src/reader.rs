@@ -17,7 +17,7 @@ pub trait NodeReader: Sync {
 
 /// Reads the values of leaves, too, which only proofs need: an update brings the old values along.
 pub trait ValueReader: NodeReader {
-    /// All values under each of these stems, ascending by suffix; of a stem that the tree does not have, none.
+    /// All values under each of these stems, ascending by suffix: stems that are asked for and that the tree has.
     ///
     /// # Errors
     /// When the store could not be read.

@@ -77,7 +77,7 @@ fn sizes(
     let last = args.to.or(ChainInput::last(&input).map(|link| link.number));
     input.skip_to(1)?;
     let rules = SignatureRules::new(&genesis.spec);
-    let progress = Progress::new("witnesses", 1, last);
+    let mut progress = Progress::new("witnesses", 1, last);
     let mut sizes = Vec::new();
     while let Some(raw) = input.next_raw()? {
         if args.to.is_some_and(|to| raw.header.number > to) || stop::asked() {

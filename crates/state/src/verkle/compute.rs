@@ -6,7 +6,6 @@ use arbor_tree_verkle::apply;
 use arbor_versions::{Changes, View};
 
 use super::changes::{FlatChange, LeafChanges, flat_changes, leaf_changes};
-use super::names::new_names;
 use super::nodes::{AtHead, node_write};
 use super::{Verkle, stored_code};
 use crate::state::code_writes;
@@ -27,7 +26,7 @@ pub(crate) fn compute(
     };
     let flat = flat_changes(&view, changes, &code)?;
     let leaves = flat.iter().map(FlatChange::from);
-    let LeafChanges { updates, names } = leaf_changes(leaves, settings.layout, stems, &code)?;
+    let LeafChanges { updates, .. } = leaf_changes(leaves, settings.layout, stems, &code)?;
     let keyed = Instant::now();
     let at_keyed = Counts::now();
     let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
@@ -37,8 +36,7 @@ pub(crate) fn compute(
         tree: Counts::now() - at_keyed,
         leaves_filled: update.stats.filled.map(|leaves| leaves as u64),
     };
-    let mut blobs = code_writes(changes.codes.iter());
-    blobs.extend(new_names(view, &updates, &names)?);
+    let blobs = code_writes(changes.codes.iter());
     let root = update.root_hash().into();
     let nodes = update.nodes.into_iter();
     let nodes = nodes

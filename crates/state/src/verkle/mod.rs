@@ -15,13 +15,13 @@
 //!
 //! The tree cannot forget: what is removed from the state leaves zeros behind. The flat tables are keyed by plain names, so that execution
 //! reads without any hash, and have a record for whatever has a leaf; so changes of leaves follow from changes of flat records alone, forwards
-//! and backwards. A table of stems' names leads from the tree back to them: it orders the flat tables as the tree is ordered.
+//! and backwards. Nothing stored leads from a stem back to its name: no update and no proof asks for that, and whoever wants the leaves in the tree's order
+//! hashes all names and sorts them (`verify`).
 mod changes;
 mod chunks;
 mod compute;
 mod header;
 mod merkle_patricia;
-mod names;
 mod nearest;
 mod nodes;
 mod places;
@@ -60,22 +60,17 @@ pub type LeafValue = [u8; 32];
 
 /// Nodes by depth and path.
 const NODES: Table = Table(3);
-/// The names of stems.
-const STEMS: Table = Table(4);
+/// Layout of flat records and node records; a change of either raises it. Databases of layout 1 had the names of stems besides.
+pub(crate) const LAYOUT: u32 = 2;
 
 /// The tables of a Verkle state. Accounts are keyed by address; slots by address and slot number (32 bytes big-endian).
-pub(crate) const TABLES: [TableSpec; 5] = [
+pub(crate) const TABLES: [TableSpec; 4] = [
     COMMON[0],
     COMMON[1],
     TableSpec {
         table: NODES,
         name: "nodes",
         kind: TableKind::Nodes,
-    },
-    TableSpec {
-        table: STEMS,
-        name: "stems",
-        kind: TableKind::Blobs,
     },
     COMMON[2],
 ];

@@ -14,17 +14,16 @@ use super::places::{StemName, chunk_place, slot_place};
 use super::records::AccountRecord;
 use super::stems::Stem;
 use super::values::Leaves;
-use super::{STEMS, Undone, Verkle, stored_code};
+use super::{Undone, Verkle, stored_code};
 use crate::flat::Flat;
 use crate::tables::ACCOUNTS;
 use crate::{Historical, Reads, StateChanges, StateError};
 
-/// What proofs read: nodes and leaves of one version, and the names of stems.
+/// What proofs read: nodes and leaves of one version.
 struct Version<'b, 'a> {
     nodes: &'b Undone<'a>,
     leaves: Leaves<'b>,
-    view: View<'a>,
-    /// Those of the stems asked for, present or not.
+    /// The names of all stems asked for: only their values are read.
     names: HashMap<Stem, StemName>,
 }
 
@@ -36,15 +35,9 @@ impl NodeReader for Version<'_, '_> {
 
 impl ValueReader for Version<'_, '_> {
     fn values(&self, stems: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
-        let values = stems.iter().map(|stem| {
-            let name = match self.names.get(stem) {
-                Some(name) => *name,
-                None => match self.view.get(STEMS, stem).map_err(StateError::from)? {
-                    Some(bytes) => StemName::decode(stem, &bytes)?,
-                    None => return Ok(Vec::new()),
-                },
-            };
-            Ok(self.leaves.under(&name)?.values)
+        let values = stems.iter().map(|stem| match self.names.get(stem) {
+            Some(name) => Ok(self.leaves.under(name)?.values),
+            None => Ok(Vec::new()),
         });
         values.collect()
     }
@@ -68,7 +61,6 @@ fn prove_places(
             view,
             layout: verkle.settings().layout,
         },
-        view,
         names: stems.into_iter().zip(names).collect(),
     };
     Ok(prove(&reader, verkle.stems().committer(), &keys)?)

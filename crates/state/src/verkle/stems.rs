@@ -13,6 +13,25 @@ use super::places::StemName;
 /// The first 31 bytes of a key, which 256 leaves share.
 pub type Stem = [u8; 31];
 
+/// A stem with its name.
+pub(super) type NamedStem = (Stem, StemName);
+
+/// Names that are hashed together.
+const TOGETHER: usize = 1024;
+
+/// The stems of names, computed in batches and not remembered.
+pub(super) fn hashed(
+    committer: &Committer,
+    names: Vec<StemName>,
+) -> impl Iterator<Item = NamedStem> {
+    let mut stems = Vec::with_capacity(names.len());
+    for names in names.chunks(TOGETHER) {
+        let key = |name: &StemName| (name.address.into_word().0, name.index.to_le_bytes::<32>());
+        stems.extend(committer.stems(&names.iter().map(key).collect::<Vec<_>>()));
+    }
+    stems.into_iter().zip(names)
+}
+
 /// Bytes that a remembered stem takes, its place in a map at the usual load included.
 const STEM_BYTES: usize = 170;
 /// Bytes that an account's part of its keys takes, likewise.

@@ -4,26 +4,27 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
-use arbor_store::{Value, Write};
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256, hex};
+use arbor_store::Write;
 use arbor_tree_verkle::{
-    BuildLeaf, Form, NodeKey, Part, Record, RecordError, Settings, Stem, build_part, join,
+    BuildLeaf, Form, NodeKey, Part, Record, RecordError, Settings, build_part, join,
 };
 use arbor_versions::Meta;
 use rayon::prelude::*;
 
 use super::merkle_patricia::flat_root;
-use super::places::StemName;
-use super::records::AccountRecord;
+use super::places::{StemName, chunk_place, slot_place};
+use super::records::{AccountRecord, account_key, slot_name};
+use super::stems::NamedStem;
 use super::values::{Leaves, StemLeaves};
-use super::{NODES, STEMS, Undone, Verkle};
+use super::{NODES, Undone, Verkle, stems};
 use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};
 use crate::{Head, StateError};
 
-/// Stems whose names are hashed together.
-const TOGETHER: usize = 1024;
+/// Stems that are held in memory with their names at once, twice some 90 bytes each. The names of a larger state are hashed several times.
+const AT_ONCE: u64 = 1 << 22;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
 pub(crate) fn check_state(
@@ -59,7 +60,7 @@ pub(crate) fn check_state(
 struct Rebuild<'a> {
     check: &'a Check<'a>,
     verkle: &'a Verkle,
-    /// Records that were reached through the names of stems.
+    /// Records that were reached through stems.
     accounts: AtomicU64,
     slots: AtomicU64,
     /// Why the check cannot go on.
@@ -81,15 +82,22 @@ impl Rebuild<'_> {
     fn root(&self) -> Result<B256, StateError> {
         let committer = self.verkle.stems().committer();
         let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
-        let parts = (0..=u8::MAX).into_par_iter().map(|first| {
-            let leaves = self.leaves(first)?;
-            let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
-            let part = build_part(committer, &Self::SETTINGS, leaves, &mut sink)?;
-            self.check.part_done();
-            Ok(part)
-        });
-        let parts: Result<Vec<Part>, StateError> = parts.collect();
-        let root = join(committer, &Self::SETTINGS, parts?, &mut sink)?;
+        let mut parts: Vec<Part> = Vec::with_capacity(256);
+        for firsts in self.first_bytes()? {
+            let stems = self.named_stems(&firsts)?;
+            let of_first = firsts.into_par_iter().map(|first| {
+                let from = stems.partition_point(|(stem, _)| stem[0] < first);
+                let to = stems.partition_point(|(stem, _)| stem[0] <= first);
+                let leaves = self.leaves(&stems[from..to]);
+                let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
+                let part = build_part(committer, &Self::SETTINGS, leaves, &mut sink)?;
+                self.check.part_done();
+                Ok(part)
+            });
+            let of_first: Result<Vec<Part>, StateError> = of_first.collect();
+            parts.extend(of_first?);
+        }
+        let root = join(committer, &Self::SETTINGS, parts, &mut sink)?;
         match self
             .stopped
             .lock()
@@ -101,91 +109,47 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The leaves whose stems have this first byte, ascending.
-    fn leaves(&self, first: u8) -> Result<impl Iterator<Item = BuildLeaf>, StateError> {
-        let mut names = self.check.view.scan(STEMS, &[first], &[])?;
-        let mut ready = Vec::new().into_iter();
-        Ok(std::iter::from_fn(move || {
-            loop {
-                if let Some(leaf) = ready.next() {
-                    return Some(leaf);
+    /// The leaves of named stems, in their order.
+    fn leaves<'s>(&'s self, stems: &'s [NamedStem]) -> impl Iterator<Item = BuildLeaf> + 's {
+        stems
+            .iter()
+            .map_while(|named| match self.leaf(named) {
+                Ok(leaf) => Some(leaf),
+                Err(error) => {
+                    self.stop(error);
+                    None
                 }
-                let together = names.by_ref().take(TOGETHER);
-                let made = together
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(StateError::from);
-                match made.and_then(|entries| self.leaves_of(&entries)) {
-                    Ok(None) => return None,
-                    Ok(Some(leaves)) => ready = leaves.into_iter(),
-                    Err(error) => {
-                        self.stop(error);
-                        return None;
-                    }
-                }
-            }
-        }))
+            })
+            .flatten()
     }
 
-    /// The leaves of named stems; `None` if there are no stems.
-    fn leaves_of(
-        &self,
-        entries: &[(Box<[u8]>, Value)],
-    ) -> Result<Option<Vec<BuildLeaf>>, StateError> {
-        if entries.is_empty() {
-            return Ok(None);
-        }
-        let (mut stems, mut names) = (Vec::new(), Vec::new());
-        for (key, bytes) in entries {
-            match (Stem::try_from(&key[..]), StemName::decode(key, bytes)) {
-                (Ok(stem), Ok(name)) => {
-                    stems.push(stem);
-                    names.push(name);
-                    self.check.looked_up(STEMS, key, bytes)?;
-                }
-                (Err(_), _) => self.fault(format!("a stem of {} bytes", key.len())),
-                (_, Err(error)) => self.fault(error.to_string()),
-            }
-        }
+    /// The leaf of a stem; none if its records cannot be read.
+    fn leaf(&self, (stem, name): &NamedStem) -> Result<Option<BuildLeaf>, StateError> {
         let view = self.check.view;
         let leaves = Leaves {
             flat: &view,
             view,
             layout: self.verkle.settings().layout,
         };
-        let mut made = Vec::with_capacity(stems.len());
-        let computed = self.verkle.stems().of(&names);
-        for ((stem, name), computed) in stems.into_iter().zip(names).zip(computed) {
-            if stem != computed {
-                self.fault(format!(
-                    "stem {}: its name is {name:?}, whose stem is {}",
-                    hex::encode(stem),
-                    hex::encode(computed)
-                ));
-                continue;
-            }
-            let StemLeaves {
+        match leaves.under(name) {
+            Ok(StemLeaves {
                 values,
                 accounts,
                 slots,
-            } = match leaves.under(&name) {
-                Ok(leaves) => leaves,
-                Err(error @ (StateError::Corrupt { .. } | StateError::MissingCode(_))) => {
-                    self.fault(format!("account {}: {error}", name.address));
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            self.accounts.fetch_add(accounts, Ordering::Relaxed);
-            self.slots.fetch_add(slots, Ordering::Relaxed);
-            // A stem that a rollback has emptied keeps its name.
-            if !values.is_empty() {
-                made.push((stem, values));
+            }) => {
+                self.accounts.fetch_add(accounts, Ordering::Relaxed);
+                self.slots.fetch_add(slots, Ordering::Relaxed);
+                Ok((!values.is_empty()).then_some((*stem, values)))
             }
+            Err(error @ (StateError::Corrupt { .. } | StateError::MissingCode(_))) => {
+                self.fault(format!("account {}: {error}", name.address));
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
-        Ok(Some(made))
     }
 
-    /// Looks at every account and slot, and whether each was reached through the name of a stem.
+    /// Looks at every account and slot, and whether each was reached through a stem.
     fn every_record_has_its_leaf(&self) -> Result<(), StateError> {
         let check = self.check;
         (0..=u8::MAX).into_par_iter().try_for_each(|first| {
@@ -223,11 +187,75 @@ impl Rebuild<'_> {
             );
             if stored != reached {
                 self.fault(format!(
-                    "{stored} {what} are stored, {reached} lie under a stem whose name is known"
+                    "{stored} {what} are stored, {reached} lie under a stem"
                 ));
             }
         }
         Ok(())
+    }
+
+    /// All first bytes of stems, in groups that few enough stems have.
+    fn first_bytes(&self) -> Result<Vec<Vec<u8>>, StateError> {
+        let count = |table| -> Result<u64, StateError> {
+            let counts = (0..=u8::MAX).into_par_iter().map(|first| {
+                let mut entries = self.check.view.scan(table, &[first], &[])?;
+                entries.try_fold(0, |count, entry| {
+                    Ok::<u64, StateError>(entry.map(|_| count + 1)?)
+                })
+            });
+            counts.sum()
+        };
+        // Each account and each slot has one stem at most; further stems of code are few.
+        let most = count(ACCOUNTS)? + count(SLOTS)?;
+        let groups = most.div_ceil(AT_ONCE).clamp(1, 256);
+        let all: Vec<u8> = (0..=u8::MAX).collect();
+        let each = all.len().div_ceil(groups as usize);
+        Ok(all.chunks(each).map(<[u8]>::to_vec).collect())
+    }
+
+    /// The stems with these first bytes and their names, ascending: all names are hashed.
+    fn named_stems(&self, firsts: &[u8]) -> Result<Vec<NamedStem>, StateError> {
+        let committer = self.verkle.stems().committer();
+        let found = (0..=u8::MAX).into_par_iter().map(|first| {
+            let mut names = self.names(first)?;
+            names.sort_unstable();
+            names.dedup();
+            let named = stems::hashed(committer, names);
+            Ok(named
+                .filter(|(stem, _)| firsts.contains(&stem[0]))
+                .collect())
+        });
+        let found: Result<Vec<Vec<NamedStem>>, StateError> = found.collect();
+        let mut stems = found?.concat();
+        stems.par_sort_unstable();
+        Ok(stems)
+    }
+
+    /// The names of stems of the accounts whose addresses have this first byte, some more than once. Records that cannot be read are told of elsewhere.
+    fn names(&self, first: u8) -> Result<Vec<StemName>, StateError> {
+        let mut names = Vec::new();
+        for entry in self.check.view.scan(ACCOUNTS, &[first], &[])? {
+            let (key, bytes) = entry?;
+            let record = AccountRecord::decode(&key, &bytes);
+            let (Ok(address), Ok(record)) = (account_key(&key), record) else {
+                continue;
+            };
+            // 128 chunks end with the header's stem, and every later one begins after a multiple of them.
+            let code = (0..record.chunks).step_by(128);
+            let indices = code.map(|chunk| chunk_place(chunk).0).chain([U256::ZERO]);
+            names.extend(indices.map(|index| StemName { address, index }));
+        }
+        for entry in self.check.view.scan(SLOTS, &[first], &[])? {
+            let Ok((address, slot)) = slot_name(&entry?.0) else {
+                continue;
+            };
+            let index = slot_place(slot).0;
+            let name = StemName { address, index };
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 
     fn node(&self, key: &NodeKey, built: &[u8]) {

@@ -289,8 +289,14 @@ impl Polynomials {
             .copied()
             .collect();
         let states = tools.load_whole(&on_way);
-        let stems: Vec<Stem> = on_way.iter().map(|leaf| leaf.stem).collect();
-        let mut states = states.into_iter().zip(reader.values(&stems)?);
+        let mut states = states.into_iter();
+        // Of a leaf in an absent stem's place no value is proven.
+        let asked = |node: &Node| match node {
+            Node::Leaf { stem, asked, .. } => asked.map(|_| *stem),
+            Node::Internal { .. } => None,
+        };
+        let asked: Vec<Stem> = skeleton.nodes.iter().filter_map(asked).collect();
+        let mut values = reader.values(&asked)?.into_iter();
         for node in &skeleton.nodes {
             match node {
                 Node::Internal {
@@ -308,9 +314,10 @@ impl Polynomials {
                     halves,
                     ..
                 } => {
-                    let Some((state, values)) = states.next() else {
+                    let Some(state) = states.next() else {
                         break;
                     };
+                    let values = asked.and_then(|_| values.next()).unwrap_or_default();
                     all.commitments[*commitment] = state.commitment.unwrap_or_default();
                     let [c1, c2] = state.half_images;
                     all.values[*commitment] =
