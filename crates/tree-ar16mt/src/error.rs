@@ -1,0 +1,45 @@
+//! What can go wrong.
+
+use arbor_tree::{Path, ReadError};
+
+use crate::{Hash, RecordError};
+
+/// Why a tree could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// Keys that do not ascend: also one that occurs twice.
+    #[error("key {} does not follow the one before it: keys must ascend", hex::encode(.0))]
+    Order(Hash),
+    /// A leaf with index 0, which stands for no leaf.
+    #[error("leaf {} has index 0: indices begin with 1", hex::encode(.0))]
+    Index(Hash),
+    /// A leaf that is said to be there, but is not.
+    #[error("leaf {} should be in the tree, but is not", hex::encode(.0))]
+    Missing(Hash),
+    /// A leaf that is said not to be there, but is.
+    #[error("leaf {} should not be in the tree, but is", hex::encode(.0))]
+    Present(Hash),
+    /// A node that its parent knows, but the reader does not.
+    #[error("the node at path {0} is missing")]
+    MissingNode(Path),
+    /// A leaf that its parent knows, but the reader does not, or another one.
+    #[error("there is no leaf below path {0}, where the node above has one")]
+    MissingLeaf(Path),
+    /// A record that is not one.
+    #[error("the node at path {path}: {error}")]
+    Record {
+        /// Where it hangs.
+        path: Path,
+        /// What is wrong.
+        error: RecordError,
+    },
+    /// Parts to join that do not ascend, or overlap.
+    #[error("the part that begins with byte {0:#04x} does not follow the one before it")]
+    Parts(u8),
+    /// Leaves of a part whose first bytes differ.
+    #[error("leaf {} does not begin with the byte that its part begins with", hex::encode(.0))]
+    OtherPart(Hash),
+    /// The reader failed.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}

@@ -1,0 +1,295 @@
+//! What is stored of a node.
+//!
+//! A bitmap of two bits a nibble (4 bytes, big-endian; nibble `i` at bit `2i`): 0 no child, 1 a node, 2 a leaf. Then for each child, ascending, its
+//! subtree's hash, 32 bytes, at the level below the node. For a leaf that lies above the checkpoint there follow its fold, 32 bytes, and the nibbles of its key
+//! from its level to the checkpoint, the high one first, a last half byte 0. Everything follows from the leaves below, so a tree has one form.
+
+use arbor_tree::Path;
+
+use crate::{CHECKPOINT, Hash};
+
+/// Nibbles of a key above the checkpoint.
+pub(crate) const STEM_NIBBLES: usize = CHECKPOINT / 4;
+/// Bytes of them.
+pub(crate) const STEM: usize = CHECKPOINT / 8;
+
+/// A leaf, as the node above it knows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leaf {
+    /// The hash of the subtree that has it alone, at the level below the node.
+    pub hash: Hash,
+    /// The same at the checkpoint; zeros for a leaf that lies below it.
+    pub fold: Hash,
+    /// The first 48 bits of its key; for a leaf below the checkpoint those of the path.
+    pub stem: [u8; STEM],
+}
+
+/// A child of a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Child {
+    /// A node, by the hash of its subtree.
+    Internal(Hash),
+    /// A leaf.
+    Leaf(Leaf),
+}
+
+impl Child {
+    /// The subtree's hash.
+    #[must_use]
+    pub fn hash(&self) -> &Hash {
+        match self {
+            Self::Internal(hash) => hash,
+            Self::Leaf(leaf) => &leaf.hash,
+        }
+    }
+}
+
+/// A node: its children by nibble, ascending.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Record {
+    /// The children.
+    pub children: Vec<(u8, Child)>,
+}
+
+/// Why bytes are not a node's record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Shorter or longer than the bitmap says.
+    #[error("{actual} bytes, where its children take {expected}")]
+    Length {
+        /// Bytes that it should have.
+        expected: usize,
+        /// Bytes there are.
+        actual: usize,
+    },
+    /// A child of an unknown kind.
+    #[error("its child {0:x} is neither a node nor a leaf")]
+    Kind(u8),
+    /// No children at all.
+    #[error("it has no children")]
+    Empty,
+    /// A half byte that should be zero.
+    #[error("the nibbles of its leaf {0:x} do not end in a zero")]
+    Padding(u8),
+}
+
+const INTERNAL: u32 = 1;
+const LEAF: u32 = 2;
+
+/// Bytes of a leaf's entry besides its hash, for a leaf whose path has this many nibbles.
+fn leaf_bytes(nibbles: usize) -> usize {
+    match STEM_NIBBLES.checked_sub(nibbles) {
+        None | Some(0) => 0,
+        Some(rest) => 32 + rest.div_ceil(2),
+    }
+}
+
+impl Record {
+    /// The bytes of the record of a node at a path.
+    #[must_use]
+    pub fn encode(&self, path: &Path) -> Vec<u8> {
+        let nibbles = path.len() + 1;
+        let mut bitmap = 0u32;
+        let mut out = Vec::with_capacity(4 + self.children.len() * (32 + leaf_bytes(nibbles)));
+        out.extend([0; 4]);
+        for (nibble, child) in &self.children {
+            let kind = match child {
+                Child::Internal(_) => INTERNAL,
+                Child::Leaf(_) => LEAF,
+            };
+            bitmap |= kind << (2 * nibble);
+            out.extend_from_slice(child.hash());
+            if let Child::Leaf(leaf) = child
+                && leaf_bytes(nibbles) > 0
+            {
+                out.extend_from_slice(&leaf.fold);
+                put_tail(&mut out, &leaf.stem, nibbles);
+            }
+        }
+        out[..4].copy_from_slice(&bitmap.to_be_bytes());
+        out
+    }
+
+    /// Reads the record of a node at a path.
+    ///
+    /// # Errors
+    /// [`RecordError`].
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        let nibbles = path.len() + 1;
+        let actual = bytes.len();
+        let Some((bitmap, mut rest)) = bytes.split_first_chunk::<4>() else {
+            return Err(RecordError::Length {
+                expected: 4,
+                actual,
+            });
+        };
+        let bitmap = u32::from_be_bytes(*bitmap);
+        let kinds = (0..16u8).map(|nibble| (nibble, bitmap >> (2 * nibble) & 3));
+        let mut expected = 4;
+        for (nibble, kind) in kinds.clone() {
+            expected += match kind {
+                0 => 0,
+                INTERNAL => 32,
+                LEAF => 32 + leaf_bytes(nibbles),
+                _ => return Err(RecordError::Kind(nibble)),
+            };
+        }
+        if bitmap == 0 {
+            return Err(RecordError::Empty);
+        }
+        if actual != expected {
+            return Err(RecordError::Length { expected, actual });
+        }
+        let mut take = |length: usize| {
+            let (head, tail) = rest.split_at(length);
+            rest = tail;
+            head
+        };
+        let mut hash = [0; 32];
+        let mut children = Vec::with_capacity(kinds.clone().filter(|(_, kind)| *kind > 0).count());
+        for (nibble, kind) in kinds.filter(|(_, kind)| *kind > 0) {
+            hash.copy_from_slice(take(32));
+            if kind == INTERNAL {
+                children.push((nibble, Child::Internal(hash)));
+                continue;
+            }
+            let child = path.child(nibble);
+            let mut leaf = Leaf {
+                hash,
+                fold: [0; 32],
+                stem: [0; STEM],
+            };
+            leaf.stem.copy_from_slice(&padded(&child)[..STEM]);
+            match nibbles {
+                _ if leaf_bytes(nibbles) > 0 => {
+                    leaf.fold.copy_from_slice(take(32));
+                    let tail = take(leaf_bytes(nibbles) - 32);
+                    take_tail(&mut leaf.stem, tail, nibbles).ok_or(RecordError::Padding(nibble))?;
+                }
+                STEM_NIBBLES => leaf.fold = hash,
+                _ => {}
+            }
+            children.push((nibble, Child::Leaf(leaf)));
+        }
+        Ok(Self { children })
+    }
+}
+
+/// A path's bytes, zeros behind them.
+pub(crate) fn padded(path: &Path) -> Hash {
+    let mut bytes = [0; 32];
+    bytes[..path.packed().len()].copy_from_slice(path.packed());
+    bytes
+}
+
+/// Appends a stem's nibbles from the one given on.
+fn put_tail(out: &mut Vec<u8>, stem: &[u8; STEM], from: usize) {
+    if from.is_multiple_of(2) {
+        out.extend_from_slice(&stem[from / 2..]);
+        return;
+    }
+    let after = stem[from / 2 + 1..].iter().chain([&0]);
+    let shifted = stem[from / 2..].iter().zip(after);
+    out.extend(shifted.map(|(high, low)| high << 4 | low >> 4));
+}
+
+/// Sets a stem's nibbles from the one given on; none if they do not end in a zero where half a byte is left.
+fn take_tail(stem: &mut [u8; STEM], tail: &[u8], from: usize) -> Option<()> {
+    if from.is_multiple_of(2) {
+        stem[from / 2..].copy_from_slice(tail);
+        return Some(());
+    }
+    for (place, byte) in tail.iter().enumerate() {
+        stem[from / 2 + place] |= byte >> 4;
+        match stem.get_mut(from / 2 + place + 1) {
+            Some(next) => *next = byte << 4,
+            None if byte & 15 != 0 => return None,
+            None => {}
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn leaf(path: &Path, nibble: u8, rest: u8) -> Child {
+        let child = path.child(nibble);
+        let mut stem = [rest; STEM];
+        let known = child.len().min(STEM_NIBBLES);
+        for at in 0..known {
+            let (byte, shift) = (&mut stem[at / 2], 4 * (1 - at % 2));
+            *byte = *byte & !(15 << shift) | child.nibble(at) << shift;
+        }
+        let fold = match child.len() {
+            0..STEM_NIBBLES => [0xcd; 32],
+            STEM_NIBBLES => [0xab; 32],
+            _ => [0; 32],
+        };
+        let hash = [0xab; 32];
+        Child::Leaf(Leaf { hash, fold, stem })
+    }
+
+    #[test]
+    fn stored_bytes_are_fixed() {
+        let path = Path::from_nibbles(&[1, 2]);
+        let children = vec![(0, Child::Internal([7; 32])), (15, leaf(&path, 15, 0x34))];
+        let bytes = Record { children }.encode(&path);
+        let expected = [
+            "80000001",
+            &"07".repeat(32),
+            &"ab".repeat(32),
+            &"cd".repeat(32),
+            // The nibbles after 12f.
+            "4343434340",
+        ];
+        assert_eq!(hex::encode(bytes), expected.concat());
+    }
+
+    #[test]
+    fn malformed_records_are_errors() {
+        let path = Path::from_nibbles(&[1, 2]);
+        let children = vec![(0, Child::Internal([7; 32])), (15, leaf(&path, 15, 0x34))];
+        let bytes = Record { children }.encode(&path);
+        for cut in 0..bytes.len() {
+            assert!(Record::decode(&path, &bytes[..cut]).is_err(), "{cut}");
+        }
+        assert!(Record::decode(&path, &[&bytes[..], &[0]].concat()).is_err());
+        assert_eq!(Record::decode(&path, &[0; 4]), Err(RecordError::Empty));
+        assert_eq!(
+            Record::decode(&path, &[0, 0, 0, 3]),
+            Err(RecordError::Kind(0))
+        );
+        let mut padding = bytes;
+        *padding.last_mut().unwrap() |= 1;
+        assert_eq!(
+            Record::decode(&path, &padding),
+            Err(RecordError::Padding(15))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_back(depth in 0usize..20, kinds in prop::collection::vec(0u8..3, 16), rest: u8) {
+            let path = Path::from_nibbles(&vec![9; depth]);
+            let children: Vec<_> = (0..16)
+                .zip(kinds)
+                .filter(|(_, kind)| *kind > 0)
+                .map(|(nibble, kind)| {
+                    let child = if kind == 1 { Child::Internal([rest; 32]) } else { leaf(&path, nibble, rest) };
+                    (nibble, child)
+                })
+                .collect();
+            prop_assume!(!children.is_empty());
+            let record = Record { children };
+            prop_assert_eq!(Record::decode(&path, &record.encode(&path)).unwrap(), record);
+        }
+    }
+}
