@@ -5,6 +5,7 @@
 //!
 //! - [`apply`] takes updates and a [`Reader`] and returns the nodes written and deleted and the new root.
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of keys.
+//! - [`prove`] proves what keys hold, each by itself: a [`LeafProof`].
 //! - [`Hasher`] is a parameter: [`Blake2s`], or [`NoOp`], which leaves the hashing out so that all else can be measured.
 //!
 //! Four levels make a node of 16 children ([`Record`]). A leaf hangs where its key parts from all others; a node keeps the hash of each child, and of a
@@ -36,6 +37,7 @@ mod hasher;
 mod memory;
 #[cfg(feature = "conformance")]
 pub mod naive;
+mod proof;
 mod reader;
 mod record;
 mod update;
@@ -47,6 +49,7 @@ pub use build::{Part, build, build_part, join};
 pub use error::TreeError;
 pub use hasher::{Blake2s, Hasher, NoOp};
 pub use memory::MemoryTree;
+pub use proof::{LeafProof, prove};
 pub use reader::{Reader, StoredLeaf};
 pub use record::{Child, Leaf, Record, RecordError};
 pub use update::{Entry, LeafUpdate, NodeChange, TreeStats, TreeUpdate};

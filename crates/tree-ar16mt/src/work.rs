@@ -544,35 +544,35 @@ impl Row {
 
 /// Takes rows of 16 hashes at a height up by four levels, to one hash each; returns the number of hashes that this took.
 pub(crate) fn up<H: Hasher>(hasher: H, from: usize, rows: &mut [Row]) -> u64 {
-    let (mut pairs, mut places, mut count) = (Vec::new(), Vec::new(), 0);
-    for level in 0..4 {
-        let empty = hasher.empty()[from + level];
-        pairs.clear();
-        places.clear();
-        for (at, row) in rows.iter_mut().enumerate() {
-            let mut present = 0;
-            for pair in 0..8usize >> level {
-                let both = row.present >> (2 * pair) & 3;
-                if both == 0 {
-                    continue;
-                }
-                let side = |side: usize| match both >> side & 1 {
-                    1 => row.hashes[2 * pair + side],
-                    _ => empty,
-                };
-                pairs.push([side(0), side(1)]);
-                places.push((at, pair));
-                present |= 1 << pair;
+    (0..4).map(|level| up_one(hasher, from, level, rows)).sum()
+}
+
+/// Takes rows that have come up by so many levels from a height by one more.
+pub(crate) fn up_one<H: Hasher>(hasher: H, from: usize, level: usize, rows: &mut [Row]) -> u64 {
+    let (mut pairs, mut places) = (Vec::new(), Vec::new());
+    let empty = hasher.empty()[from + level];
+    for (at, row) in rows.iter_mut().enumerate() {
+        let mut present = 0;
+        for pair in 0..8usize >> level {
+            let both = row.present >> (2 * pair) & 3;
+            if both == 0 {
+                continue;
             }
-            row.present = present;
+            let side = |side: usize| match both >> side & 1 {
+                1 => row.hashes[2 * pair + side],
+                _ => empty,
+            };
+            pairs.push([side(0), side(1)]);
+            places.push((at, pair));
+            present |= 1 << pair;
         }
-        let hashes = hasher.pairs(&pairs);
-        count += hashes.len() as u64;
-        for ((at, pair), hash) in places.iter().zip(hashes) {
-            rows[*at].hashes[*pair] = hash;
-        }
+        row.present = present;
     }
-    count
+    let hashes = hasher.pairs(&pairs);
+    for ((at, pair), hash) in places.iter().zip(&hashes) {
+        rows[*at].hashes[*pair] = *hash;
+    }
+    hashes.len() as u64
 }
 
 /// The height of a child whose path has so many nibbles.
