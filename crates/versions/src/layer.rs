@@ -1,6 +1,6 @@
 //! Unflushed data: the newest value of every changed key, merged over versions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map, hash_map};
 
 use arbor_store::Value;
 use foldhash::fast::RandomState;
@@ -106,30 +106,8 @@ impl TableLayer {
         }
     }
 
-    fn get_mut(&mut self, key: &[u8]) -> Option<&mut Slot> {
-        match self {
-            Self::Ordered(slots) => slots.get_mut(&Key::new(key)),
-            Self::Hashed(slots) => slots.get_mut(&Key::new(key)),
-        }
-    }
-
-    fn insert(&mut self, key: &[u8], slot: Slot) {
-        match self {
-            Self::Ordered(slots) => slots.insert(Key::new(key), slot),
-            Self::Hashed(slots) => slots.insert(Key::new(key), slot),
-        };
-    }
-
-    fn remove(&mut self, key: &[u8]) {
-        match self {
-            Self::Ordered(slots) => slots.remove(&Key::new(key)),
-            Self::Hashed(slots) => slots.remove(&Key::new(key)),
-        };
-    }
-
     /// Bytes that an entry takes.
-    fn cost(&self, key: &[u8], value: Option<&Value>) -> usize {
-        let value = value.map_or(0, |value| value.len());
+    fn cost(&self, key: &[u8], value: usize) -> usize {
         match self {
             Self::Ordered(_) => ORDERED_BYTES + key.len().saturating_sub(64) + value,
             Self::Hashed(_) => HASHED_BYTES + key.len().saturating_sub(40) + value,
@@ -182,23 +160,36 @@ impl Layer {
     /// that was absent below and is deleted again leaves no trace.
     pub(crate) fn put(&mut self, position: usize, key: &[u8], value: Option<Value>, base: Base) {
         let table = &mut self.tables[position];
-        let Some(slot) = table.get_mut(key) else {
-            if value.is_some() || base != Base::Absent {
-                self.bytes += table.cost(key, value.as_ref());
-                table.insert(key, Slot { value, base });
-            }
-            return;
-        };
-        let new_len = value.as_ref().map_or(0, |new| new.len());
-        if value.is_none() && slot.base == Base::Absent {
-            let old = slot.value.take();
-            self.bytes -= table.cost(key, old.as_ref());
-            table.remove(key);
-            return;
+        let length = value.as_ref().map_or(0, |value| value.len());
+        let cost = table.cost(key, length);
+        macro_rules! put {
+            ($entry:path, $slots:expr) => {{
+                use $entry::{Occupied, Vacant};
+                match $slots.entry(Key::new(key)) {
+                    Vacant(entry) => {
+                        if value.is_some() || base != Base::Absent {
+                            self.bytes += cost;
+                            entry.insert(Slot { value, base });
+                        }
+                    }
+                    Occupied(mut entry) => {
+                        let slot = entry.get_mut();
+                        let old = slot.value.as_ref().map_or(0, |old| old.len());
+                        if value.is_none() && slot.base == Base::Absent {
+                            entry.remove();
+                            self.bytes -= cost + old;
+                        } else {
+                            slot.value = value;
+                            self.bytes = self.bytes - old + length;
+                        }
+                    }
+                }
+            }};
         }
-        let old = std::mem::replace(&mut slot.value, value);
-        self.bytes -= old.map_or(0, |old| old.len());
-        self.bytes += new_len;
+        match table {
+            TableLayer::Ordered(slots) => put!(btree_map::Entry, slots),
+            TableLayer::Hashed(slots) => put!(hash_map::Entry, slots),
+        }
     }
 
     /// Lays a newer layer over this one.
