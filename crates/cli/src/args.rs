@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Rollback(Rollback),
     /// Forget history
     Prune(Prune),
+    /// Write, update and read many leaves, block by block, and check the whole database: zkSync's load test, for every tree
+    Loadtest(Loadtest),
     /// Measure what single operations cost, each result checked before it is timed
     #[command(subcommand)]
     Bench(Bench),
@@ -142,6 +144,58 @@ pub(crate) struct BenchReads {
     /// Which accounts and slots are picked
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Write all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor loadtest`.
+#[derive(Debug, Args)]
+pub(crate) struct Loadtest {
+    /// Blocks, a version each
+    pub(crate) blocks: u64,
+    /// New leaves in a block
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) writes: u64,
+    /// The tree
+    #[arg(long, value_name = "T", default_value = "ar16mt")]
+    pub(crate) tree: TreeChoice,
+    /// Leaves of earlier blocks that each block reads
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) reads: u64,
+    /// Leaves of earlier blocks that each block changes
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) updates: u64,
+    /// Which leaves those are
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) rng_seed: u64,
+    /// Leave the hashing out, so that the rest can be measured: roots mean nothing then (AR16MT alone)
+    #[arg(long)]
+    pub(crate) no_hash: bool,
+    /// Keep nothing on disk
+    #[arg(long, short = 'M', conflicts_with_all = ["db", "store"])]
+    pub(crate) in_memory: bool,
+    /// Directory of the database, which must not have one, and stays [default: one in the system's temporary directory, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
+    /// The store
+    #[arg(long, value_name = "S", default_value = "fjall")]
+    pub(crate) store: StoreChoice,
+    /// Keep the latest version alone [default: all of them]
+    #[arg(long)]
+    pub(crate) prune: bool,
+    /// Keys that one thread reads together (AR16MT alone)
+    #[arg(long, value_name = "KEYS", default_value_t = arbor_state::ar16mt::Ar16mt::CHUNK)]
+    pub(crate) chunk_size: NonZeroUsize,
+    /// Memory for everything together: caches, write-back, tables
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
+    pub(crate) memory: u64,
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
+    pub(crate) write_back: Option<u64>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) threads: usize,
     /// Write all figures here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -401,6 +455,8 @@ pub(crate) enum TreeChoice {
     /// The same with accounts laid out as before July 2024, a leaf for each field
     #[value(name = "verkle-2023")]
     Verkle2023,
+    /// zkSync's binary tree, BLAKE2s
+    Ar16mt,
     /// No tree, no store: execution alone
     None,
 }
@@ -412,6 +468,7 @@ impl TreeChoice {
             Self::Mpt => "mpt",
             Self::Verkle => "verkle",
             Self::Verkle2023 => "verkle-2023",
+            Self::Ar16mt => "ar16mt",
             Self::None => "none",
         }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
+use arbor_state::ar16mt::Ar16mt;
 use arbor_state::verkle::{HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::{MemoryStore, Reader, Store};
@@ -31,7 +32,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    fn options(self) -> Options {
+    pub(crate) fn options(self) -> Options {
         let dirty = self.write_back.unwrap_or(self.memory / 16);
         Options {
             cache_bytes: self.memory / 4,
@@ -83,6 +84,7 @@ pub(crate) fn tree(choice: TreeChoice, memory: u64, asked: &[TreeSetting]) -> Op
         TreeChoice::Mpt => Some(Tree::MerklePatricia),
         TreeChoice::Verkle => Some(verkle(HeaderLayout::BasicData)),
         TreeChoice::Verkle2023 => Some(verkle(HeaderLayout::FiveLeaves)),
+        TreeChoice::Ar16mt => Some(Tree::Ar16mt(Ar16mt::default())),
         TreeChoice::None => None,
     }
 }
@@ -96,6 +98,7 @@ pub(crate) fn tree_choice(dir: &Path) -> Option<TreeChoice> {
             HeaderLayout::BasicData => TreeChoice::Verkle,
             HeaderLayout::FiveLeaves => TreeChoice::Verkle2023,
         }),
+        Tree::Ar16mt(_) => Some(TreeChoice::Ar16mt),
     }
 }
 

@@ -15,7 +15,12 @@ const LAYERS: &[&[&str]] = &[
     &["arbor-store"],
     &["arbor-store-fjall", "arbor-store-rocksdb"],
     &["arbor-tree"],
-    &["arbor-tree-ar16mt", "arbor-tree-mpt", "arbor-tree-verkle", "arbor-versions"],
+    &[
+        "arbor-tree-ar16mt",
+        "arbor-tree-mpt",
+        "arbor-tree-verkle",
+        "arbor-versions",
+    ],
     &["arbor-state"],
     &["arbor-evm384"],
     &["arbor-chain", "arbor-lab"],

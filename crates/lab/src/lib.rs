@@ -8,6 +8,7 @@
 pub mod allocations;
 pub mod commitments;
 pub mod inputs;
+pub mod loadtest;
 pub mod measure;
 pub mod plot;
 pub mod reads;

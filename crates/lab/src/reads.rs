@@ -13,7 +13,7 @@ use std::time::Instant;
 use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
 use arbor_ipa::Committer;
-use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView, Tree};
+use arbor_state::{Account, Head, Historical, StateError, StateSnapshot, StateView, Tree};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -180,6 +180,7 @@ fn check<E>(then: &Historical<'_>, names: &Names) -> Result<(), ReadsError<E>> {
     for (address, slot) in some.chain(absent.take(CHECKED)) {
         let holds = match then.tree() {
             Tree::MerklePatricia => is_proven(then, address, slot)?,
+            Tree::Ar16mt(_) => paths_are_proven(then, address, slot)?,
             Tree::Verkle(_) => leaves_are_proven(&committer, then, address, slot)?,
         };
         if !holds {
@@ -203,6 +204,23 @@ fn is_proven(then: &Historical<'_>, address: Address, slot: U256) -> Result<bool
     );
     let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(())));
     Ok(holds && proven == (nonce, balance, value))
+}
+
+/// Whether an account and a slot are what their proof shows.
+fn paths_are_proven(
+    then: &Historical<'_>,
+    address: Address,
+    slot: U256,
+) -> Result<bool, StateError> {
+    let proof = then.prove_paths(address, &[slot])?;
+    let account = proof.exists.then_some(Account {
+        nonce: proof.nonce,
+        balance: proof.balance,
+        code_hash: proof.code_hash,
+    });
+    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(())));
+    let value = then.storage(address, slot)?;
+    Ok(holds && (account, proof.slots[0].value) == (then.account(address)?, value))
 }
 
 /// Whether the leaves that the records of an account and a slot stand for are those under the root.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
 use crate::tree::Tree;
-use crate::{Account, StateError, StateView, mpt, verkle};
+use crate::{Account, StateError, StateView, ar16mt, mpt, verkle};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct DumpAccount {
 
 impl Historical<'_> {
     /// Calls `sink` with every account, in the order of the flat table: ascending by the hash of the address under
-    /// Merkle-Patricia, by the address itself under Verkle.
+    /// Merkle-Patricia, else by the address itself.
     pub fn dump<E: From<StateError>>(
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
@@ -44,6 +44,7 @@ impl Historical<'_> {
         match self.tree() {
             Tree::MerklePatricia => mpt::dump(self, &mut sink),
             Tree::Verkle(_) => verkle::dump(self, &mut sink),
+            Tree::Ar16mt(_) => ar16mt::dump(self, &mut sink),
         }
     }
 

@@ -3,6 +3,7 @@
 use alloy_primitives::{Address, B256, hex};
 use arbor_store::StoreError;
 use arbor_tree::ReadError;
+use arbor_tree_ar16mt::TreeError as Ar16mtError;
 use arbor_tree_mpt::TreeError;
 use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
@@ -22,6 +23,9 @@ pub enum StateError {
     /// The Verkle tree could not be read or updated.
     #[error(transparent)]
     Verkle(Box<VerkleError>),
+    /// The AR16MT tree could not be read or updated.
+    #[error(transparent)]
+    Ar16mt(Box<Ar16mtError>),
     /// A stored record is not what its table promises.
     #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
     Corrupt {
@@ -80,6 +84,12 @@ impl From<TreeError> for StateError {
 impl From<VerkleError> for StateError {
     fn from(error: VerkleError) -> Self {
         Self::Verkle(Box::new(error))
+    }
+}
+
+impl From<Ar16mtError> for StateError {
+    fn from(error: Ar16mtError) -> Self {
+        Self::Ar16mt(Box::new(error))
     }
 }
 

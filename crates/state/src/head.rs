@@ -6,7 +6,7 @@ use arbor_versions::{Meta, Version, View};
 use crate::mpt::{self, AtHead};
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Account, Historical, IntermediateRoots, StateError, StateView, verkle};
+use crate::{Account, Historical, IntermediateRoots, StateError, StateView, ar16mt, verkle};
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -52,7 +52,7 @@ impl<'a> Head<'a> {
     pub fn intermediate_roots(self) -> Option<impl IntermediateRoots + 'a> {
         match self.tree {
             Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtHead(self.view))),
-            Tree::Verkle(_) => None,
+            Tree::Verkle(_) | Tree::Ar16mt(_) => None,
         }
     }
 
@@ -65,6 +65,7 @@ impl<'a> Head<'a> {
         match self.tree {
             Tree::MerklePatricia => mpt::flat_root(self.view),
             Tree::Verkle(_) => verkle::flat_root(self.view),
+            Tree::Ar16mt(_) => ar16mt::flat_root(self.view),
         }
     }
 }

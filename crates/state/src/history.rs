@@ -11,9 +11,10 @@ use arbor_versions::{Meta, Version};
 use crate::flat::{Flat, FlatEntries};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
-use crate::tree::{MERKLE_PATRICIA, Tree, VERKLE};
+use crate::tree::{AR16MT, MERKLE_PATRICIA, Tree, VERKLE};
+use crate::verify::StepsBack;
 use crate::verkle::{BlockLeaves, Touched};
-use crate::{Account, IntermediateRoots, StateError, StateView, verkle};
+use crate::{Account, IntermediateRoots, StateError, StateView, ar16mt, verkle};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -35,6 +36,7 @@ struct Undone<'a> {
 enum UndoneNodes<'a> {
     MerklePatricia(Box<mpt::Undone<'a>>),
     Verkle(verkle::Undone<'a>),
+    Ar16mt(ar16mt::Undone<'a>),
 }
 
 impl<'a> Undone<'a> {
@@ -50,6 +52,11 @@ impl<'a> Undone<'a> {
                 let mut undone = verkle::Undone::new(verkle, view);
                 undone.back(to, &undo, &|table, key| Ok(view.get(table, key)?))?;
                 UndoneNodes::Verkle(undone)
+            }
+            Tree::Ar16mt(ar16mt) => {
+                let mut undone = ar16mt::Undone::new(*ar16mt, view);
+                undone.back(to, &undo, &|table, key| Ok(view.get(table, key)?))?;
+                UndoneNodes::Ar16mt(undone)
             }
         };
         let undo = undo.into_iter();
@@ -88,7 +95,7 @@ impl<'a> Historical<'a> {
     pub(crate) fn undone_tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
         match &self.undone()?.nodes {
             UndoneNodes::MerklePatricia(undone) => Ok(undone),
-            UndoneNodes::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
+            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 
@@ -96,7 +103,15 @@ impl<'a> Historical<'a> {
     pub(crate) fn undone_nodes(&self) -> Result<&verkle::Undone<'a>, StateError> {
         match &self.undone()?.nodes {
             UndoneNodes::Verkle(undone) => Ok(undone),
-            UndoneNodes::MerklePatricia(_) => Err(StateError::OtherTree(VERKLE)),
+            _ => Err(StateError::OtherTree(VERKLE)),
+        }
+    }
+
+    /// The rebuilt nodes of a state in AR16MT.
+    pub(crate) fn undone_ar16mt(&self) -> Result<&ar16mt::Undone<'a>, StateError> {
+        match &self.undone()?.nodes {
+            UndoneNodes::Ar16mt(undone) => Ok(undone),
+            _ => Err(StateError::OtherTree(AR16MT)),
         }
     }
 
@@ -109,7 +124,22 @@ impl<'a> Historical<'a> {
             Tree::Verkle(verkle) => {
                 verkle::prove_account(verkle, self, self.head.view(), (address, slots))
             }
-            Tree::MerklePatricia => Err(StateError::OtherTree(VERKLE)),
+            _ => Err(StateError::OtherTree(VERKLE)),
+        }
+    }
+
+    /// Proves an account and some of its slots under AR16MT, present or absent.
+    ///
+    /// # Errors
+    /// Another tree; the store's errors.
+    pub fn prove_paths(
+        &self,
+        address: Address,
+        slots: &[U256],
+    ) -> Result<ar16mt::StateProof, StateError> {
+        match self.tree() {
+            Tree::Ar16mt(ar16mt) => ar16mt::prove_account(*ar16mt, self, address, slots),
+            _ => Err(StateError::OtherTree(AR16MT)),
         }
     }
 
@@ -120,7 +150,7 @@ impl<'a> Historical<'a> {
     pub fn block_leaves(&self, touched: Touched<'_>) -> Result<BlockLeaves, StateError> {
         match self.tree() {
             Tree::Verkle(verkle) => verkle::block_leaves(verkle, self, self.head.view(), touched),
-            Tree::MerklePatricia => Err(StateError::OtherTree(VERKLE)),
+            _ => Err(StateError::OtherTree(VERKLE)),
         }
     }
 
@@ -139,7 +169,7 @@ impl<'a> Historical<'a> {
     pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + use<'_, 'a>> {
         match self.tree() {
             Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtVersion(self))),
-            Tree::Verkle(_) => None,
+            Tree::Verkle(_) | Tree::Ar16mt(_) => None,
         }
     }
 
@@ -157,6 +187,7 @@ impl<'a> Historical<'a> {
         let nodes = match undone.nodes {
             UndoneNodes::MerklePatricia(undone) => undone.into_writes()?,
             UndoneNodes::Verkle(undone) => undone.into_writes(),
+            UndoneNodes::Ar16mt(undone) => undone.into_writes(),
         };
         Ok((flat, nodes))
     }

@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod ar16mt;
 mod changes;
 mod dump;
 mod error;
@@ -37,6 +38,7 @@ mod head;
 mod history;
 mod mpt;
 mod nearest;
+mod plain;
 mod recent;
 mod snapshot;
 mod state;

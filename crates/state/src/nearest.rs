@@ -5,7 +5,7 @@ use arbor_tree::Hash;
 
 use crate::head::Head;
 use crate::tree::Tree;
-use crate::{StateError, mpt, verkle};
+use crate::{StateError, ar16mt, mpt, verkle};
 
 impl Head<'_> {
     /// The first account, in the order of the flat table, whose key is `from` or above; `None` past the last. Where keys are plain names, the first
@@ -17,6 +17,7 @@ impl Head<'_> {
         match self.tree() {
             Tree::MerklePatricia => mpt::account_from(self.view(), from),
             Tree::Verkle(_) => verkle::account_from(self.view(), from),
+            Tree::Ar16mt(_) => ar16mt::account_from(self.view(), from),
         }
     }
 
@@ -33,6 +34,7 @@ impl Head<'_> {
         match self.tree() {
             Tree::MerklePatricia => mpt::slot_from(self.view(), account, slot),
             Tree::Verkle(_) => verkle::slot_from(self.view(), account, slot),
+            Tree::Ar16mt(_) => ar16mt::slot_from(self.view(), account, slot),
         }
     }
 }

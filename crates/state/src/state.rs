@@ -5,17 +5,22 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Store, Table, Value, Write};
+use arbor_tree_ar16mt::TreeStats;
 use arbor_versions::{
-    Change, Changes, DirLock, Meta, Options, PruneStats, Retain, Version, Versions, stored_identity,
+    Change, Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
+    stored_identity,
 };
 
+use crate::ar16mt::LeafWrite;
 use crate::head::Head;
 use crate::history::Historical;
 use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
 use crate::tables::CODE;
-use crate::tree::Tree;
-use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, Work, verkle};
+use crate::tree::{AR16MT, Tree};
+use crate::{
+    Account, IntermediateRoots, StateChanges, StateError, StateView, Work, ar16mt, verkle,
+};
 
 /// Which chain a state belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -150,6 +155,21 @@ impl State {
         match &self.tree {
             Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
             Tree::Verkle(verkle) => verkle::compute(verkle, view, changes),
+            Tree::Ar16mt(ar16mt) => ar16mt::compute(*ar16mt, view, changes),
+        }
+    }
+
+    /// Computes what writes of leaves by their keys, below any account, would make of an AR16MT state, and what that takes. A key may occur once.
+    ///
+    /// # Errors
+    /// Another tree; index 0; a key that occurs twice; the store's errors.
+    pub fn compute_leaves(
+        &self,
+        writes: &[LeafWrite],
+    ) -> Result<(Computed, TreeStats), StateError> {
+        match &self.tree {
+            Tree::Ar16mt(ar16mt) => ar16mt::compute_leaves(*ar16mt, self.versions.view(), writes),
+            Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
         }
     }
 
@@ -187,6 +207,11 @@ impl State {
     /// The tree that commits to the state.
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// The tables that the state is kept in.
+    pub fn tables(&self) -> &'static [TableSpec] {
+        self.tree.tables()
     }
 
     /// Writes all versions to the store and makes them durable.

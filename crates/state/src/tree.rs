@@ -4,6 +4,7 @@ use alloy_primitives::{Address, B256, U256};
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::{Identity, TableSpec};
 
+use crate::ar16mt::{self, Ar16mt};
 use crate::flat::Flat;
 use crate::verkle::{self, HeaderLayout, Verkle, VerkleSettings};
 use crate::{Account, Network, StateError, mpt};
@@ -18,11 +19,16 @@ pub enum Tree {
     MerklePatricia,
     /// The tree of EIP-6800, committed to with Pedersen commitments. Its roots are in no header.
     Verkle(Verkle),
+    /// zkSync's binary tree, hashed with BLAKE2s. Its roots are in no header.
+    Ar16mt(Ar16mt),
 }
 
 pub(crate) const MERKLE_PATRICIA: &str = "merkle-patricia";
 const YELLOW_PAPER: &str = "yellow-paper";
 pub(crate) const VERKLE: &str = "verkle";
+pub(crate) const AR16MT: &str = "ar16mt";
+/// How accounts and slots lie in AR16MT: the tree itself has one form.
+const ACCOUNTS_IN_SYSTEM_CONTRACTS: &str = "system-contracts-1";
 
 /// Layout of the flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;
@@ -41,6 +47,13 @@ impl Tree {
                     ..settings
                 })))
             }
+            (AR16MT, ACCOUNTS_IN_SYSTEM_CONTRACTS) => {
+                let hash = identity.hash.parse().ok()?;
+                Some(Self::Ar16mt(Ar16mt {
+                    hash,
+                    ..Ar16mt::default()
+                }))
+            }
             _ => None,
         }
     }
@@ -55,13 +68,14 @@ impl Tree {
         let (tree, revision, hash) = match self {
             Self::MerklePatricia => (MERKLE_PATRICIA, YELLOW_PAPER, "keccak256"),
             Self::Verkle(verkle) => (VERKLE, verkle.settings().layout.name(), "pedersen"),
+            Self::Ar16mt(ar16mt) => (AR16MT, ACCOUNTS_IN_SYSTEM_CONTRACTS, ar16mt.hash.name()),
         };
         Identity {
             tree: tree.into(),
             revision: revision.into(),
             hash: hash.into(),
             layout: match self {
-                Self::MerklePatricia => LAYOUT,
+                Self::MerklePatricia | Self::Ar16mt(_) => LAYOUT,
                 Self::Verkle(_) => verkle::LAYOUT,
             },
             chain_id: network.chain_id,
@@ -73,6 +87,7 @@ impl Tree {
         match self {
             Self::MerklePatricia => &mpt::TABLES,
             Self::Verkle(_) => &verkle::TABLES,
+            Self::Ar16mt(_) => &ar16mt::TABLES,
         }
     }
 
@@ -80,6 +95,7 @@ impl Tree {
         match self {
             Self::MerklePatricia => EMPTY_ROOT.into(),
             Self::Verkle(_) => B256::ZERO,
+            Self::Ar16mt(ar16mt) => ar16mt.empty_root(),
         }
     }
 
@@ -91,6 +107,7 @@ impl Tree {
         match self {
             Self::MerklePatricia => mpt::account(flat, address),
             Self::Verkle(_) => verkle::account(flat, address),
+            Self::Ar16mt(_) => ar16mt::account(flat, address),
         }
     }
 
@@ -103,6 +120,7 @@ impl Tree {
         match self {
             Self::MerklePatricia => mpt::storage(flat, address, slot),
             Self::Verkle(_) => verkle::storage(flat, address, slot),
+            Self::Ar16mt(_) => ar16mt::storage(flat, address, slot),
         }
     }
 
@@ -114,6 +132,7 @@ impl Tree {
         match self {
             Self::MerklePatricia => mpt::has_storage(flat, address),
             Self::Verkle(_) => verkle::has_storage(flat, address),
+            Self::Ar16mt(_) => ar16mt::has_storage(flat, address),
         }
     }
 }

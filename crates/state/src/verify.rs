@@ -14,7 +14,7 @@ use crate::error::corrupt;
 use crate::flat::Lookup;
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Head, State, StateError, StateSnapshot, mpt, verkle};
+use crate::{Head, State, StateError, StateSnapshot, ar16mt, mpt, verkle};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -115,6 +115,7 @@ impl StateSnapshot {
                 let flat_root = match head.tree() {
                     Tree::MerklePatricia => mpt::check_state(&check, head)?,
                     Tree::Verkle(verkle) => verkle::check_state(&check, verkle, head)?,
+                    Tree::Ar16mt(ar16mt) => ar16mt::check_state(&check, *ar16mt, head)?,
                 };
                 check.codes()?;
                 Ok::<B256, StateError>(flat_root)
@@ -247,6 +248,7 @@ impl Check<'_> {
         let mut steps: Box<dyn StepsBack> = match head.tree() {
             Tree::MerklePatricia => Box::new(mpt::steps_back(head)),
             Tree::Verkle(verkle) => Box::new(verkle::Undone::new(verkle, self.view)),
+            Tree::Ar16mt(ar16mt) => Box::new(ar16mt::Undone::new(*ar16mt, self.view)),
         };
         let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
         for version in (oldest.0..newest.version.0).rev() {

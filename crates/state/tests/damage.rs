@@ -8,6 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_ipa::Committer;
+use arbor_state::ar16mt::Ar16mt;
 use arbor_state::verkle::{Verkle, VerkleSettings};
 use arbor_state::{
     Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, Tree,
@@ -16,27 +17,28 @@ use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 
 /// Tables that are checked against each other; of the last, code, there may be more than is referred to.
 const TABLES: [(u8, &str); 5] = [
-    (1, "accounts"),
-    (2, "slots"),
+    (1, "accounts, or leaves of AR16MT"),
+    (2, "slots, or names"),
     (3, "nodes, those of the account trie under Merkle-Patricia"),
-    (4, "storage nodes"),
+    (4, "storage nodes, or the number of the next leaf"),
     (CODE, "code"),
 ];
 const CODE: u8 = 5;
 
 /// Those that a tree's databases have.
 fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
-    let is_mpt = matches!(tree, Tree::MerklePatricia);
+    let is_verkle = matches!(tree, Tree::Verkle(_));
     TABLES
         .into_iter()
-        .filter(move |(table, _)| is_mpt || *table != 4)
+        .filter(move |(table, _)| !is_verkle || *table != 4)
 }
 
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
-static TREES: LazyLock<[Tree; 2]> = LazyLock::new(|| {
+static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
     let verkle = Verkle::with(committer, VerkleSettings::default());
-    [Tree::MerklePatricia, Tree::Verkle(verkle)]
+    let ar16mt = Tree::Ar16mt(Ar16mt::default());
+    [Tree::MerklePatricia, Tree::Verkle(verkle), ar16mt]
 });
 
 fn open(store: &Arc<MemoryStore>) -> State {

@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_ipa::Committer;
+use arbor_state::ar16mt::{Ar16mt, LeafName};
 use arbor_state::verkle::{
     HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
     slot_place,
@@ -20,6 +21,7 @@ use arbor_state::{BlockRef, Network, State, StateChanges, StateError, StateView,
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
+use arbor_tree_ar16mt::Entry;
 use arbor_tree_verkle::{Form, Settings};
 use arbor_versions::{Options, Retain, Version};
 use proptest::prelude::*;
@@ -116,26 +118,79 @@ fn verkle_root(leaves: &Leaves) -> B256 {
     root.unwrap().to_bytes().into()
 }
 
+/// An AR16MT's leaves by name: index and value.
+type Entries = BTreeMap<LeafName, (u64, [u8; 32])>;
+
+/// The leaves after a block: what was there stays, zero if it is nothing now; what comes is numbered in the order of addresses.
+fn entries_after(before: &Entries, contents: &Contents) -> Entries {
+    let mut entries = before.clone();
+    entries.values_mut().for_each(|entry| entry.1 = [0; 32]);
+    for (&address, (account, slots)) in contents {
+        let has_code = account.code_hash != KECCAK256_EMPTY;
+        let mut header = [0; 32];
+        header[..2].copy_from_slice(&[1, has_code.into()]);
+        header[24..].copy_from_slice(&account.nonce.to_be_bytes());
+        let code_hash = if has_code {
+            account.code_hash.0
+        } else {
+            [0; 32]
+        };
+        let fields = [
+            (LeafName::Nonce(address), header),
+            (LeafName::Balance(address), account.balance.to_be_bytes()),
+            (LeafName::CodeHash(address), code_hash),
+        ];
+        let slots = slots
+            .iter()
+            .map(|(slot, value)| (LeafName::Slot(address, *slot), value.to_be_bytes()));
+        for (name, value) in fields.into_iter().chain(slots) {
+            let next = entries.len() as u64 + 1;
+            if value != [0; 32] || entries.contains_key(&name) {
+                entries.entry(name).or_insert((next, value)).1 = value;
+            }
+        }
+    }
+    entries
+}
+
+fn ar16mt_root(entries: &Entries) -> B256 {
+    let leaves: BTreeMap<[u8; 32], Entry> = entries
+        .iter()
+        .map(|(name, &(index, value))| (name.key(), Entry { index, value }))
+        .collect();
+    arbor_tree_ar16mt::naive::root(&leaves).into()
+}
+
 /// What a version is to be.
 #[derive(Clone, Default)]
 struct Expected {
     contents: Contents,
     leaves: Leaves,
+    entries: Entries,
 }
 
 impl Expected {
     fn after(&self, contents: Contents, tree: &Tree) -> Self {
-        let leaves = match tree {
-            Tree::MerklePatricia => Leaves::new(),
-            Tree::Verkle(verkle) => leaves_after(&self.leaves, &contents, verkle.settings().layout),
+        let mut after = Self {
+            contents,
+            ..Self::default()
         };
-        Self { contents, leaves }
+        match tree {
+            Tree::MerklePatricia => {}
+            Tree::Verkle(verkle) => {
+                let layout = verkle.settings().layout;
+                after.leaves = leaves_after(&self.leaves, &after.contents, layout);
+            }
+            Tree::Ar16mt(_) => after.entries = entries_after(&self.entries, &after.contents),
+        }
+        after
     }
 
     fn root(&self, tree: &Tree) -> B256 {
         match tree {
             Tree::MerklePatricia => merkle_patricia_root(&self.contents),
             Tree::Verkle(_) => verkle_root(&self.leaves),
+            Tree::Ar16mt(_) => ar16mt_root(&self.entries),
         }
     }
 }
@@ -315,6 +370,15 @@ proptest! {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
+        agrees_with_the_model(&memory(), &Tree::Ar16mt(Ar16mt::default()), steps)?;
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
 
     #[test]
@@ -338,5 +402,11 @@ proptest! {
         let tree = verkle(HeaderLayout::BasicData, EVERYTHING);
         let folder = tempfile::tempdir().unwrap();
         agrees_with_the_model(&Place::Folder(folder), &tree, steps)?;
+    }
+
+    #[test]
+    fn an_ar16mt_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        agrees_with_the_model(&Place::Folder(folder), &Tree::Ar16mt(Ar16mt::default()), steps)?;
     }
 }

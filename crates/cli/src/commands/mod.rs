@@ -8,6 +8,7 @@ pub(crate) mod evm384;
 pub(crate) mod generate;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod loadtest;
 pub(crate) mod prove;
 pub(crate) mod replay;
 pub(crate) mod status;

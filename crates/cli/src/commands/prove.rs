@@ -1,7 +1,8 @@
 //! `arbor prove` and `arbor verify-proof`.
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, anyhow, bail};
+use arbor_state::ar16mt::StateProof;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Tree};
 
@@ -15,6 +16,7 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     let then = state.at(database::version_of(state, args.at)?)?;
     match then.tree() {
         Tree::MerklePatricia => output::json(&then.prove(args.address, &args.slots)?),
+        Tree::Ar16mt(_) => output::json(&then.prove_paths(args.address, &args.slots)?),
         Tree::Verkle(_) => output::json(&then.prove_leaves(args.address, &args.slots)?),
     }
 }
@@ -37,6 +39,9 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     if has(["verkleProof", "verkle_proof"]) {
         return verify_leaves(args, value);
     }
+    if has(["nonceLeaf", "nonce_leaf"]) {
+        return verify_paths(args, value);
+    }
     let proof: AccountProof = serde_json::from_value(value).with_context(|| {
         format!(
             "{} is not a proof as eth_getProof gives it",
@@ -53,11 +58,26 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
                 args.root
             )
         })?;
-    let slots = proof.storage_proof.len();
+    proven(args, proof.address, proof.storage_proof.len())
+}
+
+fn proven(args: &VerifyProof, address: Address, slots: usize) -> Result<()> {
+    let root = args.root;
     output::line(&format!(
-        "proven: account {} and {slots} slots under root {}",
-        proof.address, args.root
+        "proven: account {address} and {slots} slots under root {root}"
     ))
+}
+
+/// Checks the paths of an account's and its slots' leaves under AR16MT.
+fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
+    let file = args.file.display();
+    let proof: StateProof = serde_json::from_value(value)
+        .with_context(|| format!("{file} is not a proof of an ar16mt database"))?;
+    proof
+        .verify(args.root)
+        .with_context(|| format!("{file}: malformed proof"))?
+        .with_context(|| format!("{file}: false proof against root {}", args.root))?;
+    proven(args, proof.address, proof.slots.len())
 }
 
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.

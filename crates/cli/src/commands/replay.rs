@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
     check_flags(args, tree)?;
     let measurement = report::start(args, tree);
-    if matches!(tree, TreeChoice::Mpt | TreeChoice::None) {
+    if !matches!(tree, TreeChoice::Verkle | TreeChoice::Verkle2023) {
         use_small_pages();
     }
     // What is spread over threads without a pool of its own.
@@ -284,7 +284,7 @@ fn full(
     };
     if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
         bail!(
-            "--verify last adds up the changes of many blocks, but under a Verkle tree what is set and cleared within them leaves a trace: \
+            "--verify last adds up the changes of many blocks, but under a tree that never forgets a leaf what is set and cleared within them leaves a trace: \
              its roots need --verify every"
         );
     }

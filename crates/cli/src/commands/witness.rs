@@ -46,6 +46,9 @@ pub(crate) fn run(args: &Witness) -> Result<()> {
             }
             write(args, &serde_json::to_vec(&witness)?)
         }
+        Tree::Ar16mt(_) => bail!(
+            "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
+        ),
         Tree::Verkle(verkle) => verkle_witness(args, verkle, (state, parent), &genesis, &block),
     }
 }

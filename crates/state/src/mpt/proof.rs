@@ -86,7 +86,7 @@ impl Head<'_> {
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         match self.tree() {
             Tree::MerklePatricia => prove_account(&AtHead(self.view()), address, slots),
-            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
+            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Historical<'_> {
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
         match self.tree() {
             Tree::MerklePatricia => prove_account(&AtVersion(self), address, slots),
-            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
+            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }

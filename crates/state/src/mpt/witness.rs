@@ -192,7 +192,7 @@ impl Historical<'_> {
     pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
         match self.tree() {
             Tree::MerklePatricia => witness_nodes(&AtVersion(self), reads, changes),
-            Tree::Verkle(_) => Err(StateError::OtherTree(MERKLE_PATRICIA)),
+            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 }

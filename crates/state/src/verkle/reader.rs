@@ -4,10 +4,11 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_versions::View;
 
 use super::records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
-use crate::dump::{DumpAccount, Dumped};
+use crate::dump::DumpAccount;
 use crate::flat::Flat;
+use crate::plain::{self, WithSlots};
 use crate::tables::{ACCOUNTS, CODE, SLOTS};
-use crate::{Account, Historical, LoadAccount, StateError, mpt};
+use crate::{Account, Historical, StateError};
 
 /// An account; none if it was there once and is gone.
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
@@ -43,19 +44,11 @@ pub(super) fn stored_code(view: View<'_>, code_hash: B256) -> Result<Bytes, Stat
     Ok(Bytes::copy_from_slice(&code))
 }
 
-/// An account with its slots that are not zero.
-pub(super) struct WithSlots {
-    pub(super) address: Address,
-    pub(super) account: Account,
-    /// Ascending by slot.
-    pub(super) slots: Vec<(U256, U256)>,
-}
-
 /// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
-pub(super) fn accounts<'a>(
+fn accounts<'a>(
     flat: &'a dyn Flat,
     prefix: &[u8],
-) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + 'a, StateError> {
+) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {
     let mut slots = flat.entries(SLOTS, prefix)?.peekable();
     let mut of_account = move |address: Address| {
         let mut found = Vec::new();
@@ -98,20 +91,10 @@ pub(crate) fn dump<E: From<StateError>>(
     state: &Historical<'_>,
     sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
 ) -> Result<(), E> {
-    for entry in accounts(state, &[])? {
-        let WithSlots {
-            address,
-            account,
-            slots,
-        } = entry?;
-        let load = LoadAccount::new(address, account, slots.iter().copied());
-        let storage_root = mpt::storage_root(&load)?;
-        sink(state.dumped(Dumped {
-            address,
-            account,
-            storage_root,
-            slots,
-        })?)?;
-    }
-    Ok(())
+    plain::dump(state, accounts(state, &[])?, sink)
+}
+
+/// The Merkle-Patricia root of the same accounts.
+pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
+    plain::root(|first| accounts(&view, &[first]))
 }

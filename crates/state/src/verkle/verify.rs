@@ -12,12 +12,11 @@ use arbor_tree_verkle::{
 use arbor_versions::Meta;
 use rayon::prelude::*;
 
-use super::merkle_patricia::flat_root;
 use super::places::{StemName, chunk_place, slot_place};
 use super::records::{AccountRecord, account_key, slot_name};
 use super::stems::NamedStem;
 use super::values::{Leaves, StemLeaves};
-use super::{NODES, Undone, Verkle, stems};
+use super::{NODES, Undone, Verkle, flat_root, stems};
 use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};

@@ -1,0 +1,194 @@
+//! `arbor loadtest`: many leaves, block by block, under any tree.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use anyhow::{Context, Result, bail};
+use arbor_lab::loadtest::{BlockFigures, Results, Settings, run as load};
+use arbor_metrics::{Envelope, Measurement};
+use arbor_state::ar16mt::{Ar16mt, HashChoice};
+use arbor_state::{Network, State, Tree};
+use arbor_store::{MemoryStore, Store};
+use arbor_versions::{DirLock, Retain};
+
+use crate::args::{Loadtest as Args, TreeChoice};
+use crate::database::{self, Budget};
+use crate::{bytes, output, report};
+
+/// The load test belongs to no chain.
+const NETWORK: Network = Network {
+    chain_id: 0,
+    genesis_hash: B256::ZERO,
+};
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let tree = tree(args)?;
+    if let Some(file) = &args.report {
+        Envelope::check_writable(file).context("the report cannot be written")?;
+    }
+    let measurement = measurement(args);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
+    let pool = pool.build().context("starting threads")?;
+    let settings = Settings {
+        blocks: args.blocks,
+        writes: args.writes,
+        updates: args.updates,
+        reads: args.reads,
+        seed: args.rng_seed,
+    };
+    let folder = match (&args.db, args.in_memory) {
+        (None, false) => Some(tempfile::tempdir().context("making a folder for the database")?),
+        _ => None,
+    };
+    let dir = args
+        .db
+        .as_deref()
+        .or(folder.as_ref().map(|folder| folder.path()));
+    let mut state = open(args, tree, dir)?;
+    output::line(HEADINGS)?;
+    let mut failed = None;
+    let mut passed = |block: &BlockFigures| {
+        if failed.is_none() {
+            failed = output::line(&row(block)).err();
+        }
+    };
+    let results = pool.install(|| load(&settings, &mut state, &mut passed))?;
+    drop(state);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let envelope = measurement.finish(serde_json::to_value(&results)?);
+    summary(&results, envelope.process.peak_rss_bytes)?;
+    if let Some(file) = &args.report {
+        envelope.write_to(file).context("writing the report")?;
+    }
+    Ok(())
+}
+
+fn tree(args: &Args) -> Result<Tree> {
+    if args.tree == TreeChoice::Ar16mt {
+        let hash = match args.no_hash {
+            true => HashChoice::NoOp,
+            false => HashChoice::Blake2s,
+        };
+        let chunk = args.chunk_size;
+        return Ok(Tree::Ar16mt(Ar16mt { hash, chunk }));
+    }
+    if args.no_hash {
+        bail!("--no-hash is for --tree ar16mt alone");
+    }
+    database::tree(args.tree, args.memory, &[])
+        .context("--tree none has nothing to load: the test is of trees")
+}
+
+fn measurement(args: &Args) -> Measurement {
+    let mut measurement = Measurement::start("loadtest", report::versions());
+    measurement.setting("blocks", args.blocks);
+    measurement.setting("writes", args.writes);
+    measurement.setting("tree", args.tree.name());
+    measurement.setting("reads", args.reads);
+    measurement.setting("updates", args.updates);
+    measurement.setting("rng_seed", args.rng_seed);
+    measurement.setting("no_hash", args.no_hash);
+    measurement.setting("in_memory", args.in_memory);
+    measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));
+    measurement.setting("store", args.store.name());
+    measurement.setting("prune", args.prune);
+    measurement.setting("chunk_size", args.chunk_size.get());
+    measurement.setting("memory_bytes", args.memory);
+    measurement.setting(
+        "write_back_bytes",
+        args.write_back.unwrap_or(args.memory / 16),
+    );
+    measurement.setting("threads", args.threads);
+    measurement
+}
+
+fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
+    let budget = Budget {
+        memory: args.memory,
+        write_back: args.write_back,
+        retain: match args.prune {
+            true => Retain::None,
+            false => Retain::All,
+        },
+        durable: false,
+    };
+    let Some(dir) = dir else {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        return Ok(State::open(store, None, tree, NETWORK, budget.options())?);
+    };
+    let context = || format!("making a database in {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(context)?;
+    let lock = DirLock::acquire(dir).with_context(context)?;
+    let store = database::open_store(dir, Some(args.store), budget).with_context(context)?;
+    let state = State::open(store, Some(lock), tree, NETWORK, budget.options());
+    let state = state.with_context(context)?;
+    if state.head().is_some() {
+        bail!(
+            "{} holds a database already: the test begins with none",
+            dir.display()
+        );
+    }
+    Ok(state)
+}
+
+const HEADINGS: &str = " block    total     load     tree  records   commit     new   moved updated   nodes  level deepest  hashes/leaf      dirty  written";
+
+fn row(block: &BlockFigures) -> String {
+    let tree = block.tree.map_or_else(String::new, |tree| {
+        format!(
+            " {:>7} {:>7} {:>7} {:>7} {:>6.2} {:>7} {:>12.1}",
+            tree.new_leaves,
+            tree.moved_leaves,
+            tree.updated_leaves,
+            tree.new_internal_nodes,
+            tree.avg_leaf_level,
+            tree.max_leaf_level,
+            tree.hashes_per_leaf,
+        )
+    });
+    let written = block.written_bytes.map_or_else(|| "-".into(), bytes::show);
+    format!(
+        "{:>6} {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s{tree:<60} {:>10} {:>8}",
+        block.block,
+        block.wall_s,
+        block.reads_s + block.keys_s,
+        block.tree_s,
+        block.records_s,
+        block.commit_s,
+        bytes::show(block.dirty_bytes),
+        written,
+    )
+}
+
+fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
+    let line = |name: &str, value: String| output::line(&format!("  {name:<32}{value:>20}"));
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "not available".into(), bytes::show);
+    output::line(&format!(
+        "{} leaves in {:.2} s: {:.0} new leaves/s, the flush at the end included",
+        results.leaves, results.wall_s, results.writes_per_second
+    ))?;
+    let [half, most, nearly, all] = results.block_ms;
+    line(
+        "block, 50 / 90 / 99 / 100 %",
+        format!("{half:.0} / {most:.0} / {nearly:.0} / {all:.0} ms"),
+    )?;
+    line("written by the process", size(results.written_bytes))?;
+    line("size on disk", size(results.disk_bytes))?;
+    line("after merging", size(results.compacted_bytes))?;
+    for table in &results.tables {
+        let name = format!("table {}, keys and values", table.table);
+        line(
+            &name,
+            format!("{} in {}", bytes::show(table.bytes), table.records),
+        )?;
+    }
+    line("peak memory", size(peak))?;
+    line(
+        "whole database checked in",
+        format!("{:.2} s", results.verify_s),
+    )?;
+    output::line(&format!("root: {}", results.root))
+}

@@ -1,0 +1,216 @@
+//! Databases whose tree is zkSync's: replays, proofs, and the load test.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, Run};
+
+/// A dump without its first line, which names the tree's root, in the order of addresses.
+fn dump(run: &Run) -> Vec<String> {
+    let text = run.ok().stdout();
+    let mut lines: Vec<(String, String)> = text
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let account: Value = serde_json::from_str(line).expect("a JSON line");
+            let address = account["address"].as_str().expect("an address");
+            (address.to_owned(), line.to_owned())
+        })
+        .collect();
+    lines.sort();
+    lines.into_iter().map(|(_, line)| line).collect()
+}
+
+fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
+    folder.run(&[&["replay", "--db", db, "chain"], more].concat())
+}
+
+fn roots(folder: &Folder, db: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.path(&format!("{db}/roots"))).expect("roots");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn it_keeps_the_state_that_merkle_patricia_keeps() {
+    let folder = Folder::with_chain();
+    replay(&folder, "mpt", &[]).ok();
+    let words = ["--tree", "ar16mt", "--check-state", "5"];
+    replay(&folder, "db", &words).ok();
+    let head = folder.status("mpt")["block"].as_u64().expect("a number");
+    let at = (head - 7).to_string();
+    for words in [&[][..], &["--at", &at]] {
+        let of = |db| folder.run(&[&["dump", "--db", db], words].concat());
+        let expected = dump(&of("mpt"));
+        assert!(!expected.is_empty());
+        assert_eq!(dump(&of("db")), expected);
+    }
+    let status = folder.status("db");
+    assert_eq!(status["tree"], "ar16mt");
+    let header_root = folder.status("mpt")["stateRoot"].clone();
+    let verified = folder.run(&["verify", "--db", "db"]).ok().stdout();
+    let header_root = header_root.as_str().expect("a root");
+    assert!(verified.contains(header_root), "{verified}");
+    let root = status["stateRoot"].as_str().expect("a root");
+    assert!(roots(&folder, "db").last().expect("a line").ends_with(root));
+}
+
+#[test]
+fn it_goes_back_and_on() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "ar16mt"]).ok();
+    let whole = roots(&folder, "db");
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let back = (head - 6).to_string();
+    let rolled = folder.run(&["rollback", "--db", "db", "--to", &back]);
+    let root = whole[whole.len() - 7].rsplit(' ').next().expect("a root");
+    assert!(rolled.ok().stdout().contains(root));
+    folder.run(&["verify", "--db", "db"]).ok();
+    replay(&folder, "db", &["--verify", "last"]).fails_with(&["--verify every"]);
+    replay(&folder, "db", &[]).ok();
+    assert_eq!(roots(&folder, "db"), whole);
+    folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    replay(&folder, "alone", &["--tree", "ar16mt", "--threads", "1"]).ok();
+    assert_eq!(roots(&folder, "alone"), whole);
+    replay(&folder, "db", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "ar16mt"]);
+    let last = head.to_string();
+    let witness = ["witness", "--db", "db", "--block", &last, "chain"];
+    folder.run(&witness).fails_with(&["merkle-patricia"]);
+    let reads = ["bench", "reads", "--db", "db", "--reads", "10"];
+    folder.run(&reads).ok();
+}
+
+#[test]
+fn accounts_and_slots_are_proven() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "ar16mt"]).ok();
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let roots = roots(&folder, "db");
+    let accounts = dump(&folder.run(&["dump", "--db", "db"]));
+    let with_storage = |line: &&String| line.contains("storage");
+    let line = accounts.iter().find(with_storage).expect("a contract");
+    let account: Value = serde_json::from_str(line).expect("JSON");
+    let storage = account["storage"].as_object().expect("slots");
+    let slot = storage.keys().next().expect("a slot");
+    let address = account["address"].as_str().expect("an address");
+    for block in [head, head - 5] {
+        let root = roots[block as usize].rsplit(' ').next().expect("a root");
+        let at = block.to_string();
+        let words = [
+            "prove", "--db", "db", "--at", &at, address, slot, "12345678",
+        ];
+        let proof = folder.run(&words).ok().stdout();
+        std::fs::write(folder.path("proof.json"), &proof).expect("written");
+        let check = |root: &str| folder.run(&["verify-proof", "proof.json", "--root", root]);
+        let proven = check(root).ok().stdout();
+        assert!(proven.contains("2 slots"), "{proven}");
+        let proof: Value = serde_json::from_str(&proof).expect("JSON");
+        if block == head {
+            let value = storage[slot].as_str().expect("digits");
+            let shown = proof["slots"][0]["value"].as_str().expect("a value");
+            assert!(shown.ends_with(value), "{shown} {value}");
+            assert_eq!(proof["nonce"], account["nonce"]);
+        }
+        check(&format!("0x{}", "00".repeat(32))).fails_with(&["proof.json", "false proof"]);
+        // Whatever is changed, the proof does not hold.
+        for (pointer, other) in [
+            ("/nonce", Value::from(77)),
+            ("/balance", "0x77".into()),
+            ("/slots/0/value", "0x77".into()),
+            ("/slots/0/slot", "0x77".into()),
+            ("/address", format!("0x{}", "77".repeat(20)).into()),
+        ] {
+            let mut changed = proof.clone();
+            *changed.pointer_mut(pointer).expect(pointer) = other;
+            std::fs::write(folder.path("proof.json"), changed.to_string()).expect("written");
+            check(root).fails_with(&["proof.json"]);
+        }
+    }
+}
+
+/// Roots of zkSync's load test for small loads (zksync-era 3e29e4a; computed from the definition, in `../shared/vectors`).
+#[test]
+fn the_load_test_gives_the_roots_of_the_original() {
+    let folder = Folder::new();
+    let of = |blocks: &str, writes: &str, more: &[&str]| {
+        let words = ["loadtest", blocks, writes];
+        let out = folder.run(&[&words[..], more].concat()).ok().stdout();
+        let root = out.lines().last().expect("a root").to_owned();
+        root.strip_prefix("root: ").expect("a root").to_owned()
+    };
+    for (blocks, writes, root) in [
+        (
+            "1",
+            "10",
+            "0x6bef472115f9be2a8ee9ed01a3844d39a71b01a41f569965f54e0316c8a28782",
+        ),
+        (
+            "3",
+            "100",
+            "0xdaa26700164ac163d28011b6d2c47f46fc8061c1ad4b15a07e8d2b4d7f3829b0",
+        ),
+        (
+            "5",
+            "1000",
+            "0x255ed459b3a5d09bdfe5fe7f71fd34ad3f8282256179010081b8dd1c398daebe",
+        ),
+    ] {
+        assert_eq!(of(blocks, writes, &[]), root);
+        assert_eq!(of(blocks, writes, &["-M", "--reads", "7"]), root);
+        assert_eq!(
+            of(
+                blocks,
+                writes,
+                &["--prune", "--chunk-size", "3", "--threads", "1"]
+            ),
+            root
+        );
+    }
+    let no_hash = of("3", "100", &["--no-hash"]);
+    assert_eq!(of("3", "100", &["--no-hash", "-M"]), no_hash);
+    let updated = of("3", "100", &["--updates", "20"]);
+    assert_eq!(of("3", "100", &["--updates", "20", "--prune"]), updated);
+    assert_ne!(
+        of("3", "100", &["--updates", "20", "--rng-seed", "1"]),
+        updated
+    );
+}
+
+#[test]
+fn the_load_test_runs_under_every_tree() {
+    let folder = Folder::new();
+    for tree in ["ar16mt", "mpt", "verkle"] {
+        let words = [
+            "loadtest",
+            "3",
+            "50",
+            "--updates",
+            "10",
+            "--reads",
+            "10",
+            "--tree",
+            tree,
+        ];
+        let words = [&words[..], &["--report", "report.json"]].concat();
+        folder.run(&words).ok();
+        let report = std::fs::read(folder.path("report.json")).expect("a report");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        assert_eq!(report["settings"]["tree"], tree);
+        let results = &report["results"];
+        assert_eq!(results["leaves"], 150);
+        assert_eq!(results["blocks"].as_array().map(Vec::len), Some(3));
+        assert_eq!(results["verified_versions"], 2, "all versions are kept");
+    }
+    for (words, why) in [
+        (&["--tree", "mpt", "--no-hash"][..], "--no-hash"),
+        (&["--tree", "none"], "--tree none"),
+        (&["-M", "--db", "x"], "--db"),
+    ] {
+        let all = [&["loadtest", "1", "1"], words].concat();
+        folder.run(&all).fails_with(&[why]);
+    }
+    folder.run(&["loadtest", "1", "0"]).fails_with(&["WRITES"]);
+    folder.run(&["loadtest", "1", "5", "--db", "kept"]).ok();
+    let again = folder.run(&["loadtest", "1", "5", "--db", "kept"]);
+    again.fails_with(&["kept", "already"]);
+}

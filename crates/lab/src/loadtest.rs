@@ -1,0 +1,473 @@
+//! The load test of zkSync's tree, for every tree: blocks of new leaves, updates and reads.
+//!
+//! Leaf `i` is slot `i` of one contract, and what is written to it are running numbers, as in the original: block `b` of `w` writes and `u` updates brings the
+//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on, and in AR16MT those numbers are the leaves' indices too. So the roots of runs without
+//! updates are the published ones. Which slots are read and updated is drawn from [`Settings::seed`].
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
+use arbor_metrics::ProcessUsage;
+use arbor_state::ar16mt::{LeafName, LeafWrite, TreeStats};
+use arbor_state::{
+    Account, AccountChange, BlockRef, Computed, SlotChange, State, StateChanges, StateError,
+    StateView, Tree,
+};
+use arbor_versions::{TableSpec, VersionsError};
+use serde::Serialize;
+
+/// The contract that the original writes to.
+const CONTRACT: Address = address!("4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2");
+
+/// What to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Blocks, a version each.
+    pub blocks: u64,
+    /// New leaves in a block.
+    pub writes: u64,
+    /// Leaves of earlier blocks that a block changes; fewer while there are fewer.
+    pub updates: u64,
+    /// Leaves of earlier blocks that a block reads; fewer while there are fewer.
+    pub reads: u64,
+    /// Which leaves those are.
+    pub seed: u64,
+}
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadTestError {
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A leaf that was read has another value than was written.
+    #[error("block {block}: slot {slot} should hold {expected}, but {found} was read")]
+    Wrong {
+        /// The block that read it.
+        block: u64,
+        /// The slot.
+        slot: u64,
+        /// What was written there.
+        expected: U256,
+        /// What was read.
+        found: U256,
+    },
+    /// The database is not what its contents make of it.
+    #[error("the whole database was checked, and {faults} faults found; the first: {first}")]
+    Faults {
+        /// How many.
+        faults: u64,
+        /// One of them.
+        first: String,
+    },
+}
+
+impl From<VersionsError> for LoadTestError {
+    fn from(error: VersionsError) -> Self {
+        Self::State(error.into())
+    }
+}
+
+/// What a block took.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockFigures {
+    /// Its number.
+    pub block: u64,
+    /// The root after it.
+    pub root: B256,
+    /// Seconds from its writes to its version, reads included.
+    pub wall_s: f64,
+    /// Seconds of these for reading.
+    pub reads_s: f64,
+    /// For the old records of what is written.
+    pub keys_s: f64,
+    /// For the tree: nodes read, leaves placed, hashes.
+    pub tree_s: f64,
+    /// For forming records.
+    pub records_s: f64,
+    /// For handing the version over, waiting for flushes included.
+    pub commit_s: f64,
+    /// The oldest version that can be read.
+    pub oldest_version: u64,
+    /// What happened in the tree, where the tree tells.
+    pub tree: Option<TreeFigures>,
+    /// Bytes in memory that no flush has taken.
+    pub dirty_bytes: u64,
+    /// Hits and misses of the cache above the store since the beginning.
+    pub cache_hits: u64,
+    /// As above.
+    pub cache_misses: u64,
+    /// Bytes that the process has really written since the beginning.
+    pub written_bytes: Option<u64>,
+}
+
+/// What happened in an AR16MT.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TreeFigures {
+    /// Leaves that came.
+    pub new_leaves: u64,
+    /// Leaves that had to go deeper, since another came beside them.
+    pub moved_leaves: u64,
+    /// Leaves with new values.
+    pub updated_leaves: u64,
+    /// Internal nodes that came.
+    pub new_internal_nodes: u64,
+    /// Bits from the root to the new leaves, on average.
+    pub avg_leaf_level: f64,
+    /// Bits from the root to the deepest new leaf.
+    pub max_leaf_level: u64,
+    /// Nodes read.
+    pub nodes_read: u64,
+    /// Nodes written.
+    pub nodes_written: u64,
+    /// Bytes that went through the hash function.
+    pub hashed_bytes: u64,
+    /// Hashes for each leaf written.
+    pub hashes_per_leaf: f64,
+    /// Seconds of all threads for reading nodes.
+    pub load_s: f64,
+    /// For placing leaves and forming records.
+    pub place_s: f64,
+    /// For hashing.
+    pub hash_s: f64,
+}
+
+/// A table's contents.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TableSize {
+    /// Its name.
+    pub table: &'static str,
+    /// Its records.
+    pub records: u64,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// Leaves written.
+    pub leaves: u64,
+    /// The last root.
+    pub root: B256,
+    /// Seconds for all blocks and the last flush.
+    pub wall_s: f64,
+    /// New leaves in a second of these.
+    pub writes_per_second: f64,
+    /// Seconds for the flush at the end.
+    pub flush_s: f64,
+    /// Bytes really written by then.
+    pub written_bytes: Option<u64>,
+    /// Bytes of the store's files by then.
+    pub disk_bytes: Option<u64>,
+    /// Seconds for merging the store's files.
+    pub compact_s: f64,
+    /// Bytes of the store's files after that.
+    pub compacted_bytes: Option<u64>,
+    /// The contents, table by table.
+    pub tables: Vec<TableSize>,
+    /// Seconds for the check of the whole database.
+    pub verify_s: f64,
+    /// Nodes that it rebuilt.
+    pub verified_nodes: u64,
+    /// Older versions that it rebuilt.
+    pub verified_versions: u64,
+    /// Milliseconds of a block within which a half, nine tenths, 99 hundredths and all of them were done.
+    pub block_ms: [f64; 4],
+    /// Block by block.
+    pub blocks: Vec<BlockFigures>,
+}
+
+/// Runs the test on an empty state, and checks the whole database at the end.
+///
+/// # Errors
+/// [`LoadTestError`].
+pub fn run(
+    settings: &Settings,
+    state: &mut State,
+    passed: &mut dyn FnMut(&BlockFigures),
+) -> Result<Results, LoadTestError> {
+    let usage = ProcessUsage::now();
+    let written = || ProcessUsage::now().since(&usage).written_bytes;
+    let mut load = Load {
+        settings: *settings,
+        random: Random(settings.seed),
+        values: Vec::new(),
+    };
+    let start = Instant::now();
+    let mut blocks = Vec::new();
+    for block in 0..settings.blocks {
+        let mut figures = load.block(state, block)?;
+        figures.written_bytes = written();
+        passed(&figures);
+        blocks.push(figures);
+    }
+    let flushing = Instant::now();
+    state.flush()?;
+    let (flush_s, wall_s) = (seconds(flushing), seconds(start));
+    let (written_bytes, disk_bytes) = (written(), state.disk_bytes()?);
+    let compacting = Instant::now();
+    state.compact()?;
+    let compact_s = seconds(compacting);
+    let verifying = Instant::now();
+    let report = state.verify()?;
+    if !report.is_ok() {
+        return Err(LoadTestError::Faults {
+            faults: report.fault_count,
+            first: report.faults.into_iter().next().unwrap_or_default(),
+        });
+    }
+    let leaves = settings.blocks * settings.writes;
+    let verify_s = seconds(verifying);
+    Ok(Results {
+        leaves,
+        root: state.root(),
+        wall_s,
+        writes_per_second: leaves as f64 / wall_s,
+        flush_s,
+        written_bytes,
+        disk_bytes,
+        compact_s,
+        compacted_bytes: state.disk_bytes()?,
+        tables: state
+            .tables()
+            .iter()
+            .map(|spec| size(state, spec))
+            .collect::<Result<_, _>>()?,
+        verify_s,
+        verified_nodes: report.nodes,
+        verified_versions: report.versions,
+        block_ms: percentiles(&blocks),
+        blocks,
+    })
+}
+
+fn size(state: &State, spec: &TableSpec) -> Result<TableSize, LoadTestError> {
+    let (mut records, mut bytes) = (0, 0);
+    for entry in state.versions().view().scan(spec.table, &[], &[])? {
+        let (key, value) = entry?;
+        records += 1;
+        bytes += (key.len() + value.len()) as u64;
+    }
+    let table = spec.name;
+    Ok(TableSize {
+        table,
+        records,
+        bytes,
+    })
+}
+
+fn seconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}
+
+/// What a tree tells of a block.
+fn figures(stats: &TreeStats) -> TreeFigures {
+    let written = stats.new_leaves + stats.updated_leaves;
+    let per = |sum: f64, count: u64| if count == 0 { 0.0 } else { sum / count as f64 };
+    TreeFigures {
+        new_leaves: stats.new_leaves,
+        moved_leaves: stats.moved_leaves,
+        updated_leaves: stats.updated_leaves,
+        new_internal_nodes: stats.new_internals,
+        avg_leaf_level: per(stats.level_sum as f64, stats.new_leaves),
+        max_leaf_level: stats.level_max,
+        nodes_read: stats.nodes_read,
+        nodes_written: stats.nodes_written,
+        hashed_bytes: 64 * stats.hashes(),
+        hashes_per_leaf: per(stats.hashes() as f64, written),
+        load_s: stats.load.as_secs_f64(),
+        place_s: stats.place.as_secs_f64(),
+        hash_s: stats.hash.as_secs_f64(),
+    }
+}
+
+fn percentiles(blocks: &[BlockFigures]) -> [f64; 4] {
+    let mut times: Vec<f64> = blocks.iter().map(|block| 1e3 * block.wall_s).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    [0.5, 0.9, 0.99, 1.0].map(|part: f64| {
+        let rank = (part * times.len() as f64).ceil() as usize;
+        times
+            .get(rank.saturating_sub(1))
+            .copied()
+            .unwrap_or_default()
+    })
+}
+
+/// Numbers drawn from a seed (SplitMix64: Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Different numbers below `below`, ascending; all of them if there are no more than asked for.
+    fn distinct(&mut self, count: u64, below: u64) -> Vec<u64> {
+        if below <= count {
+            return (0..below).collect();
+        }
+        let mut found = HashSet::new();
+        while (found.len() as u64) < count {
+            found.insert(self.next() % below);
+        }
+        let mut found = Vec::from_iter(found);
+        found.sort_unstable();
+        found
+    }
+}
+
+/// The test under way.
+struct Load {
+    settings: Settings,
+    random: Random,
+    /// What each slot holds.
+    values: Vec<u64>,
+}
+
+/// A write: a slot, its index where leaves have one, its value before (zero if new) and after.
+#[derive(Clone, Copy)]
+struct SlotWrite {
+    slot: u64,
+    index: u64,
+    old: u64,
+    new: u64,
+}
+
+impl Load {
+    fn block(&mut self, state: &mut State, block: u64) -> Result<BlockFigures, LoadTestError> {
+        let Settings {
+            writes,
+            updates,
+            reads,
+            ..
+        } = self.settings;
+        let known = self.values.len() as u64;
+        let read = self.random.distinct(reads, known);
+        let updated = self.random.distinct(updates, known);
+        let first = (block + 1) * (writes + updates);
+        let slots = (known..known + writes).chain(updated);
+        let changes: Vec<SlotWrite> = slots
+            .zip(first..)
+            .map(|(slot, new)| SlotWrite {
+                slot,
+                index: self.index(slot),
+                old: self.values.get(slot as usize).copied().unwrap_or_default(),
+                new,
+            })
+            .collect();
+
+        let start = Instant::now();
+        for slot in read {
+            self.read(state, block, slot)?;
+        }
+        let reads_s = seconds(start);
+        let (computed, tree) = compute(state, &changes, block == 0)?;
+        let (root, timings) = (computed.root(), computed.timings());
+        let committing = Instant::now();
+        let at = BlockRef {
+            number: block,
+            hash: B256::from(U256::from(block)),
+            header: Vec::new(),
+        };
+        state.commit(&at, computed)?;
+        let (commit_s, wall_s) = (seconds(committing), seconds(start));
+
+        self.values.resize((known + writes) as usize, 0);
+        for change in &changes {
+            self.values[change.slot as usize] = change.new;
+        }
+        let (stats, view) = (state.versions().stats(), state.versions().view());
+        let duration = |duration: Duration| duration.as_secs_f64();
+        Ok(BlockFigures {
+            block,
+            root,
+            wall_s,
+            reads_s,
+            keys_s: duration(timings.keys),
+            tree_s: duration(timings.tree),
+            records_s: duration(timings.writes),
+            commit_s,
+            oldest_version: view.oldest().map_or(0, |version| version.0),
+            tree,
+            dirty_bytes: stats.dirty_bytes + stats.pending_undo_bytes,
+            cache_hits: stats.cache_hits,
+            cache_misses: stats.cache_misses,
+            written_bytes: None,
+        })
+    }
+
+    /// The index of a slot's leaf, which it keeps: the number that was written there first.
+    fn index(&self, slot: u64) -> u64 {
+        let Settings {
+            writes, updates, ..
+        } = self.settings;
+        (slot / writes + 1) * (writes + updates) + slot % writes
+    }
+
+    fn read(&self, state: &State, block: u64, slot: u64) -> Result<(), LoadTestError> {
+        let found = state.storage(CONTRACT, U256::from(slot))?;
+        let expected = U256::from(self.values[slot as usize]);
+        if found != expected {
+            return Err(LoadTestError::Wrong {
+                block,
+                slot,
+                expected,
+                found,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The leaves themselves in AR16MT; slots of an account in any other tree.
+fn compute(
+    state: &State,
+    changes: &[SlotWrite],
+    first: bool,
+) -> Result<(Computed, Option<TreeFigures>), LoadTestError> {
+    if let Tree::Ar16mt(_) = state.tree() {
+        let names: Vec<LeafName> = changes
+            .iter()
+            .map(|change| LeafName::Slot(CONTRACT, U256::from(change.slot)))
+            .collect();
+        let writes = LeafName::keys(&names).into_iter().zip(changes);
+        let writes: Vec<LeafWrite> = writes
+            .map(|(key, change)| LeafWrite {
+                key,
+                index: change.index,
+                value: U256::from(change.new).to_be_bytes(),
+            })
+            .collect();
+        let (computed, stats) = state.compute_leaves(&writes)?;
+        return Ok((computed, Some(figures(&stats))));
+    }
+    let account = Account {
+        nonce: 1,
+        balance: U256::ZERO,
+        code_hash: KECCAK256_EMPTY,
+    };
+    let slots = changes.iter().map(|change| {
+        let values = SlotChange {
+            old: U256::from(change.old),
+            new: U256::from(change.new),
+        };
+        (U256::from(change.slot), values)
+    });
+    let change = AccountChange {
+        old: (!first).then_some(account),
+        new: Some(account),
+        storage_cleared: false,
+        slots: slots.collect(),
+    };
+    let changes = StateChanges {
+        accounts: [(CONTRACT, change)].into(),
+        ..StateChanges::default()
+    };
+    Ok((state.compute(&changes)?, None))
+}

@@ -1,0 +1,252 @@
+//! What a block's changes make of the leaves, and those of the tree.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use arbor_store::{Value, Write};
+use arbor_tree::Hash;
+use arbor_tree_ar16mt::{Entry, LeafUpdate, TreeStats, apply};
+use arbor_versions::{Change, Changes, View};
+
+use super::names::{LeafName, Named};
+use super::nodes::{AtHead, node_write, spread};
+use super::reader::{Header, slots};
+use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf};
+use super::settings::with_hasher;
+use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX};
+use crate::state::code_writes;
+use crate::{Account, AccountChange, Computed, StateChanges, StateError, Timings, Work};
+
+/// A leaf written by its key, below any account.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeafWrite {
+    /// Its key, most significant byte first.
+    pub key: Hash,
+    /// Its index, from 1 on. No two leaves may share one.
+    pub index: u64,
+    /// Its value.
+    pub value: Hash,
+}
+
+/// A leaf to be changed.
+struct LeafChange {
+    key: Hash,
+    /// The record before, and what it says.
+    old: Option<(Value, Entry)>,
+    new: Entry,
+}
+
+/// What changes on top of the head make of the state.
+pub(crate) fn compute(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    changes: &StateChanges,
+) -> Result<Computed, StateError> {
+    let start = Instant::now();
+    let wishes = wishes(view, changes)?;
+    let names: Vec<LeafName> = wishes.iter().map(|(name, _)| *name).collect();
+    let keys = LeafName::keys(&names);
+    let before = records(ar16mt, view, &keys)?;
+    let mut next = next_index(view)?;
+    let (mut leaves, mut blobs) = (Vec::new(), code_writes(changes.codes.iter()));
+    for (((name, value), key), old) in wishes.into_iter().zip(keys).zip(before) {
+        let index = match &old {
+            Some((_, entry)) if entry.value == value => continue,
+            Some((_, entry)) => entry.index,
+            None if value == [0; 32] => continue,
+            None => {
+                next += 1;
+                blobs.extend(Named::of(name).map(|named| name_write(named, &key)));
+                next - 1
+            }
+        };
+        let new = Entry { index, value };
+        leaves.push(LeafChange { key, old, new });
+    }
+    let keyed = start.elapsed();
+    let (computed, _) = apply_leaves(ar16mt, view, leaves, next)?;
+    Ok(Computed {
+        timings: Timings {
+            keys: keyed,
+            ..computed.timings
+        },
+        changes: Changes {
+            blobs,
+            ..computed.changes
+        },
+        ..computed
+    })
+}
+
+/// What writes of leaves make of the tree, below any account.
+pub(crate) fn compute_leaves(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    writes: &[LeafWrite],
+) -> Result<(Computed, TreeStats), StateError> {
+    let start = Instant::now();
+    let mut next = next_index(view)?;
+    let keys: Vec<Hash> = writes.iter().map(|write| write.key).collect();
+    let before = records(ar16mt, view, &keys)?;
+    let mut leaves = Vec::with_capacity(writes.len());
+    for (write, old) in writes.iter().zip(before) {
+        let LeafWrite { key, index, value } = *write;
+        next = next.max(index.saturating_add(1));
+        let new = Entry { index, value };
+        leaves.push(LeafChange { key, old, new });
+    }
+    let keyed = start.elapsed();
+    let (mut computed, stats) = apply_leaves(ar16mt, view, leaves, next)?;
+    computed.timings.keys = keyed;
+    Ok((computed, stats))
+}
+
+fn apply_leaves(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    mut leaves: Vec<LeafChange>,
+    next: u64,
+) -> Result<(Computed, TreeStats), StateError> {
+    let start = Instant::now();
+    leaves.sort_unstable_by_key(|leaf| leaf.key);
+    let updates: Vec<LeafUpdate> = leaves
+        .iter()
+        .map(|leaf| LeafUpdate {
+            key: leaf.key,
+            existed: leaf.old.is_some(),
+            new: Some(leaf.new),
+        })
+        .collect();
+    let update = with_hasher!(ar16mt, hasher => apply(&AtHead { view, ar16mt }, hasher, &updates))?;
+    let applied = Instant::now();
+    let flat = leaves.into_iter().map(|leaf| Change {
+        table: LEAVES,
+        key: leaf.key.into(),
+        old: leaf.old.map(|(bytes, _)| bytes),
+        new: Some(encode_leaf(&leaf.new)),
+    });
+    let mut flat: Vec<Change> = flat.collect();
+    let old = view.get(COUNTER, NEXT_INDEX)?;
+    flat.push(Change {
+        table: COUNTER,
+        key: NEXT_INDEX.into(),
+        old,
+        new: Some(encode_counter(next)),
+    });
+    let nodes = update.nodes.into_iter();
+    let nodes = nodes
+        .map(|change| node_write(change.path, change.record))
+        .collect();
+    let computed = Computed {
+        root: update.root.into(),
+        changes: Changes {
+            flat,
+            nodes,
+            blobs: Vec::new(),
+        },
+        timings: Timings {
+            tree: applied - start,
+            writes: applied.elapsed(),
+            ..Timings::default()
+        },
+        work: Work::default(),
+    };
+    Ok((computed, update.stats))
+}
+
+/// The values that leaves are to have, in the order in which new ones are numbered. Leaves that a block does not change may be among them.
+fn wishes(view: View<'_>, changes: &StateChanges) -> Result<Vec<(LeafName, Hash)>, StateError> {
+    let mut wishes = Vec::with_capacity(2 * changes.accounts.len());
+    for (&address, change) in &changes.accounts {
+        let (old, new) = (fields(change.old), fields(change.new));
+        let names = [
+            LeafName::Nonce(address),
+            LeafName::Balance(address),
+            LeafName::CodeHash(address),
+        ];
+        for (name, (old, new)) in names.into_iter().zip(old.into_iter().zip(new)) {
+            if old != new {
+                wishes.push((name, new));
+            }
+        }
+        let slots = slot_wishes(view, address, change)?;
+        wishes.extend(slots.into_iter().map(|(slot, value)| {
+            let value = value.to_be_bytes();
+            (LeafName::Slot(address, slot), value)
+        }));
+    }
+    Ok(wishes)
+}
+
+/// The values of an account's own leaves.
+pub(super) fn fields(account: Option<Account>) -> [Hash; 3] {
+    let Some(account) = account else {
+        return [[0; 32]; 3];
+    };
+    let has_code = account.code_hash != KECCAK256_EMPTY;
+    let header = Header {
+        has_code,
+        nonce: account.nonce,
+    };
+    let code_hash = if has_code {
+        account.code_hash
+    } else {
+        B256::ZERO
+    };
+    [header.encode(), account.balance.to_be_bytes(), code_hash.0]
+}
+
+fn slot_wishes(
+    view: View<'_>,
+    address: Address,
+    change: &AccountChange,
+) -> Result<BTreeMap<U256, U256>, StateError> {
+    let mut wishes = BTreeMap::new();
+    if change.storage_cleared || change.new.is_none() {
+        for slot in slots(&view, address)? {
+            wishes.insert(slot?, U256::ZERO);
+        }
+    }
+    wishes.extend(
+        change
+            .slots
+            .iter()
+            .map(|(slot, change)| (*slot, change.new)),
+    );
+    Ok(wishes)
+}
+
+/// The records of leaves.
+fn records(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    keys: &[Hash],
+) -> Result<Vec<Option<(Value, Entry)>>, StateError> {
+    spread(ar16mt, keys, |keys: &[Hash]| {
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let found = view.multi_get(LEAVES, &wanted)?.into_iter().zip(keys);
+        let records = found.map(|(bytes, key)| {
+            let Some(bytes) = bytes else { return Ok(None) };
+            let entry = decode_leaf(key, &bytes)?;
+            Ok(Some((bytes, entry)))
+        });
+        records.collect()
+    })
+}
+
+/// The number of the next leaf: 1 in an empty tree.
+fn next_index(view: View<'_>) -> Result<u64, StateError> {
+    match view.get(COUNTER, NEXT_INDEX)? {
+        Some(bytes) => decode_counter(&bytes),
+        None => Ok(1),
+    }
+}
+
+fn name_write(named: Named, key: &Hash) -> Write {
+    Write {
+        table: NAMES,
+        key: named.encode().into(),
+        value: Some(key[..KEY_BYTES].into()),
+    }
+}

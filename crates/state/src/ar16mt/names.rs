@@ -1,0 +1,176 @@
+//! The names of leaves, and their keys.
+
+use alloy_primitives::{Address, U256};
+use arbor_hashing::Blake2s;
+use arbor_tree::Hash;
+
+use crate::StateError;
+use crate::error::corrupt;
+
+/// What a leaf holds. In the order in which leaves of one block and one account are numbered.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum LeafName {
+    /// Whether the account exists, whether it has code, its nonce.
+    Nonce(Address),
+    /// Its balance.
+    Balance(Address),
+    /// Its code's hash.
+    CodeHash(Address),
+    /// A slot of its storage.
+    Slot(Address, U256),
+}
+
+/// The system contract at a low address.
+const fn system(number: u16) -> Address {
+    let [high, low] = number.to_be_bytes();
+    let mut address = [0; 20];
+    address[18] = high;
+    address[19] = low;
+    Address::new(address)
+}
+
+const CODE_HASHES: Address = system(0x8002);
+const NONCES: Address = system(0x8003);
+const BALANCES: Address = system(0x800a);
+
+impl LeafName {
+    /// The contract and the slot of its storage that the leaf is.
+    fn place(self) -> (Address, [u8; 32]) {
+        match self {
+            Self::Nonce(address) => (NONCES, address.into_word().0),
+            Self::Balance(address) => (BALANCES, address.into_word().0),
+            Self::CodeHash(address) => (CODE_HASHES, address.into_word().0),
+            Self::Slot(address, slot) => (address, slot.to_be_bytes()),
+        }
+    }
+
+    /// The leaf's key, most significant byte first.
+    #[must_use]
+    pub fn key(self) -> Hash {
+        Self::keys(&[self])[0]
+    }
+
+    /// The keys of many leaves, in their order.
+    #[must_use]
+    pub fn keys(names: &[Self]) -> Vec<Hash> {
+        let messages: Vec<[u8; 64]> = names.iter().map(|name| name.message()).collect();
+        let mut keys = vec![[0; 32]; names.len()];
+        Blake2s::new().hash_fixed(&messages, &mut keys);
+        keys.iter_mut().for_each(|key| key.reverse());
+        keys
+    }
+
+    fn message(self) -> [u8; 64] {
+        let (contract, slot) = self.place();
+        let mut message = [0; 64];
+        message[12..32].copy_from_slice(contract.as_slice());
+        message[32..].copy_from_slice(&slot);
+        message
+    }
+}
+
+/// The key of an account or a slot in the table of names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Named {
+    Account(Address),
+    Slot(Address, U256),
+}
+
+impl Named {
+    /// What a new leaf is entered under; nothing for leaves that an account has beside its first.
+    pub(super) fn of(name: LeafName) -> Option<Self> {
+        match name {
+            LeafName::Nonce(address) => Some(Self::Account(address)),
+            LeafName::Slot(address, slot) => Some(Self::Slot(address, slot)),
+            LeafName::Balance(_) | LeafName::CodeHash(_) => None,
+        }
+    }
+
+    pub(super) fn address(self) -> Address {
+        match self {
+            Self::Account(address) | Self::Slot(address, _) => address,
+        }
+    }
+
+    pub(super) fn slot(self) -> Option<U256> {
+        match self {
+            Self::Account(_) => None,
+            Self::Slot(_, slot) => Some(slot),
+        }
+    }
+
+    pub(super) fn encode(self) -> Vec<u8> {
+        match self {
+            Self::Account(address) => address.to_vec(),
+            Self::Slot(address, slot) => [&address[..], &slot.to_be_bytes::<32>()].concat(),
+        }
+    }
+
+    /// The first leaf that is reached through the name.
+    pub(super) fn leaf(self) -> LeafName {
+        match self {
+            Self::Account(address) => LeafName::Nonce(address),
+            Self::Slot(address, slot) => LeafName::Slot(address, slot),
+        }
+    }
+
+    /// Reads a key of the table; what is kept under it is for verification.
+    pub(super) fn decode(key: &[u8]) -> Result<Self, StateError> {
+        let split = key.split_first_chunk::<20>();
+        let (address, slot) =
+            split.ok_or_else(|| corrupt("names", key, "shorter than an address"))?;
+        let address = Address::from(*address);
+        if slot.is_empty() {
+            return Ok(Self::Account(address));
+        }
+        let slot = <[u8; 32]>::try_from(slot);
+        let slot = slot.map_err(|_| corrupt("names", key, "neither an address nor a slot's"))?;
+        Ok(Self::Slot(address, U256::from_be_bytes(slot)))
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use alloy_primitives::{address, hex};
+
+    use super::*;
+
+    /// zkSync's key of slot 0 of a contract (zksync-era, `core/lib/merkle_tree`, tests of the domain).
+    #[test]
+    fn a_slot_has_the_key_of_zksync() {
+        let contract = address!("4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2");
+        let expected = "5daa965d9688be0ac629916a9920e45910c13d1fe45d257a9e17217f226dfb4d";
+        let key = LeafName::Slot(contract, U256::ZERO).key();
+        assert_eq!(hex::encode(key), expected);
+    }
+
+    #[test]
+    fn an_account_lies_in_the_storage_of_system_contracts() {
+        let account = Address::repeat_byte(7);
+        let slot = U256::from_be_bytes(account.into_word().0);
+        for (name, contract) in [
+            (LeafName::Nonce(account), 0x8003),
+            (LeafName::Balance(account), 0x800a),
+            (LeafName::CodeHash(account), 0x8002),
+        ] {
+            assert_eq!(name.key(), LeafName::Slot(system(contract), slot).key());
+        }
+        let hex = "0x0000000000000000000000000000000000008003";
+        assert_eq!(system(0x8003), hex.parse::<Address>().unwrap());
+    }
+
+    #[test]
+    fn names_come_back_and_others_do_not() {
+        let address = Address::repeat_byte(7);
+        for named in [Named::Account(address), Named::Slot(address, U256::from(9))] {
+            assert_eq!(Named::decode(&named.encode()).unwrap(), named);
+        }
+        for length in [0, 19, 21, 51, 53] {
+            assert!(Named::decode(&vec![1; length]).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The nodes of a state in AR16MT: at the head, and at older versions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arbor_store::Write;
+use arbor_tree::{Hash, Path, Position, ReadError};
+use arbor_tree_ar16mt::{Entry, LeafUpdate, Reader, StoredLeaf, TreeUpdate, apply};
+use arbor_versions::{Meta, View};
+use rayon::prelude::*;
+
+use super::records::{decode_leaf, leaf_key};
+use super::settings::with_hasher;
+use super::{Ar16mt, LEAVES, NODES};
+use crate::StateError;
+use crate::flat::Lookup;
+use crate::verify::StepsBack;
+
+/// The nodes of the latest version.
+#[derive(Clone, Copy)]
+pub(super) struct AtHead<'a> {
+    pub(super) view: View<'a>,
+    pub(super) ar16mt: Ar16mt,
+}
+
+impl Reader for AtHead<'_> {
+    fn nodes(&self, paths: &[Path]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let some = |paths: &[Path]| -> Result<Vec<_>, StateError> {
+            let keys: Vec<_> = paths
+                .iter()
+                .map(|path| Position::outer(*path).key())
+                .collect();
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
+            Ok(self.view.multi_get(NODES, &keys)?)
+        };
+        Ok(spread(self.ar16mt, paths, some)?)
+    }
+
+    fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
+        let some = |paths: &[Path]| {
+            let leaves = paths.iter().map(|path| leaf_below(self.view, path, None));
+            leaves.collect()
+        };
+        Ok(spread(self.ar16mt, paths, some)?)
+    }
+}
+
+/// Answers many requests on the threads of the pool, few on this one.
+pub(super) fn spread<T: Sync, R: Send>(
+    ar16mt: Ar16mt,
+    requests: &[T],
+    some: impl Fn(&[T]) -> Result<Vec<R>, StateError> + Send + Sync,
+) -> Result<Vec<R>, StateError> {
+    let chunk = ar16mt.chunk.get();
+    if requests.len() <= chunk {
+        return some(requests);
+    }
+    let parts = requests.par_chunks(chunk).map(some);
+    let parts: Result<Vec<Vec<R>>, StateError> = parts.collect();
+    Ok(parts?.into_iter().flatten().collect())
+}
+
+/// Leaves as they were, by key; `None` for those that were not there yet.
+type Leaves = HashMap<Hash, Option<Entry>>;
+
+/// The first leaf below a place at the head, or with leaves of an older version laid over it.
+fn leaf_below(
+    view: View<'_>,
+    path: &Path,
+    over: Option<&Leaves>,
+) -> Result<Option<StoredLeaf>, StateError> {
+    let packed = path.packed();
+    // Of an odd path the last byte is half a path: it tells where to begin, not where to end.
+    let whole = &packed[..path.len() / 2];
+    for entry in view.scan(LEAVES, whole, packed)? {
+        let (key, bytes) = entry?;
+        let key = leaf_key(&key)?;
+        if !path.is_prefix_of(&key) {
+            return Ok(None);
+        }
+        let entry = match over.and_then(|over| over.get(&key)) {
+            Some(entry) => *entry,
+            None => Some(decode_leaf(&key, &bytes)?),
+        };
+        if let Some(entry) = entry {
+            return Ok(Some(StoredLeaf { key, entry }));
+        }
+    }
+    Ok(None)
+}
+
+/// The nodes of an older version: those of the head with what undoing changes laid over them.
+pub(crate) struct Undone<'a> {
+    head: AtHead<'a>,
+    nodes: HashMap<Path, Option<Arc<[u8]>>>,
+    /// None comes and goes: what is there at an older version is there at the head.
+    leaves: Leaves,
+}
+
+impl<'a> Undone<'a> {
+    /// Begins at the head.
+    pub(crate) fn new(ar16mt: Ar16mt, view: View<'a>) -> Self {
+        Self {
+            head: AtHead { view, ar16mt },
+            nodes: HashMap::new(),
+            leaves: Leaves::new(),
+        }
+    }
+
+    fn updates_back(&self, undo: &[Write], now: Lookup<'_>) -> Result<Vec<LeafUpdate>, StateError> {
+        let mut updates = Vec::with_capacity(undo.len());
+        for Write { table, key, value } in undo {
+            if *table != LEAVES {
+                continue;
+            }
+            let key = leaf_key(key)?;
+            let record = value.as_deref();
+            let new = record.map(|bytes| decode_leaf(&key, bytes)).transpose()?;
+            let existed = now(LEAVES, &key)?.is_some();
+            updates.push(LeafUpdate { key, existed, new });
+        }
+        updates.sort_unstable_by_key(|update| update.key);
+        Ok(updates)
+    }
+
+    /// The writes of nodes that lead back.
+    pub(crate) fn into_writes(self) -> Vec<Write> {
+        let nodes = self.nodes.into_iter();
+        nodes
+            .map(|(path, record)| node_write(path, record))
+            .collect()
+    }
+}
+
+impl StepsBack for Undone<'_> {
+    fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+        let updates = self.updates_back(undo, now)?;
+        let update: TreeUpdate =
+            with_hasher!(self.head.ar16mt, hasher => apply(self, hasher, &updates))?;
+        if update.root != to.root {
+            return Err(StateError::RebuiltRoot {
+                version: to.version.0,
+                expected: to.root.into(),
+                actual: update.root.into(),
+            });
+        }
+        let nodes = update.nodes.into_iter();
+        self.nodes
+            .extend(nodes.map(|change| (change.path, change.record)));
+        let leaves = updates.into_iter();
+        self.leaves
+            .extend(leaves.map(|update| (update.key, update.new)));
+        Ok(())
+    }
+}
+
+impl Reader for Undone<'_> {
+    fn nodes(&self, paths: &[Path]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        let mut found: Vec<Option<Arc<[u8]>>> = vec![None; paths.len()];
+        let mut below = Vec::new();
+        for (place, path) in paths.iter().enumerate() {
+            match self.nodes.get(path) {
+                Some(record) => found[place].clone_from(record),
+                None => below.push(place),
+            }
+        }
+        let wanted: Vec<Path> = below.iter().map(|place| paths[*place]).collect();
+        for (place, record) in below.into_iter().zip(self.head.nodes(&wanted)?) {
+            found[place] = record;
+        }
+        Ok(found)
+    }
+
+    /// A leaf's place among others is that of this version; its value and index are the head's, which nobody asks for.
+    fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
+        let view = self.head.view;
+        let leaves = paths
+            .iter()
+            .map(|path| leaf_below(view, path, Some(&self.leaves)));
+        let leaves: Result<_, StateError> = leaves.collect();
+        Ok(leaves?)
+    }
+}
+
+pub(super) fn node_write(path: Path, record: Option<Arc<[u8]>>) -> Write {
+    Write {
+        table: NODES,
+        key: Position::outer(path).key()[..].into(),
+        value: record,
+    }
+}

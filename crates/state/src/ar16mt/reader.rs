@@ -1,0 +1,199 @@
+//! Reading accounts and slots by plain name, and the whole state in the order of names.
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use arbor_store::Value;
+use arbor_tree::Hash;
+use arbor_versions::View;
+
+use super::names::{LeafName, Named};
+use super::records::decode_leaf;
+use super::{LEAVES, NAMES};
+use crate::dump::DumpAccount;
+use crate::error::corrupt;
+use crate::flat::Flat;
+use crate::plain::{self, WithSlots};
+use crate::{Account, Historical, StateError};
+
+/// What a leaf of the kind [`LeafName::Nonce`] says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    pub(super) has_code: bool,
+    pub(super) nonce: u64,
+}
+
+impl Header {
+    pub(super) fn encode(self) -> Hash {
+        let mut value = [0; 32];
+        value[0] = 1;
+        value[1] = self.has_code.into();
+        value[24..].copy_from_slice(&self.nonce.to_be_bytes());
+        value
+    }
+
+    /// The header of an account that exists; `None` for zeros.
+    pub(super) fn decode(key: &Hash, value: &Hash) -> Result<Option<Self>, StateError> {
+        let (flags, nonce) = value.split_at(24);
+        let nonce = nonce.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        match flags {
+            _ if *value == [0; 32] => Ok(None),
+            [1, has_code @ (0 | 1), rest @ ..] if rest.iter().all(|byte| *byte == 0) => {
+                let has_code = *has_code == 1;
+                Ok(Some(Self { has_code, nonce }))
+            }
+            _ => Err(corrupt("leaves", key, "not an account's nonce")),
+        }
+    }
+}
+
+/// The value of a leaf; zero if there is none.
+fn value(flat: &dyn Flat, key: &Hash) -> Result<Hash, StateError> {
+    match flat.value(LEAVES, key)? {
+        Some(bytes) => Ok(decode_leaf(key, &bytes)?.value),
+        None => Ok([0; 32]),
+    }
+}
+
+pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+    let keys = LeafName::keys(&[
+        LeafName::Nonce(address),
+        LeafName::Balance(address),
+        LeafName::CodeHash(address),
+    ]);
+    let Some(header) = Header::decode(&keys[0], &value(flat, &keys[0])?)? else {
+        return Ok(None);
+    };
+    Ok(Some(Account {
+        nonce: header.nonce,
+        balance: U256::from_be_bytes(value(flat, &keys[1])?),
+        code_hash: match header.has_code {
+            true => value(flat, &keys[2])?.into(),
+            false => KECCAK256_EMPTY,
+        },
+    }))
+}
+
+/// A slot's value; zero if absent.
+pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+    let key = LeafName::Slot(address, slot).key();
+    Ok(U256::from_be_bytes(value(flat, &key)?))
+}
+
+/// Whether an account has a slot that is not zero.
+pub(crate) fn has_storage(flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+    for slot in slots(flat, address)? {
+        if !storage(flat, address, slot?)?.is_zero() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The slots of an account that have leaves, ascending; later ones too, if this is an older version.
+pub(super) fn slots<'a>(
+    flat: &'a dyn Flat,
+    address: Address,
+) -> Result<impl Iterator<Item = Result<U256, StateError>> + 'a, StateError> {
+    let names = flat.entries(NAMES, address.as_slice())?.map(name);
+    Ok(names.filter_map(|named| named.map(Named::slot).transpose()))
+}
+
+/// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
+pub(super) fn accounts<'a>(
+    flat: &'a dyn Flat,
+    prefix: &[u8],
+) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {
+    let mut names = flat.entries(NAMES, prefix)?.map(name).peekable();
+    let mut next = move || {
+        let Some(first) = names.next().transpose()? else {
+            return Ok(None);
+        };
+        let address = first.address();
+        let mut slots = Vec::from_iter(first.slot());
+        let same =
+            |named: &Result<Named, _>| named.as_ref().is_ok_and(|named| named.address() == address);
+        while let Some(named) = names.next_if(same) {
+            slots.extend(named?.slot());
+        }
+        Ok(Some(with_values(flat, address, &slots)?))
+    };
+    let all = std::iter::from_fn(move || next().transpose());
+    Ok(all.filter_map(Result::transpose))
+}
+
+fn name(entry: Result<(Box<[u8]>, Value), StateError>) -> Result<Named, StateError> {
+    Named::decode(&entry?.0)
+}
+
+/// An account with those slots that are not zero; `None` if there is none.
+fn with_values(
+    flat: &dyn Flat,
+    address: Address,
+    slots: &[U256],
+) -> Result<Option<WithSlots>, StateError> {
+    let names: Vec<_> = slots
+        .iter()
+        .map(|slot| LeafName::Slot(address, *slot))
+        .collect();
+    let mut found = Vec::with_capacity(slots.len());
+    for (slot, key) in slots.iter().zip(LeafName::keys(&names)) {
+        let value = U256::from_be_bytes(value(flat, &key)?);
+        if !value.is_zero() {
+            found.push((*slot, value));
+        }
+    }
+    let account = account(flat, address)?;
+    match account {
+        Some(account) => Ok(Some(WithSlots {
+            address,
+            account,
+            slots: found,
+        })),
+        None if found.is_empty() => Ok(None),
+        None => {
+            let why = "it has slots, but does not exist";
+            Err(corrupt("names", address.as_slice(), why))
+        }
+    }
+}
+
+/// The whole state, account by account, ascending by address.
+pub(crate) fn dump<E: From<StateError>>(
+    state: &Historical<'_>,
+    sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
+) -> Result<(), E> {
+    plain::dump(state, accounts(state, &[])?, sink)
+}
+
+/// The Merkle-Patricia root of the same accounts.
+pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
+    plain::root(|first| accounts(&view, &[first]))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back_and_others_do_not() {
+        let key = [7; 32];
+        for has_code in [false, true] {
+            let nonce = 0x0102_0304_0506_0708;
+            let header = Header { has_code, nonce };
+            let value = header.encode();
+            assert_eq!(Header::decode(&key, &value).unwrap(), Some(header));
+            for place in 0..24 {
+                let mut other = value;
+                other[place] ^= 2;
+                assert!(Header::decode(&key, &other).is_err(), "{place}");
+            }
+        }
+        assert_eq!(Header::decode(&key, &[0; 32]).unwrap(), None);
+        let mut gone = [0; 32];
+        gone[31] = 1;
+        assert!(Header::decode(&key, &gone).is_err(), "a nonce of nobody");
+    }
+}

@@ -1,0 +1,128 @@
+//! Leaf records.
+//!
+//! Length of the index (1); the index; the value. Both integers are big-endian without leading zeros.
+
+use arbor_store::Value;
+use arbor_tree::Hash;
+use arbor_tree_ar16mt::Entry;
+
+use crate::StateError;
+use crate::error::corrupt;
+
+pub(crate) fn encode_leaf(entry: &Entry) -> Value {
+    let index = entry.index.to_be_bytes();
+    let (index, value) = (trimmed(&index), trimmed(&entry.value));
+    let mut out = [0; 1 + 8 + 32];
+    let length = 1 + index.len() + value.len();
+    out[0] = index.len() as u8;
+    out[1..][..index.len()].copy_from_slice(index);
+    out[1 + index.len()..length].copy_from_slice(value);
+    out[..length].into()
+}
+
+pub(crate) fn decode_leaf(key: &[u8], bytes: &[u8]) -> Result<Entry, StateError> {
+    read(bytes).map_err(|why| corrupt("leaves", key, why))
+}
+
+fn read(bytes: &[u8]) -> Result<Entry, &'static str> {
+    let (length, rest) = bytes.split_first().ok_or("nothing")?;
+    let split = rest.split_at_checked(usize::from(*length));
+    let (index, value) = split.ok_or("index cut short")?;
+    let index = padded(index).ok_or("index")?;
+    let entry = Entry {
+        index: u64::from_be_bytes(index),
+        value: padded(value).ok_or("value")?,
+    };
+    match entry.index {
+        0 => Err("index 0"),
+        _ => Ok(entry),
+    }
+}
+
+/// The bytes without leading zeros.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    &bytes[zeros..]
+}
+
+/// The bytes with leading zeros; none if there are too many of them or if they have leading zeros already.
+fn padded<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    let mut out = [0; N];
+    let from = N.checked_sub(bytes.len())?;
+    out[from..].copy_from_slice(bytes);
+    (bytes.first() != Some(&0)).then_some(out)
+}
+
+/// A leaf's key in its table.
+pub(crate) fn leaf_key(key: &[u8]) -> Result<Hash, StateError> {
+    let leaf = Hash::try_from(key);
+    leaf.map_err(|_| corrupt("leaves", key, "a key of other than 32 bytes"))
+}
+
+/// The number of the next leaf.
+pub(crate) fn decode_counter(bytes: &[u8]) -> Result<u64, StateError> {
+    let number = padded(bytes).map(u64::from_be_bytes);
+    number.ok_or_else(|| corrupt("counter", super::NEXT_INDEX, "not a number"))
+}
+
+pub(crate) fn encode_counter(next: u64) -> Value {
+    trimmed(&next.to_be_bytes()).into()
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use alloy_primitives::hex;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample() -> Entry {
+        let mut value = [0; 32];
+        value[30] = 3;
+        let index = 0x0102;
+        Entry { index, value }
+    }
+
+    #[test]
+    fn stored_bytes_are_fixed() {
+        assert_eq!(hex::encode(encode_leaf(&sample())), "0201020300");
+        assert_eq!(hex::encode(encode_counter(0x0100)), "0100");
+    }
+
+    #[test]
+    fn malformed_records_are_errors() {
+        let bytes = encode_leaf(&sample());
+        // Cut within the value, it is another value.
+        for cut in 0..bytes.len() - 2 {
+            assert!(decode_leaf(b"k", &bytes[..cut]).is_err(), "{cut}");
+        }
+        let bad: [&[u8]; 6] = [
+            &[0],
+            &[1, 0],
+            &[2, 0, 1],
+            &[1, 1, 0],
+            &[9, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[&bytes[..], &[1; 31]].concat(),
+        ];
+        for bad in bad {
+            assert!(decode_leaf(b"k", bad).is_err(), "{bad:?}");
+        }
+        assert!(decode_counter(&[0, 1]).is_err() && decode_counter(&[1; 9]).is_err());
+        assert!(leaf_key(&[1; 31]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn records_come_back(index in 1u64.., value: [u8; 32], zeros in 0usize..=32) {
+            let mut value = value;
+            value[..zeros].fill(0);
+            let entry = Entry { index, value };
+            prop_assert_eq!(decode_leaf(b"k", &encode_leaf(&entry)).unwrap(), entry);
+            prop_assert_eq!(decode_counter(&encode_counter(index)).unwrap(), index);
+        }
+    }
+}
