@@ -6,6 +6,7 @@
 //! - [`apply`] takes updates and a [`Reader`] and returns the nodes written and deleted and the new root.
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of keys.
 //! - [`prove`] proves what keys hold, each by itself: a [`LeafProof`].
+//! - [`apply_with_proofs`] applies operations in their order and proves each, with the root after each.
 //! - [`Hasher`] is a parameter: [`Blake2s`], or [`NoOp`], which leaves the hashing out so that all else can be measured.
 //!
 //! Four levels make a node of 16 children ([`Record`]). A leaf hangs where its key parts from all others; a node keeps the hash of each child, and of a
@@ -49,7 +50,9 @@ pub use build::{Part, build, build_part, join};
 pub use error::TreeError;
 pub use hasher::{Blake2s, Hasher, NoOp};
 pub use memory::MemoryTree;
-pub use proof::{LeafProof, prove};
+pub use proof::{
+    LeafProof, Operation, OperationProof, OperationProofs, Outcome, apply_with_proofs, prove,
+};
 pub use reader::{Reader, StoredLeaf};
 pub use record::{Child, Leaf, Record, RecordError};
 pub use update::{Entry, LeafUpdate, NodeChange, TreeStats, TreeUpdate};

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use arbor_tree::conformance::flat::key;
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, LeafProof, LeafUpdate, MemoryTree, apply, naive, prove,
+    Blake2s, Entry, Hash, LeafProof, LeafUpdate, MemoryTree, Operation, Outcome, TreeError, apply,
+    apply_with_proofs, naive, prove,
 };
 use proptest::prelude::*;
 
@@ -127,4 +128,142 @@ proptest! {
             check_tampered(proof, &root, key)?;
         }
     }
+}
+
+/// What an operation does to the contents, and what it finds.
+fn perform(contents: &mut BTreeMap<Hash, Entry>, key: Hash, new: Option<Entry>) -> Outcome {
+    let found = contents.get(&key).copied();
+    if let Some(entry) = new {
+        contents.insert(key, entry);
+    }
+    match (found, new) {
+        (None, Some(_)) => Outcome::Inserted,
+        (Some(entry), Some(_)) => Outcome::Updated(entry),
+        (Some(entry), None) => Outcome::Read(entry),
+        (None, None) => Outcome::ReadMissing,
+    }
+}
+
+fn check_operations(
+    there: &BTreeMap<Hash, Entry>,
+    wishes: &[(Hash, Option<Entry>)],
+) -> Result<(), TestCaseError> {
+    let operations: Vec<Operation> = wishes
+        .iter()
+        .map(|(key, new)| Operation {
+            key: *key,
+            old: there.get(key).copied(),
+            new: *new,
+        })
+        .collect();
+    let tree = tree(there);
+    let (update, proofs) = apply_with_proofs(&tree, hasher(), &operations).unwrap();
+    prop_assert_eq!(proofs.len(), operations.len());
+    let mut contents = there.clone();
+    let mut before = naive::root(&contents);
+    for (at, (key, new)) in wishes.iter().enumerate() {
+        // What a proof of this key alone says at this point.
+        let alone = prove(&self::tree(&contents), hasher(), &[*key])
+            .unwrap()
+            .remove(0);
+        let outcome = perform(&mut contents, *key, *new);
+        let proof = proofs.get(at);
+        prop_assert_eq!(proof.outcome, outcome);
+        prop_assert_eq!(
+            proof.root,
+            naive::root(&contents),
+            "root after operation {}",
+            at
+        );
+        prop_assert_eq!(&proof.path, &alone.path, "path of operation {}", at);
+        prop_assert!(proof.verify(hasher(), &before, key, *new));
+        prop_assert!(!proof.verify(hasher(), &[1; 32], key, *new));
+        let other = if new.is_some() { None } else { Some(entry(77)) };
+        prop_assert!(!proof.verify(hasher(), &before, key, other));
+        before = proof.root;
+    }
+    prop_assert_eq!(update.root, before);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Operations in any order, keys more than once: each proof is that of the tree as it was then, and leads to the tree after.
+    #[test]
+    fn operations_are_proven_one_after_the_other(
+        there in prop::collection::vec(key(), 0..8),
+        wishes in prop::collection::vec((key(), prop::option::weighted(0.6, 50u64..200)), 0..16),
+        again in prop::collection::vec((any::<prop::sample::Index>(), prop::option::weighted(0.5, 200u64..250)), 0..8),
+    ) {
+        let leaves = numbered(&there);
+        let mut wishes: Vec<(Hash, Option<Entry>)> = wishes.into_iter().map(|(key, new)| (key, new.map(entry))).collect();
+        let keys: Vec<Hash> = wishes.iter().map(|wish| wish.0).chain(there).collect();
+        if !keys.is_empty() {
+            wishes.extend(again.into_iter().map(|(at, new)| (*at.get(&keys), new.map(entry))));
+        }
+        check_operations(&leaves, &wishes)?;
+    }
+}
+
+/// Many keys at random, so that nodes and threads have many operations each.
+#[test]
+fn many_operations_are_proven() {
+    let key = |i: u64| arbor_hashing::Blake2s::new().hash(&i.to_le_bytes());
+    let there: BTreeMap<Hash, Entry> = (0..3000).map(|i| (key(i), entry(i + 1))).collect();
+    let operations: Vec<Operation> = (0..4000u64)
+        .map(|i| {
+            let key = key(i * 7919 % 5000);
+            let new = (i % 4 > 0).then(|| entry(10_000 + i));
+            Operation {
+                key,
+                old: there.get(&key).copied(),
+                new,
+            }
+        })
+        .collect();
+    let (update, proofs) = apply_with_proofs(&tree(&there), hasher(), &operations).unwrap();
+    let mut before = naive_root_of(&there);
+    for (at, operation) in operations.iter().enumerate() {
+        let proof = proofs.get(at);
+        assert!(
+            proof.verify(hasher(), &before, &operation.key, operation.new),
+            "operation {at}"
+        );
+        before = proof.root;
+    }
+    assert_eq!(update.root, before);
+}
+
+fn naive_root_of(leaves: &BTreeMap<Hash, Entry>) -> Hash {
+    arbor_tree_ar16mt::root(&tree(leaves), hasher()).unwrap()
+}
+
+#[test]
+fn operations_that_cannot_be_are_errors() {
+    let tree = tree(&numbered(&[[1; 32]]));
+    let operation = |old: Option<Entry>, new: Option<Entry>| Operation {
+        key: [1; 32],
+        old,
+        new,
+    };
+    let error =
+        |operations: &[Operation]| apply_with_proofs(&tree, hasher(), operations).unwrap_err();
+    let zero = Entry {
+        index: 0,
+        value: [1; 32],
+    };
+    let twice = [
+        operation(Some(entry(1)), None),
+        operation(None, Some(entry(2))),
+    ];
+    assert!(matches!(error(&twice), TreeError::Disagree(_)));
+    assert!(matches!(
+        error(&[operation(Some(entry(1)), Some(zero))]),
+        TreeError::Index(_)
+    ));
+    assert!(matches!(
+        error(&[operation(None, Some(entry(2)))]),
+        TreeError::Present(_)
+    ));
 }
