@@ -107,15 +107,15 @@ pub struct BlockFigures {
 pub struct TreeFigures {
     /// Leaves that came.
     pub new_leaves: u64,
-    /// Leaves that had to go deeper, since another came beside them.
+    /// Times that a leaf had to go deeper, since another came beside it.
     pub moved_leaves: u64,
     /// Leaves with new values.
     pub updated_leaves: u64,
     /// Internal nodes that came.
     pub new_internal_nodes: u64,
-    /// Bits from the root to the new leaves, on average.
+    /// Bits from the root to new and moved leaves, on average.
     pub avg_leaf_level: f64,
-    /// Bits from the root to the deepest new leaf.
+    /// Bits from the root to the deepest of them.
     pub max_leaf_level: u64,
     /// Nodes read.
     pub nodes_read: u64,
@@ -271,7 +271,10 @@ fn figures(stats: &TreeStats) -> TreeFigures {
         moved_leaves: stats.moved_leaves,
         updated_leaves: stats.updated_leaves,
         new_internal_nodes: stats.new_internals,
-        avg_leaf_level: per(stats.level_sum as f64, stats.new_leaves),
+        avg_leaf_level: per(
+            stats.level_sum as f64,
+            stats.new_leaves + stats.moved_leaves,
+        ),
         max_leaf_level: stats.level_max,
         nodes_read: stats.nodes_read,
         nodes_written: stats.nodes_written,

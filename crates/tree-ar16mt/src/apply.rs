@@ -23,6 +23,28 @@ pub fn apply<H: Hasher>(
     hasher: H,
     updates: &[LeafUpdate],
 ) -> Result<TreeUpdate, TreeError> {
+    apply_to(reader, hasher, updates, false)
+}
+
+/// As [`apply`], for updates of whose keys nobody has looked whether they are there: `existed` is not looked at. The nodes mostly tell, without a look at the leaves; those that are
+/// found are returned with what they held.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_unread<H: Hasher>(
+    reader: &impl Reader,
+    hasher: H,
+    updates: &[LeafUpdate],
+) -> Result<TreeUpdate, TreeError> {
+    apply_to(reader, hasher, updates, true)
+}
+
+fn apply_to<H: Hasher>(
+    reader: &impl Reader,
+    hasher: H,
+    updates: &[LeafUpdate],
+    unread: bool,
+) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
     let root = reader.nodes(&[Path::ROOT])?.pop().flatten();
     let known = root.map(|_| Child::Internal([0; 32]));
@@ -33,13 +55,16 @@ pub fn apply<H: Hasher>(
         updates: 0..updates.len(),
     };
     let done = match updates.len() {
-        0..SPLIT => part(reader, hasher, updates, visit)?,
-        SPLIT..SPLIT_FINELY => split(reader, hasher, updates, visit, 1)?,
-        _ => split(reader, hasher, updates, visit, 2)?,
+        0..SPLIT => part(reader, hasher, updates, visit, unread)?,
+        SPLIT..SPLIT_FINELY => split(reader, hasher, updates, visit, (1, unread))?,
+        _ => split(reader, hasher, updates, visit, (2, unread))?,
     };
+    let mut found = done.found;
+    found.sort_unstable_by_key(|(key, _)| *key);
     Ok(TreeUpdate {
         root: top_hash(hasher, done.top),
         nodes: done.nodes,
+        found,
         stats: done.stats,
     })
 }
@@ -50,8 +75,9 @@ pub(crate) fn part<H: Hasher>(
     hasher: H,
     updates: &[LeafUpdate],
     visit: Visit,
+    unread: bool,
 ) -> Result<Done, TreeError> {
-    let (work, _) = Work::descend(reader, hasher, updates, visit, None)?;
+    let (work, _) = Work::descend(reader, hasher, updates, visit, None, unread)?;
     Ok(work.finish())
 }
 
@@ -60,27 +86,30 @@ fn split<H: Hasher>(
     hasher: H,
     updates: &[LeafUpdate],
     visit: Visit,
-    nibbles: usize,
+    (nibbles, unread): (usize, bool),
 ) -> Result<Done, TreeError> {
-    let (mut work, visits) = Work::descend(reader, hasher, updates, visit, Some(nibbles))?;
+    let stop = Some(nibbles);
+    let (mut work, visits) = Work::descend(reader, hasher, updates, visit, stop, unread)?;
     let parts = visits.into_par_iter().map(|visit| {
         let place = visit.place;
         let visit = Visit {
             place: Place::Top,
             ..visit
         };
-        Ok((place, part(reader, hasher, updates, visit)?))
+        Ok((place, part(reader, hasher, updates, visit, unread)?))
     });
     let parts: Result<Vec<_>, TreeError> = parts.collect();
-    let mut nodes = Vec::new();
+    let (mut nodes, mut found) = (Vec::new(), Vec::new());
     for (place, done) in parts? {
         work.put(place, done.top);
         work.count(&done.stats);
         nodes.push(done.nodes);
+        found.extend(done.found);
     }
     let mut done = work.finish();
     nodes.push(done.nodes);
     done.nodes = nodes.into_iter().flatten().collect();
+    done.found = found;
     Ok(done)
 }
 

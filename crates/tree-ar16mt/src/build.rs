@@ -76,7 +76,7 @@ pub fn build_part<H: Hasher>(
         child: None,
         updates: 0..updates.len(),
     };
-    let Done { top, nodes, .. } = part(&Nothing, hasher, &updates, visit)?;
+    let Done { top, nodes, .. } = part(&Nothing, hasher, &updates, visit, false)?;
     for node in nodes {
         if let Some(record) = node.record {
             sink(node.path, record);

@@ -44,7 +44,7 @@ mod record;
 mod update;
 mod work;
 
-pub use apply::{apply, empty_root, root};
+pub use apply::{apply, apply_unread, empty_root, root};
 pub use arbor_tree::{Hash, Path, ReadError};
 pub use build::{Part, build, build_part, join};
 pub use error::TreeError;

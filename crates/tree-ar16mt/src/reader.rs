@@ -28,6 +28,15 @@ pub trait Reader: Sync {
     /// # Errors
     /// Whatever kept them from being read.
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError>;
+
+    /// What the leaf with a key holds; `None` if there is none. It is asked for where another leaf can hardly be.
+    ///
+    /// # Errors
+    /// Whatever kept it from being read.
+    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
+        let found = self.leaves_below(&[Path::from_key(key)])?.pop().flatten();
+        Ok(found.map(|leaf| leaf.entry))
+    }
 }
 
 impl<R: Reader + ?Sized> Reader for &R {
@@ -37,5 +46,9 @@ impl<R: Reader + ?Sized> Reader for &R {
 
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
         (**self).leaves_below(paths)
+    }
+
+    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
+        (**self).leaf(key)
     }
 }

@@ -43,6 +43,8 @@ pub struct TreeUpdate {
     pub root: Hash,
     /// Nodes written and deleted, each path once.
     pub nodes: Vec<NodeChange>,
+    /// The leaves that [`apply_unread`](crate::apply_unread) found, ascending by key, with what they held.
+    pub found: Vec<(Hash, Entry)>,
     /// What was done.
     pub stats: TreeStats,
 }
@@ -52,7 +54,7 @@ pub struct TreeUpdate {
 pub struct TreeStats {
     /// Leaves that came.
     pub new_leaves: u64,
-    /// Leaves that had to go deeper, since another one came beside them.
+    /// Times that a leaf had to go deeper, since another one came beside it, if new leaves come one after the other in the order of their indices.
     pub moved_leaves: u64,
     /// Leaves with new contents.
     pub updated_leaves: u64,
@@ -64,7 +66,7 @@ pub struct TreeStats {
     pub nodes_read: u64,
     /// Nodes written.
     pub nodes_written: u64,
-    /// Levels from the root, in bits, that new and moved leaves lie at, added up.
+    /// Levels from the root, in bits, that leaves lie at when they have come or moved, added up.
     pub level_sum: u64,
     /// The deepest of them.
     pub level_max: u64,

@@ -1,11 +1,12 @@
 //! A part of the tree while it is changed: the nodes on the way to what changes, in one list, parents first.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arbor_hashing::blake2s::Chain;
-use arbor_tree::{Path, nibble_of};
+use arbor_tree::{Path, nibble_of, shared_nibbles};
 
 use crate::record::{STEM, STEM_NIBBLES, padded};
 use crate::{
@@ -86,6 +87,9 @@ pub(crate) struct Work<'a, R, H> {
     pending: Vec<Pending>,
     top: Option<Slot>,
     top_path: Path,
+    /// Whether nobody has looked which of the updates' keys are there.
+    unread: bool,
+    found: Vec<(Hash, Entry)>,
     stats: TreeStats,
 }
 
@@ -93,6 +97,7 @@ pub(crate) struct Work<'a, R, H> {
 pub(crate) struct Done {
     pub(crate) top: Option<Child>,
     pub(crate) nodes: Vec<NodeChange>,
+    pub(crate) found: Vec<(Hash, Entry)>,
     pub(crate) stats: TreeStats,
 }
 
@@ -112,6 +117,8 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             pending: Vec::new(),
             top,
             top_path,
+            unread: false,
+            found: Vec::new(),
             stats: TreeStats::default(),
         }
     }
@@ -138,9 +145,11 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         updates: &'a [LeafUpdate],
         top: Visit,
         stop: Option<usize>,
+        unread: bool,
     ) -> Result<(Self, Vec<Visit>), TreeError> {
         let child = top.child.map(Slot::Child);
         let mut work = Self::new(reader, hasher, updates, child, top.path);
+        work.unread = unread;
         let (mut visits, mut left) = (vec![top], Vec::new());
         while !visits.is_empty() {
             visits = work.level(visits, stop, &mut left)?;
@@ -228,21 +237,24 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         let mut placed = Vec::with_capacity(updates.len() + 1);
         let mut there = leaf;
         for update in updates {
-            if update.existed {
+            let existed = match &there {
+                Some(leaf) if self.unread => self.finds(update, leaf)?,
+                _ => update.existed && !self.unread,
+            };
+            if existed {
                 let leaf = there.take();
                 let same = leaf.filter(|leaf| update.key.starts_with(&leaf.stem));
                 same.ok_or(TreeError::Missing(update.key))?;
             }
-            match (update.existed, update.new) {
+            match (existed, update.new) {
                 (true, None) => self.stats.removed_leaves += 1,
                 (true, Some(_)) => self.stats.updated_leaves += 1,
-                (false, Some(_)) => self.stats.new_leaves += 1,
-                (false, None) => {}
+                (false, _) => {}
             }
             placed.extend(update.new.map(|entry| Placed {
                 key: update.key,
                 start: Start::Entry(entry),
-                is_new: !update.existed,
+                is_new: !existed,
             }));
         }
         match there {
@@ -250,7 +262,18 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             Some(leaf) => self.make_room(visit, &leaf, &mut placed)?,
             None => {}
         }
+        self.arrive(visit.path.len(), &placed);
         Ok(self.subtree(visit.place, visit.path, &placed))
+    }
+
+    /// Whether an update's leaf is the one that is there.
+    fn finds(&mut self, update: &LeafUpdate, leaf: &Leaf) -> Result<bool, TreeError> {
+        if !update.key.starts_with(&leaf.stem) {
+            return Ok(false);
+        }
+        let entry = self.reader.leaf(&update.key)?;
+        self.found.extend(entry.map(|entry| (update.key, entry)));
+        Ok(entry.is_some())
     }
 
     /// Puts the leaf that was there among those that come.
@@ -273,10 +296,49 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         if placed.get(at).is_some_and(|placed| placed.key == key) {
             return Err(TreeError::Present(key));
         }
-        self.stats.moved_leaves += 1;
         let is_new = false;
         placed.insert(at, Placed { key, start, is_new });
         Ok(())
+    }
+
+    /// Counts the new leaves below a path of so many nibbles, one coming after the other by their indices, and what they do to those that are there.
+    fn arrive(&mut self, top: usize, placed: &[Placed]) {
+        let (mut came, mut there): (Vec<(u64, Hash)>, BTreeMap<Hash, usize>) = Default::default();
+        for leaf in placed {
+            match leaf.start {
+                Start::Entry(entry) if leaf.is_new => came.push((entry.index, leaf.key)),
+                _ => drop(there.insert(leaf.key, top)),
+            }
+        }
+        came.sort_unstable();
+        for (_, key) in came {
+            let before = there.range(..key).next_back();
+            let after = there.range(key..).next();
+            let near = before.into_iter().chain(after);
+            let nearest = near
+                .map(|(other, level)| (shared_nibbles(&key, other), *other, *level))
+                .max();
+            let level = match nearest {
+                None => top,
+                Some((shared, other, level)) => {
+                    if shared >= level {
+                        there.insert(other, shared + 1);
+                        self.stats.moved_leaves += 1;
+                        self.reached(shared + 1);
+                    }
+                    shared + 1
+                }
+            };
+            there.insert(key, level);
+            self.stats.new_leaves += 1;
+            self.reached(level);
+        }
+    }
+
+    fn reached(&mut self, nibbles: usize) {
+        let level = 4 * nibbles as u64;
+        self.stats.level_sum += level;
+        self.stats.level_max = self.stats.level_max.max(level);
     }
 
     /// The subtree of leaves at a path where nothing else is.
@@ -284,11 +346,6 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         match leaves {
             [] => return None,
             [one] => {
-                if one.is_new {
-                    let level = 4 * path.len() as u64;
-                    self.stats.level_sum += level;
-                    self.stats.level_max = self.stats.level_max.max(level);
-                }
                 let (key, start) = (one.key, one.start);
                 self.pending.push(Pending { key, start });
                 return Some(Slot::Pending(self.pending.len() - 1));
@@ -364,6 +421,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         Done {
             top,
             nodes,
+            found: self.found,
             stats: self.stats,
         }
     }

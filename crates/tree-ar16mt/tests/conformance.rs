@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use arbor_tree::Position;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, key, run, steps};
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, Path, TreeError, apply, build,
-    build_part, empty_root, join, naive, root,
+    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, Path, TreeError, apply,
+    apply_unread, build, build_part, empty_root, join, naive, root,
 };
 use proptest::prelude::*;
 
@@ -40,6 +40,14 @@ impl Subject for Tree {
         };
         let updates: Vec<LeafUpdate> = changes.iter().map(update).collect();
         let done = apply(&self.nodes, Blake2s::new(), &updates).map_err(|e| e.to_string())?;
+        let unread = apply_unread(&self.nodes, Blake2s::new(), &updates);
+        let unread = unread.map_err(|e| e.to_string())?;
+        assert_eq!((&unread.nodes, unread.root), (&done.nodes, done.root));
+        let there = changes
+            .iter()
+            .filter_map(|change| Some((change.key, change.old?)));
+        let there = there.map(|(key, value)| (key, entry(&key, value)));
+        assert_eq!(unread.found, there.collect::<Vec<_>>());
         self.nodes.change(&done, &updates);
         let read = root(&self.nodes, Blake2s::new()).map_err(|e| e.to_string())?;
         assert_eq!(read, done.root);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Value, Write};
 use arbor_tree::Hash;
-use arbor_tree_ar16mt::{Entry, LeafUpdate, TreeStats, apply};
+use arbor_tree_ar16mt::{Entry, LeafUpdate, TreeStats, TreeUpdate, apply, apply_unread};
 use arbor_versions::{Change, Changes, View};
 
 use super::names::{LeafName, Named};
@@ -32,8 +32,8 @@ pub struct LeafWrite {
 /// A leaf to be changed.
 struct LeafChange {
     key: Hash,
-    /// The record before, and what it says.
-    old: Option<(Value, Entry)>,
+    /// The record before.
+    old: Option<Value>,
     new: Entry,
 }
 
@@ -61,54 +61,12 @@ pub(crate) fn compute(
                 next - 1
             }
         };
-        let new = Entry { index, value };
-        leaves.push(LeafChange { key, old, new });
+        leaves.push(LeafChange {
+            key,
+            old: old.map(|(bytes, _)| bytes),
+            new: Entry { index, value },
+        });
     }
-    let keyed = start.elapsed();
-    let (computed, _) = apply_leaves(ar16mt, view, leaves, next)?;
-    Ok(Computed {
-        timings: Timings {
-            keys: keyed,
-            ..computed.timings
-        },
-        changes: Changes {
-            blobs,
-            ..computed.changes
-        },
-        ..computed
-    })
-}
-
-/// What writes of leaves make of the tree, below any account.
-pub(crate) fn compute_leaves(
-    ar16mt: Ar16mt,
-    view: View<'_>,
-    writes: &[LeafWrite],
-) -> Result<(Computed, TreeStats), StateError> {
-    let start = Instant::now();
-    let mut next = next_index(view)?;
-    let keys: Vec<Hash> = writes.iter().map(|write| write.key).collect();
-    let before = records(ar16mt, view, &keys)?;
-    let mut leaves = Vec::with_capacity(writes.len());
-    for (write, old) in writes.iter().zip(before) {
-        let LeafWrite { key, index, value } = *write;
-        next = next.max(index.saturating_add(1));
-        let new = Entry { index, value };
-        leaves.push(LeafChange { key, old, new });
-    }
-    let keyed = start.elapsed();
-    let (mut computed, stats) = apply_leaves(ar16mt, view, leaves, next)?;
-    computed.timings.keys = keyed;
-    Ok((computed, stats))
-}
-
-fn apply_leaves(
-    ar16mt: Ar16mt,
-    view: View<'_>,
-    mut leaves: Vec<LeafChange>,
-    next: u64,
-) -> Result<(Computed, TreeStats), StateError> {
-    let start = Instant::now();
     leaves.sort_unstable_by_key(|leaf| leaf.key);
     let updates: Vec<LeafUpdate> = leaves
         .iter()
@@ -118,27 +76,77 @@ fn apply_leaves(
             new: Some(leaf.new),
         })
         .collect();
-    let update = with_hasher!(ar16mt, hasher => apply(&AtHead { view, ar16mt }, hasher, &updates))?;
-    let applied = Instant::now();
+    let keyed = Instant::now();
+    let reader = AtHead { view, ar16mt };
+    let update = with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates))?;
+    let tree = keyed.elapsed();
+    let mut computed = computed(view, leaves, next, update)?;
+    computed.changes.blobs = blobs;
+    computed.timings.keys = keyed - start;
+    computed.timings.tree = tree;
+    Ok(computed)
+}
+
+/// What writes of leaves make of the tree, below any account. The tree tells which of them are there: nodes know enough of their leaves' keys.
+pub(crate) fn compute_leaves(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    writes: &[LeafWrite],
+) -> Result<(Computed, TreeStats), StateError> {
+    let start = Instant::now();
+    let mut next = next_index(view)?;
+    let mut updates = Vec::with_capacity(writes.len());
+    for LeafWrite { key, index, value } in writes.iter().copied() {
+        next = next.max(index.saturating_add(1));
+        updates.push(LeafUpdate {
+            key,
+            existed: false,
+            new: Some(Entry { index, value }),
+        });
+    }
+    updates.sort_unstable_by_key(|update| update.key);
+    let reader = AtHead { view, ar16mt };
+    let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
+    let (tree, stats) = (start.elapsed(), update.stats);
+    let mut found = update.found.iter().peekable();
+    let leaves = updates.iter().filter_map(|update| {
+        let (key, new) = (update.key, update.new?);
+        let old = found.next_if(|(found, _)| *found == key);
+        let old = old.map(|(_, entry)| encode_leaf(entry));
+        Some(LeafChange { key, old, new })
+    });
+    let leaves = leaves.collect();
+    let mut computed = computed(view, leaves, next, update)?;
+    computed.timings.tree = tree;
+    Ok((computed, stats))
+}
+
+/// The writes behind an update of the tree; the leaves ascend.
+fn computed(
+    view: View<'_>,
+    leaves: Vec<LeafChange>,
+    next: u64,
+    update: TreeUpdate,
+) -> Result<Computed, StateError> {
+    let start = Instant::now();
     let flat = leaves.into_iter().map(|leaf| Change {
         table: LEAVES,
         key: leaf.key.into(),
-        old: leaf.old.map(|(bytes, _)| bytes),
+        old: leaf.old,
         new: Some(encode_leaf(&leaf.new)),
     });
     let mut flat: Vec<Change> = flat.collect();
-    let old = view.get(COUNTER, NEXT_INDEX)?;
     flat.push(Change {
         table: COUNTER,
         key: NEXT_INDEX.into(),
-        old,
+        old: view.get(COUNTER, NEXT_INDEX)?,
         new: Some(encode_counter(next)),
     });
     let nodes = update.nodes.into_iter();
     let nodes = nodes
         .map(|change| node_write(change.path, change.record))
         .collect();
-    let computed = Computed {
+    Ok(Computed {
         root: update.root.into(),
         changes: Changes {
             flat,
@@ -146,13 +154,11 @@ fn apply_leaves(
             blobs: Vec::new(),
         },
         timings: Timings {
-            tree: applied - start,
-            writes: applied.elapsed(),
+            writes: start.elapsed(),
             ..Timings::default()
         },
         work: Work::default(),
-    };
-    Ok((computed, update.stats))
+    })
 }
 
 /// The values that leaves are to have, in the order in which new ones are numbered. Leaves that a block does not change may be among them.

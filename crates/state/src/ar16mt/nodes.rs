@@ -43,6 +43,11 @@ impl Reader for AtHead<'_> {
         };
         Ok(spread(self.ar16mt, paths, some)?)
     }
+
+    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
+        let bytes = self.view.get(LEAVES, key).map_err(StateError::from)?;
+        Ok(bytes.map(|bytes| decode_leaf(key, &bytes)).transpose()?)
+    }
 }
 
 /// Answers many requests on the threads of the pool, few on this one.
