@@ -7,6 +7,8 @@
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of keys.
 //! - [`prove`] proves what keys hold, each by itself: a [`LeafProof`].
 //! - [`apply_with_proofs`] applies operations in their order and proves each, with the root after each.
+//!   [`StorageLogs`] are the same in the form of zkSync's prover.
+//! - [`Multiproof`] proves many keys at once, [`RangeDigest`] that some entries are all in a range of keys.
 //! - [`Hasher`] is a parameter: [`Blake2s`], or [`NoOp`], which leaves the hashing out so that all else can be measured.
 //!
 //! Four levels make a node of 16 children ([`Record`]). A leaf hangs where its key parts from all others; a node keeps the hash of each child, and of a
@@ -51,7 +53,8 @@ pub use error::TreeError;
 pub use hasher::{Blake2s, Hasher, NoOp};
 pub use memory::MemoryTree;
 pub use proof::{
-    LeafProof, Operation, OperationProof, OperationProofs, Outcome, apply_with_proofs, prove,
+    LeafProof, Multiproof, MultiproofError, Operation, OperationProof, OperationProofs, Outcome,
+    RangeDigest, RangeError, StorageLog, StorageLogs, apply_with_proofs, prove,
 };
 pub use reader::{Reader, StoredLeaf};
 pub use record::{Child, Leaf, Record, RecordError};

@@ -36,31 +36,34 @@ impl LeafProof {
     }
 }
 
+/// The hash of a subtree of a height that has what a key holds alone.
+pub(crate) fn subtree<H: Hasher>(
+    hasher: H,
+    key: &Hash,
+    entry: Option<Entry>,
+    height: usize,
+) -> Hash {
+    let Some(entry) = entry else {
+        return hasher.empty()[height];
+    };
+    let (key, hash, to) = (*key, hasher.leaves(&[entry])[0], height);
+    let mut chain = [Chain { key, hash, to }];
+    hasher.fold(0, &mut chain);
+    chain[0].hash
+}
+
 fn root_of<H: Hasher>(hasher: H, key: &Hash, entry: Option<Entry>, path: &[Hash]) -> Option<Hash> {
     let from = DEPTH.checked_sub(path.len())?;
-    let hash = match entry {
-        None => hasher.empty()[0],
-        Some(entry) => hasher.leaves(&[entry])[0],
-    };
-    let key = *key;
-    let mut chain = [Chain {
-        key,
-        hash,
-        to: from,
-    }];
-    hasher.fold(0, &mut chain);
-    Some(
-        (from..DEPTH)
-            .zip(path)
-            .fold(chain[0].hash, |hash, (height, sibling)| {
-                let pair = if bit(&key, height) {
-                    [*sibling, hash]
-                } else {
-                    [hash, *sibling]
-                };
-                hasher.pairs(&[pair])[0]
-            }),
-    )
+    let hash = subtree(hasher, key, entry, from);
+    let heights = (from..DEPTH).zip(path);
+    Some(heights.fold(hash, |hash, (height, sibling)| {
+        let pair = if bit(key, height) {
+            [*sibling, hash]
+        } else {
+            [hash, *sibling]
+        };
+        hasher.pairs(&[pair])[0]
+    }))
 }
 
 /// Whether a key's way to the leaf goes right from the node whose children are at a height.

@@ -1,0 +1,242 @@
+//! One proof of many keys.
+//!
+//! As bytes: the number of keys (4 bytes, big-endian); for each key, ascending, the key, a byte 0 or 1, if it is 1 the entry's index (8 bytes, big-endian) and value, and the
+//! height (2 bytes, big-endian) up to which there are empty subtrees beside its way; the number of hashes (4 bytes); the hashes. These are what is beside the
+//! keys' ways and not on any other's, in the order in which a walk from the root, left before right, comes back from each.
+
+use super::leaf::{bit, subtree};
+use super::{LeafProof, prove};
+use crate::{DEPTH, Entry, Hash, Hasher, Reader, TreeError};
+
+/// Proves what many keys hold, or that they hold nothing, under one root. A hash that several ways share stands once, and one that follows from other keys not at all.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Multiproof {
+    keys: Vec<Key>,
+    hashes: Vec<Hash>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Key {
+    key: Hash,
+    entry: Option<Entry>,
+    /// Below this height everything beside its way is empty.
+    lone: usize,
+}
+
+/// Bytes that are no multiproof.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum MultiproofError {
+    /// They end too early, or too late.
+    #[error("a multiproof that ends too early, or has bytes behind its end")]
+    Length,
+    /// Keys that do not ascend.
+    #[error("the multiproof's keys do not ascend at {}", hex::encode(.0))]
+    Order(Hash),
+    /// A byte, index or height that cannot be.
+    #[error("the multiproof's {0} cannot be")]
+    Field(&'static str),
+    /// More or fewer hashes than the keys' ways need.
+    #[error("a multiproof with {0} hashes, which are not as many as its keys need")]
+    Hashes(usize),
+}
+
+impl Multiproof {
+    /// Proves keys, in any order.
+    ///
+    /// # Errors
+    /// As [`prove`].
+    pub fn new<H: Hasher>(
+        reader: &impl Reader,
+        hasher: H,
+        keys: &[Hash],
+    ) -> Result<Self, TreeError> {
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let proofs = prove(reader, hasher, &sorted)?;
+        let mut proof = Self {
+            keys: Vec::with_capacity(sorted.len()),
+            hashes: Vec::new(),
+        };
+        for (key, LeafProof { entry, path }) in sorted.iter().zip(&proofs) {
+            let (key, lone) = (*key, DEPTH - path.len());
+            proof.keys.push(Key {
+                key,
+                entry: *entry,
+                lone,
+            });
+        }
+        if !sorted.is_empty() {
+            let mut hashes = Vec::new();
+            collect(&proof.keys, &proofs, DEPTH, hasher.empty(), &mut hashes);
+            proof.hashes = hashes;
+        }
+        Ok(proof)
+    }
+
+    /// What the keys hold, ascending.
+    pub fn entries(&self) -> impl Iterator<Item = (&Hash, Option<Entry>)> {
+        self.keys.iter().map(|key| (&key.key, key.entry))
+    }
+
+    /// Whether the proof shows under a root what it says. One of no keys shows nothing.
+    ///
+    /// # Errors
+    /// When it has more or fewer hashes than it needs.
+    pub fn verify<H: Hasher>(&self, hasher: H, root: &Hash) -> Result<bool, MultiproofError> {
+        Ok(self.root_with(hasher, |_, entry| entry)? == Some(*root))
+    }
+
+    /// The root when each key holds what is said, from what it holds now; `None` for a proof of no keys.
+    ///
+    /// # Errors
+    /// As [`Self::verify`].
+    pub fn root_with<H: Hasher>(
+        &self,
+        hasher: H,
+        entry: impl Fn(&Hash, Option<Entry>) -> Option<Entry>,
+    ) -> Result<Option<Hash>, MultiproofError> {
+        let wrong = MultiproofError::Hashes(self.hashes.len());
+        let mut rest = self.hashes.iter();
+        if self.keys.is_empty() {
+            return if self.hashes.is_empty() {
+                Ok(None)
+            } else {
+                Err(wrong)
+            };
+        }
+        let lone =
+            |key: &Key, height| subtree(hasher, &key.key, entry(&key.key, key.entry), height);
+        let root = climb(hasher, &self.keys, &lone, DEPTH, &mut rest).ok_or(wrong)?;
+        if rest.next().is_some() {
+            return Err(wrong);
+        }
+        Ok(Some(root))
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = (self.keys.len() as u32).to_be_bytes().to_vec();
+        for key in &self.keys {
+            out.extend_from_slice(&key.key);
+            out.push(u8::from(key.entry.is_some()));
+            if let Some(entry) = key.entry {
+                out.extend_from_slice(&entry.index.to_be_bytes());
+                out.extend_from_slice(&entry.value);
+            }
+            out.extend_from_slice(&(key.lone as u16).to_be_bytes());
+        }
+        out.extend_from_slice(&(self.hashes.len() as u32).to_be_bytes());
+        out.extend_from_slice(self.hashes.as_flattened());
+        out
+    }
+
+    /// Reads what [`Self::encode`] wrote.
+    ///
+    /// # Errors
+    /// [`MultiproofError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, MultiproofError> {
+        let mut rest = bytes;
+        let count = u32::from_be_bytes(take(&mut rest)?);
+        let mut keys: Vec<Key> = Vec::new();
+        for _ in 0..count {
+            let key: Hash = take(&mut rest)?;
+            if keys.last().is_some_and(|last| last.key >= key) {
+                return Err(MultiproofError::Order(key));
+            }
+            let entry = match take::<1>(&mut rest)? {
+                [0] => None,
+                [1] => Some(Entry {
+                    index: u64::from_be_bytes(take(&mut rest)?),
+                    value: take(&mut rest)?,
+                }),
+                _ => return Err(MultiproofError::Field("byte for an entry")),
+            };
+            if entry.is_some_and(|entry| entry.index == 0) {
+                return Err(MultiproofError::Field("index"));
+            }
+            let lone = usize::from(u16::from_be_bytes(take(&mut rest)?));
+            if lone > DEPTH {
+                return Err(MultiproofError::Field("height"));
+            }
+            keys.push(Key { key, entry, lone });
+        }
+        let count = u32::from_be_bytes(take(&mut rest)?) as usize;
+        let (hashes, left) = rest.as_chunks::<32>();
+        if hashes.len() != count || !left.is_empty() {
+            return Err(MultiproofError::Length);
+        }
+        let hashes = hashes.to_vec();
+        Ok(Self { keys, hashes })
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], MultiproofError> {
+    let (head, tail) = rest.split_first_chunk().ok_or(MultiproofError::Length)?;
+    *rest = tail;
+    Ok(*head)
+}
+
+/// Where keys part that share everything above a height: the height of the node's children, and how many of the keys go left.
+fn parting(keys: &[Key], height: usize) -> (usize, usize) {
+    let (first, last) = (&keys[0].key, &keys[keys.len() - 1].key);
+    let apart = (0..height)
+        .rev()
+        .find(|height| bit(first, *height) != bit(last, *height));
+    // Keys ascend, so the first and the last differ, and at no height above the one that is looked at.
+    let apart = apart.unwrap_or(0);
+    (apart, keys.partition_point(|key| !bit(&key.key, apart)))
+}
+
+/// Adds the hashes beside the ways of keys below a height.
+fn collect(keys: &[Key], proofs: &[LeafProof], height: usize, empty: &[Hash], out: &mut Vec<Hash>) {
+    let start = match keys {
+        [one] => one.lone.min(height),
+        _ => {
+            let (apart, left) = parting(keys, height);
+            let ((k0, k1), (p0, p1)) = (keys.split_at(left), proofs.split_at(left));
+            collect(k0, p0, apart, empty, out);
+            collect(k1, p1, apart, empty, out);
+            apart + 1
+        }
+    };
+    // Absent keys may part where everything beside their ways is empty.
+    let beside = |height: usize| match height.checked_sub(keys[0].lone) {
+        Some(at) => proofs[0].path[at],
+        None => empty[height],
+    };
+    out.extend((start..height).map(beside));
+}
+
+/// The hash that follows for the subtree of keys below a height; `None` if hashes are missing.
+fn climb<'h, H: Hasher>(
+    hasher: H,
+    keys: &[Key],
+    subtree: &impl Fn(&Key, usize) -> Hash,
+    height: usize,
+    rest: &mut impl Iterator<Item = &'h Hash>,
+) -> Option<Hash> {
+    let (hash, start) = match keys {
+        [one] => {
+            let lone = one.lone.min(height);
+            (subtree(one, lone), lone)
+        }
+        _ => {
+            let (apart, left) = parting(keys, height);
+            let (left, right) = keys.split_at(left);
+            let left = climb(hasher, left, subtree, apart, rest)?;
+            let right = climb(hasher, right, subtree, apart, rest)?;
+            (hasher.pairs(&[[left, right]])[0], apart + 1)
+        }
+    };
+    (start..height).try_fold(hash, |hash, height| {
+        let sibling = *rest.next()?;
+        let pair = if bit(&keys[0].key, height) {
+            [sibling, hash]
+        } else {
+            [hash, sibling]
+        };
+        Some(hasher.pairs(&[pair])[0])
+    })
+}

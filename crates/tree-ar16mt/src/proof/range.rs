@@ -1,0 +1,131 @@
+//! Proofs that some entries are all there are in a range of keys.
+
+use arbor_hashing::blake2s::Chain;
+
+use super::leaf::bit;
+use super::prove::shared_bits;
+use crate::{DEPTH, Entry, Hash, Hasher};
+
+/// Why entries are no range that a digest can take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RangeError {
+    /// A path of more than 256 hashes.
+    #[error("a path of {0} hashes: at most 256 are possible")]
+    Path(usize),
+    /// Keys that do not ascend.
+    #[error("key {} does not follow the one before it: keys must ascend", hex::encode(.0))]
+    Order(Hash),
+    /// An entry with index 0.
+    #[error("leaf {} has index 0: indices begin with 1", hex::encode(.0))]
+    Index(Hash),
+}
+
+/// The root that follows from all entries between two keys, given one after the other, and from the paths of the first and the last of them ([`LeafProof::path`](crate::LeafProof::path)).
+///
+/// If it is the tree's root, the entries are in the tree, and there are no others between the first and the last. It keeps one hash for each level, however many entries there are.
+#[derive(Clone, Debug)]
+pub struct RangeDigest<H> {
+    hasher: H,
+    /// By height the hash to the left of the way to the current key; only those to which the way goes right are looked at.
+    left: [Hash; DEPTH],
+    current: (Hash, Entry),
+    /// Below this height there is nothing to the left of the current key within the range.
+    lone: usize,
+}
+
+impl<H: Hasher> RangeDigest<H> {
+    /// Begins with the first entry and the path of its proof.
+    ///
+    /// # Errors
+    /// A path that is too long, an index 0.
+    pub fn new(hasher: H, first: (Hash, Entry), path: &[Hash]) -> Result<Self, RangeError> {
+        check_index(&first)?;
+        Ok(Self {
+            hasher,
+            left: whole(hasher, path)?,
+            current: first,
+            lone: DEPTH - path.len(),
+        })
+    }
+
+    /// Takes the entries that follow, ascending by key. More at a time take less time: leaves are folded side by side as far as they are alone.
+    ///
+    /// # Errors
+    /// Keys that do not ascend, an index 0. What was taken before the error is not undone.
+    pub fn extend(&mut self, entries: &[(Hash, Entry)]) -> Result<(), RangeError> {
+        let mut all = vec![self.current];
+        all.extend_from_slice(entries);
+        let mut lone = self.lone;
+        let mut chains = Vec::with_capacity(entries.len());
+        for pair in all.windows(2) {
+            if pair[0].0 >= pair[1].0 {
+                return Err(RangeError::Order(pair[1].0));
+            }
+            check_index(&pair[1])?;
+            let apart = DEPTH - 1 - shared_bits(&pair[0].0, &pair[1].0);
+            chains.push((lone.min(apart), apart));
+            lone = apart;
+        }
+        let hashes: Vec<Entry> = entries_of(&all[..entries.len()]);
+        let hashes = self.hasher.leaves(&hashes);
+        let start = |((leaf, to), hash): ((&(Hash, Entry), &(usize, usize)), Hash)| Chain {
+            key: leaf.0,
+            hash,
+            to: to.0,
+        };
+        let mut folded: Vec<Chain> = all.iter().zip(&chains).zip(hashes).map(start).collect();
+        self.hasher.fold(0, &mut folded);
+        for (chain, (from, apart)) in folded.iter().zip(&chains) {
+            let hash = self.climb(&chain.key, chain.hash, *from, *apart, self.hasher.empty());
+            // The next key goes right here, and has nothing to its left below.
+            self.left[..*apart].copy_from_slice(&self.hasher.empty()[..*apart]);
+            self.left[*apart] = hash;
+        }
+        (self.current, self.lone) = (all[all.len() - 1], lone);
+        Ok(())
+    }
+
+    /// The root, with the path of the last entry's proof.
+    ///
+    /// # Errors
+    /// A path that is too long.
+    pub fn root(&self, last: &[Hash]) -> Result<Hash, RangeError> {
+        let right = whole(self.hasher, last)?;
+        let (key, entry) = self.current;
+        let hash = self.hasher.leaves(&[entry])[0];
+        Ok(self.climb(&key, hash, 0, DEPTH, &right))
+    }
+
+    /// Takes a hash up the way of a key, with what is to the left of it and what is given for the right.
+    fn climb(&self, key: &Hash, hash: Hash, from: usize, to: usize, right: &[Hash]) -> Hash {
+        (from..to).fold(hash, |hash, height| {
+            let pair = if bit(key, height) {
+                [self.left[height], hash]
+            } else {
+                [hash, right[height]]
+            };
+            self.hasher.pairs(&[pair])[0]
+        })
+    }
+}
+
+fn check_index(leaf: &(Hash, Entry)) -> Result<(), RangeError> {
+    if leaf.1.index == 0 {
+        return Err(RangeError::Index(leaf.0));
+    }
+    Ok(())
+}
+
+fn entries_of(leaves: &[(Hash, Entry)]) -> Vec<Entry> {
+    leaves.iter().map(|(_, entry)| *entry).collect()
+}
+
+/// A path with those of empty subtrees that it leaves out.
+fn whole<H: Hasher>(hasher: H, path: &[Hash]) -> Result<[Hash; DEPTH], RangeError> {
+    let from = DEPTH.checked_sub(path.len());
+    let from = from.ok_or(RangeError::Path(path.len()))?;
+    let mut whole = [[0; 32]; DEPTH];
+    whole.copy_from_slice(&hasher.empty()[..DEPTH]);
+    whole[from..].copy_from_slice(path);
+    Ok(whole)
+}

@@ -1,0 +1,305 @@
+//! Proofs of many keys, of ranges, and the prover's form.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arbor_tree::conformance::flat::key;
+use arbor_tree_ar16mt::{
+    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, Multiproof, MultiproofError, Operation,
+    RangeDigest, RangeError, StorageLogs, apply, apply_with_proofs, naive, prove,
+};
+use proptest::prelude::*;
+
+fn hasher() -> Blake2s {
+    Blake2s::new()
+}
+
+fn entry(index: u64) -> Entry {
+    let value = [index as u8; 32];
+    Entry { index, value }
+}
+
+fn tree(leaves: &BTreeMap<Hash, Entry>) -> MemoryTree {
+    let update = |(key, entry): (&Hash, &Entry)| LeafUpdate {
+        key: *key,
+        existed: false,
+        new: Some(*entry),
+    };
+    let updates: Vec<LeafUpdate> = leaves.iter().map(update).collect();
+    let mut tree = MemoryTree::default();
+    let done = apply(&tree, hasher(), &updates).unwrap();
+    tree.change(&done, &updates);
+    tree
+}
+
+fn numbered(keys: &[Hash]) -> BTreeMap<Hash, Entry> {
+    keys.iter()
+        .zip(1..)
+        .map(|(key, i)| (*key, entry(i)))
+        .collect()
+}
+
+/// The root that a range of entries leads to with the paths of its first and last.
+fn range_root(
+    tree: &MemoryTree,
+    entries: &[(Hash, Entry)],
+    step: usize,
+) -> Result<Hash, RangeError> {
+    let ends = [entries[0].0, entries[entries.len() - 1].0];
+    let proofs = prove(tree, hasher(), &ends).unwrap();
+    let mut digest = RangeDigest::new(hasher(), entries[0], &proofs[0].path)?;
+    for some in entries[1..].chunks(step) {
+        digest.extend(some)?;
+    }
+    digest.root(&proofs[1].path)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn many_keys_are_proven_together(
+        there in prop::collection::vec(key(), 0..12),
+        asked in prop::collection::vec(key(), 1..10),
+        flip in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
+        let leaves = numbered(&there);
+        let root = naive::root(&leaves);
+        let asked: Vec<Hash> = asked.into_iter().chain(there.iter().take(4).copied()).collect();
+        let proof = Multiproof::new(&tree(&leaves), hasher(), &asked).unwrap();
+        let found: BTreeMap<Hash, Option<Entry>> = proof.entries().map(|(key, entry)| (*key, entry)).collect();
+        let expected: BTreeMap<_, _> = asked.iter().map(|key| (*key, leaves.get(key).copied())).collect();
+        prop_assert_eq!(found, expected);
+        prop_assert_eq!(proof.verify(hasher(), &root), Ok(true));
+        prop_assert_eq!(proof.verify(hasher(), &[1; 32]), Ok(false));
+
+        // The root after all of them are written.
+        let mut after = leaves.clone();
+        after.extend(asked.iter().map(|key| (*key, entry(99))));
+        let written = proof.root_with(hasher(), |_, _| Some(entry(99))).unwrap();
+        prop_assert_eq!(written, Some(naive::root(&after)));
+
+        let bytes = proof.encode();
+        prop_assert_eq!(&Multiproof::decode(&bytes).unwrap(), &proof);
+        for cut in [0, 3, bytes.len() / 2, bytes.len() - 1] {
+            prop_assert!(Multiproof::decode(&bytes[..cut]).is_err());
+        }
+        prop_assert_eq!(Multiproof::decode(&[&bytes[..], &[0]].concat()), Err(MultiproofError::Length));
+        // Whatever bit is flipped: it is no proof, or shows nothing of what it said.
+        let mut flipped = bytes.clone();
+        flipped[flip.index(bytes.len())] ^= 1 << bit;
+        if let Ok(other) = Multiproof::decode(&flipped) {
+            let shows = other.verify(hasher(), &root) == Ok(true);
+            let says: BTreeMap<_, _> = other.entries().map(|(key, entry)| (*key, entry)).collect();
+            // Of an absent key the next one may be absent, too, and a height may be said lower than it need be, never with other entries.
+            prop_assert!(!shows || says.iter().all(|(key, entry)| leaves.get(key) == entry.as_ref()));
+        }
+    }
+
+    #[test]
+    fn ranges_are_whole(
+        there in prop::collection::btree_set(key(), 1..16),
+        from in any::<prop::sample::Index>(),
+        to in any::<prop::sample::Index>(),
+        left_out in any::<prop::sample::Index>(),
+        step in 1usize..5,
+    ) {
+        let keys: Vec<Hash> = there.into_iter().collect();
+        let leaves = numbered(&keys);
+        let (tree, root) = (tree(&leaves), naive::root(&leaves));
+        let all: Vec<(Hash, Entry)> = leaves.into_iter().collect();
+        let (from, to) = (from.index(all.len()), to.index(all.len()));
+        let some = &all[from.min(to)..=from.max(to)];
+        prop_assert_eq!(range_root(&tree, some, step), Ok(root));
+        let mut other = some.to_vec();
+        let at = left_out.index(some.len());
+        other[at].1.value[0] ^= 1;
+        prop_assert_ne!(range_root(&tree, &other, step), Ok(root), "another value");
+        if at > 0 && at + 1 < some.len() {
+            other.remove(at);
+            prop_assert_ne!(range_root(&tree, &other, step), Ok(root), "without an entry");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_multiproof_are_errors(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        if let Ok(proof) = Multiproof::decode(&bytes) {
+            prop_assert_eq!(proof.encode(), bytes);
+            _ = proof.verify(hasher(), &[0; 32]);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_range_is_an_error() {
+    let leaf = ([2; 32], entry(1));
+    let zero = Entry {
+        index: 0,
+        value: [0; 32],
+    };
+    let new = |leaf, path: &[Hash]| RangeDigest::new(hasher(), leaf, path).map(|_| ());
+    assert_eq!(new(leaf, &[[0; 32]; 257]), Err(RangeError::Path(257)));
+    assert_eq!(new(([2; 32], zero), &[]), Err(RangeError::Index([2; 32])));
+    let mut digest = RangeDigest::new(hasher(), leaf, &[]).unwrap();
+    assert_eq!(digest.extend(&[leaf]), Err(RangeError::Order([2; 32])));
+    assert_eq!(
+        digest.extend(&[([3; 32], zero)]),
+        Err(RangeError::Index([3; 32]))
+    );
+    assert_eq!(digest.root(&[[0; 32]; 257]), Err(RangeError::Path(257)));
+}
+
+#[test]
+fn a_multiproof_has_the_hashes_that_it_needs() {
+    let none = Multiproof::new(&MemoryTree::default(), hasher(), &[]).unwrap();
+    assert_eq!(none.verify(hasher(), &[0; 32]), Ok(false));
+    let one = Multiproof::new(&MemoryTree::default(), hasher(), &[[1; 32]]).unwrap();
+    let mut bytes = one.encode();
+    // One hash more than it needs.
+    *bytes.last_mut().unwrap() = 1;
+    bytes.extend([7; 32]);
+    let more = Multiproof::decode(&bytes).unwrap();
+    assert_eq!(
+        more.verify(hasher(), &[0; 32]),
+        Err(MultiproofError::Hashes(1))
+    );
+    // Empty up to one level lower than it says.
+    let at = bytes.len() - 32 - 4 - 1;
+    (bytes[at - 1], bytes[at]) = (0, 254);
+    let fewer = Multiproof::decode(&bytes).unwrap();
+    assert_eq!(
+        fewer.verify(hasher(), &[0; 32]),
+        Err(MultiproofError::Hashes(1))
+    );
+    (bytes[at - 1], bytes[at]) = (1, 1);
+    assert_eq!(
+        Multiproof::decode(&bytes),
+        Err(MultiproofError::Field("height"))
+    );
+}
+
+/// The last hashes of the paths of fifty inserts, as the original's tests keep them.
+#[test]
+fn the_prover_gets_what_the_original_gives_it() {
+    let test = "the_prover_gets_what_the_original_gives_it";
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
+    let file = PathBuf::from(data)
+        .join("vectors/zksync_merkle_tree/integration__domain__log-metadata-list-short.snap");
+    let Ok(text) = std::fs::read_to_string(&file) else {
+        let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
+        assert!(!required, "no test data for {test}");
+        println!("SKIPPED (no test data): {test}");
+        return;
+    };
+    let word = |text: &str| -> Hash {
+        hex::decode(text.trim_matches('"'))
+            .unwrap()
+            .try_into()
+            .unwrap()
+    };
+    let logs: Vec<BTreeMap<&str, Vec<&str>>> = text
+        .split("\n- ")
+        .skip(1)
+        .map(|log| {
+            let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+            let mut name = "";
+            for line in log.lines().map(str::trim) {
+                if let Some(hash) = line.strip_prefix("- ") {
+                    fields.get_mut(name).unwrap().push(hash);
+                } else if let Some((key, value)) = line.split_once(':') {
+                    name = key;
+                    fields.insert(key, vec![value.trim()]);
+                }
+            }
+            fields
+        })
+        .collect();
+    assert_eq!(logs.len(), 50);
+    let operations: Vec<Operation> = logs
+        .iter()
+        .map(|log| Operation {
+            key: word(log["leaf_hashed_key"][0]),
+            old: None,
+            new: Some(Entry {
+                index: log["leaf_enumeration_index"][0].parse().unwrap(),
+                value: word(log["value_written"][0]),
+            }),
+        })
+        .collect();
+    let (_, proofs) = apply_with_proofs(&MemoryTree::default(), hasher(), &operations).unwrap();
+    let made = StorageLogs::new(hasher(), 0, &operations, &proofs);
+    assert_eq!((made.next_enumeration_index, made.logs.len()), (1, 50));
+    for (at, (log, made_log)) in logs.iter().zip(&made.logs).enumerate() {
+        assert_eq!(
+            word(log["root_hash"][0]),
+            made_log.root_hash,
+            "root after log {at}"
+        );
+        assert_eq!((made_log.is_write, made_log.first_write), (true, true));
+        assert_eq!(made_log.value_read, [0; 32]);
+        let path = made.path(at);
+        assert_eq!(path.len(), 256);
+        let last: Vec<Hash> = log["merkle_paths"][1..]
+            .iter()
+            .map(|hash| word(hash))
+            .collect();
+        assert_eq!(path[256 - last.len()..], last[..], "path of log {at}");
+        // Only the first stands whole.
+        assert_eq!(made_log.merkle_paths.len() == 256, at == 0);
+    }
+}
+
+/// Reads, rewrites of what is there, updates and missing keys.
+#[test]
+fn logs_say_what_was_there() {
+    let there = numbered(&[[1; 32], [2; 32]]);
+    let operation = |key: u8, new: Option<Entry>| Operation {
+        key: [key; 32],
+        old: there.get(&[key; 32]).copied(),
+        new,
+    };
+    let operations = [
+        operation(1, None),
+        operation(2, Some(entry(2))),
+        operation(3, None),
+        operation(3, Some(entry(3))),
+        operation(
+            2,
+            Some(Entry {
+                index: 2,
+                value: [9; 32],
+            }),
+        ),
+    ];
+    let (_, proofs) = apply_with_proofs(&tree(&there), hasher(), &operations).unwrap();
+    let logs = StorageLogs::new(hasher(), 2, &operations, &proofs).logs;
+    let short: Vec<_> = logs
+        .iter()
+        .map(|log| {
+            let kind = (log.is_write, log.first_write);
+            (
+                log.leaf_hashed_key[0],
+                kind,
+                log.leaf_enumeration_index,
+                log.value_written[0],
+                log.value_read[0],
+            )
+        })
+        .collect();
+    let expected = [
+        (1, (false, false), 1, 0, 1),
+        (3, (false, false), 0, 0, 0),
+        (3, (true, true), 3, 3, 0),
+        (2, (true, false), 2, 9, 2),
+    ];
+    assert_eq!(short, expected);
+    assert_eq!(logs[0].root_hash, naive::root(&there));
+    assert_eq!(hasher().empty()[0], logs[0].merkle_paths[0]);
+}
