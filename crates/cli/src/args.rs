@@ -169,6 +169,9 @@ pub(crate) struct Loadtest {
     /// Which leaves those are
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) rng_seed: u64,
+    /// Prove each write and read, with the root after it (AR16MT alone)
+    #[arg(long, conflicts_with = "no_hash")]
+    pub(crate) proofs: bool,
     /// Leave the hashing out, so that the rest can be measured: roots mean nothing then (AR16MT alone)
     #[arg(long)]
     pub(crate) no_hash: bool,

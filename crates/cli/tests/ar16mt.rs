@@ -157,6 +157,8 @@ fn the_load_test_gives_the_roots_of_the_original() {
     ] {
         assert_eq!(of(blocks, writes, &[]), root);
         assert_eq!(of(blocks, writes, &["-M", "--reads", "7"]), root);
+        let proofs = ["-M", "--reads", "7", "--proofs"];
+        assert_eq!(of(blocks, writes, &proofs), root);
         assert_eq!(
             of(
                 blocks,
@@ -170,6 +172,7 @@ fn the_load_test_gives_the_roots_of_the_original() {
     assert_eq!(of("3", "100", &["--no-hash", "-M"]), no_hash);
     let updated = of("3", "100", &["--updates", "20"]);
     assert_eq!(of("3", "100", &["--updates", "20", "--prune"]), updated);
+    assert_eq!(of("3", "100", &["--updates", "20", "--proofs"]), updated);
     assert_ne!(
         of("3", "100", &["--updates", "20", "--rng-seed", "1"]),
         updated
@@ -203,6 +206,7 @@ fn the_load_test_runs_under_every_tree() {
     }
     for (words, why) in [
         (&["--tree", "mpt", "--no-hash"][..], "--no-hash"),
+        (&["--tree", "verkle", "--proofs"], "--proofs"),
         (&["--tree", "none"], "--tree none"),
         (&["-M", "--db", "x"], "--db"),
     ] {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
 use arbor_metrics::ProcessUsage;
-use arbor_state::ar16mt::{LeafName, LeafWrite, TreeStats};
+use arbor_state::ar16mt::{Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats};
 use arbor_state::{
     Account, AccountChange, BlockRef, Computed, SlotChange, State, StateChanges, StateError,
     StateView, Tree,
@@ -17,6 +17,8 @@ use arbor_state::{
 use arbor_versions::{TableSpec, VersionsError};
 use serde::Serialize;
 
+/// Proofs of each block that are checked, about.
+const CHECKED: usize = 8;
 /// The contract that the original writes to.
 const CONTRACT: Address = address!("4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2");
 
@@ -33,6 +35,8 @@ pub struct Settings {
     pub reads: u64,
     /// Which leaves those are.
     pub seed: u64,
+    /// Whether each write and read is proven, with the root after it (AR16MT alone).
+    pub proofs: bool,
 }
 
 /// Why there are no figures.
@@ -52,6 +56,14 @@ pub enum LoadTestError {
         expected: U256,
         /// What was read.
         found: U256,
+    },
+    /// A proof that does not lead from the root before an operation to the one after it.
+    #[error("block {block}: the proof of operation {operation} does not hold")]
+    Proof {
+        /// The block.
+        block: u64,
+        /// Which of its operations, writes first.
+        operation: usize,
     },
     /// The database is not what its contents make of it.
     #[error("the whole database was checked, and {faults} faults found; the first: {first}")]
@@ -90,6 +102,8 @@ pub struct BlockFigures {
     pub commit_s: f64,
     /// The oldest version that can be read.
     pub oldest_version: u64,
+    /// Operations proven.
+    pub proofs: u64,
     /// What happened in the tree, where the tree tells.
     pub tree: Option<TreeFigures>,
     /// Bytes in memory that no flush has taken.
@@ -365,12 +379,24 @@ impl Load {
             })
             .collect();
 
+        let before = state.root();
         let start = Instant::now();
-        for slot in read {
-            self.read(state, block, slot)?;
-        }
+        let proven = if self.settings.proofs {
+            read
+        } else {
+            for slot in read {
+                self.read(state, block, slot)?;
+            }
+            Vec::new()
+        };
         let reads_s = seconds(start);
-        let (computed, tree) = compute(state, &changes, block == 0)?;
+        let (computed, tree, proofs) = match self.settings.proofs {
+            true => compute_proven(state, &changes, &proven)?,
+            false => {
+                let (computed, tree) = compute(state, &changes, block == 0)?;
+                (computed, tree, None)
+            }
+        };
         let (root, timings) = (computed.root(), computed.timings());
         let committing = Instant::now();
         let at = BlockRef {
@@ -381,6 +407,10 @@ impl Load {
         state.commit(&at, computed)?;
         let (commit_s, wall_s) = (seconds(committing), seconds(start));
 
+        let proofs = match proofs {
+            Some(proofs) => self.check(block, before, (&changes, &proven), &proofs)?,
+            None => 0,
+        };
         self.values.resize((known + writes) as usize, 0);
         for change in &changes {
             self.values[change.slot as usize] = change.new;
@@ -396,6 +426,7 @@ impl Load {
             tree_s: duration(timings.tree),
             records_s: duration(timings.writes),
             commit_s,
+            proofs,
             oldest_version: view.oldest().map_or(0, |version| version.0),
             tree,
             dirty_bytes: stats.dirty_bytes + stats.pending_undo_bytes,
@@ -403,6 +434,40 @@ impl Load {
             cache_misses: stats.cache_misses,
             written_bytes: None,
         })
+    }
+
+    /// Holds some of a block's proofs, the first and the last among them, to what was written and read; returns how many there are.
+    fn check(
+        &self,
+        block: u64,
+        before: B256,
+        (changes, reads): (&[SlotWrite], &[u64]),
+        proofs: &OperationProofs,
+    ) -> Result<u64, LoadTestError> {
+        let count = proofs.len();
+        for operation in (0..count).step_by(1 + count / CHECKED).chain([count - 1]) {
+            let proof = proofs.get(operation);
+            let before = match operation.checked_sub(1) {
+                Some(last) => proofs.roots()[last],
+                None => before.0,
+            };
+            let entry = |slot, number: u64| Entry {
+                index: self.index(slot),
+                value: U256::from(number).to_be_bytes(),
+            };
+            let (slot, new) = match changes.get(operation) {
+                Some(change) => (change.slot, Some(entry(change.slot, change.new))),
+                None => (reads[operation - changes.len()], None),
+            };
+            let value = changes.iter().find(|change| change.slot == slot);
+            let value = value.map_or_else(|| self.values[slot as usize], |change| change.new);
+            let read = new.is_some() || proof.outcome.before() == Some(entry(slot, value));
+            let key = LeafName::Slot(CONTRACT, U256::from(slot)).key();
+            if !read || !proof.verify(Blake2s::new(), &before, &key, new) {
+                return Err(LoadTestError::Proof { block, operation });
+            }
+        }
+        Ok(count as u64)
     }
 
     /// The index of a slot's leaf, which it keeps: the number that was written there first.
@@ -428,6 +493,35 @@ impl Load {
     }
 }
 
+/// The leaves of slots with proofs, and of those that are read.
+fn compute_proven(
+    state: &State,
+    changes: &[SlotWrite],
+    reads: &[u64],
+) -> Result<(Computed, Option<TreeFigures>, Option<OperationProofs>), LoadTestError> {
+    let names = reads
+        .iter()
+        .map(|slot| LeafName::Slot(CONTRACT, U256::from(*slot)));
+    let reads = LeafName::keys(&names.collect::<Vec<_>>());
+    let (computed, stats, proofs) = state.compute_leaves_proven(&leaf_writes(changes), &reads)?;
+    Ok((computed, Some(figures(&stats)), Some(proofs)))
+}
+
+fn leaf_writes(changes: &[SlotWrite]) -> Vec<LeafWrite> {
+    let names: Vec<LeafName> = changes
+        .iter()
+        .map(|change| LeafName::Slot(CONTRACT, U256::from(change.slot)))
+        .collect();
+    let writes = LeafName::keys(&names).into_iter().zip(changes);
+    writes
+        .map(|(key, change)| LeafWrite {
+            key,
+            index: change.index,
+            value: U256::from(change.new).to_be_bytes(),
+        })
+        .collect()
+}
+
 /// The leaves themselves in AR16MT; slots of an account in any other tree.
 fn compute(
     state: &State,
@@ -435,19 +529,7 @@ fn compute(
     first: bool,
 ) -> Result<(Computed, Option<TreeFigures>), LoadTestError> {
     if let Tree::Ar16mt(_) = state.tree() {
-        let names: Vec<LeafName> = changes
-            .iter()
-            .map(|change| LeafName::Slot(CONTRACT, U256::from(change.slot)))
-            .collect();
-        let writes = LeafName::keys(&names).into_iter().zip(changes);
-        let writes: Vec<LeafWrite> = writes
-            .map(|(key, change)| LeafWrite {
-                key,
-                index: change.index,
-                value: U256::from(change.new).to_be_bytes(),
-            })
-            .collect();
-        let (computed, stats) = state.compute_leaves(&writes)?;
+        let (computed, stats) = state.compute_leaves(&leaf_writes(changes))?;
         return Ok((computed, Some(figures(&stats))));
     }
     let account = Account {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Store, Table, Value, Write};
+use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeStats;
 use arbor_versions::{
     Change, Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
     stored_identity,
 };
 
-use crate::ar16mt::LeafWrite;
+use crate::ar16mt::{LeafWrite, OperationProofs};
 use crate::head::Head;
 use crate::history::Historical;
 use crate::mpt::{self, AtHead};
@@ -169,6 +170,23 @@ impl State {
     ) -> Result<(Computed, TreeStats), StateError> {
         match &self.tree {
             Tree::Ar16mt(ar16mt) => ar16mt::compute_leaves(*ar16mt, self.versions.view(), writes),
+            Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
+        }
+    }
+
+    /// As [`compute_leaves`](Self::compute_leaves), with a proof of each write and then of each of some reads, and the root after each.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compute_leaves_proven(
+        &self,
+        writes: &[LeafWrite],
+        reads: &[Hash],
+    ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+        match &self.tree {
+            Tree::Ar16mt(ar16mt) => {
+                ar16mt::compute_proven(*ar16mt, self.versions.view(), writes, reads)
+            }
             Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
         }
     }

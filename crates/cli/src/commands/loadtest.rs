@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         updates: args.updates,
         reads: args.reads,
         seed: args.rng_seed,
+        proofs: args.proofs,
     };
     let folder = match (&args.db, args.in_memory) {
         (None, false) => Some(tempfile::tempdir().context("making a folder for the database")?),
@@ -75,8 +76,10 @@ fn tree(args: &Args) -> Result<Tree> {
         let chunk = args.chunk_size;
         return Ok(Tree::Ar16mt(Ar16mt { hash, chunk }));
     }
-    if args.no_hash {
-        bail!("--no-hash is for --tree ar16mt alone");
+    for (flag, given) in [("--no-hash", args.no_hash), ("--proofs", args.proofs)] {
+        if given {
+            bail!("{flag} is for --tree ar16mt alone");
+        }
     }
     database::tree(args.tree, args.memory, &[])
         .context("--tree none has nothing to load: the test is of trees")
@@ -90,6 +93,7 @@ fn measurement(args: &Args) -> Measurement {
     measurement.setting("reads", args.reads);
     measurement.setting("updates", args.updates);
     measurement.setting("rng_seed", args.rng_seed);
+    measurement.setting("proofs", args.proofs);
     measurement.setting("no_hash", args.no_hash);
     measurement.setting("in_memory", args.in_memory);
     measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));

@@ -6,7 +6,10 @@ use std::time::Instant;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Value, Write};
 use arbor_tree::Hash;
-use arbor_tree_ar16mt::{Entry, LeafUpdate, TreeStats, TreeUpdate, apply, apply_unread};
+use arbor_tree_ar16mt::{
+    Entry, LeafUpdate, Operation, OperationProofs, TreeStats, TreeUpdate, apply, apply_unread,
+    apply_with_proofs,
+};
 use arbor_versions::{Change, Changes, View};
 
 use super::names::{LeafName, Named};
@@ -119,6 +122,57 @@ pub(crate) fn compute_leaves(
     let mut computed = computed(view, leaves, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats))
+}
+
+/// As [`compute_leaves`], with a proof of each write, and of each of some reads after them.
+pub(crate) fn compute_proven(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    writes: &[LeafWrite],
+    reads: &[Hash],
+) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+    let start = Instant::now();
+    let mut next = next_index(view)?;
+    let keys = writes.iter().map(|write| write.key);
+    let keys: Vec<Hash> = keys.chain(reads.iter().copied()).collect();
+    let before = records(ar16mt, view, &keys)?;
+    let new = writes.iter().map(|write| {
+        let (index, value) = (write.index, write.value);
+        Some(Entry { index, value })
+    });
+    let new = new.chain(std::iter::repeat(None));
+    let operations = keys.into_iter().zip(&before).zip(new);
+    let operations: Vec<Operation> = operations
+        .map(|((key, old), new)| Operation {
+            key,
+            old: old.as_ref().map(|(_, entry)| *entry),
+            new,
+        })
+        .collect();
+    let keyed = Instant::now();
+    let reader = AtHead { view, ar16mt };
+    let (update, proofs) =
+        with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
+    let (tree, stats) = (keyed.elapsed(), update.stats);
+    let mut leaves: Vec<LeafChange> = operations
+        .iter()
+        .zip(before)
+        .filter_map(|(operation, old)| {
+            Some(LeafChange {
+                key: operation.key,
+                old: old.map(|(bytes, _)| bytes),
+                new: operation.new?,
+            })
+        })
+        .collect();
+    leaves.sort_unstable_by_key(|leaf| leaf.key);
+    for write in writes {
+        next = next.max(write.index.saturating_add(1));
+    }
+    let mut computed = computed(view, leaves, next, update)?;
+    computed.timings.keys = keyed - start;
+    computed.timings.tree = tree;
+    Ok((computed, stats, proofs))
 }
 
 /// The writes behind an update of the tree; the leaves ascend.

@@ -38,9 +38,9 @@ use arbor_versions::{TableKind, TableSpec};
 
 use crate::tables::COMMON;
 
-pub use arbor_tree_ar16mt::TreeStats;
+pub use arbor_tree_ar16mt::{Blake2s, Entry, OperationProof, OperationProofs, TreeStats};
 pub use compute::LeafWrite;
-pub(crate) use compute::{compute, compute_leaves};
+pub(crate) use compute::{compute, compute_leaves, compute_proven};
 pub use names::LeafName;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
