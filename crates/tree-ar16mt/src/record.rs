@@ -175,6 +175,84 @@ impl Record {
     }
 }
 
+/// A record whose children are decoded when they are asked for.
+pub(crate) struct View<'a> {
+    path: &'a Path,
+    bitmap: u32,
+    children: &'a [u8],
+}
+
+impl<'a> View<'a> {
+    /// Looks at the record of a node at a path.
+    pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Result<Self, RecordError> {
+        let actual = bytes.len();
+        let Some((bitmap, children)) = bytes.split_first_chunk::<4>() else {
+            return Err(RecordError::Length {
+                expected: 4,
+                actual,
+            });
+        };
+        let bitmap = u32::from_be_bytes(*bitmap);
+        let (leaves, internals) = (bitmap >> 1 & 0x5555_5555, bitmap & 0x5555_5555);
+        if leaves & internals != 0 {
+            let nibble = (leaves & internals).trailing_zeros() / 2;
+            return Err(RecordError::Kind(nibble as u8));
+        }
+        let leaf = leaf_bytes(path.len() + 1) * leaves.count_ones() as usize;
+        let expected = 4 + 32 * bitmap.count_ones() as usize + leaf;
+        if actual != expected {
+            return Err(RecordError::Length { expected, actual });
+        }
+        Ok(Self {
+            path,
+            bitmap,
+            children,
+        })
+    }
+
+    /// The hashes of the children by nibble, ascending.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = (u8, &'a Hash)> {
+        let tail = leaf_bytes(self.path.len() + 1);
+        let (bitmap, mut rest) = (self.bitmap, self.children);
+        (0..16u8).filter_map(move |nibble| {
+            let kind = bitmap >> (2 * nibble) & 3;
+            if kind == 0 {
+                return None;
+            }
+            let (hash, behind) = rest.split_first_chunk()?;
+            rest = &behind[if kind == LEAF { tail } else { 0 }..];
+            Some((nibble, hash))
+        })
+    }
+
+    /// The child under a nibble.
+    pub(crate) fn child(&self, nibble: u8) -> Result<Option<Child>, RecordError> {
+        let kind = self.bitmap >> (2 * nibble) & 3;
+        if kind == 0 {
+            return Ok(None);
+        }
+        let nibbles = self.path.len() + 1;
+        let before = self.bitmap & ((1 << (2 * nibble)) - 1);
+        let leaves = (before & 0xaaaa_aaaa).count_ones() as usize;
+        let start = 32 * before.count_ones() as usize + leaf_bytes(nibbles) * leaves;
+        let length = if kind == LEAF {
+            32 + leaf_bytes(nibbles)
+        } else {
+            32
+        };
+        let bitmap = kind << (2 * nibble);
+        let alone = [
+            &bitmap.to_be_bytes()[..],
+            &self.children[start..start + length],
+        ]
+        .concat();
+        Ok(Record::decode(self.path, &alone)?
+            .children
+            .pop()
+            .map(|(_, child)| child))
+    }
+}
+
 /// A path's bytes, zeros behind them.
 pub(crate) fn padded(path: &Path) -> Hash {
     let mut bytes = [0; 32];
@@ -289,7 +367,17 @@ mod tests {
                 .collect();
             prop_assume!(!children.is_empty());
             let record = Record { children };
-            prop_assert_eq!(Record::decode(&path, &record.encode(&path)).unwrap(), record);
+            let bytes = record.encode(&path);
+            let view = View::new(&path, &bytes).unwrap();
+            let hashes: Vec<(u8, Hash)> = view.hashes().map(|(nibble, hash)| (nibble, *hash)).collect();
+            let expected = record.children.iter().map(|(nibble, child)| (*nibble, *child.hash()));
+            prop_assert_eq!(hashes, expected.collect::<Vec<_>>());
+            for nibble in 0..16 {
+                let child = record.children.iter().find(|child| child.0 == nibble).map(|child| child.1);
+                prop_assert_eq!(view.child(nibble).unwrap(), child);
+            }
+            prop_assert!(View::new(&path, &bytes[1..]).is_err());
+            prop_assert_eq!(Record::decode(&path, &bytes).unwrap(), record);
         }
     }
 }

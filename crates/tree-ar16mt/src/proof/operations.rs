@@ -1,9 +1,10 @@
 //! Proofs of each operation of a batch, with the root after each.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::{
-    DEPTH, Entry, Hash, Hasher, LeafProof, LeafUpdate, Reader, TreeError, TreeUpdate, apply,
+    DEPTH, Entry, Hash, Hasher, LeafProof, LeafUpdate, NodeChange, Reader, TreeError, TreeUpdate,
+    apply,
 };
 
 use super::sequence::{Beside, Level, Sequence};
@@ -155,8 +156,7 @@ pub fn apply_with_proofs<H: Hasher>(
     hasher: H,
     operations: &[Operation],
 ) -> Result<(TreeUpdate, OperationProofs), TreeError> {
-    let mut order: Vec<u32> = (0..operations.len() as u32).collect();
-    order.sort_by_key(|at| operations[*at as usize].key);
+    let order = by_key(operations);
     let mut outcomes = vec![Outcome::ReadMissing; operations.len()];
     let mut updates: Vec<LeafUpdate> = Vec::new();
     let key = |at: &u32| operations[*at as usize].key;
@@ -188,13 +188,10 @@ pub fn apply_with_proofs<H: Hasher>(
         }
     }
     let update = apply(reader, hasher, &updates)?;
-    let changed: BTreeMap<_, _> = update
-        .nodes
-        .iter()
-        .filter_map(|node| Some((node.path, node.record.clone()?)))
-        .collect();
+    let mut changed: Vec<&NodeChange> = update.nodes.iter().collect();
+    changed.sort_unstable_by_key(|node| (node.path.len(), node.path));
     let before = crate::root(reader, hasher)?;
-    let sequence = Sequence::descend(reader, hasher, operations, &order, &changed)?;
+    let sequence = Sequence::descend(reader, hasher, operations, &order, changed)?;
     let (levels, beside, mut roots) = sequence.rise();
     let mut root = before;
     for (after, operation) in roots.iter_mut().zip(operations) {
@@ -211,4 +208,21 @@ pub fn apply_with_proofs<H: Hasher>(
         beside,
     };
     Ok((update, proofs))
+}
+
+/// The numbers of operations by key, those of one key in their order.
+fn by_key(operations: &[Operation]) -> Vec<u32> {
+    let key = |at: u32| &operations[at as usize].key;
+    // The first bytes nearly always decide, and lie beside the numbers.
+    let first = |key: &Hash| {
+        key.first_chunk()
+            .map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    };
+    let keys = operations.iter().map(|operation| first(&operation.key));
+    let mut order: Vec<(u64, u32)> = keys.zip(0..).collect();
+    order.sort_unstable_by(|a, b| {
+        let whole = || key(a.1).cmp(key(b.1)).then(a.1.cmp(&b.1));
+        a.0.cmp(&b.0).then_with(whole)
+    });
+    order.into_iter().map(|(_, at)| at).collect()
 }

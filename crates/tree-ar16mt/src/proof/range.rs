@@ -66,14 +66,14 @@ impl<H: Hasher> RangeDigest<H> {
             chains.push((lone.min(apart), apart));
             lone = apart;
         }
-        let hashes: Vec<Entry> = entries_of(&all[..entries.len()]);
-        let hashes = self.hasher.leaves(&hashes);
-        let start = |((leaf, to), hash): ((&(Hash, Entry), &(usize, usize)), Hash)| Chain {
-            key: leaf.0,
-            hash,
-            to: to.0,
-        };
-        let mut folded: Vec<Chain> = all.iter().zip(&chains).zip(hashes).map(start).collect();
+        let taken = &all[..entries.len()];
+        let bottoms: Vec<Entry> = taken.iter().map(|(_, entry)| *entry).collect();
+        let bottoms = self.hasher.leaves(&bottoms);
+        let mut folded = Vec::with_capacity(taken.len());
+        for (((key, _), (to, _)), hash) in taken.iter().zip(&chains).zip(bottoms) {
+            let (key, to) = (*key, *to);
+            folded.push(Chain { key, hash, to });
+        }
         self.hasher.fold(0, &mut folded);
         for (chain, (from, apart)) in folded.iter().zip(&chains) {
             let hash = self.climb(&chain.key, chain.hash, *from, *apart, self.hasher.empty());
@@ -114,10 +114,6 @@ fn check_index(leaf: &(Hash, Entry)) -> Result<(), RangeError> {
         return Err(RangeError::Index(leaf.0));
     }
     Ok(())
-}
-
-fn entries_of(leaves: &[(Hash, Entry)]) -> Vec<Entry> {
-    leaves.iter().map(|(_, entry)| *entry).collect()
 }
 
 /// A path with those of empty subtrees that it leaves out.

@@ -1,6 +1,7 @@
 //! The hashes that a tree goes through while operations change it one after the other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,9 +11,9 @@ use rayon::prelude::*;
 
 use super::operations::Operation;
 use super::prove::shared_bits;
-use crate::record::{STEM, STEM_NIBBLES};
-use crate::work::{decode, height};
-use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, TreeError};
+use crate::record::{STEM, STEM_NIBBLES, View};
+use crate::work::height;
+use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, NodeChange, Reader, TreeError};
 
 /// No event, or no node.
 const NONE: u32 = u32::MAX;
@@ -25,13 +26,21 @@ const CHUNK: usize = 512;
 pub(crate) struct Level {
     /// By operation where its hashes are; [`NONE`] if its way has ended above.
     place: Vec<u32>,
-    /// The topmost first.
-    siblings: Vec<[Hash; 4]>,
+    /// The topmost first; in the parts in which they were computed, with the number of those before each.
+    siblings: Vec<(u32, Vec<[Hash; 4]>)>,
 }
 
 impl Level {
     pub(crate) fn siblings(&self, operation: usize) -> Option<&[Hash; 4]> {
-        self.siblings.get(self.place[operation] as usize)
+        let place = self.place[operation];
+        if place == NONE {
+            return None;
+        }
+        let part = self
+            .siblings
+            .partition_point(|(before, _)| *before <= place);
+        let (before, siblings) = &self.siblings[part - 1];
+        siblings.get((place - before) as usize)
     }
 }
 
@@ -56,8 +65,10 @@ struct Node {
     path: Path,
     /// Places in the order of keys.
     operations: Range<usize>,
-    /// The children before the batch.
-    before: Vec<(u8, Hash)>,
+    /// Its record before the batch, if it was there.
+    old: Option<Arc<[u8]>>,
+    /// If it was not, the child that the only leaf below it would have been.
+    only: Option<(u8, Hash)>,
 }
 
 /// A leaf that is to be hashed at a level, for whoever waits for it.
@@ -95,6 +106,9 @@ pub(crate) struct Sequence<'a, H> {
     beside: HashMap<u32, Beside>,
 }
 
+/// Nodes that have changed, by length of path, then by path.
+type Changed<'n> = Peekable<std::vec::IntoIter<&'n NodeChange>>;
+
 struct Item {
     path: Path,
     operations: Range<usize>,
@@ -108,8 +122,9 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         hasher: H,
         operations: &'a [Operation],
         order: &'a [u32],
-        changed: &BTreeMap<Path, Arc<[u8]>>,
+        changed: Vec<&NodeChange>,
     ) -> Result<Self, TreeError> {
+        let mut changed = changed.into_iter().peekable();
         let mut sequence = Self {
             hasher,
             operations,
@@ -125,7 +140,7 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             old: Old::Node,
         }];
         while !items.is_empty() {
-            items = sequence.level(reader, items, changed)?;
+            items = sequence.level(reader, items, &mut changed)?;
         }
         Ok(sequence)
     }
@@ -138,7 +153,7 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         &mut self,
         reader: &impl Reader,
         items: Vec<Item>,
-        changed: &BTreeMap<Path, Arc<[u8]>>,
+        changed: &mut Changed,
     ) -> Result<Vec<Item>, TreeError> {
         let stored = items.iter().filter(|item| matches!(item.old, Old::Node));
         let paths: Vec<Path> = stored.map(|item| item.path).collect();
@@ -150,20 +165,35 @@ impl<'a, H: Hasher> Sequence<'a, H> {
                 Old::Node => records.next().flatten(),
                 _ => None,
             };
-            let new = changed.get(&item.path).or(old.as_ref());
-            let new = match new {
-                Some(record) => decode(&item.path, record)?.children,
-                None if depth == 0 => Vec::new(),
-                None => return Err(TreeError::MissingNode(item.path)),
-            };
-            let old = match &old {
-                Some(record) => decode(&item.path, record)?.children,
-                None => Vec::new(),
-            };
-            let mut before: Vec<_> = old.iter().map(|(n, child)| (*n, *child.hash())).collect();
-            if let Old::Leaf(leaf) = &item.old {
-                before = vec![self.old_leaf(reader, &item.path, leaf, nodes.len(), &new)?];
+            let place = |node: &NodeChange| (node.path.len(), node.path);
+            while changed
+                .next_if(|node| place(node) < (depth, item.path))
+                .is_some()
+            {}
+            let new = changed.next_if(|node| node.path == item.path);
+            let new = new.and_then(|node| node.record.as_ref()).or(old.as_ref());
+            let new = new.map(|record| view(&item.path, record)).transpose()?;
+            if new.is_none() && depth > 0 {
+                return Err(TreeError::MissingNode(item.path));
             }
+            let before = old
+                .as_ref()
+                .map(|record| view(&item.path, record))
+                .transpose()?;
+            let find = |view: &Option<View>, nibble: u8| match view {
+                None => Ok(None),
+                Some(view) => view.child(nibble).map_err(|error| TreeError::Record {
+                    path: item.path,
+                    error,
+                }),
+            };
+            let only = match &item.old {
+                Old::Leaf(leaf) => {
+                    let now = |nibble: u8| find(&new, nibble);
+                    Some(self.old_leaf(reader, &item.path, leaf, nodes.len(), now)?)
+                }
+                _ => None,
+            };
             let mut rest = item.operations.clone();
             while let Some(first) = rest.clone().next() {
                 let nibble = nibble_of(self.key(first), depth);
@@ -171,12 +201,16 @@ impl<'a, H: Hasher> Sequence<'a, H> {
                 let end = first + rest.clone().take_while(same).count();
                 rest.start = end;
                 let path = item.path.child(nibble);
-                match find(&new, nibble) {
+                match find(&new, nibble)? {
                     Some(Child::Internal(_)) => {
-                        let old = match (find(&old, nibble), item.old) {
+                        let old = match (find(&before, nibble)?, item.old) {
                             (Some(Child::Internal(_)), _) => Old::Node,
                             (Some(Child::Leaf(leaf)), _) => Old::Leaf(leaf),
-                            (None, Old::Leaf(leaf)) if before[0].0 == nibble => Old::Leaf(leaf),
+                            (None, Old::Leaf(leaf))
+                                if only.is_some_and(|only| only.0 == nibble) =>
+                            {
+                                Old::Leaf(leaf)
+                            }
                             (None, _) => Old::Nothing,
                         };
                         let operations = first..end;
@@ -193,7 +227,8 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             nodes.push(Node {
                 path: item.path,
                 operations: item.operations,
-                before,
+                old,
+                only,
             });
         }
         self.levels.push(nodes);
@@ -207,7 +242,7 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         path: &Path,
         leaf: &Leaf,
         node: usize,
-        new: &[(u8, Child)],
+        now: impl Fn(u8) -> Result<Option<Child>, TreeError>,
     ) -> Result<(u8, Hash), TreeError> {
         let depth = path.len();
         let (key, from) = if depth < STEM_NIBBLES {
@@ -221,7 +256,7 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         // Unless it was written, it may hang here now.
         let same = |child: &Leaf| child.stem == leaf.stem && child.fold == leaf.fold;
         if depth < STEM_NIBBLES
-            && let Some(Child::Leaf(child)) = find(new, nibble)
+            && let Some(Child::Leaf(child)) = now(nibble)?
             && same(&child)
         {
             return Ok((nibble, child.hash));
@@ -354,7 +389,9 @@ impl<'a, H: Hasher> Sequence<'a, H> {
                 match lone.goes_to {
                     GoesTo::State(at) => self.states[at as usize] = hash,
                     GoesTo::Before(depth, node) => {
-                        self.levels[depth][node].before[0].1 = hash;
+                        if let Some(only) = &mut self.levels[depth][node].only {
+                            only.1 = hash;
+                        }
                     }
                     GoesTo::Beside(at) => drop(self.beside.insert(at, Beside { level, hash })),
                 }
@@ -370,14 +407,14 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             let chunks = chunks(&nodes).into_par_iter();
             let done: Vec<Chunk> = chunks.map(|nodes| self.chunk(nodes)).collect();
             let mut place = vec![NONE; self.operations.len()];
-            let mut siblings = Vec::with_capacity(done.iter().map(|c| c.events.len()).sum());
+            let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
             for chunk in done {
-                let events = chunk.events.iter().zip(siblings.len()..);
-                for ((event, at), state) in events.zip(&chunk.states) {
-                    place[*event as usize] = at as u32;
+                for ((event, at), state) in chunk.events.iter().zip(before..).zip(&chunk.states) {
+                    place[*event as usize] = at;
                     self.states[*event as usize] = *state;
                 }
-                siblings.extend(chunk.siblings);
+                siblings.push((before, chunk.siblings));
+                before += chunk.events.len() as u32;
             }
             levels.push(Level { place, siblings });
         }
@@ -442,10 +479,21 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         let mut rows = vec![[[0; 32]; 30]; nodes.len()];
         for ((node, range), rows) in nodes.iter().zip(ranges).zip(&mut rows) {
             rows[row(0)].fill(empty[0]);
-            for (nibble, hash) in &node.before {
-                rows[usize::from(*nibble)] = *hash;
+            let mut there = 0;
+            let mut put = |nibble: u8, hash: &Hash| {
+                rows[usize::from(nibble)] = *hash;
+                there |= 1 << nibble;
+            };
+            if let Some((nibble, hash)) = &node.only {
+                put(*nibble, hash);
             }
-            present.push(node.before.iter().fold(0, |set, (n, _)| set | 1 << n));
+            // It was looked at on the way down.
+            let old = node.old.as_ref();
+            let view = old.and_then(|record| View::new(&node.path, record).ok());
+            for (nibble, hash) in view.iter().flat_map(View::hashes) {
+                put(nibble, hash);
+            }
+            present.push(there);
             let touched = nibbles[range.clone()].iter().fold(0, |set, n| set | 1 << n);
             needed.push(needed_rows(touched));
         }
@@ -542,7 +590,10 @@ fn chunks(nodes: &[Node]) -> Vec<&[Node]> {
     chunks
 }
 
-fn find(children: &[(u8, Child)], nibble: u8) -> Option<Child> {
-    let found = children.binary_search_by_key(&nibble, |child| child.0);
-    found.ok().map(|at| children[at].1)
+fn view<'a>(path: &'a Path, record: &'a [u8]) -> Result<View<'a>, TreeError> {
+    let path_of = *path;
+    View::new(path, record).map_err(|error| TreeError::Record {
+        path: path_of,
+        error,
+    })
 }
