@@ -3,7 +3,8 @@
 
     bench-peers/trees.py [--runs N] [--sides mpt,verkle,verkle:images+compressed] [--report FILE] CHAIN_DIR...
 
-A side is a tree and, after a colon, settings of `--tree-settings` joined by plus signs. Sides take turns, each time from nothing, with the same write-back, memory and
+A side is a tree and, after a colon, settings of `--tree-settings` joined by plus signs; or `no-lanes`, for portable code; or `write-through`, for a flush after
+every block. Sides take turns, each time from nothing, with the same write-back, memory and
 retention; medians are printed. Every side must end at the same block hash, and the state of those that headers say nothing of is compared with the last header
 (`arbor verify`, outside all figures). Only arbor takes part.
 """
@@ -41,11 +42,15 @@ def replay(arbor, chain, side, folder, arguments):
     folder.mkdir()
     database, log, report = folder / "db", folder / "log", folder / "report.json"
     words = ["replay", "--db", database, "--tree", tree, "--genesis", chain.genesis, "--report", report]
-    words += ["--memory", arguments.memory, "--write-back", arguments.write_back, "--retain", arguments.retain]
-    words += ["--tree-settings", settings.replace("+", ",")] if settings else []
+    settings = settings.split("+") if settings else []
+    write_back = "0" if "write-through" in settings else arguments.write_back
+    words += ["--memory", arguments.memory, "--write-back", write_back, "--retain", arguments.retain]
+    of_tree = [setting for setting in settings if setting not in ("write-through", "no-lanes")]
+    words += ["--tree-settings", ",".join(of_tree)] if of_tree else []
     words += ["--threads", arguments.threads] if arguments.threads else []
     words += ["--to", arguments.to] if arguments.to else []
-    usage = measure.run([arbor.program, *words, chain.export], log)
+    lanes = ["env", "ARBOR_BACKEND=portable"] if "no-lanes" in settings else []
+    usage = measure.run([*lanes, arbor.program, *words, chain.export], log)
     results = json.loads(report.read_text())["results"]
     return {"side": side, "usage": asdict(usage), "disk_bytes": measure.disk_bytes(database / "fjall"), "results": results}
 
@@ -61,6 +66,7 @@ def rows(run):
     """What is compared, in seconds or bytes."""
     usage, results = run["usage"], run["results"]
     total, stored = results["total"], results["database"]["bytes"]
+    published = total.get("work", {}).get("published", {})
     return {
         "wall time, s": usage["wall_s"],
         "CPU, s": usage["user_s"] + usage["sys_s"],
@@ -73,6 +79,7 @@ def rows(run):
         "peak memory, MB": usage["peak_rss_bytes"] / 1e6,
         "nodes written, million": total["nodes"] / 1e6,
         **{f"to the store: {kind}, MB": count / 1e6 for kind, count in stored.items()},
+        **{f"published form: {kind}, MB": count / 1e6 for kind, count in published.items()},
         **{f"{name}, million": count / 1e6 for name, count in results["counters"].items()},
     }
 
@@ -81,8 +88,9 @@ def show(chain, sides, runs):
     print(f"\n{chain.name}: medians of {len(runs[sides[0]])} runs, ratios to {sides[0]}\n")
     header = [""] + [cell for side in sides for cell in ([side] if side == sides[0] else [side, "ratio"])]
     print("| " + " | ".join(header) + " |\n|" + "---|" * len(header))
-    for name in rows(runs[sides[0]][0]):
-        medians = [statistics.median(rows(run)[name] for run in runs[side]) for side in sides]
+    names = {name: None for side in sides for name in rows(runs[side][0])}
+    for name in names:
+        medians = [statistics.median(rows(run).get(name, 0) for run in runs[side]) for side in sides]
         cells = [name, f"{medians[0]:.2f}"]
         for median in medians[1:]:
             cells += [f"{median:.2f}", f"{median / medians[0]:.2f}" if medians[0] else ""]

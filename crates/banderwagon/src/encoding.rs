@@ -5,6 +5,7 @@ use crate::{
     curve::{BYTES, D, times_five},
 };
 use arbor_field::{Fp, divide_all, sqrt_all};
+use arbor_metrics::NORMALISATIONS;
 
 /// Bytes that are no element of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +45,7 @@ impl Point {
     /// The compressed form: x, most significant byte first, of the representative whose y is the larger one of y and -y.
     #[must_use]
     pub fn to_bytes(&self) -> [u8; BYTES] {
+        NORMALISATIONS.add(1);
         let inverse = self.z.inverse();
         compress(self.x * inverse, self.y * inverse)
     }

@@ -2,6 +2,7 @@
 
 use crate::curve::{D, GENERATOR_X, GENERATOR_Y, times_five};
 use arbor_field::{Fp, Fr};
+use arbor_metrics::NORMALISATIONS;
 use std::{
     fmt,
     iter::Sum,
@@ -96,6 +97,7 @@ impl Point {
     /// The affine coordinates of many points, with one inversion.
     #[must_use]
     pub fn to_affine_batch(points: &[Self]) -> Vec<(Fp, Fp)> {
+        NORMALISATIONS.add(points.len() as u64);
         let mut inverses: Vec<_> = points.iter().map(|point| point.z).collect();
         arbor_field::invert_all(&mut inverses);
         let affine = |(point, inverse): (&Self, Fp)| (point.x * inverse, point.y * inverse);

@@ -367,7 +367,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
     /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, images, leaf-commitments,
-    /// single-images, single-affine
+    /// single-images, single-affine, narrow-tables
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -490,6 +490,8 @@ pub(crate) enum TreeSetting {
     SingleImages,
     /// Make points affine one by one
     SingleAffine,
+    /// Give the first five points no wider tables than the others
+    NarrowTables,
 }
 
 impl TreeSetting {
@@ -501,6 +503,7 @@ impl TreeSetting {
             Self::LeafCommitments => "leaf-commitments",
             Self::SingleImages => "single-images",
             Self::SingleAffine => "single-affine",
+            Self::NarrowTables => "narrow-tables",
         }
     }
 }

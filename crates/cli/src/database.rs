@@ -67,6 +67,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
             TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
             TreeSetting::SingleImages => tree.batched_images = false,
             TreeSetting::SingleAffine => tree.batched_affine = false,
+            TreeSetting::NarrowTables => settings.wide_tables = false,
         }
     }
     settings

@@ -21,6 +21,9 @@ pub static SQUARE_ROOTS: Counter = Counter::new();
 /// Additions of curve points within sums: commitments, proofs and their checks.
 pub static POINT_ADDITIONS: Counter = Counter::new();
 
+/// Curve points made affine, alone or many with one inversion.
+pub static NORMALISATIONS: Counter = Counter::new();
+
 /// A monotonic count that any thread may raise; aligned so that two never share a cache line.
 ///
 /// Additions are relaxed: they order nothing, and a reader sees every addition that
@@ -53,13 +56,14 @@ impl Counter {
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that
 /// nothing else ran in the process.
 #[must_use]
-pub fn snapshot() -> [(&'static str, u64); 5] {
+pub fn snapshot() -> [(&'static str, u64); 6] {
     [
         ("keccak_permutations", KECCAK_PERMUTATIONS.get()),
         ("blake2s_compressions", BLAKE2S_COMPRESSIONS.get()),
         ("field_inversions", FIELD_INVERSIONS.get()),
         ("square_roots", SQUARE_ROOTS.get()),
         ("point_additions", POINT_ADDITIONS.get()),
+        ("normalisations", NORMALISATIONS.get()),
     ]
 }
 

@@ -14,8 +14,8 @@ mod process;
 mod timestamp;
 
 pub use counters::{
-    BLAKE2S_COMPRESSIONS, Counter, FIELD_INVERSIONS, KECCAK_PERMUTATIONS, POINT_ADDITIONS,
-    SQUARE_ROOTS, snapshot,
+    BLAKE2S_COMPRESSIONS, Counter, FIELD_INVERSIONS, KECCAK_PERMUTATIONS, NORMALISATIONS,
+    POINT_ADDITIONS, SQUARE_ROOTS, snapshot,
 };
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;

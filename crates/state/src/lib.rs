@@ -64,4 +64,4 @@ pub use state::{BlockRef, Computed, Network, State, Timings};
 pub use tree::Tree;
 pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
-pub use work::{Counts, Work};
+pub use work::{Counts, Published, Work};

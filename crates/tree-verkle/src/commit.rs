@@ -75,9 +75,7 @@ impl<'a> Commit<'a> {
                 image: Some(state.image),
             };
             written.push((key, Record::Leaf(record)));
-            self.stats.leaves_written += 1;
-            let log = leaf.suffixes.len().next_power_of_two().trailing_zeros();
-            self.stats.filled[log as usize] += 1;
+            self.stats.leaf(&leaf.suffixes);
         }
         self.write(&written);
         Ok(())

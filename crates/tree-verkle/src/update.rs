@@ -1,6 +1,6 @@
 //! What goes into an update and what comes out.
 
-use crate::{Form, NodeKey, Stem};
+use crate::{ByteSet, Form, NodeKey, Stem};
 use arbor_ipa::{Point, ValueChange};
 use std::sync::Arc;
 
@@ -78,4 +78,34 @@ pub struct TreeStats {
     pub values: usize,
     /// Leaves written by how many suffixes they have: 1, 2, 3 to 4, 5 to 8, and so on to 129 to 256.
     pub filled: [usize; 9],
+    /// Bytes of the leaves written in go-verkle's form (encoding.go), without their values.
+    pub published_leaves: usize,
+    /// Bytes of the values in them.
+    pub published_values: usize,
+}
+
+impl TreeStats {
+    /// Counts a leaf that is written.
+    pub(crate) fn leaf(&mut self, suffixes: &ByteSet) {
+        self.leaves_written += 1;
+        let count = suffixes.len();
+        self.filled[count.next_power_of_two().trailing_zeros() as usize] += 1;
+        let [leaf, values] = published(suffixes);
+        self.published_leaves += leaf;
+        self.published_values += values;
+    }
+}
+
+/// Bytes of a leaf in go-verkle's form, and of the values in it.
+fn published(suffixes: &ByteSet) -> [usize; 2] {
+    const KIND_AND_STEM: usize = 1 + 31;
+    let only = |of: &[u8]| suffixes.len() == of.len() && of.iter().all(|byte| suffixes.has(*byte));
+    match suffixes.len() {
+        // Cn and C, the index.
+        1 => [KIND_AND_STEM + 2 * 64 + 1, 32],
+        // An account without code: C1 and C; the hash of no code is not stored. With code there are chunks of it.
+        2 if only(&[0, 1]) => [KIND_AND_STEM + 2 * 64, 32],
+        // A bit for each suffix; C, C1 and C2.
+        count => [KIND_AND_STEM + 32 + 3 * 64, 32 * count],
+    }
 }

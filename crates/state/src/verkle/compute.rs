@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use arbor_tree_verkle::apply;
+use arbor_tree_verkle::{TreeStats, apply};
 use arbor_versions::{Changes, View};
 
 use super::changes::{FlatChange, LeafChanges, flat_changes, leaf_changes};
 use super::nodes::{AtHead, node_write};
 use super::{Verkle, stored_code};
 use crate::state::code_writes;
-use crate::{Computed, Counts, StateChanges, StateError, Timings, Work};
+use crate::{Computed, Counts, Published, StateChanges, StateError, Timings, Work};
 
 /// What changes on top of the head make of the state. Uses the threads of the current rayon pool.
 pub(crate) fn compute(
@@ -35,6 +35,7 @@ pub(crate) fn compute(
         keys: at_keyed - at_start,
         tree: Counts::now() - at_keyed,
         leaves_filled: update.stats.filled.map(|leaves| leaves as u64),
+        published: published(&update.stats),
     };
     let blobs = code_writes(changes.codes.iter());
     let root = update.root_hash().into();
@@ -52,4 +53,16 @@ pub(crate) fn compute(
         },
         work,
     })
+}
+
+/// An internal node: a byte, a bit for each child, the commitment.
+const PUBLISHED_INTERNAL: u64 = 1 + 32 + 64;
+
+/// What the nodes written take in go-verkle's form.
+fn published(stats: &TreeStats) -> Published {
+    Published {
+        internals: PUBLISHED_INTERNAL * stats.internals_written as u64,
+        leaves: stats.published_leaves as u64,
+        values: stats.published_values as u64,
+    }
 }

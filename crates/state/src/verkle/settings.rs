@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arbor_ipa::Committer;
+use arbor_ipa::{Committer, Sizes, WIDTH};
 use arbor_tree_verkle::Settings;
 
 use super::{HeaderLayout, Stems};
@@ -17,6 +17,8 @@ pub struct VerkleSettings {
     pub tree: Settings,
     /// Bytes for the tables of multiples that commitments are computed with.
     pub table_bytes: usize,
+    /// Whether the first five points, of keys and leaves, have wider tables than the others. There to be measured.
+    pub wide_tables: bool,
     /// Bytes for stems that are remembered.
     pub stem_bytes: usize,
 }
@@ -27,6 +29,7 @@ impl Default for VerkleSettings {
             layout: HeaderLayout::default(),
             tree: Settings::default(),
             table_bytes: 150_000_000,
+            wide_tables: true,
             stem_bytes: 64 << 20,
         }
     }
@@ -65,7 +68,11 @@ impl Verkle {
     /// Stems, and the tables that they and all commitments are computed with.
     pub fn stems(&self) -> &Stems {
         self.stems.get_or_init(|| {
-            let committer = Committer::within(self.settings.table_bytes);
+            let mut sizes = Sizes::within(self.settings.table_bytes, WIDTH + 1);
+            if !self.settings.wide_tables {
+                sizes.first = sizes.others;
+            }
+            let committer = Committer::new(sizes);
             Stems::new(Arc::new(committer), self.settings.stem_bytes)
         })
     }
