@@ -1,5 +1,6 @@
 //! The common reference string, and commitments with its tables.
 
+use crate::repeated::Repeated;
 use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, Trust};
 use arbor_field::Fp;
 use sha2::{Digest, Sha256};
@@ -45,6 +46,7 @@ pub fn points() -> &'static [Point] {
 /// Making one takes a tenth of a second or more and [`Sizes::bytes`] of memory: make it once, and share it.
 pub struct Committer {
     pub(crate) tables: FixedBase,
+    pub(crate) repeated: Repeated,
 }
 
 impl Committer {
@@ -58,6 +60,7 @@ impl Committer {
             .collect();
         Self {
             tables: FixedBase::new(&points, sizes),
+            repeated: Repeated::default(),
         }
     }
 

@@ -8,6 +8,7 @@ mod keys;
 mod leaf;
 mod multiproof;
 mod proof;
+mod repeated;
 mod transcript;
 
 pub use arbor_banderwagon::{DecodingError, Fr, Point, Sizes, Term, Trust};

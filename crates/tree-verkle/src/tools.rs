@@ -138,19 +138,30 @@ impl Tools<'_> {
     /// commitment afterwards if records are to keep it, else those that changed.
     pub(crate) fn change(&self, work: &[LeafWork], states: &mut [LeafState]) {
         let mut halves: Vec<(usize, usize)> = Vec::new();
-        let mut lists: Vec<Vec<Term>> = Vec::new();
+        let mut added: Vec<Option<Point>> = Vec::new();
+        let mut unknown: Vec<&[ValueChange]> = Vec::new();
         for (at, LeafWork { changes, .. }) in work.iter().enumerate() {
             let (lower, upper) =
                 changes.split_at(changes.partition_point(|change| change.suffix < 128));
             for (half, changes) in [lower, upper].into_iter().enumerate() {
                 if !changes.is_empty() {
+                    let known = self.committer.remembered_half(changes);
+                    unknown.extend(known.is_none().then_some(changes));
                     halves.push((at, half));
-                    lists.push(changes.iter().flat_map(half_terms).collect());
+                    added.push(known);
                 }
             }
         }
-        for (&(at, half), added) in halves.iter().zip(self.committer.sums(&lists)) {
-            states[at].halves[half] += added;
+        let terms = |changes: &&[ValueChange]| changes.iter().flat_map(half_terms).collect();
+        let lists: Vec<Vec<Term>> = unknown.iter().map(terms).collect();
+        let mut sums = self.committer.sums(&lists).into_iter().zip(unknown);
+        for (&(at, half), known) in halves.iter().zip(added) {
+            let added = known.or_else(|| {
+                let (sum, changes) = sums.next()?;
+                self.committer.remember_half(changes, sum);
+                Some(sum)
+            });
+            states[at].halves[half] += added.unwrap_or(Point::IDENTITY);
         }
         let moved: Vec<_> = halves
             .iter()

@@ -1,0 +1,139 @@
+//! Sums that come again: the halves of leaves that hold code, of which many contracts have the same.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{Committer, Point, ValueChange};
+
+/// Values from which on looking a half up is much cheaper than its sum.
+const MANY: usize = 16;
+/// Halves remembered in each of two generations, 4 kB each at most: 4 MB together.
+const GENERATION: usize = 512;
+
+/// The values of a half by suffix within it. All of them are compared, so that no two halves are taken for one.
+type Values = Box<[(u8, [u8; 32])]>;
+
+/// Halves by their values, in two generations: what is used moves to the young one, and when that is full the old one goes.
+#[derive(Default)]
+pub(crate) struct Repeated(Mutex<Generations>);
+
+#[derive(Default)]
+struct Generations {
+    young: HashMap<Values, Point>,
+    old: HashMap<Values, Point>,
+}
+
+impl Generations {
+    fn put(&mut self, values: Values, sum: Point) {
+        if self.young.len() >= GENERATION {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(values, sum);
+    }
+}
+
+/// The values that changes put into one half of a leaf; none if they are few, or change anything that was there.
+fn values(changes: &[ValueChange]) -> Option<Values> {
+    if changes.len() < MANY {
+        return None;
+    }
+    let value = |change: &ValueChange| match (change.old, change.new) {
+        (None, Some(new)) => Some((change.suffix % 128, new)),
+        _ => None,
+    };
+    changes.iter().map(value).collect()
+}
+
+impl Committer {
+    /// What changes of one half of a leaf add to it, if they put many values where none was and the same were put lately.
+    #[must_use]
+    pub fn remembered_half(&self, changes: &[ValueChange]) -> Option<Point> {
+        let values = values(changes)?;
+        let mut known = self
+            .repeated
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(sum) = known.young.get(&values) {
+            return Some(*sum);
+        }
+        let sum = known.old.remove(&values)?;
+        known.put(values, sum);
+        Some(sum)
+    }
+
+    /// Remembers what changes of one half add to it, where that may be asked for again.
+    pub fn remember_half(&self, changes: &[ValueChange], sum: Point) {
+        if let Some(values) = values(changes) {
+            let mut known = self
+                .repeated
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            known.put(values, sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::half_terms;
+
+    fn half(count: u8, first: u8) -> Vec<ValueChange> {
+        let change = |suffix| ValueChange {
+            suffix,
+            old: None,
+            new: Some([suffix ^ first; 32]),
+        };
+        (first..first + count).map(change).collect()
+    }
+
+    #[test]
+    fn halves_are_remembered_by_all_their_values() {
+        let committer = Committer::within(2_000_000);
+        let sum = |changes: &[ValueChange]| {
+            committer.sum(&changes.iter().flat_map(half_terms).collect::<Vec<_>>())
+        };
+        let first = half(20, 0);
+        assert_eq!(committer.remembered_half(&first), None);
+        committer.remember_half(&first, sum(&first));
+        assert_eq!(committer.remembered_half(&first), Some(sum(&first)));
+        // Another value, one less, one that was there: other halves.
+        let mut other = first.clone();
+        other[7].new = Some([99; 32]);
+        assert_eq!(committer.remembered_half(&other), None);
+        assert_eq!(committer.remembered_half(&first[1..]), None);
+        other = first.clone();
+        other[7].old = Some([1; 32]);
+        committer.remember_half(&other, sum(&other));
+        assert_eq!(committer.remembered_half(&other), None);
+        // The upper half has the same points.
+        let mut upper = first.clone();
+        upper.iter_mut().for_each(|change| change.suffix += 128);
+        assert_eq!(committer.remembered_half(&upper), Some(sum(&upper)));
+        // Few are summed.
+        let few = half(3, 0);
+        committer.remember_half(&few, sum(&few));
+        assert_eq!(committer.remembered_half(&few), None);
+    }
+
+    #[test]
+    fn what_is_not_used_is_forgotten() {
+        let committer = Committer::within(2_000_000);
+        let numbered = |number: usize| {
+            let mut half = half(16, 1);
+            half[0].new = Some([number as u8; 32]);
+            half[1].new = Some([(number >> 8) as u8; 32]);
+            half
+        };
+        for number in 0..3 * GENERATION {
+            committer.remember_half(&numbered(number), Point::IDENTITY);
+            assert!(
+                committer.remembered_half(&numbered(0)).is_some(),
+                "used often"
+            );
+        }
+        assert_eq!(committer.remembered_half(&numbered(1)), None);
+    }
+}
