@@ -202,9 +202,13 @@ fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
     }
 }
 
-/// Threads that large roots are spread over: some of many. Two have enough to do with senders, execution and the root's thread.
-fn roots_pool(args: &Args) -> Result<Option<rayon::ThreadPool>> {
-    let threads = args.thread_count() / 2;
+/// Threads that large roots are spread over: some of many. Two have enough to do with senders, execution and the thread of Merkle-Patricia roots; a Verkle
+/// root is so dear that execution would wait for one thread of them.
+fn roots_pool(args: &Args, tree: &Tree) -> Result<Option<rayon::ThreadPool>> {
+    let threads = match tree {
+        Tree::Verkle(_) => args.thread_count(),
+        _ => args.thread_count() / 2,
+    };
     if threads < 2 {
         return Ok(None);
     }
@@ -323,7 +327,7 @@ fn full(
             input.skip_to(head + 1)?;
         }
     }
-    let roots = roots_pool(args)?;
+    let roots = roots_pool(args, replay.state().tree())?;
     let options = Options {
         verify: verification(args, budget.retain, last),
         roots: match &roots {
