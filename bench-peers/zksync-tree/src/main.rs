@@ -106,7 +106,7 @@ fn run(
     for block in 0..load.blocks {
         let (known, first) = (block * load.writes, (block + 1) * load.writes);
         let entries = (known..known + load.writes).zip(first..).map(|(slot, number)| {
-            TreeEntry::new(key(slot), number, H256::from_low_u64_be(number))
+            TreeEntry::new(key(slot), slot + 1, H256::from_low_u64_be(number))
         });
         if load.proofs {
             let reads = load.reads.min(known);

@@ -1,8 +1,9 @@
 //! The load test of zkSync's tree, for every tree: blocks of new leaves, updates and reads.
 //!
 //! Leaf `i` is slot `i` of one contract, and what is written to it are running numbers, as in the original: block `b` of `w` writes and `u` updates brings the
-//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on, and in AR16MT those numbers are the leaves' indices too. So the roots of runs without
-//! updates are the published ones. Which slots are read and updated is drawn from [`Settings::seed`].
+//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on. In AR16MT leaves are numbered from 1 on as they come, by which 75 blocks of 150,000 have the
+//! published root (of zksync-era's `core/lib/merkle_tree/README.md`; the load test there has since given leaves the numbers of their values). Which slots are read
+//! and updated is drawn from [`Settings::seed`].
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -373,7 +374,7 @@ impl Load {
             .zip(first..)
             .map(|(slot, new)| SlotWrite {
                 slot,
-                index: self.index(slot),
+                index: index(slot),
                 old: self.values.get(slot as usize).copied().unwrap_or_default(),
                 new,
             })
@@ -452,7 +453,7 @@ impl Load {
                 None => before.0,
             };
             let entry = |slot, number: u64| Entry {
-                index: self.index(slot),
+                index: index(slot),
                 value: U256::from(number).to_be_bytes(),
             };
             let (slot, new) = match changes.get(operation) {
@@ -470,14 +471,6 @@ impl Load {
         Ok(count as u64)
     }
 
-    /// The index of a slot's leaf, which it keeps: the number that was written there first.
-    fn index(&self, slot: u64) -> u64 {
-        let Settings {
-            writes, updates, ..
-        } = self.settings;
-        (slot / writes + 1) * (writes + updates) + slot % writes
-    }
-
     fn read(&self, state: &State, block: u64, slot: u64) -> Result<(), LoadTestError> {
         let found = state.storage(CONTRACT, U256::from(slot))?;
         let expected = U256::from(self.values[slot as usize]);
@@ -491,6 +484,11 @@ impl Load {
         }
         Ok(())
     }
+}
+
+/// The index of a slot's leaf, which it keeps.
+fn index(slot: u64) -> u64 {
+    slot + 1
 }
 
 /// The leaves of slots with proofs, and of those that are read.

@@ -242,3 +242,25 @@ proptest! {
         prop_assert_eq!(tree.stored(), tree.built(&whole));
     }
 }
+
+/// Keys that part about the checkpoint.
+fn key_about_the_checkpoint() -> impl Strategy<Value = Hash> {
+    let change = (32usize..72, any::<bool>());
+    prop::collection::vec(change, 0..4).prop_map(|changes| {
+        let mut key = [0x5a; 32];
+        for (bit, last) in changes {
+            key[bit / 8] ^= 128 >> (bit % 8);
+            key[31] ^= u8::from(last);
+        }
+        key
+    })
+}
+
+proptest! {
+    #[test]
+    fn leaves_about_the_checkpoint_agree_with_the_definition(
+        steps in prop::collection::vec(prop::collection::vec((key_about_the_checkpoint(), prop::option::of(any::<Hash>())), 1..8), 1..8),
+    ) {
+        run(&mut Tree::default(), &steps)?;
+    }
+}

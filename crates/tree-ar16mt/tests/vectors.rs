@@ -112,3 +112,31 @@ fn slots_of_a_contract_have_the_published_roots() {
         assert_eq!(root(leaves.collect()), expected, "{slots} slots");
     }
 }
+
+/// The leaves of zkSync's load test as it is today, whose indices are their values; roots computed from the definition.
+#[test]
+fn leaves_of_the_load_test_have_the_derived_roots() {
+    for (blocks, writes, expected) in [
+        (
+            1,
+            10,
+            "6bef472115f9be2a8ee9ed01a3844d39a71b01a41f569965f54e0316c8a28782",
+        ),
+        (
+            3,
+            100,
+            "daa26700164ac163d28011b6d2c47f46fc8061c1ad4b15a07e8d2b4d7f3829b0",
+        ),
+        (
+            5,
+            1000,
+            "255ed459b3a5d09bdfe5fe7f71fd34ad3f8282256179010081b8dd1c398daebe",
+        ),
+    ] {
+        let leaves = (0..blocks * writes).map(|slot| {
+            let (index, value) = (slot + writes, number(slot + writes));
+            (slot_key(bytes(CONTRACT), slot), Entry { index, value })
+        });
+        assert_eq!(root(leaves.collect()), expected, "{blocks} blocks");
+    }
+}
