@@ -16,11 +16,13 @@ use arbor_ipa::{
     Committer, Fr, InnerProductProof, Multiproof, Opening, Point, Query, Transcript, Trust,
 };
 use arbor_metrics::Envelope;
+use arbor_state::ar16mt::{LeafProof, StateProof};
 use arbor_state::{
     Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
     StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
+use arbor_tree_ar16mt::{Blake2s, Entry, LeafUpdate, MemoryTree as Tree16, Path as Path16};
 use arbor_tree_mpt::{Record, WitnessNodes};
 use arbor_tree_verkle::{
     MemoryTree, NodeKey, Settings as VerkleSettings, StemUpdate, ValueChange,
@@ -50,6 +52,9 @@ pub(crate) const TARGETS: &[Target] = &[
     ("multiproof", multiproof),
     ("verkle_record", verkle_record),
     ("verkle_witness", verkle_witness),
+    ("ar16mt_record", ar16mt_record),
+    ("ar16mt_multiproof", ar16mt_multiproof),
+    ("ar16mt_proof", ar16mt_proof),
 ];
 
 /// An era1 file, its blocks and receipts.
@@ -212,6 +217,93 @@ pub(crate) fn verkle_seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("verkle_record", root),
         ("verkle_record", leaf),
     ]
+}
+
+/// A stored node of AR16MT, after its database key.
+fn ar16mt_record(bytes: &[u8]) {
+    let Ok((path, record)) = Path16::decode_front(bytes) else {
+        return;
+    };
+    if let Ok(decoded) = arbor_tree_ar16mt::Record::decode(&path, record) {
+        assert_eq!(decoded.encode(&path), record, "a record has two forms");
+    }
+}
+
+/// A multiproof of AR16MT, verified at one root; whatever holds is what the tree has.
+fn ar16mt_multiproof(bytes: &[u8]) {
+    let Ok(proof) = arbor_tree_ar16mt::Multiproof::decode(bytes) else {
+        return;
+    };
+    assert_eq!(proof.encode(), bytes, "a multiproof has two forms");
+    AR16MT.with(|(tree, root)| {
+        if let Ok(true) = proof.verify(Blake2s::new(), root) {
+            for (key, entry) in proof.entries() {
+                assert_eq!(tree.leaves().get(key).copied(), entry, "a proof forged");
+            }
+        }
+    });
+}
+
+/// A proof of an account and its slots under AR16MT.
+fn ar16mt_proof(bytes: &[u8]) {
+    if let Ok(proof) = serde_json::from_slice::<StateProof>(bytes) {
+        let again = serde_json::to_value(&proof).and_then(serde_json::from_value::<StateProof>);
+        assert_eq!(again.expect("its own JSON"), proof);
+        let _ = proof.verify(B256::ZERO);
+    }
+}
+
+thread_local! {
+    static AR16MT: (Tree16, [u8; 32]) = {
+        let mut near = [1; 32];
+        near[30] = 2;
+        let keys = [[1; 32], near, [2; 32], [0x99; 32]];
+        let updates: Vec<_> = keys.into_iter().zip(1..).map(|(key, index)| LeafUpdate {
+            key,
+            existed: false,
+            new: Some(Entry { index, value: [index as u8; 32] }),
+        }).collect();
+        let mut tree = Tree16::default();
+        let done = arbor_tree_ar16mt::apply(&tree, Blake2s::new(), &updates).expect("applies");
+        tree.change(&done, &updates);
+        (tree, done.root)
+    };
+}
+
+/// Well-formed inputs.
+pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let mut seeds = AR16MT.with(|(tree, _)| {
+        let keys = [[1; 32], [3; 32], [0x99; 32]];
+        let proof = arbor_tree_ar16mt::Multiproof::new(tree, Blake2s::new(), &keys);
+        let mut seeds = vec![("ar16mt_multiproof", proof.expect("proven").encode())];
+        for (path, record) in tree.nodes() {
+            let mut bytes = Vec::new();
+            path.encode_into(&mut bytes);
+            bytes.extend_from_slice(record);
+            seeds.push(("ar16mt_record", bytes));
+        }
+        seeds
+    });
+    let leaf = || LeafProof {
+        index: Some(1),
+        path: vec![B256::ZERO; 3],
+    };
+    let proof = StateProof {
+        address: Address::ZERO,
+        exists: true,
+        nonce: 1,
+        balance: U256::from(2),
+        code_hash: KECCAK256_EMPTY,
+        nonce_leaf: leaf(),
+        balance_leaf: leaf(),
+        code_hash_leaf: LeafProof {
+            index: None,
+            path: Vec::new(),
+        },
+        slots: Vec::new(),
+    };
+    seeds.push(("ar16mt_proof", serde_json::to_vec(&proof).expect("JSON")));
+    seeds
 }
 
 /// A proof as `eth_getProof` gives it.

@@ -68,6 +68,9 @@ pub enum RecordError {
     /// No children at all.
     #[error("it has no children")]
     Empty,
+    /// A node where only leaves can be.
+    #[error("a node at the lowest level, which has leaves alone")]
+    Low,
     /// A half byte that should be zero.
     #[error("the nibbles of its leaf {0:x} do not end in a zero")]
     Padding(u8),
@@ -115,6 +118,9 @@ impl Record {
     /// # Errors
     /// [`RecordError`].
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
+        if path.len() == Path::MAX {
+            return Err(RecordError::Low);
+        }
         let nibbles = path.len() + 1;
         let actual = bytes.len();
         let Some((bitmap, mut rest)) = bytes.split_first_chunk::<4>() else {
@@ -185,6 +191,9 @@ pub(crate) struct View<'a> {
 impl<'a> View<'a> {
     /// Looks at the record of a node at a path.
     pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Result<Self, RecordError> {
+        if path.len() == Path::MAX {
+            return Err(RecordError::Low);
+        }
         let actual = bytes.len();
         let Some((bitmap, children)) = bytes.split_first_chunk::<4>() else {
             return Err(RecordError::Length {
@@ -340,6 +349,8 @@ mod tests {
             assert!(Record::decode(&path, &bytes[..cut]).is_err(), "{cut}");
         }
         assert!(Record::decode(&path, &[&bytes[..], &[0]].concat()).is_err());
+        let lowest = Path::from_key(&[7; 32]);
+        assert_eq!(Record::decode(&lowest, &bytes), Err(RecordError::Low));
         assert_eq!(Record::decode(&path, &[0; 4]), Err(RecordError::Empty));
         assert_eq!(
             Record::decode(&path, &[0, 0, 0, 3]),
@@ -376,7 +387,7 @@ mod tests {
                 let child = record.children.iter().find(|child| child.0 == nibble).map(|child| child.1);
                 prop_assert_eq!(view.child(nibble).unwrap(), child);
             }
-            prop_assert!(View::new(&path, &bytes[1..]).is_err());
+            prop_assert!(View::new(&path, &bytes[..bytes.len() - 1]).is_err());
             prop_assert_eq!(Record::decode(&path, &bytes).unwrap(), record);
         }
     }
