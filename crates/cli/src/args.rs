@@ -153,18 +153,19 @@ pub(crate) struct BenchReads {
 #[derive(Debug, Args)]
 pub(crate) struct Loadtest {
     /// Blocks, a version each
+    #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) blocks: u64,
     /// New leaves in a block
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
     /// The tree
     #[arg(long, value_name = "T", default_value = "ar16mt")]
     pub(crate) tree: TreeChoice,
     /// Leaves of earlier blocks that each block reads
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
     pub(crate) reads: u64,
     /// Leaves of earlier blocks that each block changes
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
     pub(crate) updates: u64,
     /// Which leaves those are
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -197,7 +198,7 @@ pub(crate) struct Loadtest {
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
     /// Threads [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures here, as JSON
     #[arg(long, value_name = "FILE")]
@@ -324,6 +325,12 @@ pub(crate) struct Evm384Text {
     pub(crate) interface: Interface,
 }
 
+/// Threads: more than a machine has are of no use, and very many bring it down.
+fn parse_threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| *threads <= 1024);
+    threads.ok_or_else(|| format!("'{text}' is not a number up to 1024"))
+}
+
 fn parse_schedule(name: &str) -> Result<GasSchedule, String> {
     let named = GasSchedule::NAMED.into_iter();
     let mut found = named.filter(|(known, _)| *known == name);
@@ -386,7 +393,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
     /// Threads that decode blocks and recover senders; 1: one thread for everything, roots too [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
     #[arg(long, value_name = "none|N|all", value_parser = parse_retain)]
@@ -631,7 +638,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
     /// Threads, which share the keys by ranges [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
 }
 

@@ -210,6 +210,9 @@ fn the_load_test_runs_under_every_tree() {
         (&["--tree", "verkle", "--proofs"], "--proofs"),
         (&["--tree", "none"], "--tree none"),
         (&["-M", "--db", "x"], "--db"),
+        (&["--store", "memory", "--db", "x"], "-M"),
+        (&["--threads", "18446744073709551615"], "1024"),
+        (&["--updates", "18446744073709551615"], "--updates"),
     ] {
         let all = [&["loadtest", "1", "1"], words].concat();
         folder.run(&all).fails_with(&[why]);

@@ -207,6 +207,9 @@ impl<'a> View<'a> {
             let nibble = (leaves & internals).trailing_zeros() / 2;
             return Err(RecordError::Kind(nibble as u8));
         }
+        if bitmap == 0 {
+            return Err(RecordError::Empty);
+        }
         let leaf = leaf_bytes(path.len() + 1) * leaves.count_ones() as usize;
         let expected = 4 + 32 * bitmap.count_ones() as usize + leaf;
         if actual != expected {

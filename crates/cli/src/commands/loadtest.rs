@@ -12,7 +12,7 @@ use arbor_state::{Network, State, Tree};
 use arbor_store::{MemoryStore, Store};
 use arbor_versions::{DirLock, Retain};
 
-use crate::args::{Loadtest as Args, TreeChoice};
+use crate::args::{Loadtest as Args, StoreChoice, TreeChoice};
 use crate::database::{self, Budget};
 use crate::{bytes, output, report};
 
@@ -123,6 +123,9 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         return Ok(State::open(store, None, tree, NETWORK, budget.options())?);
     };
+    if args.store == StoreChoice::Memory {
+        bail!("--store memory keeps nothing in a folder: say -M, without --db");
+    }
     let context = || format!("making a database in {}", dir.display());
     std::fs::create_dir_all(dir).with_context(context)?;
     let lock = DirLock::acquire(dir).with_context(context)?;

@@ -176,7 +176,7 @@ impl Reader for Undone<'_> {
         Ok(found)
     }
 
-    /// A leaf's place among others is that of this version; its value and index are the head's, which nobody asks for.
+    /// As they were: older entries are laid over the head's.
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
         let view = self.head.view;
         let leaves = paths

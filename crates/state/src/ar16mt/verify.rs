@@ -148,7 +148,7 @@ impl Rebuild<'_> {
             }
         }
         let highest = self.indices.highest();
-        let expected = (highest > 0).then_some(highest + 1);
+        let expected = (highest > 0).then_some(highest.saturating_add(1));
         if next.unwrap_or(1) != expected.unwrap_or(1) {
             self.fault(format!(
                 "the counter of leaves: {}, but the highest index is {highest}",
