@@ -236,7 +236,7 @@ pub(crate) struct BenchCommitments {
 pub(crate) enum Evm384 {
     /// Call a contract and print what it returns and the gas it takes
     Run(Evm384Run),
-    /// Print a pairing contract's routines with their operations, gas and size
+    /// Print a built-in contract's routines with their operations, gas and size
     Gas(Evm384Gas),
     /// Time pairings: in revm's interpreter, in the engine, and by the precompile
     Bench(Evm384Bench),
@@ -249,7 +249,7 @@ pub(crate) enum Evm384 {
 /// A contract and the rules that it runs under.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, or a file with code in hex; `-` reads standard input
+    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
     /// The form of the operations: v7 or immediate

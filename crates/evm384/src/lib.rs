@@ -31,6 +31,7 @@ pub mod engine;
 mod gas;
 mod interface;
 mod machine;
+mod programs;
 pub mod reference;
 
 pub use arithmetic::{
@@ -39,3 +40,4 @@ pub use arithmetic::{
 pub use gas::GasSchedule;
 pub use interface::{ADDMOD384, Interface, MULMODMONT384, SUBMOD384, UnknownInterface};
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
+pub use programs::BuiltIn;

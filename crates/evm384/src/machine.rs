@@ -89,13 +89,21 @@ impl Machine {
     /// A machine with this contract.
     #[must_use]
     pub fn new(setup: Setup, code: Vec<u8>) -> Self {
+        Self::with_others(setup, code, &[])
+    }
+
+    /// A machine with this contract, and others that it may call.
+    #[must_use]
+    pub fn with_others(setup: Setup, code: Vec<u8>, others: &[(Address, Vec<u8>)]) -> Self {
         let mut state = InMemoryDB::default();
-        let account = AccountInfo {
-            code_hash: keccak256(&code),
-            code: Some(setup.interface.analyze(code.into())),
-            ..AccountInfo::default()
-        };
-        state.insert_account_info(Self::ADDRESS, account);
+        for (address, code) in others.iter().cloned().chain([(Self::ADDRESS, code)]) {
+            let account = AccountInfo {
+                code_hash: keccak256(&code),
+                code: Some(setup.interface.analyze(code.into())),
+                ..AccountInfo::default()
+            };
+            state.insert_account_info(address, account);
+        }
         let context = Context::mainnet()
             .modify_cfg_chained(|cfg| cfg.set_spec_and_mainnet_gas_params(SPEC))
             .with_db(state);

@@ -1,70 +1,15 @@
 //! The pairing contracts against vectors: those of the 2020 project, and EIP-2537's.
 
-use std::path::PathBuf;
+mod common;
 
 use arbor_evm384::bls12_381::{Goal, Pairing, Part};
-use arbor_evm384::{End, GasSchedule, Interface, Machine, Outcome, Setup};
-use revm::primitives::Bytes;
+use arbor_evm384::{End, Interface, Outcome};
 use serde_json::Value;
 
-/// EIP-170.
-const CODE_LIMIT: usize = 24_576;
+use common::{CODE_LIMIT, bytes, expected, returned, vectors};
 
-/// The vectors in this file of the test data, or nothing, which is said, where the data is absent.
-fn vectors(file: &str) -> Vec<Value> {
-    let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("vectors").join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        let required = std::env::var_os("ARBOR_REQUIRE_DATA").is_some();
-        assert!(!required, "{} is required", path.display());
-        eprintln!("SKIPPED (no test data): {}", path.display());
-        return Vec::new();
-    };
-    let value: Value = serde_json::from_str(&text).expect("JSON");
-    let cases = value.get("cases").unwrap_or(&value);
-    cases.as_array().expect("an array of cases").clone()
-}
-
-fn bytes(case: &Value, key: &str) -> Vec<u8> {
-    hex::decode(
-        case[key]
-            .as_str()
-            .expect("a string")
-            .trim_start_matches("0x"),
-    )
-    .expect("hex")
-}
-
-/// The outcome, which does not depend on who executes.
 fn run(pairing: Pairing, calldata: Vec<u8>) -> Outcome {
-    let code = pairing.program().code;
-    let calldata = Bytes::from(calldata);
-    let [plain, engine] = [false, true].map(|engine| {
-        let setup = Setup {
-            engine,
-            ..Setup::new(pairing.interface, GasSchedule::MODEL_A)
-        };
-        let mut machine = Machine::new(setup, code.clone());
-        let outcome = machine.call(calldata.clone(), 16_000_000);
-        outcome.expect("an ordinary call")
-    });
-    assert_eq!(plain, engine, "{pairing:?}");
-    engine
-}
-
-/// What must have been returned, in a form whose difference can be read.
-fn returned(outcome: &Outcome) -> String {
-    match outcome.output() {
-        Some(output) => hex::encode(output),
-        None => format!("{:?}", outcome.end),
-    }
-}
-
-fn expected(case: &Value, key: &str) -> String {
-    hex::encode(bytes(case, key))
+    common::run(pairing.interface, &pairing.program().code, calldata)
 }
 
 fn variants(part: Part) -> impl Iterator<Item = Pairing> {

@@ -7,7 +7,7 @@ use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
 use arbor_evm384::asm::{assemble, disassemble};
 use arbor_evm384::bls12_381::{Goal, Pairing, Part, Program, precompile};
-use arbor_evm384::{Backend, End, GasSchedule, Interface, Machine, Setup};
+use arbor_evm384::{Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
 use arbor_metrics::{Envelope, Measurement};
 use serde_json::{Value, json};
 
@@ -32,21 +32,19 @@ pub(crate) fn run(word: &Evm384) -> Result<()> {
     }
 }
 
-fn built_in(name: &str) -> Option<Part> {
-    Part::ALL.into_iter().find(|part| part.name() == name)
-}
-
-fn program(args: &Evm384Contract, part: Part) -> Program {
-    let goal = match args.goal {
+fn goal(args: &Evm384Contract) -> Goal {
+    match args.goal {
         GoalChoice::Time => Goal::Time,
         GoalChoice::Gas => Goal::Gas,
-    };
-    let pairing = Pairing {
-        part,
-        interface: args.interface,
-        goal,
-    };
-    pairing.program()
+    }
+}
+
+/// A machine with a contract that is written here, and those that it calls.
+fn machine(args: &Evm384Contract, contract: BuiltIn, setup: Setup) -> (Machine, Program) {
+    let program = contract.program(args.interface, goal(args));
+    let others = contract.others(args.interface, goal(args));
+    let machine = Machine::with_others(setup, program.code.clone(), &others);
+    (machine, program)
 }
 
 fn hex_file(path: &Path) -> Result<Vec<u8>> {
@@ -57,16 +55,19 @@ fn hex_file(path: &Path) -> Result<Vec<u8>> {
 
 fn call(args: &Evm384Run) -> Result<()> {
     let Evm384Run { contract, .. } = args;
-    let (code, sample) = match built_in(&contract.contract) {
-        Some(part) => (program(contract, part).code, part.sample()),
-        None => (hex_file(Path::new(&contract.contract))?, Vec::new()),
-    };
-    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
     let setup = Setup {
         engine: !args.no_engine,
         ..Setup::new(contract.interface, contract.schedule)
     };
-    let outcome = Machine::new(setup, code).call(calldata, args.gas)?;
+    let (mut machine, sample) = match BuiltIn::named(&contract.contract) {
+        Some(built_in) => (machine(contract, built_in, setup).0, built_in.sample()),
+        None => {
+            let code = hex_file(Path::new(&contract.contract))?;
+            (Machine::new(setup, code), Vec::new())
+        }
+    };
+    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
+    let outcome = machine.call(calldata, args.gas)?;
     let (end, bytes) = match &outcome.end {
         End::Returned(bytes) => ("returned".to_owned(), bytes.clone()),
         End::Reverted(bytes) => ("reverted".to_owned(), bytes.clone()),
@@ -86,14 +87,15 @@ fn gas(args: &Evm384Gas) -> Result<()> {
         schedule,
         ..
     } = &args.contract;
-    let Some(part) = built_in(contract) else {
-        bail!(
-            "'{contract}' is none of the contracts whose routines are known: miller-loop, final-exponentiation, pairing, pairing-check"
-        );
+    let Some(built_in) = BuiltIn::named(contract) else {
+        let names = BuiltIn::ALL.map(BuiltIn::name).join(", ");
+        bail!("'{contract}' is none of the contracts whose routines are known: {names}");
     };
-    let program = program(&args.contract, part);
-    let mut machine = Machine::new(Setup::new(*interface, *schedule), program.code.clone());
-    let used = machine.call(part.sample().into(), GAS)?.gas_used;
+    let setup = Setup::new(*interface, *schedule);
+    let (mut machine, program) = machine(&args.contract, built_in, setup);
+    let sample = built_in.sample();
+    let sample_bytes = sample.len();
+    let used = machine.call(sample.into(), GAS)?.gas_used;
     if let Some(path) = &args.code {
         std::fs::write(path, hex::encode(&program.code))
             .with_context(|| format!("writing {}", path.display()))?;
@@ -129,9 +131,8 @@ fn gas(args: &Evm384Gas) -> Result<()> {
         ))?;
     }
     output::line(&format!(
-        "{} bytes of code, of {CODE_LIMIT} that may be deployed; {used} gas for a sample of {} bytes of calldata",
+        "{} bytes of code, of {CODE_LIMIT} that may be deployed; {used} gas for a sample of {sample_bytes} bytes of calldata",
         program.code.len(),
-        part.sample().len()
     ))
 }
 

@@ -4,6 +4,7 @@ use revm::precompile::bls12_381::pairing::pairing;
 use revm::primitives::Bytes;
 
 use super::constants::{GENERATORS, MODULUS, montgomery};
+use super::group::Group;
 use super::program::Part;
 use crate::reference::U384;
 
@@ -22,6 +23,18 @@ impl Part {
                 pairs.into_iter().flat_map(encoded).collect()
             }
         }
+    }
+}
+
+impl Group {
+    /// Its generator in EIP-2537's encoding.
+    #[must_use]
+    pub fn generator(self) -> Vec<u8> {
+        let numbers = match self {
+            Self::G1 => &GENERATORS[..2],
+            Self::G2 => &GENERATORS[2..],
+        };
+        numbers.iter().copied().flat_map(encoded).collect()
     }
 }
 

@@ -18,38 +18,39 @@ pub(super) enum Pairs {
 impl Writer {
     /// f = the Miller loop's function with the sign of the parameter applied, from f = 1. Records keep |z| Q as their T.
     pub(super) fn miller_loop(&mut self, pairs: Pairs) {
-        let run = self.code.label();
-        let first = self.code.label();
-        let add = self.code.label();
-        let after = self.code.label();
+        let run = self.contract.code.label();
+        let first = self.contract.code.label();
+        let add = self.contract.code.label();
+        let after = self.contract.code.label();
         self.copy_constant_one_to_f();
         for (index, (zeros, one)) in RUNS.into_iter().enumerate() {
             // The square of f = 1 is left out.
-            self.call_times(zeros, if index == 0 { first } else { run });
+            self.contract
+                .call_times(zeros, if index == 0 { first } else { run });
             if one {
-                self.code.call(add);
+                self.contract.code.call(add);
             }
         }
-        self.code.call(self.labels.conjugate);
-        self.code.jump(after);
+        self.contract.code.call(self.labels.conjugate);
+        self.contract.code.jump(after);
 
-        self.code.place(run);
-        self.inline("square");
-        self.code.place(first);
+        self.contract.code.place(run);
+        self.contract.inline("square");
+        self.contract.code.place(first);
         self.each_pair(pairs, "double step");
-        self.repeat(run);
+        self.contract.repeat(run);
 
-        self.code.place(add);
+        self.contract.code.place(add);
         self.each_pair(pairs, "addition step");
-        self.code.ret();
-        self.code.place(after);
+        self.contract.code.ret();
+        self.contract.code.place(after);
     }
 
     /// A step for each pair: its routine here, then f times the line.
     fn each_pair(&mut self, pairs: Pairs, step: &'static str) {
         if pairs == Pairs::One {
-            self.inline(step);
-            self.code.call(self.labels.times_line);
+            self.contract.inline(step);
+            self.contract.code.call(self.labels.times_line);
             return;
         }
         let point_bytes = u64::from(
@@ -59,38 +60,41 @@ impl Writer {
                 .abs_diff(self.variables.q.offset()),
         );
         let (record, flag) = (u64::from(self.variables.t.offset()), self.record_flag());
-        self.code.push(self.records);
-        let pair = self.code.here();
+        let records = self.records();
+        self.contract.code.push(records);
+        let pair = self.contract.code.here();
         self.load_record();
-        self.inline(step);
+        self.contract.inline(step);
         // T goes back.
-        self.code.push(point_bytes);
-        self.code.push(record);
-        self.code.ops(&[DUP3, MCOPY]);
-        self.code.push(flag);
-        self.code.ops(&[MLOAD, ISZERO]);
-        let skip = self.code.label();
-        self.code.jump_if(skip);
-        self.code.call(self.labels.times_line);
-        self.code.place(skip);
+        self.contract.code.push(point_bytes);
+        self.contract.code.push(record);
+        self.contract.code.ops(&[DUP3, MCOPY]);
+        self.contract.code.push(flag);
+        self.contract.code.ops(&[MLOAD, ISZERO]);
+        let skip = self.contract.code.label();
+        self.contract.code.jump_if(skip);
+        self.contract.code.call(self.labels.times_line);
+        self.contract.code.place(skip);
         self.next_record(pair);
     }
 
     /// Copies the record at the address on top of the stack, which stays, to the variables.
     pub(super) fn load_record(&mut self) {
-        self.code.push(RECORD_BYTES);
-        self.code.ops(&[DUP2]);
-        self.code.push(u64::from(self.variables.t.offset()));
-        self.code.ops(&[MCOPY]);
+        self.contract.code.push(RECORD_BYTES);
+        self.contract.code.ops(&[DUP2]);
+        self.contract
+            .code
+            .push(u64::from(self.variables.t.offset()));
+        self.contract.code.ops(&[MCOPY]);
     }
 
     /// Goes on at `pair` with the address of the next record; behind the last, drops it.
     pub(super) fn next_record(&mut self, pair: Label) {
-        self.code.push(RECORD_BYTES);
-        self.code.ops(&[ADD, DUP1]);
-        self.code.push(u64::from(self.variables.end));
-        self.code.ops(&[MLOAD, GT]);
-        self.code.jump_if(pair);
-        self.code.ops(&[POP]);
+        self.contract.code.push(RECORD_BYTES);
+        self.contract.code.ops(&[ADD, DUP1]);
+        self.contract.code.push(u64::from(self.variables.end));
+        self.contract.code.ops(&[MLOAD, GT]);
+        self.contract.code.jump_if(pair);
+        self.contract.code.ops(&[POP]);
     }
 }

@@ -1,17 +1,23 @@
-//! Pairings on BLS12-381 as contracts.
+//! BLS12-381 as contracts.
 //!
-//! [`Pairing`] writes three kinds of code: a pairing, or one half of it, on points in Montgomery form; and the whole pairing check of EIP-2537 with that
-//! precompile's encoding, all checks included.
+//! [`Pairing`] writes a pairing, or one half of it, on points in Montgomery form, and the whole pairing check of EIP-2537; [`Sum`] that standard's additions and multi-scalar multiplications. Contracts of the standard have its precompiles'
+//! encoding and checks.
 
 mod calldata;
 mod check;
+mod complete;
 mod constants;
 mod exponentiation;
+mod group;
 mod miller;
+mod msm;
 mod points;
 mod program;
 mod routines;
 
+pub use crate::build::{Goal, Program};
 pub use calldata::precompile;
 pub use constants::{GENERATORS, MODULUS, PARAMETER};
-pub use program::{Goal, Pairing, Part, Program};
+pub use group::Group;
+pub use msm::{ORDER, Sum};
+pub use program::{Pairing, Part};

@@ -1,16 +1,11 @@
 //! From routines to contracts.
 
-use std::collections::BTreeMap;
-
-use revm::bytecode::opcode::*;
-
 use super::constants::{MODULUS, montgomery};
-use super::exponentiation::ODD_POWERS;
 use super::miller::Pairs;
 use super::routines::routines;
-use crate::build::{Code, Counts, Label, Layout, Region, Routine, Slot, Slots, Weights};
+use crate::Interface;
+use crate::build::{Contract, Goal, Label, Layout, ODD_POWERS, Program, Slot, Slots};
 use crate::reference::U384;
-use crate::{GasSchedule, Interface, OPERAND_BYTES};
 
 /// What a contract computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,36 +53,6 @@ pub struct Pairing {
     pub goal: Goal,
 }
 
-/// What a contract is short of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Goal {
-    /// Time.
-    #[default]
-    Time,
-    /// Gas, by model A.
-    Gas,
-}
-
-impl Goal {
-    const fn weights(self, interface: Interface) -> Weights {
-        match self {
-            Self::Time => Weights::TIME,
-            Self::Gas => Weights::gas(interface, GasSchedule::MODEL_A),
-        }
-    }
-}
-
-/// A contract with what there is to say about it.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// Runtime code.
-    pub code: Vec<u8>,
-    /// Names and operation counts of its routines, each as often as its code is there.
-    pub routines: Vec<(&'static str, Counts)>,
-    /// Its variables.
-    pub memory: Vec<Region>,
-}
-
 /// T, Q, P and the tangent's form of P, and a word that says whether P is finite.
 pub(super) const RECORD_BYTES: u64 = 14 * 48 + 32;
 
@@ -130,26 +95,16 @@ pub(super) struct Labels {
     /// The same, entered behind the first of the squarings that an iteration makes.
     pub(super) cyclotomic_square: Label,
     pub(super) frobenius_twice: Label,
-    pub(super) fail: Label,
 }
 
 /// A contract being written.
 pub(super) struct Writer {
-    pub(super) code: Code,
-    pub(super) layout: Layout,
+    pub(super) contract: Contract,
     pub(super) variables: Variables,
     pub(super) labels: Labels,
-    /// Address of the first record.
-    pub(super) records: u64,
     /// How many cyclotomic squarings an iteration makes: one, or two where there is room for their code.
     pub(super) squarings: u64,
-    /// Where the constants lie in the code.
-    data: Label,
-    /// Length of the constants up to the last that is read.
-    constants: usize,
     one: Slot,
-    routines: BTreeMap<&'static str, Routine>,
-    written: Vec<(&'static str, Counts)>,
 }
 
 impl Pairing {
@@ -157,24 +112,24 @@ impl Pairing {
     #[must_use]
     pub fn program(self) -> Program {
         let mut writer = Writer::new(self);
-        writer.load_constants();
+        writer.contract.load_constants();
         let v = writer.variables;
         match self.part {
             Part::MillerLoop | Part::Pairing => {
                 writer.calldata(v.p, 0);
                 writer.calldata(v.q, Slots::<2>::BYTES);
-                writer.inline("begin");
+                writer.contract.inline("begin");
                 writer.miller_loop(Pairs::One);
                 if self.part == Part::Pairing {
                     writer.final_exponentiation();
-                    writer.inline("a ninth");
+                    writer.contract.inline("a ninth");
                 }
                 writer.return_f();
             }
             Part::FinalExponentiation => {
                 writer.calldata(v.f, 0);
                 writer.final_exponentiation();
-                writer.inline("a ninth");
+                writer.contract.inline("a ninth");
                 writer.return_f();
             }
             Part::Check => writer.check(),
@@ -193,96 +148,35 @@ impl Writer {
         let mut layout = Layout::new(MODULUS);
         let variables = Variables::new(&mut layout);
         let one = layout.constant(montgomery(U384::ONE));
-        let routines: BTreeMap<_, _> = routines(&mut layout, variables, goal.weights(interface))
-            .into_iter()
-            .map(|routine| (routine.name(), routine))
-            .collect();
-        let temporaries = routines.values().map(Routine::temporaries).max();
-        let records = layout.end() + temporaries.unwrap_or(0) * Slots::<1>::BYTES;
-        let mut code = Code::new(interface);
-        let data = code.label();
+        let routines = routines(&mut layout, variables, goal.weights(interface));
+        let mut contract = Contract::new(interface, layout, routines);
         let labels = Labels {
-            conjugate: code.label(),
-            mul: code.label(),
-            times_line: code.label(),
-            cyclotomic_squares: code.label(),
-            cyclotomic_square: code.label(),
-            frobenius_twice: code.label(),
-            fail: code.label(),
+            conjugate: contract.code.label(),
+            mul: contract.code.label(),
+            times_line: contract.code.label(),
+            cyclotomic_squares: contract.code.label(),
+            cyclotomic_square: contract.code.label(),
+            frobenius_twice: contract.code.label(),
         };
         Self {
-            code,
-            layout,
+            contract,
             variables,
             labels,
-            records: u64::from(records),
             squarings: if part == Part::Check { 1 } else { 2 },
-            data,
-            constants: 0,
             one,
-            routines,
-            written: Vec::new(),
-        }
-    }
-
-    /// A routine's operations, here.
-    pub(super) fn inline(&mut self, name: &'static str) {
-        let routine = &self.routines[name];
-        self.written.push((name, routine.counts()));
-        self.code.routine(routine, &self.layout);
-        let constants = self.layout.initial_memory().len();
-        let read = routine
-            .operations(&self.layout)
-            .flat_map(|(_, offsets)| [offsets.x, offsets.y])
-            .map(|offset| offset as usize + OPERAND_BYTES)
-            .filter(|&end| end <= constants);
-        self.constants = self.constants.max(read.max().unwrap_or(0));
-    }
-
-    fn subroutine(&mut self, label: Label, name: &'static str) {
-        self.code.place(label);
-        self.inline(name);
-        self.code.ret();
-    }
-
-    /// Calls a subroutine that ends in [`Self::repeat`], which finds minus the number above the way back.
-    pub(super) fn call_times(&mut self, times: u64, subroutine: Label) {
-        let back = self.code.label();
-        self.code.push_label(back);
-        self.code.push(times - 1);
-        self.code.ops(&[NOT]);
-        self.code.jump(subroutine);
-        self.code.place(back);
-    }
-
-    /// The end of a subroutine that runs several times: counts up to zero and goes to `start`, or back.
-    pub(super) fn repeat(&mut self, start: Label) {
-        self.code.push(1);
-        self.code.ops(&[ADD, DUP1]);
-        self.code.jump_if(start);
-        self.code.ops(&[POP]);
-        self.code.ret();
-    }
-
-    /// Pushes a word that is zero exactly if these bytes of memory are, 32 at least.
-    pub(super) fn any_bit(&mut self, offset: u32, bytes: u32) {
-        let words = bytes.div_ceil(32);
-        for word in 0..words {
-            // The last one overlaps the one before where the bytes are no whole words.
-            let at = offset + (word * 32).min(bytes - 32);
-            self.code.push(u64::from(at));
-            self.code.ops(&[MLOAD]);
-            if word > 0 {
-                self.code.ops(&[OR]);
-            }
         }
     }
 
     pub(super) fn copy_constant_one_to_f(&mut self) {
-        self.code.push(u64::from(Slots::<1>::BYTES));
-        self.code.push(u64::from(self.one.0));
-        self.code.push(u64::from(self.variables.f.offset()));
-        self.code.ops(&[MCOPY]);
+        self.contract.reads_constant(self.one);
+        let f = self.variables.f.part::<1>(0);
+        self.contract
+            .copy(f.offset(), self.one.0, Slots::<1>::BYTES);
+    }
+
+    /// Address of the first record.
+    pub(super) fn records(&self) -> u64 {
+        u64::from(self.contract.heap())
     }
 
     /// Offset of the word that says whether the record's P is finite.
@@ -290,46 +184,29 @@ impl Writer {
         u64::from(self.variables.t.offset()) + RECORD_BYTES - 32
     }
 
-    fn load_constants(&mut self) {
-        self.code.push(self.layout.initial_memory().len() as u64);
-        self.code.push_label(self.data);
-        self.code.push(0);
-        self.code.ops(&[CODECOPY]);
-    }
-
     fn calldata<const N: usize>(&mut self, to: Slots<N>, from: u32) {
-        self.code.push(u64::from(Slots::<N>::BYTES));
-        self.code.push(u64::from(from));
-        self.code.push(u64::from(to.offset()));
-        self.code.ops(&[CALLDATACOPY]);
+        self.contract
+            .copy_calldata(to.offset(), from, Slots::<N>::BYTES);
     }
 
     fn return_f(&mut self) {
-        self.code.push(u64::from(Slots::<12>::BYTES));
-        self.code.push(u64::from(self.variables.f.offset()));
-        self.code.ops(&[RETURN]);
+        let f = self.variables.f;
+        self.contract.return_bytes(f.offset(), Slots::<12>::BYTES);
     }
 
-    /// Subroutines and data behind the contract's main part.
+    /// Subroutines behind the contract's main part.
     fn finish(mut self, part: Part) -> Program {
         let labels = self.labels;
         if part != Part::FinalExponentiation {
-            self.subroutine(labels.times_line, "times line");
+            self.contract.subroutine(labels.times_line, "times line");
         }
         if part != Part::MillerLoop {
-            self.subroutine(labels.mul, "multiply");
-            self.subroutine(labels.frobenius_twice, "Frobenius map twice");
+            self.contract.subroutine(labels.mul, "multiply");
+            self.contract
+                .subroutine(labels.frobenius_twice, "Frobenius map twice");
         }
-        self.subroutine(labels.conjugate, "conjugate");
-        self.code.mark(self.data);
-        // What CODECOPY asks for behind the end of the code is zero.
-        let constants = &self.layout.initial_memory()[..self.constants];
-        self.code.data(constants);
-        Program {
-            code: self.code.finish(),
-            routines: self.written,
-            memory: self.layout.regions().to_vec(),
-        }
+        self.contract.subroutine(labels.conjugate, "conjugate");
+        self.contract.finish()
     }
 }
 

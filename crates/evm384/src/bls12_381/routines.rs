@@ -3,7 +3,6 @@
 use super::constants::{
     beta, frobenius, frobenius_twice, inverse, inverse_frobenius, montgomery, radix_squared,
 };
-use super::exponentiation::ODD_POWERS;
 use super::points::{Affine1, Affine2, Jacobian1, Projective2};
 use super::program::Variables;
 use crate::build::tower::{Element, Fp, Fp2, Fp6, Fp12, Line};
@@ -78,15 +77,6 @@ pub(super) fn routines(layout: &mut Layout, v: Variables, often: Weights) -> Vec
             b.store(v.adjoint, adjoint);
             b.store(v.norm, norm);
             b.store(v.powers.part(0), norm.c0.square() + norm.c1.square());
-        }),
-        routine("odd powers", &|b| {
-            let base: Fp = b.load(v.powers.part::<1>(0));
-            let square = base.square();
-            let mut power = base;
-            for index in 1..ODD_POWERS {
-                power = power * square;
-                b.store(v.powers.part(index), power);
-            }
         }),
         routine("inverse of the norm", &|b| {
             let inverse = b

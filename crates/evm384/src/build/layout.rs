@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::word::Variable;
 use crate::OPERAND_BYTES;
 use crate::reference::U384;
 
@@ -16,6 +17,12 @@ pub struct Slots<const N: usize>(Slot);
 impl<const N: usize> Slots<N> {
     /// Bytes of all slots.
     pub const BYTES: u32 = N as u32 * OPERAND_BYTES as u32;
+
+    /// The slots that begin at an offset.
+    #[must_use]
+    pub const fn at(offset: u32) -> Self {
+        Self(Slot(offset))
+    }
 
     /// Byte offset of the first.
     #[must_use]
@@ -58,23 +65,31 @@ pub struct Layout {
     constants: Vec<u8>,
     known: Vec<(U384, Slot)>,
     regions: Vec<Region>,
+    first_variable: u32,
     variables: u32,
 }
 
-/// Bytes kept for the modulus, its inverse, and constants: variables begin behind them.
+/// Bytes kept for the modulus, its inverse, and constants, unless said otherwise: variables begin behind them.
 const CONSTANT_BYTES: u32 = 2048;
 
 impl Layout {
     /// Memory for arithmetic modulo `modulus`, odd; the modulus and -1/modulus modulo 2^64 lie at offset 0, and 0 behind them.
     #[must_use]
     pub fn new(modulus: U384) -> Self {
+        Self::with_room(modulus, CONSTANT_BYTES)
+    }
+
+    /// The same with so many bytes for the modulus and constants.
+    #[must_use]
+    pub fn with_room(modulus: U384, room: u32) -> Self {
         let mut constants = modulus.to_le_bytes::<OPERAND_BYTES>().to_vec();
         constants.extend_from_slice(&negated_inverse(modulus).to_le_bytes());
         let mut layout = Self {
             constants,
             known: Vec::new(),
             regions: Vec::new(),
-            variables: CONSTANT_BYTES,
+            first_variable: room,
+            variables: room,
         };
         layout.constant(U384::ZERO);
         layout
@@ -96,7 +111,7 @@ impl Layout {
     ///
     /// # Panics
     ///
-    /// If there are more than some forty constants.
+    /// If there are more than there is room for: some forty in a layout from [`Self::new`].
     pub fn constant(&mut self, value: U384) -> Slot {
         if let Some(&(_, slot)) = self.known.iter().find(|(known, _)| *known == value) {
             return slot;
@@ -104,10 +119,8 @@ impl Layout {
         let slot = Slot(self.constants.len() as u32);
         self.constants
             .extend_from_slice(&value.to_le_bytes::<OPERAND_BYTES>());
-        assert!(
-            self.constants.len() as u32 <= CONSTANT_BYTES,
-            "too many constants"
-        );
+        let room = self.first_variable;
+        assert!(self.constants.len() as u32 <= room, "too many constants");
         self.known.push((value, slot));
         slot
     }
@@ -127,6 +140,11 @@ impl Layout {
         });
         self.variables += bytes.next_multiple_of(OPERAND_BYTES as u32);
         offset
+    }
+
+    /// A new word.
+    pub fn word(&mut self, name: impl fmt::Display) -> Variable {
+        Variable(self.bytes(name, 32))
     }
 
     /// Variables in the order of their offsets.

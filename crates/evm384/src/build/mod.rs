@@ -2,7 +2,7 @@
 //!
 //! A [`Layout`] places constants and variables. A [`Body`] is written with values of the types in [`tower`], which have
 //! operators; a [`Routine`] is a body whose values have found their places and whose order is fixed. [`Code`] puts routines and
-//! plain EVM instructions together, with labels, for either [`crate::Interface`].
+//! plain EVM instructions together, with labels, for either [`crate::Interface`]; a [`Contract`] adds statements over [`Word`]s, loops, and what every contract needs.
 //!
 //! ```
 //! use arbor_evm384::build::{Body, Layout, Routine, tower::Fp2};
@@ -19,11 +19,17 @@
 
 mod body;
 mod code;
+mod contract;
 mod layout;
+mod power;
 mod routine;
 pub mod tower;
+mod word;
 
 pub use body::{Body, Weights};
 pub use code::{Code, Label};
+pub use contract::{Contract, Goal, Program, any_bit};
 pub use layout::{Layout, Region, Slot, Slots};
+pub use power::ODD_POWERS;
 pub use routine::{Counts, Routine};
+pub use word::{Variable, Word};

@@ -16,6 +16,33 @@ pub trait Element<'b, const N: usize>: Copy {
     fn parts(self) -> [Fp<'b>; N];
 }
 
+/// The arithmetic that formulas for points are written in.
+pub trait Field<'b>:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
+{
+    /// x + x.
+    #[must_use]
+    fn double(self) -> Self {
+        self + self
+    }
+
+    /// x x.
+    #[must_use]
+    fn square(self) -> Self;
+}
+
+impl<'b> Field<'b> for Fp<'b> {
+    fn square(self) -> Self {
+        Fp::square(self)
+    }
+}
+
+impl<'b> Field<'b> for Fp2<'b> {
+    fn square(self) -> Self {
+        Fp2::square(self)
+    }
+}
+
 /// A residue.
 #[derive(Clone, Copy, Debug)]
 pub struct Fp<'b> {

@@ -1,0 +1,81 @@
+//! Vectors, and calls whose outcome does not depend on who executes.
+
+#![allow(dead_code, reason = "every test takes what it needs")]
+
+use std::path::PathBuf;
+
+use arbor_evm384::{GasSchedule, Interface, Machine, Outcome, Setup};
+use revm::primitives::{Address, Bytes};
+use serde_json::Value;
+
+/// More than any call here takes.
+const GAS: u64 = 100_000_000;
+
+/// EIP-170.
+pub(crate) const CODE_LIMIT: usize = 24_576;
+
+/// The vectors in this file of the test data, or nothing, which is said, where the data is absent.
+pub(crate) fn vectors(file: &str) -> Vec<Value> {
+    let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let path = root.join("vectors").join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        let required = std::env::var_os("ARBOR_REQUIRE_DATA").is_some();
+        assert!(!required, "{} is required", path.display());
+        eprintln!("SKIPPED (no test data): {}", path.display());
+        return Vec::new();
+    };
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = value.get("cases").unwrap_or(&value);
+    cases.as_array().expect("an array of cases").clone()
+}
+
+pub(crate) fn bytes(case: &Value, key: &str) -> Vec<u8> {
+    hex::decode(
+        case[key]
+            .as_str()
+            .expect("a string")
+            .trim_start_matches("0x"),
+    )
+    .expect("hex")
+}
+
+/// The outcome, which does not depend on who executes, with other contracts beside the one that is called.
+pub(crate) fn run_with(
+    interface: Interface,
+    code: &[u8],
+    others: &[(Address, Vec<u8>)],
+    calldata: Vec<u8>,
+) -> Outcome {
+    let calldata = Bytes::from(calldata);
+    let [plain, engine] = [false, true].map(|engine| {
+        let setup = Setup {
+            engine,
+            ..Setup::new(interface, GasSchedule::MODEL_A)
+        };
+        let mut machine = Machine::with_others(setup, code.to_vec(), others);
+        let outcome = machine.call(calldata.clone(), GAS);
+        outcome.expect("an ordinary call")
+    });
+    assert_eq!(plain, engine);
+    engine
+}
+
+/// The same of one contract alone.
+pub(crate) fn run(interface: Interface, code: &[u8], calldata: Vec<u8>) -> Outcome {
+    run_with(interface, code, &[], calldata)
+}
+
+/// What must have been returned, in a form whose difference can be read.
+pub(crate) fn returned(outcome: &Outcome) -> String {
+    match outcome.output() {
+        Some(output) => hex::encode(output),
+        None => format!("{:?}", outcome.end),
+    }
+}
+
+pub(crate) fn expected(case: &Value, key: &str) -> String {
+    hex::encode(bytes(case, key))
+}
