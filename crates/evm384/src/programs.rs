@@ -3,7 +3,7 @@
 use revm::primitives::Address;
 
 use crate::Interface;
-use crate::bls12_381::{Goal, Group, Pairing, Part, Program, Sum};
+use crate::bls12_381::{Goal, Group, Pairing, Part, Program, Sum, map_to_g2, verifier};
 
 /// A contract that is written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,11 +14,18 @@ pub enum BuiltIn {
     Addition(Group),
     /// EIP-2537's multi-scalar multiplication in a group.
     Multiples(Group),
+    /// EIP-2537's map of a field element to G2.
+    MapToG2,
+    /// Verification of a BLS signature.
+    VerifySignature,
 }
+
+/// Where contracts expect the pairing check that they call.
+pub const PAIRING_CHECK: Address = Address::repeat_byte(0x39);
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
@@ -27,6 +34,8 @@ impl BuiltIn {
         Self::Addition(Group::G2),
         Self::Multiples(Group::G1),
         Self::Multiples(Group::G2),
+        Self::MapToG2,
+        Self::VerifySignature,
     ];
 
     /// Its name on the command line.
@@ -38,6 +47,8 @@ impl BuiltIn {
             Self::Addition(Group::G2) => "g2-add",
             Self::Multiples(Group::G1) => "g1-msm",
             Self::Multiples(Group::G2) => "g2-msm",
+            Self::MapToG2 => "g2-map",
+            Self::VerifySignature => "bls-verify",
         }
     }
 
@@ -67,13 +78,21 @@ impl BuiltIn {
             .program(),
             Self::Addition(group) => sum(group, false).program(),
             Self::Multiples(group) => sum(group, true).program(),
+            Self::MapToG2 => map_to_g2(interface, goal),
+            Self::VerifySignature => verifier(PAIRING_CHECK, interface, goal),
         }
     }
 
     /// Contracts that it calls, where it expects them.
     #[must_use]
-    pub fn others(self, _interface: Interface, _goal: Goal) -> Vec<(Address, Vec<u8>)> {
-        Vec::new()
+    pub fn others(self, interface: Interface, goal: Goal) -> Vec<(Address, Vec<u8>)> {
+        match self {
+            Self::VerifySignature => {
+                let check = Self::Pairing(Part::Check).program(interface, goal);
+                vec![(PAIRING_CHECK, check.code)]
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Calldata for it.
@@ -84,6 +103,14 @@ impl BuiltIn {
             Self::Addition(group) => [group.generator(), group.generator()].concat(),
             // Every window of the scalar has some bits.
             Self::Multiples(group) => [group.generator(), vec![0x5a; 32]].concat(),
+            Self::MapToG2 => Group::G2.generator()[..128].to_vec(),
+            // No signature of the message, which takes as long to find out.
+            Self::VerifySignature => [
+                Group::G1.generator(),
+                Group::G2.generator(),
+                b"message".to_vec(),
+            ]
+            .concat(),
         }
     }
 }

@@ -17,10 +17,9 @@ impl Part {
             Self::MillerLoop | Self::Pairing => in_montgomery_form(GENERATORS),
             Self::FinalExponentiation => in_montgomery_form([GENERATORS, GENERATORS].concat()),
             Self::Check => {
-                let mut opposite = GENERATORS;
-                opposite[1] = MODULUS - opposite[1];
-                let pairs = [GENERATORS, opposite].concat();
-                pairs.into_iter().flat_map(encoded).collect()
+                let q = Group::G2.generator();
+                let [p, opposite] = [Group::G1.generator(), Group::G1.opposite_generator()];
+                [&p, &q, &opposite, &q].map(Vec::as_slice).concat()
             }
         }
     }
@@ -35,6 +34,18 @@ impl Group {
             Self::G2 => &GENERATORS[2..],
         };
         numbers.iter().copied().flat_map(encoded).collect()
+    }
+
+    /// The opposite of its generator.
+    #[must_use]
+    pub fn opposite_generator(self) -> Vec<u8> {
+        let mut point = self.generator();
+        let y = point.len() / 2;
+        for residue in point[y..].chunks_exact_mut(64) {
+            let opposite = MODULUS - U384::from_be_slice(&residue[16..]);
+            residue.copy_from_slice(&encoded(opposite));
+        }
+        point
     }
 }
 

@@ -1,7 +1,7 @@
 //! What contracts share that compute with points of a group: memory, routines, subroutines.
 
 use super::complete::{Coordinate, Numbers, Point};
-use super::constants::MODULUS;
+use super::constants::{MODULUS, PARAMETER};
 use crate::build::tower::{Field, Fp, Fp2};
 use crate::build::{
     Body, Contract, Goal, Label, Layout, ODD_POWERS, Program, Routine, Slots, Weights, Word,
@@ -58,9 +58,10 @@ pub(super) struct Memory {
     pub(super) raw: u32,
     /// What must be zero.
     pub(super) zeros: u32,
-    result: u32,
-    powers: Slots<ODD_POWERS>,
-    inverse: Slots<1>,
+    /// Where [`Points::encode_sum`] writes.
+    pub(super) result: u32,
+    pub(super) powers: Slots<ODD_POWERS>,
+    pub(super) inverse: Slots<1>,
 }
 
 impl Memory {
@@ -172,7 +173,13 @@ impl Points {
         self.contract.code.call(self.add);
     }
 
-    /// The point at an address, plus another or minus it; over both `sum` and `image`.
+    /// sum = sum - image.
+    pub(super) fn subtract_image(&mut self) {
+        self.contract.inline("opposite addend");
+        self.contract.code.call(self.add);
+    }
+
+    /// The point at an address, plus another; over both `sum` and `image`.
     pub(super) fn add_to(&mut self, to: impl Into<Word>, addend: impl Into<Word>) {
         let to = to.into();
         self.copy(self.memory.image, addend);
@@ -181,8 +188,34 @@ impl Points {
         self.copy(to, self.memory.sum);
     }
 
-    /// Returns `sum` in EIP-2537's encoding.
-    pub(super) fn return_sum(&mut self) {
+    /// point = |z| point, from the top bit on; over `base`, `image` and `sum`.
+    pub(super) fn multiply_by_parameter(&mut self) {
+        let Memory {
+            base, point, image, ..
+        } = self.memory;
+        self.copy(base, point);
+        let mut bit = PARAMETER.ilog2();
+        while bit > 0 {
+            let mut doublings = 0;
+            loop {
+                bit -= 1;
+                doublings += 1;
+                if bit == 0 || PARAMETER >> bit & 1 == 1 {
+                    break;
+                }
+            }
+            self.double(doublings);
+            if PARAMETER >> bit & 1 == 1 {
+                self.copy(image, base);
+                self.copy(self.memory.sum, point);
+                self.add_image(None);
+                self.copy(point, self.memory.sum);
+            }
+        }
+    }
+
+    /// Writes `sum` to `result` in EIP-2537's encoding. To be done once: zero is what was there before.
+    pub(super) fn encode_sum(&mut self) {
         let memory = self.memory;
         let coordinate = self.group.degree() * OPERAND_BYTES as u32;
         let z = any_bit(memory.sum + 2 * coordinate, coordinate);
@@ -193,8 +226,13 @@ impl Points {
             contract.inline("plain coordinates");
             contract.encode(memory.result, memory.raw, coordinates);
         });
+    }
+
+    /// Returns `sum` in EIP-2537's encoding.
+    pub(super) fn return_sum(&mut self) {
+        self.encode_sum();
         self.contract
-            .return_bytes(memory.result, self.group.encoded_bytes());
+            .return_bytes(self.memory.result, self.group.encoded_bytes());
     }
 
     /// The subroutines behind the rest.

@@ -1,6 +1,6 @@
 //! BLS12-381 as contracts.
 //!
-//! [`Pairing`] writes a pairing, or one half of it, on points in Montgomery form, and the whole pairing check of EIP-2537; [`Sum`] that standard's additions and multi-scalar multiplications. Contracts of the standard have its precompiles'
+//! [`Pairing`] writes a pairing, or one half of it, on points in Montgomery form, and the whole pairing check of EIP-2537; [`Sum`] that standard's additions and multi-scalar multiplications, [`map_to_g2`] its map; [`verifier`] a contract that verifies signatures. Contracts of the standard have its precompiles'
 //! encoding and checks.
 
 mod calldata;
@@ -9,15 +9,19 @@ mod complete;
 mod constants;
 mod exponentiation;
 mod group;
+mod hash;
 mod miller;
 mod msm;
 mod points;
 mod program;
 mod routines;
+mod signature;
 
 pub use crate::build::{Goal, Program};
 pub use calldata::precompile;
 pub use constants::{GENERATORS, MODULUS, PARAMETER};
 pub use group::Group;
+pub use hash::{SIGNATURE_DOMAIN, hash_to_g2, map_to_g2};
 pub use msm::{ORDER, Sum};
 pub use program::{Pairing, Part};
+pub use signature::verifier;

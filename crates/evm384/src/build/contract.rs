@@ -162,6 +162,13 @@ impl Contract {
         self.code.ops(&[MSTORE]);
     }
 
+    /// Puts the lowest byte of a word into memory.
+    pub fn store_byte(&mut self, at: impl Into<Word>, word: impl Into<Word>) {
+        self.push(word);
+        self.push(at);
+        self.code.ops(&[MSTORE8]);
+    }
+
     /// Copies memory.
     pub fn copy(&mut self, to: impl Into<Word>, from: impl Into<Word>, bytes: impl Into<Word>) {
         self.push(bytes);
