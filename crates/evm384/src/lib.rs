@@ -40,4 +40,4 @@ pub use arithmetic::{
 pub use gas::GasSchedule;
 pub use interface::{ADDMOD384, Interface, MULMODMONT384, SUBMOD384, UnknownInterface};
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
-pub use programs::{BuiltIn, PAIRING_CHECK};
+pub use programs::{BuiltIn, PAIRING_CHECK, PrimeField, polynomial};

@@ -1,10 +1,10 @@
 //! What contracts share that compute with points of a group: memory, routines, subroutines.
 
-use super::complete::{Coordinate, Numbers, Point};
-use super::constants::{MODULUS, PARAMETER};
-use crate::build::tower::{Field, Fp, Fp2};
+use super::constants::{MODULUS, PARAMETER, beta, inverse_frobenius};
+use crate::build::points::{Coordinate, Numbers, Point};
+use crate::build::tower::{Element, Field, Fp, Fp2};
 use crate::build::{
-    Body, Contract, Goal, Label, Layout, ODD_POWERS, Program, Routine, Slots, Weights, Word,
+    Body, Contract, Goal, Label, Layout, ODD_POWERS, Program, Routine, Slot, Slots, Weights, Word,
     any_bit,
 };
 use crate::reference::U384;
@@ -108,11 +108,12 @@ impl Points {
         more: impl FnOnce(&mut Layout, Memory, &Numbers) -> Vec<Routine>,
     ) -> Self {
         let memory = Memory::new(&mut layout, group);
-        let numbers = Numbers::new(&mut layout);
+        let numbers = Numbers::new(&mut layout, 4);
+        let maps = Maps::new(&mut layout);
         let weights = goal.weights(interface);
         let mut all = match group {
-            Group::G1 => routines::<G1>(&layout, memory, numbers, weights),
-            Group::G2 => routines::<G2>(&layout, memory, numbers, weights),
+            Group::G1 => routines::<G1>(&layout, memory, (numbers, maps), weights),
+            Group::G2 => routines::<G2>(&layout, memory, (numbers, maps), weights),
         };
         all.extend(more(&mut layout, memory, &numbers));
         let mut contract = Contract::new(interface, layout, all);
@@ -252,6 +253,35 @@ impl Points {
 trait Curve {
     type Coordinate<'b>: Coordinate<'b>;
     const GROUP: Group;
+
+    /// The endomorphism that multiplies points of order r by a power of |z|: by z^2 over Fp, by |z| over Fp2.
+    fn endomorphism<'b>(
+        body: &'b Body,
+        maps: &Maps,
+        point: Point<Self::Coordinate<'b>>,
+    ) -> Point<Self::Coordinate<'b>>;
+}
+
+/// Constants of the endomorphisms.
+#[derive(Clone, Copy, Debug)]
+struct Maps {
+    beta: Slot,
+    untwist_x: [Slot; 2],
+    untwist_y: [Slot; 2],
+}
+
+impl Maps {
+    fn new(layout: &mut Layout) -> Self {
+        let pair = |layout: &mut Layout, k: u64| {
+            let number = inverse_frobenius(k).montgomery();
+            number.map(|part| layout.constant(part))
+        };
+        Self {
+            beta: layout.number(beta()),
+            untwist_x: pair(layout, 2),
+            untwist_y: pair(layout, 3),
+        }
+    }
 }
 
 struct G1;
@@ -260,17 +290,34 @@ struct G2;
 impl Curve for G1 {
     type Coordinate<'b> = Fp<'b>;
     const GROUP: Group = Group::G1;
+
+    fn endomorphism<'b>(body: &'b Body, maps: &Maps, point: Point<Fp<'b>>) -> Point<Fp<'b>> {
+        Point {
+            x: point.x * body.input(maps.beta),
+            y: -point.y,
+            z: point.z,
+        }
+    }
 }
 
 impl Curve for G2 {
     type Coordinate<'b> = Fp2<'b>;
     const GROUP: Group = Group::G2;
+
+    fn endomorphism<'b>(body: &'b Body, maps: &Maps, point: Point<Fp2<'b>>) -> Point<Fp2<'b>> {
+        let number = |slots: [Slot; 2]| Fp2::from_parts(slots.map(|slot| body.input(slot)));
+        Point {
+            x: point.x.conjugate() * number(maps.untwist_x),
+            y: -(point.y.conjugate() * number(maps.untwist_y)),
+            z: point.z.conjugate(),
+        }
+    }
 }
 
 fn routines<C: Curve>(
     layout: &Layout,
     memory: Memory,
-    numbers: Numbers,
+    (numbers, maps): (Numbers, Maps),
     often: Weights,
 ) -> Vec<Routine> {
     let zero = layout.zero();
@@ -304,7 +351,7 @@ fn routines<C: Curve>(
         }),
         routine("endomorphism", &|b| {
             let image = Point::load(b, coordinates(m.image));
-            C::Coordinate::endomorphism(image, b, &numbers).store(b, coordinates(m.image));
+            C::endomorphism(b, &maps, image).store(b, coordinates(m.image));
         }),
         routine("addend", &|b| {
             C::Coordinate::load(b, m.image + step).store(b, m.addend_y);
@@ -315,7 +362,7 @@ fn routines<C: Curve>(
         // The endomorphism's image of the base, whose Z is 1, against the multiple.
         routine("compare", &|b| {
             let base = Point::load(b, coordinates(m.base));
-            let image = C::Coordinate::endomorphism(base, b, &numbers);
+            let image = C::endomorphism(b, &maps, base);
             let multiple = Point::load(b, coordinates(m.multiple));
             (image.x * multiple.z - multiple.x).store(b, m.zeros);
             (image.y * multiple.z - multiple.y).store(b, m.zeros + step);

@@ -6,9 +6,9 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode::{ISZERO, MSTORE};
 
-use super::complete::{Numbers, Point};
 use super::constants::{MODULUS, inverse, montgomery};
 use super::group::{Group, Memory, Points};
+use crate::build::points::{Numbers, Point};
 use crate::build::tower::{Element, Fp, Fp2};
 use crate::build::{
     Body, Goal, Label, Layout, Program, Routine, Slots, Variable, Weights, Word, any_bit,

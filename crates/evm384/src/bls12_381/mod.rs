@@ -5,7 +5,6 @@
 
 mod calldata;
 mod check;
-mod complete;
 mod constants;
 mod exponentiation;
 mod group;

@@ -60,6 +60,7 @@ pub struct Contract {
     /// Length of the constants up to the last that is read.
     constants: usize,
     written: Vec<(&'static str, Counts)>,
+    tables: Vec<(Label, Vec<u8>)>,
     decode: Option<Label>,
     reverse: Option<Label>,
     fail: Option<Label>,
@@ -83,6 +84,7 @@ impl Contract {
             data,
             constants: 0,
             written: Vec::new(),
+            tables: Vec::new(),
             decode: None,
             reverse: None,
             fail: None,
@@ -255,6 +257,37 @@ impl Contract {
         self.code.ops(&[CODECOPY]);
     }
 
+    /// Bytes that will lie behind all code, at the label.
+    pub fn table(&mut self, bytes: Vec<u8>) -> Label {
+        let label = self.code.label();
+        self.tables.push((label, bytes));
+        label
+    }
+
+    /// Copies code to memory.
+    pub fn copy_code(
+        &mut self,
+        to: impl Into<Word>,
+        from: impl Into<Word>,
+        bytes: impl Into<Word>,
+    ) {
+        self.push(bytes);
+        self.push(from);
+        self.push(to);
+        self.code.ops(&[CODECOPY]);
+    }
+
+    /// Brings a residue that is one word, most significant byte first, to a slot whose upper 16 bytes are zero already. Reverts unless it is below the modulus, which must be below
+    /// 2^256.
+    pub fn decode_word(&mut self, to: Slot, word: Word) {
+        let modulus = U384::from_le_slice(&self.layout.initial_memory()[..OPERAND_BYTES]);
+        self.require(word.clone().below(U256::from(modulus)));
+        self.push(word);
+        self.reverse_bytes();
+        self.push(to.0);
+        self.code.ops(&[MSTORE]);
+    }
+
     /// Brings `count` residues of 64 bytes each, most significant first, from calldata to slots. Reverts unless each is below the modulus. The 16 bytes behind
     /// the last slot become zero.
     pub fn decode(&mut self, to: u32, from: impl Into<Word>, count: usize) {
@@ -325,6 +358,10 @@ impl Contract {
         // What CODECOPY asks for behind the end of the code is zero.
         let constants = &self.layout.initial_memory()[..self.constants];
         self.code.data(constants);
+        for (label, bytes) in &self.tables {
+            self.code.mark(*label);
+            self.code.data(bytes);
+        }
         Program {
             code: self.code.finish(),
             routines: self.written,

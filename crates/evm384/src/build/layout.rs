@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use alloy_primitives::Uint;
+
 use super::word::Variable;
 use crate::OPERAND_BYTES;
 use crate::reference::U384;
@@ -123,6 +125,23 @@ impl Layout {
         assert!(self.constants.len() as u32 <= room, "too many constants");
         self.known.push((value, slot));
         slot
+    }
+
+    /// A slot with a number in Montgomery form.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::constant`].
+    pub fn number(&mut self, value: U384) -> Slot {
+        self.constant(self.montgomery(value))
+    }
+
+    /// x 2^384 modulo the modulus.
+    #[must_use]
+    pub fn montgomery(&self, x: U384) -> U384 {
+        let modulus = U384::from_le_slice(&self.constants[..OPERAND_BYTES]);
+        let wide = |x: U384| Uint::<768, 12>::from(x);
+        U384::from((wide(x) << 384) % wide(modulus))
     }
 
     /// New slots for a variable.

@@ -21,6 +21,7 @@ mod body;
 mod code;
 mod contract;
 mod layout;
+pub mod points;
 mod power;
 mod routine;
 pub mod tower;

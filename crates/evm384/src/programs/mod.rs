@@ -1,4 +1,10 @@
-//! The contracts that are written here, by name.
+//! The contracts that are written here, by name, and those that are for other fields than that of BLS12-381.
+
+mod bn254;
+mod fields;
+mod poseidon;
+
+pub use fields::{PrimeField, polynomial};
 
 use revm::primitives::Address;
 
@@ -18,6 +24,12 @@ pub enum BuiltIn {
     MapToG2,
     /// Verification of a BLS signature.
     VerifySignature,
+    /// The value of a polynomial.
+    Polynomial(PrimeField),
+    /// Poseidon of two words.
+    Poseidon,
+    /// EIP-196's multiplication.
+    Bn254Multiple,
 }
 
 /// Where contracts expect the pairing check that they call.
@@ -25,7 +37,7 @@ pub const PAIRING_CHECK: Address = Address::repeat_byte(0x39);
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 17] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
@@ -36,6 +48,13 @@ impl BuiltIn {
         Self::Multiples(Group::G2),
         Self::MapToG2,
         Self::VerifySignature,
+        Self::Polynomial(PrimeField::Bls12381),
+        Self::Polynomial(PrimeField::Bls12377),
+        Self::Polynomial(PrimeField::Bn254),
+        Self::Polynomial(PrimeField::Bn254Scalars),
+        Self::Polynomial(PrimeField::Banderwagon),
+        Self::Poseidon,
+        Self::Bn254Multiple,
     ];
 
     /// Its name on the command line.
@@ -49,6 +68,9 @@ impl BuiltIn {
             Self::Multiples(Group::G2) => "g2-msm",
             Self::MapToG2 => "g2-map",
             Self::VerifySignature => "bls-verify",
+            Self::Polynomial(field) => field.polynomial_name(),
+            Self::Poseidon => "poseidon",
+            Self::Bn254Multiple => "bn254-mul",
         }
     }
 
@@ -80,6 +102,9 @@ impl BuiltIn {
             Self::Multiples(group) => sum(group, true).program(),
             Self::MapToG2 => map_to_g2(interface, goal),
             Self::VerifySignature => verifier(PAIRING_CHECK, interface, goal),
+            Self::Polynomial(field) => polynomial(field, interface, goal),
+            Self::Poseidon => poseidon::poseidon(interface, goal),
+            Self::Bn254Multiple => bn254::multiplication(interface, goal),
         }
     }
 
@@ -111,6 +136,13 @@ impl BuiltIn {
                 b"message".to_vec(),
             ]
             .concat(),
+            // x = 3, and a hundred coefficients.
+            Self::Polynomial(_) => (3..=103)
+                .flat_map(|n| [[0; 63].as_slice(), &[n]].concat())
+                .collect(),
+            Self::Poseidon => [[0; 31].as_slice(), &[1], &[0; 31], &[2]].concat(),
+            // The generator (1, 2).
+            Self::Bn254Multiple => [[0; 31].as_slice(), &[1], &[0; 31], &[2], &[0x5a; 32]].concat(),
         }
     }
 }

@@ -1,0 +1,143 @@
+//! Contracts over other fields: against whole integers, a published vector, and revm's precompile.
+
+mod common;
+
+use arbor_evm384::bls12_381::Goal;
+use arbor_evm384::reference::U384;
+use arbor_evm384::{BuiltIn, End, Interface, PrimeField, polynomial};
+use common::{CODE_LIMIT, returned, run};
+use proptest::prelude::*;
+use revm::precompile::bn254;
+use revm::primitives::U256;
+
+fn variants() -> impl Iterator<Item = (Interface, Goal)> {
+    Interface::ALL
+        .into_iter()
+        .flat_map(|interface| [Goal::Time, Goal::Gas].map(|goal| (interface, goal)))
+}
+
+fn encoded(number: U384) -> Vec<u8> {
+    [vec![0; 16], number.to_be_bytes_vec()].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn polynomials_have_the_values_of_whole_integers(
+        numbers in prop::collection::vec(any::<[u64; 6]>(), 2..20),
+        edges in prop::collection::vec(0usize..4, 20),
+    ) {
+        for field in PrimeField::ALL {
+            let m = field.modulus();
+            let one = U384::from(1);
+            let pick = |(number, edge): (&[u64; 6], &usize)| match edge {
+                0 => [U384::ZERO, one, m - one][number[0] as usize % 3],
+                _ => U384::from_limbs(*number) % m,
+            };
+            let numbers: Vec<U384> = numbers.iter().zip(&edges).map(pick).collect();
+            let (x, coefficients) = (numbers[0], &numbers[1..]);
+            let value = coefficients
+                .iter()
+                .fold(U384::ZERO, |value, &c| value.mul_mod(x, m).add_mod(c, m));
+            let calldata: Vec<u8> = numbers.iter().copied().flat_map(encoded).collect();
+            for (interface, goal) in variants() {
+                let outcome = run(interface, &polynomial(field, interface, goal).code, calldata.clone());
+                prop_assert_eq!(returned(&outcome), hex::encode(encoded(value)));
+            }
+        }
+    }
+}
+
+#[test]
+fn polynomials_refuse_what_is_no_residue() {
+    for field in PrimeField::ALL {
+        let code = polynomial(field, Interface::V7, Goal::Time).code;
+        let call = |calldata: Vec<u8>| run(Interface::V7, &code, calldata).end;
+        let residue = encoded(field.modulus() - U384::from(1));
+        let modulus = encoded(field.modulus());
+        assert!(matches!(
+            call([residue.clone(), residue.clone()].concat()),
+            End::Returned(_)
+        ));
+        assert!(matches!(
+            call([residue.clone(), modulus.clone()].concat()),
+            End::Reverted(_)
+        ));
+        assert!(matches!(
+            call([modulus, residue.clone()].concat()),
+            End::Reverted(_)
+        ));
+        assert!(matches!(call(residue.clone()), End::Reverted(_)));
+        assert!(matches!(
+            call([&residue[..], &residue[1..]].concat()),
+            End::Reverted(_)
+        ));
+    }
+}
+
+/// The value of circomlib's tests, which every implementation of these parameters has.
+#[test]
+fn poseidon_is_that_of_the_published_vector() {
+    let vector = "7853200120776062878684798364095072458815029376092732009249414926327459813530";
+    let expected: U256 = vector.parse().expect("a number");
+    for (interface, goal) in variants() {
+        let code = BuiltIn::Poseidon.program(interface, goal).code;
+        assert!(code.len() <= CODE_LIMIT);
+        let outcome = run(interface, &code, BuiltIn::Poseidon.sample());
+        assert_eq!(returned(&outcome), hex::encode(expected.to_be_bytes_vec()));
+        let modulus: [u8; 32] = U256::from(PrimeField::Bn254Scalars.modulus()).to_be_bytes();
+        let refused = run(interface, &code, [modulus, [0; 32]].concat());
+        assert!(matches!(refused.end, End::Reverted(_)));
+    }
+}
+
+#[test]
+fn multiples_on_bn254_are_those_of_the_precompile() {
+    let word = |number: U256| number.to_be_bytes_vec();
+    let [one, two] = [1, 2].map(U256::from);
+    let p = U256::from(PrimeField::Bn254.modulus());
+    let order = U256::from(PrimeField::Bn254Scalars.modulus());
+    let point = |x, y| [word(x), word(y)].concat();
+    let points = [
+        point(one, two),
+        point(one, p - two),
+        point(U256::ZERO, U256::ZERO),
+        point(one, one),
+        point(p, two),
+        point(one, two + p),
+    ];
+    let scalars = [
+        U256::ZERO,
+        one,
+        two,
+        order - one,
+        order,
+        order + one,
+        U256::MAX,
+        U256::MAX / U256::from(3),
+    ];
+    let mut cases: Vec<Vec<u8>> = points
+        .iter()
+        .flat_map(|point| scalars.map(|scalar| [point.clone(), word(scalar)].concat()))
+        .collect();
+    let whole = cases[7].clone();
+    cases.extend([0, 1, 31, 32, 63, 64, 70, 95].map(|length| whole[..length].to_vec()));
+    cases.push([&whole[..], &[1, 2, 3]].concat());
+    let mut failures = 0;
+    for (interface, goal) in variants() {
+        let code = BuiltIn::Bn254Multiple.program(interface, goal).code;
+        for calldata in &cases {
+            let judge = bn254::run_mul(calldata, 6_000, u64::MAX).ok();
+            let outcome = run(interface, &code, calldata.clone());
+            match judge {
+                Some(judge) => assert_eq!(outcome.output(), Some(&judge.bytes)),
+                None => {
+                    failures += 1;
+                    assert!(matches!(outcome.end, End::Reverted(_)), "{:?}", outcome.end);
+                }
+            }
+        }
+    }
+    assert!(failures > 40, "points that are none were among the cases");
+}
