@@ -252,7 +252,7 @@ pub(crate) struct Evm384Contract {
     /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
-    /// The form of the operations: v7 or immediate
+    /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) interface: Interface,
     /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
@@ -320,7 +320,7 @@ pub(crate) struct Evm384Bench {
 pub(crate) struct Evm384Text {
     /// The file; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// The form of the operations: v7 or immediate
+    /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) interface: Interface,
 }

@@ -49,6 +49,9 @@ fn evm384_runs_prices_assembles_and_disassembles() {
 #[test]
 fn evm384_says_what_is_wrong() {
     let folder = Folder::new();
+    folder
+        .run(&["evm384", "run", "pairing", "--interface", "eip-6690"])
+        .fails_with(&["no form for eip-6690"]);
     std::fs::write(folder.path("wrong.easm"), "STOP\n  FLY").expect("written");
     folder.run(&["evm384", "asm", "wrong.easm"]).fails_with(&[
         "wrong.easm",

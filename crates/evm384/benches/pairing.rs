@@ -62,7 +62,7 @@ fn two_pairs(p: &blst_p1_affine, q: &blst_p2_affine) -> Vec<u8> {
 
 /// All ways to execute a contract, with their names.
 fn setups() -> impl Iterator<Item = (String, Setup)> {
-    Interface::ALL.into_iter().flat_map(|interface| {
+    Interface::ON_MEMORY.into_iter().flat_map(|interface| {
         Backend::available().flat_map(move |backend| {
             [false, true].map(|engine| {
                 let name = if engine { "engine" } else { "revm" };
@@ -126,7 +126,7 @@ fn check_of_two_pairs(criterion: &mut Criterion) {
 
 fn decoding(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("decode");
-    for interface in Interface::ALL {
+    for interface in Interface::ON_MEMORY {
         let pairing = Pairing {
             part: Part::Check,
             interface,

@@ -6,6 +6,7 @@
 #[cfg(target_arch = "x86_64")]
 mod mulx;
 mod portable;
+pub(crate) mod registers;
 
 use arbor_cpu::Features;
 
@@ -81,9 +82,26 @@ impl Offsets {
     /// The length that memory must have for the operation: the end of the furthest operand.
     #[must_use]
     pub fn memory_end(self, operation: Operation) -> usize {
-        let operands = self.out.max(self.x).max(self.y) as usize + OPERAND_BYTES;
-        operands.max(self.modulus as usize + operation.modulus_bytes())
+        let modulus_end = self.modulus as usize + operation.modulus_bytes();
+        self.operands_end().max(modulus_end)
     }
+
+    /// The same without the modulus, for which there is another place.
+    #[must_use]
+    pub fn operands_end(self) -> usize {
+        self.out.max(self.x).max(self.y) as usize + OPERAND_BYTES
+    }
+}
+
+/// -1/m modulo 2^64 for odd m, by Newton's iteration, each step of which doubles the bits that are right.
+pub(crate) const fn negated_inverse(m: u64) -> u64 {
+    let mut inverse = 1u64;
+    let mut step = 0;
+    while step < 6 {
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(m.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse.wrapping_neg()
 }
 
 /// Code for the three operations, on operands in memory.
@@ -95,6 +113,9 @@ impl Offsets {
 /// Of every method: `out`, `x`, `y` and `m` are valid for [`OPERAND_BYTES`] (`m` of [`Arithmetic::mul`] for
 /// [`MULTIPLICATION_MODULUS_BYTES`]), and the processor has the instructions of the implementation.
 pub(crate) trait Arithmetic: 'static {
+    /// Its name.
+    const BACKEND: Backend;
+
     unsafe fn add(out: *mut u8, x: *const u8, y: *const u8, m: *const u8);
     unsafe fn sub(out: *mut u8, x: *const u8, y: *const u8, m: *const u8);
     unsafe fn mul(out: *mut u8, x: *const u8, y: *const u8, m: *const u8);
@@ -108,10 +129,24 @@ pub(crate) trait Arithmetic: 'static {
     unsafe fn apply(operation: Operation, memory: *mut u8, offsets: Offsets) {
         // SAFETY: the caller vouches for all offsets and for the processor.
         unsafe {
+            let m = memory.add(offsets.modulus as usize);
+            Self::apply_modulo(operation, memory, offsets, m);
+        }
+    }
+
+    /// Applies an operation to `memory` with a modulus that lies elsewhere.
+    ///
+    /// # Safety
+    ///
+    /// `memory` is valid for reads and writes of [`Offsets::operands_end`] bytes, `m` for reads of [`Operation::modulus_bytes`], and the
+    /// processor has the instructions.
+    #[inline(always)]
+    unsafe fn apply_modulo(operation: Operation, memory: *mut u8, offsets: Offsets, m: *const u8) {
+        // SAFETY: the caller vouches for all offsets and for the processor.
+        unsafe {
             let out = memory.add(offsets.out as usize);
             let x = memory.add(offsets.x as usize);
             let y = memory.add(offsets.y as usize);
-            let m = memory.add(offsets.modulus as usize);
             match operation {
                 Operation::Add => Self::add(out, x, y, m),
                 Operation::Sub => Self::sub(out, x, y, m),

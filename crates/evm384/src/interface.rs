@@ -1,11 +1,15 @@
 //! How the operations take their operands: named interfaces that can be switched on in any revm.
 
 pub(crate) mod immediate;
+mod memory_gas;
+mod opcodes;
+mod registers;
+pub(crate) mod setmod;
 mod v7;
 
 use std::{fmt, str::FromStr};
 
-use revm::bytecode::Bytecode;
+use revm::bytecode::{Bytecode, JumpTable, opcode};
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter::{ExtBytecode, resize_memory};
 use revm::interpreter::{
@@ -14,9 +18,10 @@ use revm::interpreter::{
 use revm::primitives::Bytes;
 
 use crate::arithmetic::{Arithmetic, Backend, with_arithmetic};
-use crate::{GasSchedule, Offsets, Operation};
+use crate::{GasSchedule, HasFrames, Offsets, Operation};
+pub use opcodes::{Immediate, Opcode};
 
-/// Opcode of ADDMOD384, in every interface.
+/// Opcode of ADDMOD384, where operands are in memory.
 pub const ADDMOD384: u8 = 0xc0;
 /// Opcode of SUBMOD384.
 pub const SUBMOD384: u8 = 0xc1;
@@ -24,7 +29,7 @@ pub const SUBMOD384: u8 = 0xc1;
 pub const MULMODMONT384: u8 = 0xc2;
 
 impl Operation {
-    /// Its opcode.
+    /// Its opcode, where operands are in memory.
     #[must_use]
     pub const fn opcode(self) -> u8 {
         match self {
@@ -56,22 +61,29 @@ impl Operation {
     }
 }
 
-/// Where an operation finds its four offsets.
+/// Where an operation finds what it works on.
+///
+/// Under all but v7 immediate data follows opcodes, and code must be brought in by [`Interface::analyze`]; in other code such opcodes halt as
+/// unknown ones. Bytes missing at the end of the code are zero, as for pushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interface {
-    /// In the low 128 bits of one stack word, most significant first: usually `PUSH16` and the opcode, 18 bytes.
+    /// Four offsets in the low 128 bits of one stack word, most significant first: usually `PUSH16` and the opcode, 18 bytes.
     #[default]
     V7,
-    /// In the 16 bytes behind the opcode, four little-endian `u32`: 17 bytes, and no push to pay for.
-    ///
-    /// Such code must be brought in by [`Interface::analyze`]; in other code the opcodes halt as unknown ones. Bytes missing at the
-    /// end of the code are zero, as for pushes.
+    /// Four offsets in the 16 bytes behind the opcode, little-endian `u32`: 17 bytes, and no push to pay for.
     Immediate,
+    /// Three offsets in the 6 bytes behind the opcode, little-endian `u16`. The modulus is set before, by SETMOD.
+    SetMod,
+    /// EIP-6690: registers apart from memory, moduli of up to 768 bits, several operations for one opcode.
+    Registers,
 }
 
 impl Interface {
     /// All interfaces.
-    pub const ALL: [Self; 2] = [Self::V7, Self::Immediate];
+    pub const ALL: [Self; 4] = [Self::V7, Self::Immediate, Self::SetMod, Self::Registers];
+
+    /// Those whose operands lie in memory: the forms that programs for EVM384 can take.
+    pub const ON_MEMORY: [Self; 3] = [Self::V7, Self::Immediate, Self::SetMod];
 
     /// The name that the command line uses.
     #[must_use]
@@ -79,10 +91,13 @@ impl Interface {
         match self {
             Self::V7 => "v7",
             Self::Immediate => "immediate",
+            Self::SetMod => "setmod",
+            Self::Registers => "eip-6690",
         }
     }
 
-    /// Enters the opcodes and their gas into an instruction table.
+    /// Enters the opcodes and their gas into an instruction table. What EIP-6690's operations cost by the length of the modulus stands in the
+    /// host's [`crate::Frames`].
     pub fn install<W, H>(
         self,
         instructions: &mut EthInstructions<W, H>,
@@ -90,11 +105,13 @@ impl Interface {
         backend: Backend,
     ) where
         W: InterpreterTypes<Memory = SharedMemory, Bytecode = ExtBytecode>,
-        H: Host,
+        H: Host + HasFrames,
     {
         with_arithmetic!(backend, A => match self {
             Self::V7 => v7::install::<A, W, H>(instructions, gas),
             Self::Immediate => immediate::install::<A, W, H>(instructions, gas),
+            Self::SetMod => setmod::install::<A, W, H>(instructions, gas),
+            Self::Registers => registers::install::<A, W, H>(instructions, gas.registers),
         });
     }
 
@@ -103,28 +120,77 @@ impl Interface {
     pub const fn push_gas(self) -> u64 {
         match self {
             Self::V7 => 3,
-            Self::Immediate => 0,
+            Self::Immediate | Self::SetMod | Self::Registers => 0,
         }
     }
 
     /// Bytes of immediate data behind an opcode under this interface.
     #[must_use]
     pub fn immediate_bytes(self, opcode: u8) -> usize {
-        match opcode {
-            0x60..=0x7f => usize::from(opcode - 0x5f),
-            ADDMOD384..=MULMODMONT384 if self == Self::Immediate => immediate::OPERAND_BYTES,
+        match (opcode, self) {
+            (opcode::PUSH1..=opcode::PUSH32, _) => usize::from(opcode - opcode::PUSH0),
+            (ADDMOD384..=MULMODMONT384, Self::Immediate) => immediate::IMMEDIATE_BYTES,
+            (ADDMOD384..=MULMODMONT384, Self::SetMod) => setmod::IMMEDIATE_BYTES,
+            (registers::ADDMODX..=registers::MULMODX, Self::Registers) => {
+                registers::IMMEDIATE_BYTES
+            }
             _ => 0,
         }
+    }
+
+    /// Whether opcodes are followed by immediate data, of which revm's own analysis knows nothing.
+    #[must_use]
+    pub const fn has_immediates(self) -> bool {
+        !matches!(self, Self::V7)
     }
 
     /// Code with its jump destinations, of which none lies in immediate data.
     #[must_use]
     pub fn analyze(self, code: Bytes) -> Bytecode {
-        match self {
-            Self::V7 => Bytecode::new_legacy(code),
-            Self::Immediate => immediate::analyze(&code),
+        if !self.has_immediates() {
+            return Bytecode::new_legacy(code);
         }
+        let mut jumps = vec![0u8; code.len().div_ceil(8)];
+        let mut position = 0;
+        while let Some(&opcode) = code.get(position) {
+            if opcode == opcode::JUMPDEST {
+                jumps[position / 8] |= 1 << (position % 8);
+            }
+            position += 1 + self.immediate_bytes(opcode);
+        }
+        let mut padded = Vec::with_capacity(code.len() + PADDING);
+        padded.extend_from_slice(&code);
+        padded.resize(code.len() + PADDING, opcode::STOP);
+        let table = JumpTable::from_slice(&jumps, code.len());
+        // SAFETY: the table marks only JUMPDEST opcodes within the code, and the padding is longer than any
+        // immediate with its opcode, so that no instruction reads beyond it and execution ends at a STOP.
+        unsafe { Bytecode::new_analyzed(padded.into(), code.len(), table) }
     }
+}
+
+/// Zeros behind analyzed code: an opcode and the longest immediate, which a truncated push reads, and a STOP. revm's own
+/// analysis appends fewer, which tells its code from ours.
+const PADDING: usize = 64;
+
+/// Whether [`Interface::analyze`] made it: code that revm analyzed takes immediates for opcodes, and to go on behind one would leave what its padding was
+/// made for.
+#[inline(always)]
+pub(crate) fn is_analyzed(code: &Bytecode) -> bool {
+    code.bytes_ref().len() >= code.len() + PADDING
+}
+
+/// The immediate data of the opcode before the current position, which the position then lies behind. The padding of analyzed code has what the code lacks.
+#[inline(always)]
+fn take_immediate<const N: usize>(code: &mut ExtBytecode) -> Result<[u8; N], InstructionResult> {
+    use revm::interpreter::interpreter_types::{Immediates, Jumps};
+    const { assert!(N < PADDING) };
+    if !is_analyzed(code) {
+        return Err(InstructionResult::OpcodeNotFound);
+    }
+    let bytes = code.read_slice(N).first_chunk();
+    let bytes = *bytes.ok_or(InstructionResult::OpcodeNotFound)?;
+    code.relative_jump(N as isize);
+    Ok(bytes)
 }
 
 impl fmt::Display for Interface {
@@ -146,25 +212,35 @@ impl FromStr for Interface {
 
 /// Not the name of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not an interface; there are: v7, immediate")]
+#[error("'{0}' is not an interface; there are: v7, immediate, setmod, eip-6690")]
 pub struct UnknownInterface(String);
 
-/// Grows memory to what the operands need, charges for it, and applies the operation.
+/// Grows memory to what the operands need, charges for it, and applies the operation; `modulus` is where it lies if that is not in memory.
 #[inline(always)]
 fn execute<A: Arithmetic, H: Host + ?Sized>(
     operation: Operation,
     offsets: Offsets,
+    modulus: Option<&[u8; crate::MULTIPLICATION_MODULUS_BYTES]>,
     (gas, memory): (&mut Gas, &mut SharedMemory),
     host: &H,
 ) -> InstructionExecResult {
-    let end = offsets.memory_end(operation);
+    let end = match modulus {
+        None => offsets.memory_end(operation),
+        Some(_) => offsets.operands_end(),
+    };
     resize_memory(gas, memory, host.gas_params(), 0, end)?;
     let mut memory = memory.context_memory_mut();
     let Some(operands) = memory.get_mut(..end) else {
         return Err(InstructionResult::MemoryOOG);
     };
+    let operands = operands.as_mut_ptr();
     // SAFETY: `operands` has all bytes up to the end of the furthest operand; `install` has asked the processor.
-    unsafe { A::apply(operation, operands.as_mut_ptr(), offsets) };
+    unsafe {
+        match modulus {
+            None => A::apply(operation, operands, offsets),
+            Some(modulus) => A::apply_modulo(operation, operands, offsets, modulus.as_ptr()),
+        }
+    }
     Ok(())
 }
 

@@ -10,7 +10,8 @@
 //! -1/m modulo 2^64. Nothing is checked: operands need not be reduced, m need not be odd. The result is then still
 //! defined, as what the steps in [`mod@reference`] give. All operands are read before the result is written.
 //!
-//! An [`Interface`] says where the four offsets come from, a [`GasSchedule`] what an operation costs:
+//! An [`Interface`] says where the offsets come from, a [`GasSchedule`] what an operation costs. One of the interfaces is that of EIP-6690, whose
+//! operands are registers of up to 768 bits.
 //!
 //! ```
 //! use arbor_evm384::{Backend, GasSchedule, Interface};
@@ -28,6 +29,7 @@ pub mod asm;
 pub mod bls12_381;
 pub mod build;
 pub mod engine;
+mod frames;
 mod gas;
 mod interface;
 mod machine;
@@ -37,7 +39,10 @@ pub mod reference;
 pub use arithmetic::{
     Backend, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation, apply,
 };
-pub use gas::GasSchedule;
-pub use interface::{ADDMOD384, Interface, MULMODMONT384, SUBMOD384, UnknownInterface};
+pub use frames::{Frames, HasFrames};
+pub use gas::{GasSchedule, RegisterGas};
+pub use interface::{
+    ADDMOD384, Immediate, Interface, MULMODMONT384, Opcode, SUBMOD384, UnknownInterface,
+};
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
 pub use programs::{BuiltIn, PAIRING_CHECK, PrimeField, polynomial};

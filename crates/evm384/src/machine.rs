@@ -1,12 +1,12 @@
 //! Contracts alone in an EVM: for programs, tests and measurements.
 
+use revm::MainContext;
 use revm::context::result::{ExecutionResult, HaltReason};
 use revm::context::{Context, TxEnv};
 use revm::database::InMemoryDB;
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{Address, Bytes, TxKind, keccak256};
 use revm::state::AccountInfo;
-use revm::{MainBuilder, MainContext};
 
 use crate::engine::EngineEvm;
 use crate::{Backend, GasSchedule, Interface};
@@ -108,7 +108,7 @@ impl Machine {
             .modify_cfg_chained(|cfg| cfg.set_spec_and_mainnet_gas_params(SPEC))
             .with_db(state);
         let evm = EngineEvm::new(
-            context.build_mainnet(),
+            context,
             setup.interface,
             setup.schedule,
             setup.backend,

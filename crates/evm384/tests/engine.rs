@@ -1,13 +1,15 @@
 //! The engine against revm's interpreter: the same result, gas, output, stack and memory, wherever gas or stack runs out.
 
-use arbor_evm384::engine::{Decoded, Engine};
-use arbor_evm384::{Backend, GasSchedule, Interface, Offsets, Operation};
+use arbor_evm384::engine::{Decoded, Engine, FramesContext};
+use arbor_evm384::{Backend, Frames, GasSchedule, Interface, Offsets, Operation};
 use proptest::prelude::*;
+use revm::MainContext;
+use revm::context::Context;
+use revm::database_interface::EmptyDB;
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
 use revm::interpreter::{
     Gas, InputsImpl, InstructionResult, Interpreter, InterpreterAction, SharedMemory,
-    host::DummyHost,
 };
 use revm::primitives::hardfork::SpecId;
 use revm::primitives::{Bytes, U256, keccak256};
@@ -25,7 +27,7 @@ struct Left {
 
 struct Machine {
     interface: Interface,
-    instructions: EthInstructions<EthInterpreter, DummyHost>,
+    instructions: EthInstructions<EthInterpreter, FramesContext<EmptyDB>>,
     engine: Engine,
 }
 
@@ -34,9 +36,6 @@ impl Machine {
         let backend = Backend::detect();
         let mut instructions = EthInstructions::new_mainnet_with_spec(SpecId::OSAKA);
         interface.install(&mut instructions, schedule, backend);
-        // The dummy host has no PREVRANDAO: NUMBER in its place.
-        let number = instructions.instruction_table()[0x43];
-        instructions.insert_instruction(0x44, number, 2);
         Self {
             interface,
             instructions,
@@ -55,7 +54,8 @@ impl Machine {
             SpecId::OSAKA,
             gas,
         );
-        let mut host = DummyHost::new(SpecId::OSAKA);
+        let mut host = Context::mainnet().with_chain(Frames::default());
+        host.cfg.set_spec_and_mainnet_gas_params(SpecId::OSAKA);
         let (instructions, gas_table) = (
             self.instructions.instruction_table(),
             self.instructions.gas_table(),
@@ -108,6 +108,8 @@ enum Piece {
     Bytes(Vec<u8>),
     /// So many words on the stack.
     Fill(usize),
+    /// Under SETMOD, a modulus of so many bytes at a place.
+    Modulus(u8, u8),
 }
 
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
@@ -135,6 +137,7 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
         12 => (operation, offsets, 13usize..=17).prop_map(|(o, at, width)| Piece::Operation(o, at, width)),
         5 => plain.prop_map(Piece::Bytes),
         1 => (1018usize..1026).prop_map(Piece::Fill),
+        2 => (0u8..50, any::<u8>()).prop_map(|(length, at)| Piece::Modulus(length, at)),
     ];
     prop::collection::vec(piece, 0..40)
 }
@@ -145,6 +148,10 @@ fn assemble(interface: Interface, pieces: &[Piece]) -> Vec<u8> {
         match piece {
             Piece::Bytes(bytes) => code.extend_from_slice(bytes),
             Piece::Fill(words) => code.extend(std::iter::repeat_n(0x58, *words)),
+            Piece::Modulus(length, at) if interface == Interface::SetMod => {
+                code.extend([0x60, *length, 0x60, *at, 0xc3]);
+            }
+            Piece::Modulus(..) => {}
             Piece::Operation(operation, at, width) => match interface {
                 Interface::V7 => {
                     let word = at.to_word().to_be_bytes();
@@ -160,6 +167,13 @@ fn assemble(interface: Interface, pieces: &[Piece]) -> Vec<u8> {
                         code.extend_from_slice(&field.to_le_bytes());
                     }
                 }
+                Interface::SetMod => {
+                    code.push(operation.opcode());
+                    for field in [at.out, at.x, at.y] {
+                        code.extend_from_slice(&(field as u16).to_le_bytes());
+                    }
+                }
+                Interface::Registers => unreachable!("it has no runs"),
             },
         }
     }
@@ -171,7 +185,7 @@ proptest! {
 
     #[test]
     fn the_engine_does_what_the_interpreter_does(
-        interface in prop::sample::select(Interface::ALL.to_vec()),
+        interface in prop::sample::select(Interface::ON_MEMORY.to_vec()),
         schedule in prop::sample::select(GasSchedule::NAMED.map(|(_, schedule)| schedule).to_vec()),
         pieces in pieces(),
         gas in 0u64..40_000,
@@ -198,16 +212,17 @@ fn chain_of_operations(interface: Interface, length: usize) -> Vec<u8> {
         y: 96,
         modulus: 144,
     };
-    assemble(
-        interface,
-        &vec![Piece::Operation(Operation::Mul, at, 14); length],
-    )
+    let pieces = [
+        vec![Piece::Modulus(48, 144)],
+        vec![Piece::Operation(Operation::Mul, at, 14); length],
+    ];
+    assemble(interface, &pieces.concat())
 }
 
 /// At every amount of gas, so that it runs out at each instruction of a run and in its memory expansion.
 #[test]
 fn gas_runs_out_at_the_same_place() {
-    for interface in Interface::ALL {
+    for interface in Interface::ON_MEMORY {
         let mut machine = Machine::new(interface, GasSchedule::DRAFT);
         let code = [chain_of_operations(interface, 10), vec![0x5a, 0x59]].concat();
         for gas in 0..150 {
@@ -236,9 +251,9 @@ fn a_full_stack_has_no_room_for_a_push() {
 
 #[test]
 fn code_of_operations_alone_is_one_run() {
-    for interface in Interface::ALL {
+    for interface in Interface::ON_MEMORY {
         let code = chain_of_operations(interface, 1000);
-        // The last one of the immediate form ends the code, and is left to its instruction.
+        // The last one with an immediate ends the code, and is left to its instruction.
         let expected = if interface == Interface::V7 {
             1000
         } else {
@@ -252,7 +267,7 @@ fn code_of_operations_alone_is_one_run() {
 #[test]
 fn code_without_operations_is_left_to_the_interpreter() {
     let code = [vec![0x6f; 17], vec![0x60, 0xc2, 0x00]].concat();
-    for interface in Interface::ALL {
+    for interface in Interface::ON_MEMORY {
         let decoded = Decoded::new(interface, &interface.analyze(code.clone().into()));
         assert!(!decoded.has_runs());
     }

@@ -9,7 +9,7 @@ use revm::precompile::bls12_381::g2_msm::g2_msm;
 use revm::primitives::U256;
 
 fn variants(group: Group, scalars: bool) -> impl Iterator<Item = Sum> {
-    Interface::ALL.into_iter().flat_map(move |interface| {
+    Interface::ON_MEMORY.into_iter().flat_map(move |interface| {
         [Goal::Time, Goal::Gas].map(|goal| Sum {
             group,
             scalars,

@@ -3,12 +3,14 @@
 
 use core::arch::asm;
 
-use super::{Arithmetic, Portable};
+use super::{Arithmetic, Backend, Portable};
 
 /// `mulx`, `adcx` and `adox`.
 pub(crate) struct MulxAdx;
 
 impl Arithmetic for MulxAdx {
+    const BACKEND: Backend = Backend::MulxAdx;
+
     #[inline(always)]
     unsafe fn add(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
         let (r0, r1, r2, r3, r4, r5): (u64, u64, u64, u64, u64, u64);

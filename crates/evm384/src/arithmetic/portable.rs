@@ -2,7 +2,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::Arithmetic;
+use super::{Arithmetic, Backend};
 
 type Limbs = [u64; 6];
 
@@ -10,6 +10,8 @@ type Limbs = [u64; 6];
 pub(crate) struct Portable;
 
 impl Arithmetic for Portable {
+    const BACKEND: Backend = Backend::Portable;
+
     #[inline(always)]
     unsafe fn add(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
         // SAFETY: the caller's.

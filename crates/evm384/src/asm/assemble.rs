@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use revm::bytecode::opcode::{self, OpCode};
 
-use crate::interface::immediate::operand_bytes;
-use crate::{Interface, Offsets, Operation};
+use crate::{Immediate, Interface, Opcode};
+
+/// Operands of an operation under v7, where they are packed into a word, the first most significant.
+const PACKED: &[Immediate] = Interface::Immediate.opcodes()[0].immediates;
 
 /// Where text is wrong, and how.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +29,7 @@ pub enum Fault {
     NoInstruction(String),
     /// Something must follow.
     #[error("{0} takes {1}")]
-    Missing(String, &'static str),
+    Missing(String, String),
     /// Neither digits nor the name of a constant.
     #[error("'{0}' is neither a number nor a constant defined above")]
     NoNumber(String),
@@ -156,19 +158,10 @@ impl<'t> Assembler<'t> {
             return Ok(0);
         }
         let mnemonic = first.text.to_ascii_uppercase();
-        let missing = |what| first.fault(Fault::Missing(mnemonic.clone(), what));
-        if let Some(operation) = named_operation(&mnemonic) {
-            let [out, x, y, modulus, ..] = rest else {
-                return Err(missing("four offsets: out, x, y, modulus"));
-            };
-            let offsets = Offsets {
-                out: self.offset(*out)?,
-                x: self.offset(*x)?,
-                y: self.offset(*y)?,
-                modulus: self.offset(*modulus)?,
-            };
-            self.operation(operation, offsets);
-            return Ok(4);
+        let missing = |what: &str| first.fault(Fault::Missing(mnemonic.clone(), what.to_owned()));
+        let named = |opcode: &&Opcode| opcode.mnemonic == mnemonic;
+        if let Some(opcode) = self.interface.opcodes().iter().find(named) {
+            return self.extension(first, opcode, rest);
         }
         match mnemonic.as_str() {
             "PUSH" => {
@@ -211,7 +204,7 @@ impl<'t> Assembler<'t> {
         if length == 0 {
             return Ok(0);
         }
-        let missing = || first.fault(Fault::Missing(mnemonic.to_owned(), "a number"));
+        let missing = || first.fault(Fault::Missing(mnemonic.to_owned(), "a number".to_owned()));
         let token = *rest.first().ok_or_else(missing)?;
         let number = self.number_of(token, length)?;
         self.code
@@ -220,17 +213,37 @@ impl<'t> Assembler<'t> {
         Ok(1)
     }
 
-    fn operation(&mut self, operation: Operation, offsets: Offsets) {
-        match self.interface {
-            Interface::V7 => {
-                self.push(&without_zeros(&offsets.to_word().to_be_bytes()));
-                self.code.push(operation.opcode());
-            }
-            Interface::Immediate => {
-                self.code.push(operation.opcode());
-                self.code.extend_from_slice(&operand_bytes(offsets));
-            }
+    /// An opcode of the interface: its operands become immediate data, or under v7 a push before it.
+    fn extension(
+        &mut self,
+        first: Token<'t>,
+        opcode: &Opcode,
+        rest: &[Token<'t>],
+    ) -> Result<usize, AssemblyError> {
+        let operands = match self.interface {
+            Interface::V7 => PACKED,
+            _ => opcode.immediates,
+        };
+        if rest.len() < operands.len() {
+            let names: Vec<&str> = operands.iter().map(|operand| operand.name).collect();
+            let what = format!("{} numbers: {}", names.len(), names.join(", "));
+            return Err(first.fault(Fault::Missing(opcode.mnemonic.to_owned(), what)));
         }
+        let mut digits = Vec::new();
+        for (operand, token) in operands.iter().zip(rest) {
+            let number = self.number_of(*token, operand.bytes)?;
+            let zeros = std::iter::repeat_n(0, operand.bytes - number.len());
+            digits.push(zeros.chain(number).collect::<Vec<u8>>());
+        }
+        if self.interface == Interface::V7 {
+            self.push(&without_zeros(&digits.concat()));
+            self.code.push(opcode.byte);
+        } else {
+            self.code.push(opcode.byte);
+            self.code
+                .extend(digits.iter().flat_map(|digits| digits.iter().rev()));
+        }
+        Ok(operands.len())
     }
 
     fn push(&mut self, digits: &[u8]) {
@@ -241,13 +254,6 @@ impl<'t> Assembler<'t> {
     fn is_number(&self, token: &Token<'_>) -> bool {
         self.constants.contains_key(token.text)
             || token.text.starts_with(|first: char| first.is_ascii_digit())
-    }
-
-    fn offset(&self, token: Token<'_>) -> Result<u32, AssemblyError> {
-        let number = self.number_of(token, 4)?;
-        Ok(number
-            .iter()
-            .fold(0, |value, &byte| value << 8 | u32::from(byte)))
     }
 
     /// A number of at most so many bytes, without leading zeros.
@@ -284,12 +290,6 @@ impl<'t> Assembler<'t> {
         }
         Ok(self.code)
     }
-}
-
-fn named_operation(mnemonic: &str) -> Option<Operation> {
-    Operation::ALL
-        .into_iter()
-        .find(|operation| operation.mnemonic() == mnemonic)
 }
 
 fn check_name(name: &str, token: Token<'_>) -> Result<(), AssemblyError> {

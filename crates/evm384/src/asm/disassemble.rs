@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use revm::bytecode::opcode::{self, OpCode};
 
-use crate::interface::immediate;
 use crate::{Interface, Offsets, Operation};
 
 /// Text from code, one instruction a line with its position in a comment; assembled under the same interface, it gives the same code.
@@ -24,10 +23,8 @@ pub fn disassemble(interface: Interface, code: &[u8]) -> String {
 }
 
 fn instruction(interface: Interface, code: &[u8], position: usize) -> (String, usize) {
-    if let Some((operation, offsets, length)) = operation(interface, code, position) {
-        let Offsets { out, x, y, modulus } = offsets;
-        let mnemonic = operation.mnemonic();
-        return (format!("{mnemonic} {out} {x} {y} {modulus}"), length);
+    if let Some(line) = extension(interface, code, position) {
+        return line;
     }
     let opcode = code[position];
     if opcode == opcode::JUMPDEST {
@@ -48,33 +45,44 @@ fn instruction(interface: Interface, code: &[u8], position: usize) -> (String, u
     }
 }
 
-/// An operation with its operand, in the form that the assembler gives it.
-fn operation(
-    interface: Interface,
-    code: &[u8],
-    position: usize,
-) -> Option<(Operation, Offsets, usize)> {
+/// An operation with its push under v7, in the form that the assembler gives it.
+fn packed(code: &[u8], position: usize) -> Option<(Operation, Offsets, usize)> {
     let first = *code.get(position)?;
-    match interface {
-        Interface::V7 => {
-            let digits = usize::from(first.checked_sub(opcode::PUSH0)?);
-            let end = position + 1 + digits;
-            let bytes = code.get(position + 1..end)?;
-            let operation = Operation::from_opcode(*code.get(end)?)?;
-            // A longer push than needed would not come back.
-            let shortest = digits <= 16 && bytes.first() != Some(&0);
-            let word = bytes.iter();
-            let word = word.fold(0u128, |word, &byte| word << 8 | u128::from(byte));
-            shortest.then(|| (operation, Offsets::from_word(word), digits + 2))
-        }
-        Interface::Immediate => {
-            let operation = Operation::from_opcode(first)?;
-            let end = position + 1 + immediate::OPERAND_BYTES;
-            code.get(..end)?;
-            let offsets = immediate::offsets_at(code, position + 1);
-            Some((operation, offsets, 1 + immediate::OPERAND_BYTES))
-        }
+    let digits = usize::from(first.checked_sub(opcode::PUSH0)?);
+    let end = position + 1 + digits;
+    let bytes = code.get(position + 1..end)?;
+    let operation = Operation::from_opcode(*code.get(end)?)?;
+    // A longer push than needed would not come back.
+    let shortest = digits <= 16 && bytes.first() != Some(&0);
+    let word = bytes.iter();
+    let word = word.fold(0u128, |word, &byte| word << 8 | u128::from(byte));
+    shortest.then(|| (operation, Offsets::from_word(word), digits + 2))
+}
+
+/// An opcode of the interface with all its immediates.
+fn extension(interface: Interface, code: &[u8], position: usize) -> Option<(String, usize)> {
+    if interface == Interface::V7 {
+        let (operation, Offsets { out, x, y, modulus }, length) = packed(code, position)?;
+        let mnemonic = operation.mnemonic();
+        return Some((format!("{mnemonic} {out} {x} {y} {modulus}"), length));
     }
+    let (&byte, mut rest) = code.get(position..)?.split_first()?;
+    let opcode = interface
+        .opcodes()
+        .iter()
+        .find(|opcode| opcode.byte == byte)?;
+    let mut line = opcode.mnemonic.to_owned();
+    for immediate in opcode.immediates {
+        let (bytes, behind) = rest.split_at_checked(immediate.bytes)?;
+        let number = bytes
+            .iter()
+            .rev()
+            .fold(0u32, |number, &byte| number << 8 | u32::from(byte));
+        // Writing to a string cannot fail.
+        let _ = write!(line, " {number}");
+        rest = behind;
+    }
+    Some((line, code.len() - position - rest.len()))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

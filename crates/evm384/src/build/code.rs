@@ -5,7 +5,8 @@ use revm::bytecode::opcode;
 use super::layout::{Layout, Slots};
 use super::routine::Routine;
 use crate::interface::immediate::operand_bytes;
-use crate::{Interface, Offsets, Operation};
+use crate::interface::setmod;
+use crate::{Interface, OPERAND_BYTES, Offsets, Operation};
 
 /// A position in code that may not be known yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,6 +141,10 @@ impl Code {
     }
 
     /// One operation.
+    ///
+    /// # Panics
+    ///
+    /// Under an interface whose operands are not in memory ([`Interface::ON_MEMORY`]), and with two-byte offsets beyond 64 KiB.
     pub fn operation(&mut self, operation: Operation, offsets: Offsets) {
         match self.interface {
             Interface::V7 => {
@@ -151,6 +156,23 @@ impl Code {
                 self.bytes.push(operation.opcode());
                 self.bytes.extend_from_slice(&operand_bytes(offsets));
             }
+            Interface::SetMod => {
+                self.bytes.push(operation.opcode());
+                for offset in [offsets.out, offsets.x, offsets.y] {
+                    let offset = u16::try_from(offset).expect("slots lie below 64 KiB");
+                    self.bytes.extend_from_slice(&offset.to_le_bytes());
+                }
+            }
+            Interface::Registers => panic!("programs have their operands in memory"),
+        }
+    }
+
+    /// Sets the modulus, which the layout's constants have in memory by now, where that is not an operand of each operation.
+    pub fn set_modulus(&mut self, layout: &Layout) {
+        if self.interface == Interface::SetMod {
+            self.push(OPERAND_BYTES as u64);
+            self.push(u64::from(layout.modulus()));
+            self.ops(&[setmod::SETMOD]);
         }
     }
 

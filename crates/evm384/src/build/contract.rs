@@ -255,6 +255,7 @@ impl Contract {
         self.code.push_label(self.data);
         self.code.push(0);
         self.code.ops(&[CODECOPY]);
+        self.code.set_modulus(&self.layout);
     }
 
     /// Bytes that will lie behind all code, at the label.

@@ -6,6 +6,7 @@ use alloy_primitives::Uint;
 
 use super::word::Variable;
 use crate::OPERAND_BYTES;
+use crate::arithmetic::negated_inverse;
 use crate::reference::U384;
 
 /// Byte offset in memory of one field element.
@@ -85,7 +86,7 @@ impl Layout {
     #[must_use]
     pub fn with_room(modulus: U384, room: u32) -> Self {
         let mut constants = modulus.to_le_bytes::<OPERAND_BYTES>().to_vec();
-        constants.extend_from_slice(&negated_inverse(modulus).to_le_bytes());
+        constants.extend_from_slice(&negated_inverse(modulus.as_limbs()[0]).to_le_bytes());
         let mut layout = Self {
             constants,
             known: Vec::new(),
@@ -183,13 +184,4 @@ impl Layout {
     pub const fn end(&self) -> u32 {
         self.variables
     }
-}
-
-/// -1/m modulo 2^64 by Newton's iteration, each step of which doubles the bits that are right.
-fn negated_inverse(modulus: U384) -> u64 {
-    let m = modulus.as_limbs()[0];
-    let inverse = (0..6).fold(1u64, |inverse, _| {
-        inverse.wrapping_mul(2u64.wrapping_sub(m.wrapping_mul(inverse)))
-    });
-    inverse.wrapping_neg()
 }

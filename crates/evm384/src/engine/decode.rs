@@ -5,7 +5,7 @@ use std::ops::Range;
 use revm::bytecode::{Bytecode, opcode};
 use revm::interpreter::GasTable;
 
-use crate::interface::immediate;
+use crate::interface::{immediate, is_analyzed, setmod};
 use crate::{Interface, Offsets, Operation};
 
 /// Pushes that may bring an operand: with `out` below 64 KiB fourteen bytes are enough, below 256 thirteen. Shorter ones are common in other code
@@ -39,17 +39,22 @@ pub(super) struct Run {
 }
 
 impl Decoded {
+    /// Whether code under an interface can have runs. Operations on registers are left to the interpreter: there is no push to save, and an opcode does many of them.
+    pub(super) const fn knows(interface: Interface) -> bool {
+        !matches!(interface, Interface::Registers)
+    }
+
     /// Finds the runs.
     #[must_use]
     pub fn new(interface: Interface, code: &Bytecode) -> Self {
-        if !code.is_legacy() || (interface == Interface::Immediate && !immediate::is_analyzed(code))
-        {
+        let analyzed = !interface.has_immediates() || is_analyzed(code);
+        if !code.is_legacy() || !analyzed || !Self::knows(interface) {
             return Self::default();
         }
         let mut decoded = Self {
             beginnings: match interface {
                 Interface::V7 => OPERAND_PUSHES,
-                Interface::Immediate => crate::ADDMOD384..crate::MULMODMONT384 + 1,
+                _ => crate::ADDMOD384..crate::MULMODMONT384 + 1,
             },
             ..Self::default()
         };
@@ -96,7 +101,10 @@ impl Decoded {
         }
         let ends = operations
             .iter()
-            .map(|(operation, offsets)| offsets.memory_end(*operation) as u64);
+            .map(|(operation, offsets)| match interface {
+                Interface::SetMod => offsets.operands_end() as u64,
+                _ => offsets.memory_end(*operation) as u64,
+            });
         self.runs.push(Run {
             memory_end: ends.max().unwrap_or(0),
             operations: first as u32..self.operations.len() as u32,
@@ -198,10 +206,21 @@ fn operation_at(
         }
         Interface::Immediate => {
             let operation = Operation::from_opcode(first)?;
-            let end = position + 1 + immediate::OPERAND_BYTES;
-            // Behind the last operation the code ends, which its instruction sees to.
-            let offsets = (end < code.len()).then(|| immediate::offsets_at(code, position + 1))?;
-            Some(((operation, offsets), end))
+            let (bytes, end) = immediate_at(code, position)?;
+            Some(((operation, immediate::offsets(bytes)), end))
         }
+        Interface::SetMod => {
+            let operation = Operation::from_opcode(first)?;
+            let (bytes, end) = immediate_at(code, position)?;
+            Some(((operation, setmod::offsets(bytes)), end))
+        }
+        Interface::Registers => None,
     }
+}
+
+/// What follows the opcode at a position, and the position behind it. None where the code ends, which is left to the instruction.
+fn immediate_at<const N: usize>(code: &[u8], position: usize) -> Option<([u8; N], usize)> {
+    let bytes = code.get(position + 1..)?.first_chunk()?;
+    let end = position + 1 + N;
+    (end < code.len()).then_some((*bytes, end))
 }

@@ -1,41 +1,130 @@
 //! revm's EVM with the engine in the place of its interpreter's loop.
 
-use revm::MainnetEvm;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
+use revm::bytecode::Bytecode;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason};
-use revm::context::{ContextTr, FrameStack, TxEnv};
+use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, FrameStack, Journal, TxEnv};
 use revm::context_interface::context::ContextError;
 use revm::database_interface::Database;
-use revm::handler::{EvmTr, FrameResult, Handler, ItemOrResult, MainnetContext, MainnetHandler};
-use revm::interpreter::interpreter_action::FrameInit;
+use revm::handler::{
+    EthFrame, EvmTr, FrameData, FrameResult, Handler, ItemOrResult, MainnetHandler,
+};
+use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
+use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
+use revm::interpreter::{GasTable, Host, InstructionTable, Interpreter, InterpreterAction};
+use revm::primitives::B256;
+use revm::{MainBuilder, MainnetEvm};
 
-use super::Engine;
-use crate::{Backend, GasSchedule, Interface};
+use super::{CACHE_BYTES, Engine};
+use crate::interface::is_analyzed;
+use crate::{Backend, Frames, GasSchedule, HasFrames, Interface};
 
-type Inner<DB> = MainnetEvm<MainnetContext<DB>>;
+/// A mainnet context that keeps frames' state.
+pub type FramesContext<DB> = Context<BlockEnv, TxEnv, CfgEnv, DB, Journal<DB>, Frames>;
+
+type Inner<DB> = MainnetEvm<FramesContext<DB>>;
 
 /// The database failed, or the call's environment was refused.
 pub type ExecutionError<DB> = EVMError<<DB as Database>::Error>;
 
-/// A mainnet EVM whose frames an engine executes, or, without one, revm's interpreter.
+/// What an EVM with an interface switched on does with frames: brings their code in, tells the host that they begin, and executes them.
+///
+/// For whoever has an EVM of his own; [`EngineEvm`] is one. The interface's opcodes are to be in the EVM's instruction table ([`Interface::install`]).
+#[derive(Debug)]
+pub struct Runner {
+    interface: Interface,
+    engine: Option<Engine>,
+    analyzed: Cache<B256, Bytecode, CodeBytes>,
+}
+
+#[derive(Clone, Debug)]
+struct CodeBytes;
+
+impl Weighter<B256, Bytecode> for CodeBytes {
+    fn weight(&self, _: &B256, code: &Bytecode) -> u64 {
+        code.len() as u64 + 256
+    }
+}
+
+impl Runner {
+    /// With `engine`, frames are executed by one, else by revm's interpreter.
+    #[must_use]
+    pub fn new(interface: Interface, backend: Backend, engine: bool) -> Self {
+        Self {
+            interface,
+            engine: engine.then(|| Engine::new(interface, backend)),
+            analyzed: Cache::with_weighter(1024, CACHE_BYTES, CodeBytes),
+        }
+    }
+
+    /// To be called with what a frame will be made of, before it is.
+    pub fn begin(&mut self, init: &mut FrameInit, frames: &mut Frames) {
+        frames.begin(init.depth);
+        let interface = self.interface;
+        if let FrameInput::Call(inputs) = &mut init.frame_input
+            && must_be_analyzed(interface, &inputs.known_bytecode.1)
+        {
+            let (hash, code) = &mut inputs.known_bytecode;
+            let analyzed = self.analyzed.get_or_insert_with(hash, || {
+                Ok::<_, std::convert::Infallible>(interface.analyze(code.original_bytes()))
+            });
+            if let Ok(Some(analyzed)) = analyzed {
+                *code = analyzed.clone();
+            }
+        }
+    }
+
+    /// To be called with a frame that has just been made.
+    pub fn begun(&self, frame: &mut EthFrame<EthInterpreter>) {
+        let code = &mut frame.interpreter.bytecode;
+        if matches!(frame.data, FrameData::Create(_)) && must_be_analyzed(self.interface, code) {
+            let analyzed = self.interface.analyze(code.original_bytes());
+            *code = ExtBytecode::new_with_optional_hash(analyzed, code.hash());
+        }
+    }
+
+    /// Executes a frame until it returns, halts or calls, as [`Interpreter::run_plain`] does and with the same result.
+    pub fn run<H: Host + HasFrames>(
+        &mut self,
+        interpreter: &mut Interpreter<EthInterpreter>,
+        instructions: &InstructionTable<EthInterpreter, H>,
+        gas_table: &GasTable,
+        host: &mut H,
+    ) -> InterpreterAction {
+        match &mut self.engine {
+            Some(engine) => engine.run(interpreter, instructions, gas_table, host),
+            None => interpreter.run_plain(instructions, gas_table, host),
+        }
+    }
+}
+
+fn must_be_analyzed(interface: Interface, code: &Bytecode) -> bool {
+    interface.has_immediates() && code.is_legacy() && !code.is_empty() && !is_analyzed(code)
+}
+
+/// A mainnet EVM with an interface switched on.
 #[derive(Debug)]
 pub struct EngineEvm<DB: Database> {
     inner: Inner<DB>,
-    engine: Option<Engine>,
+    runner: Runner,
 }
 
 impl<DB: Database> EngineEvm<DB> {
-    /// Switches an interface on in an EVM; with `engine`, frames are executed by one.
-    pub fn new(
-        mut inner: Inner<DB>,
+    /// Switches an interface on over a context; with `engine`, frames are executed by one.
+    pub fn new<CHAIN>(
+        context: Context<BlockEnv, TxEnv, CfgEnv, DB, Journal<DB>, CHAIN>,
         interface: Interface,
         schedule: GasSchedule,
         backend: Backend,
         engine: bool,
     ) -> Self {
+        let frames = Frames::new(schedule.registers);
+        let mut inner = context.with_chain(frames).build_mainnet();
         interface.install(&mut inner.instruction, schedule, backend);
         Self {
             inner,
-            engine: engine.then(|| Engine::new(interface, backend)),
+            runner: Runner::new(interface, backend, engine),
         }
     }
 
@@ -86,12 +175,17 @@ impl<DB: Database> EvmTr for EngineEvm<DB> {
 
     fn frame_init(
         &mut self,
-        init: FrameInit,
+        mut init: FrameInit,
     ) -> Result<
         ItemOrResult<&mut Self::Frame, FrameResult>,
         ContextError<<<Self::Context as ContextTr>::Db as Database>::Error>,
     > {
-        self.inner.frame_init(init)
+        self.runner.begin(&mut init, &mut self.inner.ctx.chain);
+        let mut begun = self.inner.frame_init(init)?;
+        if let ItemOrResult::Item(frame) = &mut begun {
+            self.runner.begun(frame);
+        }
+        Ok(begun)
     }
 
     fn frame_run(
@@ -100,13 +194,10 @@ impl<DB: Database> EvmTr for EngineEvm<DB> {
         ItemOrResult<FrameInit, FrameResult>,
         ContextError<<<Self::Context as ContextTr>::Db as Database>::Error>,
     > {
-        let Some(engine) = &mut self.engine else {
-            return self.inner.frame_run();
-        };
         let frame = self.inner.frame_stack.get();
         let context = &mut self.inner.ctx;
         let instructions = &self.inner.instruction;
-        let action = engine.run(
+        let action = self.runner.run(
             &mut frame.interpreter,
             instructions.instruction_table(),
             instructions.gas_table(),

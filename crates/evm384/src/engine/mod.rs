@@ -12,7 +12,7 @@ use std::rc::Rc;
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use revm::interpreter::interpreter::{ExtBytecode, resize_memory};
-use revm::interpreter::interpreter_types::{Jumps, LoopControl, StackTr};
+use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl, StackTr};
 use revm::interpreter::{
     GasTable, Host, InstructionTable, Interpreter, InterpreterAction, InterpreterTypes,
     STACK_LIMIT, SharedMemory, num_words,
@@ -20,10 +20,10 @@ use revm::interpreter::{
 use revm::primitives::B256;
 
 use crate::arithmetic::{Arithmetic, Backend, with_arithmetic};
-use crate::{Interface, Operation};
+use crate::{HasFrames, Interface, Operation};
 pub use decode::Decoded;
 use decode::Run;
-pub use evm::{EngineEvm, ExecutionError};
+pub use evm::{EngineEvm, ExecutionError, FramesContext, Runner};
 
 /// Bytes of decoded code that an engine keeps, by default.
 const CACHE_BYTES: u64 = 16 << 20;
@@ -68,12 +68,15 @@ impl Engine {
     ) -> InterpreterAction
     where
         W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
-        H: Host + ?Sized,
+        H: Host + HasFrames + ?Sized,
     {
+        if !Decoded::knows(self.interface) {
+            return interpreter.run_plain(instructions, gas_table, host);
+        }
         let decoded = self.decoded(&interpreter.bytecode);
         match decoded {
             Some(decoded) if decoded.has_runs() => with_arithmetic!(self.backend, A => {
-                run_decoded::<A, W, H>(&decoded, interpreter, instructions, gas_table, host)
+                run_decoded::<A, W, H>(self.interface, &decoded, interpreter, instructions, gas_table, host)
             }),
             _ => interpreter.run_plain(instructions, gas_table, host),
         }
@@ -91,6 +94,7 @@ impl Engine {
 }
 
 fn run_decoded<A, W, H>(
+    interface: Interface,
     decoded: &Decoded,
     interpreter: &mut Interpreter<W>,
     instructions: &InstructionTable<W, H>,
@@ -100,12 +104,12 @@ fn run_decoded<A, W, H>(
 where
     A: Arithmetic,
     W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
-    H: Host + ?Sized,
+    H: Host + HasFrames + ?Sized,
 {
     let halt = loop {
         if decoded.may_begin_run(interpreter.bytecode.opcode())
             && let Some(run) = decoded.run_at(interpreter.bytecode.pc())
-            && execute::<A, W, H>(run, decoded, interpreter, gas_table, host)
+            && execute::<A, W, H>(run, (interface, decoded), interpreter, gas_table, host)
         {
             continue;
         }
@@ -123,15 +127,15 @@ where
 #[inline(always)]
 fn execute<A, W, H>(
     run: &Run,
-    decoded: &Decoded,
+    (interface, decoded): (Interface, &Decoded),
     interpreter: &mut Interpreter<W>,
     gas_table: &GasTable,
-    host: &H,
+    host: &mut H,
 ) -> bool
 where
     A: Arithmetic,
     W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
-    H: Host + ?Sized,
+    H: Host + HasFrames + ?Sized,
 {
     let Interpreter {
         bytecode,
@@ -140,6 +144,17 @@ where
         memory,
         ..
     } = interpreter;
+    let modulus = match interface {
+        Interface::SetMod => {
+            let frames = host.frames();
+            let frame = frames.and_then(|frames| frames.get(interpreter.input.depth()));
+            match frame.and_then(|frame| frame.modulus) {
+                Some(modulus) => Some(modulus),
+                None => return false,
+            }
+        }
+        _ => None,
+    };
     let words = num_words(run.memory_end());
     let grown = gas.memory();
     let expansion = if words > grown.words_num {
@@ -160,12 +175,17 @@ where
     let memory = &mut memory[..run.memory_end()];
     let memory = memory.as_mut_ptr();
     for &(operation, offsets) in decoded.operations(run) {
-        // SAFETY: all operands of the run end at or before `memory_end`, and `with_arithmetic` has asked the processor.
+        // SAFETY: all operands of the run end at or before `memory_end`, but for a modulus that lies elsewhere, and `with_arithmetic` has asked the
+        // processor.
         unsafe {
+            let modulus = match &modulus {
+                Some(modulus) => modulus.as_ptr(),
+                None => memory.add(offsets.modulus as usize),
+            };
             match operation {
-                Operation::Add => A::apply(Operation::Add, memory, offsets),
-                Operation::Sub => A::apply(Operation::Sub, memory, offsets),
-                Operation::Mul => A::apply(Operation::Mul, memory, offsets),
+                Operation::Add => A::apply_modulo(Operation::Add, memory, offsets, modulus),
+                Operation::Sub => A::apply_modulo(Operation::Sub, memory, offsets, modulus),
+                Operation::Mul => A::apply_modulo(Operation::Mul, memory, offsets, modulus),
             }
         }
     }

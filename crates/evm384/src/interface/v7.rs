@@ -43,6 +43,7 @@ where
     execute::<A, H>(
         const { operation_of(OPCODE) },
         offsets,
+        None,
         machine,
         context.host,
     )
