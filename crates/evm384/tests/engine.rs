@@ -4,7 +4,7 @@ use arbor_evm384::engine::{Decoded, Engine, FramesContext};
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface, Offsets, Operation};
 use proptest::prelude::*;
 use revm::MainContext;
-use revm::context::Context;
+use revm::context::{Context, JournalTr};
 use revm::database_interface::EmptyDB;
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
@@ -12,7 +12,7 @@ use revm::interpreter::{
     Gas, InputsImpl, InstructionResult, Interpreter, InterpreterAction, SharedMemory,
 };
 use revm::primitives::hardfork::SpecId;
-use revm::primitives::{Bytes, U256, keccak256};
+use revm::primitives::{Address, Bytes, U256, keccak256};
 
 /// All that a frame leaves.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,9 @@ impl Machine {
         );
         let mut host = Context::mainnet().with_chain(Frames::default());
         host.cfg.set_spec_and_mainnet_gas_params(SpecId::OSAKA);
+        // Whoever executes code has loaded its account.
+        let account = host.journaled_state.load_account(Address::ZERO);
+        account.expect("an empty database");
         let (instructions, gas_table) = (
             self.instructions.instruction_table(),
             self.instructions.gas_table(),

@@ -11,7 +11,7 @@ use revm::precompile::bn254;
 use revm::primitives::U256;
 
 fn variants() -> impl Iterator<Item = (Interface, Goal)> {
-    Interface::ALL
+    Interface::ON_MEMORY
         .into_iter()
         .flat_map(|interface| [Goal::Time, Goal::Gas].map(|goal| (interface, goal)))
 }

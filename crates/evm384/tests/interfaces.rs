@@ -5,13 +5,14 @@ use arbor_evm384::reference::{self, U384};
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface, Offsets, Operation};
 use proptest::prelude::*;
 use revm::MainContext;
-use revm::context::Context;
+use revm::context::{Context, JournalTr};
 use revm::database_interface::EmptyDB;
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
 use revm::interpreter::{
     InputsImpl, InstructionResult, Interpreter, InterpreterAction, SharedMemory, host::DummyHost,
 };
+use revm::primitives::Address;
 use revm::primitives::hardfork::SpecId;
 
 type Host = FramesContext<EmptyDB>;
@@ -37,6 +38,9 @@ fn run(interface: Interface, schedule: GasSchedule, code: &[u8], gas: u64) -> Ou
     );
     let mut host = Context::mainnet().with_chain(Frames::default());
     host.cfg.set_spec_and_mainnet_gas_params(SpecId::OSAKA);
+    // Whoever executes code has loaded its account.
+    let account = host.journaled_state.load_account(Address::ZERO);
+    account.expect("an empty database");
     let action = interpreter.run_plain(
         instructions.instruction_table(),
         instructions.gas_table(),

@@ -10,7 +10,7 @@ use common::{CODE_LIMIT, bytes, expected, returned, run, run_with, vectors};
 const RFC_DOMAIN: &[u8] = b"QUUX-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_";
 
 fn variants() -> impl Iterator<Item = (Interface, Goal)> {
-    Interface::ALL
+    Interface::ON_MEMORY
         .into_iter()
         .flat_map(|interface| [Goal::Time, Goal::Gas].map(|goal| (interface, goal)))
 }
