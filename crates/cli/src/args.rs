@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_chain::generator::{Mix, Preset};
+use arbor_chain::genesis::{ChainSpec, WitnessGas};
 use arbor_evm384::{GasSchedule, Interface};
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -380,6 +381,9 @@ pub(crate) struct Replay {
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
+    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on; without it no chain does
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) gas: Option<GasChoice>,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
@@ -452,6 +456,27 @@ impl VerifyChoice {
             Self::Every => "every",
             Self::Last => "last",
         }
+    }
+}
+
+/// Texts of EIP-4762.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GasChoice {
+    /// EIP-4762 since accounts have a leaf of basic data
+    #[value(name = "eip4762")]
+    Eip4762,
+    /// As the testnets kaustinen-4 to kaustinen-6 charged it
+    #[value(name = "kaustinen-6")]
+    Kaustinen6,
+}
+
+impl GasChoice {
+    /// Has a chain charge gas in that way.
+    pub(crate) fn set(choice: Option<Self>, spec: &mut ChainSpec) {
+        spec.set_witness_gas(choice.map(|choice| match choice {
+            Self::Eip4762 => WitnessGas::Eip4762,
+            Self::Kaustinen6 => WitnessGas::Kaustinen6,
+        }));
     }
 }
 

@@ -51,6 +51,16 @@ fn a_lost_mark_does_not_cost_the_data() {
     }
 }
 
+/// The generated chain was made without it, so that its gas is another one from the first transaction on.
+#[test]
+fn witness_gas_is_charged_when_asked_for() {
+    let folder = Folder::with_chain();
+    let replay = ["replay", "--tree", "none", "chain"];
+    folder.run(&replay).ok();
+    let charged = folder.run(&[&replay[..], &["--gas", "eip4762"]].concat());
+    charged.fails_with(&["gasUsed"]);
+}
+
 #[test]
 fn status_counts_the_disk_that_is_occupied() {
     let folder = Folder::with_chain();

@@ -15,6 +15,7 @@ use revm::interpreter::Instruction;
 use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
 
+use super::access_events::AccessEvents;
 use super::code_cache::CodeCache;
 use super::code_reads::CodeReads;
 use super::fees::blob_base_fee;
@@ -24,7 +25,7 @@ use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
 use super::transaction::{check_transaction, tx_env};
 use super::{
     Ancestors, BlockError, BlockOutput, BodyFacts, DaoRule, ExecutionError, OmmerCheck, Rules,
-    Timings, TransactionError, check_body, check_header, eip1283, rewards, system,
+    Timings, TransactionError, check_body, check_header, eip1283, metering, rewards, system,
 };
 use crate::genesis::{ChainSpec, Fork};
 use crate::senders::RecoveredBlock;
@@ -94,7 +95,8 @@ impl Executor {
         Self::default()
     }
 
-    /// Creates one that records which parts of code it reads. It takes several times as long.
+    /// Creates one that records which parts of code it reads. It takes several times as long. Where transactions pay for what they touch
+    /// ([`Rules::witness_gas`]), it records nothing: [`BlockOutput::accessed`] has what they paid for.
     pub fn recording_code() -> Self {
         Self {
             code_reads: Some(CodeReads::default()),
@@ -220,14 +222,16 @@ impl Executor {
             Err(stop) => return Err(stop),
         };
         let Run {
-            evm,
+            evm: BlockEvm {
+                evm, access_events, ..
+            },
             receipts,
             roots_time,
             blooms_time,
             ..
         } = run;
         let executed = Instant::now();
-        let changes = evm.evm.ctx.journaled_state.database.changes();
+        let changes = evm.ctx.journaled_state.database.changes();
         let collected = Instant::now();
         let root = (!roots_missing).then(|| receipts_root(&receipts));
         let logs_bloom = logs_bloom(&receipts);
@@ -238,6 +242,7 @@ impl Executor {
             logs_bloom,
             receipts_root: root,
             requests,
+            accessed: access_events.map(AccessEvents::into_touched),
             ommers: OmmerCheck::Full,
             timings: Timings {
                 checks: Duration::ZERO,
@@ -304,6 +309,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) evm: MainnetEvm<BlockContext<'a, S>>,
     /// Where to record what is read of code, if that is wanted.
     pub(super) code_reads: Option<&'a mut CodeReads>,
+    /// What transactions touch and pay for, where they do.
+    pub(super) access_events: Option<AccessEvents>,
 }
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
@@ -341,6 +348,9 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
                 blob_gasprice,
             });
         }
+        if rules.witness_gas.is_some() {
+            metering::set_prices(&mut cfg);
+        }
         let mut context: BlockContext<'a, S> = Context::new(overlay, rules.spec);
         context.cfg = cfg;
         context.block = block;
@@ -350,7 +360,14 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             // Its whole price is in the parameters.
             evm.instruction.insert_instruction(SSTORE, sstore, 0);
         }
-        Self { evm, code_reads }
+        if rules.witness_gas.is_some() {
+            metering::set_instructions(&mut evm.instruction);
+        }
+        Self {
+            evm,
+            code_reads,
+            access_events: rules.witness_gas.map(AccessEvents::new),
+        }
     }
 
     pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {
@@ -359,6 +376,9 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
 
     /// Runs a transaction and leaves what it does in the journal.
     fn transact(&mut self, tx: TxEnv) -> Result<ExecutionResult<HaltReason>, RunError> {
+        if let Some(events) = &mut self.access_events {
+            events.begin(tx.caller, tx.kind.to().copied(), !tx.value.is_zero());
+        }
         self.evm.ctx.tx = tx;
         MainnetHandler::default().run(self)
     }

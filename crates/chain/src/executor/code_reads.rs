@@ -10,6 +10,7 @@ use std::ops::Range;
 use alloy_primitives::{Address, U256};
 use arbor_state::StateView;
 use arbor_state::verkle::CHUNK;
+use revm::bytecode::Bytecode;
 use revm::bytecode::opcode::{CODECOPY, EXTCODECOPY, JUMP, JUMPI, PUSH1, PUSH32};
 use revm::context_interface::context::ContextError;
 use revm::handler::{FrameResult, ItemOrResult};
@@ -18,7 +19,7 @@ use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
 
-use super::block::BlockEvm;
+use super::block::{BlockContext, BlockEvm};
 use super::overlay::ReadError;
 
 /// Chunks of code by account and number. Some may lie beyond the code's end.
@@ -29,47 +30,71 @@ pub struct CodeReads {
 }
 
 /// What an instruction is going to read of code: found before it runs, as it takes its operands away.
-enum Reads {
-    /// Itself, of its own code.
-    Own(Range<usize>),
-    /// Itself, and as much of its own code.
-    OwnToo(Range<usize>, Range<usize>),
-    /// Itself, and something of another account's.
-    Other(Range<usize>, Address, Range<usize>),
+pub(super) struct CodeRead {
+    /// Itself, with what it pushes, of the code that runs.
+    pub(super) own: Range<usize>,
+    /// What it copies of that code, or the place it jumps to.
+    pub(super) more: Range<usize>,
+    /// What it copies of an account's.
+    pub(super) other: Option<(Address, Range<usize>)>,
 }
 
-impl Reads {
-    fn of(interpreter: &Interpreter<EthInterpreter>) -> Self {
+impl CodeRead {
+    pub(super) fn next(interpreter: &Interpreter<EthInterpreter>) -> Self {
         let (pc, opcode) = (interpreter.bytecode.pc(), interpreter.bytecode.opcode());
         let operand = |from_top| interpreter.stack.peek(from_top).unwrap_or_default();
         let range = |from: U256, length: U256| {
             let from: usize = from.saturating_to();
             from..from.saturating_add(length.saturating_to())
         };
-        match opcode {
-            PUSH1..=PUSH32 => Self::Own(pc..pc + 2 + usize::from(opcode - PUSH1)),
-            JUMP => Self::OwnToo(pc..pc + 1, range(operand(0), U256::ONE)),
-            JUMPI if !operand(1).is_zero() => {
-                Self::OwnToo(pc..pc + 1, range(operand(0), U256::ONE))
-            }
-            CODECOPY => Self::OwnToo(pc..pc + 1, range(operand(1), operand(2))),
-            EXTCODECOPY => {
-                let address = Address::from_word(operand(0).into());
-                Self::Other(pc..pc + 1, address, range(operand(2), operand(3)))
-            }
-            _ => Self::Own(pc..pc + 1),
-        }
+        let own = match opcode {
+            PUSH1..=PUSH32 => pc..pc + 2 + usize::from(opcode - PUSH1),
+            _ => pc..pc + 1,
+        };
+        let more = match opcode {
+            JUMP => range(operand(0), U256::ONE),
+            JUMPI if !operand(1).is_zero() => range(operand(0), U256::ONE),
+            CODECOPY => range(operand(1), operand(2)),
+            _ => 0..0,
+        };
+        let other = (opcode == EXTCODECOPY).then(|| {
+            let address = Address::from_word(operand(0).into());
+            (address, range(operand(2), operand(3)))
+        });
+        Self { own, more, other }
     }
 }
 
 /// The chunks of a range, as far as code of this size goes.
-fn chunks(range: Range<usize>, size: usize) -> Range<u32> {
+pub(super) fn chunks(range: Range<usize>, size: usize) -> Range<u32> {
     let range = range.start..range.end.min(size);
     match range.is_empty() {
         true => 0..0,
         // Code is far shorter than 2^32 chunks.
         false => (range.start / CHUNK) as u32..range.end.div_ceil(CHUNK) as u32,
     }
+}
+
+/// An account's code as far as execution has loaded it.
+fn known<S: StateView + ?Sized>(
+    address: &Address,
+    context: &BlockContext<'_, S>,
+) -> Option<Bytecode> {
+    let account = context.journaled_state.inner.state.get(address);
+    account.and_then(|account| account.info.code.clone())
+}
+
+/// The account that has the code that runs, and the one that delegates to it where that was called; none for init code.
+pub(super) fn code_owner<S: StateView + ?Sized>(
+    interpreter: &Interpreter<EthInterpreter>,
+    context: &BlockContext<'_, S>,
+) -> Option<(Address, Option<Address>)> {
+    let at = interpreter.input.bytecode_address().copied()?;
+    let delegate = known(&at, context).and_then(|code| code.eip7702_address());
+    Some(match delegate {
+        Some(to) => (to, Some(at)),
+        None => (at, None),
+    })
 }
 
 impl<S: StateView + ?Sized> BlockEvm<'_, S> {
@@ -84,33 +109,20 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
             self.evm.instruction.gas_table(),
         );
         let interpreter = &mut frame.interpreter;
-        let known = |address: &Address, context: &super::block::BlockContext<'_, S>| {
-            let account = context.journaled_state.inner.state.get(address);
-            account.and_then(|account| account.info.code.clone())
-        };
+        let owner = code_owner(interpreter, context);
         let mut own = BTreeSet::new();
         let mut others: Vec<(Address, Range<u32>)> = Vec::new();
-        let at = interpreter.input.bytecode_address().copied();
-        // The account that has the code, which is another one's than was called if that delegates.
-        let owner =
-            at.map(
-                |at| match known(&at, context).and_then(|code| code.eip7702_address()) {
-                    Some(to) => {
-                        others.push((at, 0..1));
-                        to
-                    }
-                    None => at,
-                },
-            );
+        if let Some((_, Some(delegating))) = owner {
+            others.push((delegating, 0..1));
+        }
         let size = interpreter.bytecode.len();
         let mut last = None;
         loop {
-            let reads = Reads::of(interpreter);
-            let (here, more, other) = match reads {
-                Reads::Own(here) => (here, 0..0, None),
-                Reads::OwnToo(here, more) => (here, more, None),
-                Reads::Other(here, address, range) => (here, 0..0, Some((address, range))),
-            };
+            let CodeRead {
+                own: here,
+                more,
+                other,
+            } = CodeRead::next(interpreter);
             let here = chunks(here, size);
             if last.as_ref() != Some(&here) {
                 own.extend(here.clone());
@@ -136,7 +148,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
         }
         let action = interpreter.take_next_action();
         if let Some(reads) = &mut self.code_reads {
-            let own = owner.map(|owner| (owner, own));
+            let own = owner.map(|(owner, _)| (owner, own));
             let others = others
                 .into_iter()
                 .map(|(at, chunks)| (at, chunks.collect()));

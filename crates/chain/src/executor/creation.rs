@@ -83,7 +83,11 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
             _ => None,
         };
         let Some(address) = occupied else {
-            return self.evm.frame_init(init);
+            if let ItemOrResult::Result(outcome) = self.evm.frame_init(init)? {
+                return Ok(ItemOrResult::Result(outcome));
+            }
+            self.charge_creation();
+            return Ok(ItemOrResult::Item(self.evm.frame_stack.get()));
         };
         self.overlay().show_as_contract(Some(address));
         self.show_code_hash(address, B256::ZERO);
@@ -101,9 +105,10 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_run(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
-        match self.code_reads {
-            None => self.evm.frame_run(),
-            Some(_) => self.frame_run_recorded(),
+        match (&self.access_events, &self.code_reads) {
+            (None, None) => self.evm.frame_run(),
+            (None, Some(_)) => self.frame_run_recorded(),
+            (Some(_), _) => self.frame_run_metered(),
         }
     }
 

@@ -37,8 +37,10 @@
 //! ```
 //!
 //! Forks from Frontier to Osaka with its blob-parameter forks are covered. Two things are not: proof-of-work
-//! seals are not checked; Amsterdam (block access lists) is refused by name.
+//! seals are not checked; Amsterdam (block access lists) is refused by name. Beside all of them, gas for witnesses
+//! (EIP-4762) can be charged, where a chain's specification says so ([`Rules::witness_gas`]).
 
+mod access_events;
 mod ancestors;
 mod block;
 mod body;
@@ -51,6 +53,7 @@ mod error;
 mod fees;
 mod flat;
 mod header;
+mod metering;
 mod ommers;
 mod output;
 mod overlay;
@@ -62,6 +65,7 @@ mod rules;
 mod system;
 mod transaction;
 
+pub use access_events::LeafName;
 pub use ancestors::{Ancestor, Ancestors, RecentBlocks};
 pub use block::{Block, BlockInput, Executor};
 pub use body::{BodyFacts, OmmerCheck, check_body};

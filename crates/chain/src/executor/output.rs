@@ -1,5 +1,6 @@
 //! What executing a block gives.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use alloy_consensus::{Header, ReceiptEnvelope};
@@ -7,7 +8,7 @@ use alloy_primitives::{B256, Bloom, Bytes};
 use arbor_state::StateChanges;
 
 use super::requests::requests_hash;
-use super::{BlockError, OmmerCheck};
+use super::{BlockError, LeafName, OmmerCheck};
 
 /// Where a block's time went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,6 +40,8 @@ pub struct BlockOutput {
     pub receipts_root: Option<B256>,
     /// Requests with their type byte, from Prague on (EIP-7685).
     pub requests: Option<Vec<Bytes>>,
+    /// The leaves of a Verkle tree that transactions touched and paid for, where they pay for them (EIP-4762).
+    pub accessed: Option<BTreeSet<LeafName>>,
     /// How far ommers were checked.
     pub ommers: OmmerCheck,
     /// Where the time went.

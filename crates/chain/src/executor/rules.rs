@@ -5,7 +5,7 @@ use alloy_eips::eip7840::BlobParams;
 use alloy_primitives::{Address, U256};
 use revm::primitives::hardfork::SpecId;
 
-use crate::genesis::{ChainSpec, Fork, RewardSchedule};
+use crate::genesis::{ChainSpec, Fork, RewardSchedule, WitnessGas};
 
 /// Blocks from the DAO fork on whose extra data is bound (EIP-779).
 const DAO_EXTRA_DATA_BLOCKS: u64 = 10;
@@ -49,6 +49,8 @@ pub struct Rules {
     pub blobs: Option<BlobParams>,
     /// The contract whose logs are deposits (EIP-6110), if the chain has one.
     pub deposit_contract: Option<Address>,
+    /// Whether execution pays for its part of a witness, and by which text.
+    pub witness_gas: Option<WitnessGas>,
 }
 
 impl Rules {
@@ -90,6 +92,7 @@ impl Rules {
                 .blob_params_at(timestamp)
                 .filter(|_| has(SpecId::CANCUN)),
             deposit_contract: chain.deposit_contract(),
+            witness_gas: chain.witness_gas(),
         }
     }
 

@@ -108,7 +108,10 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
         tx: TxEnv,
     ) -> Result<ExecutionResult<HaltReason>, EVMError<super::overlay::ReadError>> {
         self.evm.ctx.tx = tx;
+        // The protocol's own calls pay for no witness.
+        let access_events = self.access_events.take();
         let result = MainnetHandler::default().run_system_call(self);
+        self.access_events = access_events;
         self.take_over()
             .map_err(|error| EVMError::Database(error.into()))?;
         result

@@ -25,6 +25,7 @@ mod network;
 mod population;
 mod rewards;
 mod spec;
+mod witness_gas;
 
 pub use error::GenesisError;
 pub use file::GenesisAccount;
@@ -34,3 +35,4 @@ pub use network::Network;
 pub use population::Population;
 pub use rewards::RewardSchedule;
 pub use spec::{ChainSpec, DaoFork, Limitation};
+pub use witness_gas::WitnessGas;

@@ -10,7 +10,7 @@ use revm::primitives::hardfork::SpecId;
 use super::config::{BlobEntry, Config, RawConfig};
 use super::difficulty::Bomb;
 use super::rewards::RewardSchedule;
-use super::{Activation, Fork, GenesisError};
+use super::{Activation, Fork, GenesisError, WitnessGas};
 
 /// The fork at which mainnet moved the DAO's ether (EIP-779).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ pub struct ChainSpec {
     pub(super) rewards: RewardSchedule,
     pub(super) bomb: Bomb,
     pub(super) limitations: Vec<Limitation>,
+    pub(super) witness_gas: Option<WitnessGas>,
 }
 
 impl ChainSpec {
@@ -87,6 +88,7 @@ impl ChainSpec {
             rewards: config.rewards,
             bomb: config.bomb,
             limitations: config.limitations,
+            witness_gas: None,
         };
         Ok(spec)
     }
@@ -104,6 +106,16 @@ impl ChainSpec {
     /// Chain id (EIP-155).
     pub const fn chain_id(&self) -> u64 {
         self.chain_id
+    }
+
+    /// Whether execution pays for its part of a witness (EIP-4762), and by which text. No configuration says so by itself.
+    pub const fn witness_gas(&self) -> Option<WitnessGas> {
+        self.witness_gas
+    }
+
+    /// Has gas charged in that way, from the first block on.
+    pub const fn set_witness_gas(&mut self, text: Option<WitnessGas>) {
+        self.witness_gas = text;
     }
 
     /// The forks that are set, in order. Frontier, which always holds, is not among them.

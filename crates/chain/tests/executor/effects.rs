@@ -33,6 +33,7 @@ pub(crate) fn rules(fork: Fork) -> Rules {
         exp_byte_gas: None,
         blobs: (fork >= Fork::Cancun).then(alloy_eips::eip7840::BlobParams::cancun),
         deposit_contract: None,
+        witness_gas: None,
     }
 }
 

@@ -6,3 +6,6 @@ mod effects;
 mod model;
 mod rules;
 mod support;
+#[path = "../testdata/mod.rs"]
+mod testdata;
+mod witness_gas;

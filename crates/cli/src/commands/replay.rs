@@ -19,7 +19,7 @@ use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
 use serde_json::Value;
 
-use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
+use crate::args::{GasChoice, Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     stop::listen();
     let input = open_sources(&args.chain)?;
-    let (genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
+    let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
+    GasChoice::set(args.gas, &mut genesis.spec);
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
@@ -481,10 +482,11 @@ fn witness(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<()> {
     };
     let name = || file.display().to_string();
     let witness = BlockWitness::from_file(file)?;
-    let spec = match genesis {
+    let mut spec = match genesis {
         Some(genesis) => genesis.spec.clone(),
         None => witness.spec().with_context(name)?,
     };
+    GasChoice::set(args.gas, &mut spec);
     let start = Instant::now();
     let output = replay_witness(&witness, &spec, missing).with_context(name)?;
     let network = Network::ALL

@@ -1,0 +1,24 @@
+//! Which text of EIP-4762 a chain charges gas by.
+
+use arbor_state::verkle::HeaderLayout;
+
+/// A text of EIP-4762: execution pays for what it adds to its block's witness of a Verkle tree, in place of what access and storage
+/// cost else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WitnessGas {
+    /// The text since accounts have a leaf of basic data and one of the code hash.
+    Eip4762,
+    /// As the testnets kaustinen-4 to kaustinen-6 charged it: accounts have five leaves, filling an absent leaf costs nothing more than
+    /// changing one, and `EXTCODEHASH` touches nothing.
+    Kaustinen6,
+}
+
+impl WitnessGas {
+    /// How it takes accounts' fields to lie.
+    pub const fn layout(self) -> HeaderLayout {
+        match self {
+            Self::Eip4762 => HeaderLayout::BasicData,
+            Self::Kaustinen6 => HeaderLayout::FiveLeaves,
+        }
+    }
+}
