@@ -250,7 +250,7 @@ pub(crate) enum Evm384 {
 /// A contract and the rules that it runs under.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, or a file with code in hex; `-` reads standard input
+    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
     /// The form of the operations: v7, immediate, setmod or eip-6690

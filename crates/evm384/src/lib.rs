@@ -45,4 +45,4 @@ pub use interface::{
     ADDMOD384, Immediate, Interface, MULMODMONT384, Opcode, SUBMOD384, UnknownInterface,
 };
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
-pub use programs::{BuiltIn, PAIRING_CHECK, PrimeField, polynomial};
+pub use programs::{BuiltIn, PAIRING_CHECK, PrimeField, REFERENCE_STRING, polynomial, verkle};

@@ -3,8 +3,10 @@
 mod bn254;
 mod fields;
 mod poseidon;
+pub mod verkle;
 
 pub use fields::{PrimeField, polynomial};
+use verkle::Statement;
 
 use revm::primitives::Address;
 
@@ -30,14 +32,22 @@ pub enum BuiltIn {
     Poseidon,
     /// EIP-196's multiplication.
     Bn254Multiple,
+    /// Verification of what a Verkle witness consists of, in transcripts of Verkle trees.
+    Verkle(verkle::Statement),
 }
 
 /// Where contracts expect the pairing check that they call.
 pub const PAIRING_CHECK: Address = Address::repeat_byte(0x39);
 
+/// Where contracts expect the reference string of Verkle trees.
+pub const REFERENCE_STRING: Address = Address::repeat_byte(0x40);
+
+/// What transcripts of Verkle trees begin with.
+const VERKLE_LABEL: &[u8] = b"vt";
+
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
@@ -55,6 +65,9 @@ impl BuiltIn {
         Self::Polynomial(PrimeField::Banderwagon),
         Self::Poseidon,
         Self::Bn254Multiple,
+        Self::Verkle(Statement::Commitment),
+        Self::Verkle(Statement::Opening),
+        Self::Verkle(Statement::Openings),
     ];
 
     /// Its name on the command line.
@@ -71,6 +84,9 @@ impl BuiltIn {
             Self::Polynomial(field) => field.polynomial_name(),
             Self::Poseidon => "poseidon",
             Self::Bn254Multiple => "bn254-mul",
+            Self::Verkle(Statement::Commitment) => "pedersen-verify",
+            Self::Verkle(Statement::Opening) => "ipa-verify",
+            Self::Verkle(Statement::Openings) => "multiproof-verify",
         }
     }
 
@@ -105,6 +121,9 @@ impl BuiltIn {
             Self::Polynomial(field) => polynomial(field, interface, goal),
             Self::Poseidon => poseidon::poseidon(interface, goal),
             Self::Bn254Multiple => bn254::multiplication(interface, goal),
+            Self::Verkle(statement) => {
+                verkle::verifier(statement, VERKLE_LABEL, REFERENCE_STRING, interface, goal)
+            }
         }
     }
 
@@ -116,6 +135,7 @@ impl BuiltIn {
                 let check = Self::Pairing(Part::Check).program(interface, goal);
                 vec![(PAIRING_CHECK, check.code)]
             }
+            Self::Verkle(_) => vec![(REFERENCE_STRING, verkle::reference_string())],
             _ => Vec::new(),
         }
     }
@@ -140,6 +160,7 @@ impl BuiltIn {
             Self::Polynomial(_) => (3..=103)
                 .flat_map(|n| [[0; 63].as_slice(), &[n]].concat())
                 .collect(),
+            Self::Verkle(statement) => verkle::sample(statement, VERKLE_LABEL),
             Self::Poseidon => [[0; 31].as_slice(), &[1], &[0; 31], &[2]].concat(),
             // The generator (1, 2).
             Self::Bn254Multiple => [[0; 31].as_slice(), &[1], &[0; 31], &[2], &[0x5a; 32]].concat(),

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use arbor_evm384::{GasSchedule, Interface, Machine, Outcome, Setup};
-use revm::primitives::{Address, Bytes};
+use revm::primitives::Address;
 use serde_json::Value;
 
 /// More than any call here takes.
@@ -14,8 +14,19 @@ const GAS: u64 = 100_000_000;
 /// EIP-170.
 pub(crate) const CODE_LIMIT: usize = 24_576;
 
-/// The vectors in this file of the test data, or nothing, which is said, where the data is absent.
+/// The cases in this file of the test data, or nothing, which is said, where the data is absent.
 pub(crate) fn vectors(file: &str) -> Vec<Value> {
+    let value = vectors_object(file);
+    let cases = value.get("cases").unwrap_or(&value).as_array();
+    assert!(
+        cases.is_some() || value.is_null(),
+        "{file}: no array of cases"
+    );
+    cases.cloned().unwrap_or_default()
+}
+
+/// What this file of the test data holds, or null, which is said, where the data is absent.
+pub(crate) fn vectors_object(file: &str) -> Value {
     let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
         PathBuf::from,
@@ -25,11 +36,9 @@ pub(crate) fn vectors(file: &str) -> Vec<Value> {
         let required = std::env::var_os("ARBOR_REQUIRE_DATA").is_some();
         assert!(!required, "{} is required", path.display());
         eprintln!("SKIPPED (no test data): {}", path.display());
-        return Vec::new();
+        return Value::Null;
     };
-    let value: Value = serde_json::from_str(&text).expect("JSON");
-    let cases = value.get("cases").unwrap_or(&value);
-    cases.as_array().expect("an array of cases").clone()
+    serde_json::from_str(&text).expect("JSON")
 }
 
 pub(crate) fn bytes(case: &Value, key: &str) -> Vec<u8> {
@@ -49,18 +58,27 @@ pub(crate) fn run_with(
     others: &[(Address, Vec<u8>)],
     calldata: Vec<u8>,
 ) -> Outcome {
-    let calldata = Bytes::from(calldata);
-    let [plain, engine] = [false, true].map(|engine| {
-        let setup = Setup {
-            engine,
-            ..Setup::new(interface, GasSchedule::MODEL_A)
-        };
-        let mut machine = Machine::with_others(setup, code.to_vec(), others);
-        let outcome = machine.call(calldata.clone(), GAS);
-        outcome.expect("an ordinary call")
-    });
+    let plain = run_in(false, interface, code, others, calldata.clone());
+    let engine = run_in(true, interface, code, others, calldata);
     assert_eq!(plain, engine);
     engine
+}
+
+/// The outcome in the engine, or in revm's interpreter.
+pub(crate) fn run_in(
+    engine: bool,
+    interface: Interface,
+    code: &[u8],
+    others: &[(Address, Vec<u8>)],
+    calldata: Vec<u8>,
+) -> Outcome {
+    let setup = Setup {
+        engine,
+        ..Setup::new(interface, GasSchedule::MODEL_A)
+    };
+    let mut machine = Machine::with_others(setup, code.to_vec(), others);
+    let outcome = machine.call(calldata.into(), GAS);
+    outcome.expect("an ordinary call")
 }
 
 /// The same of one contract alone.
