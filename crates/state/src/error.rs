@@ -39,6 +39,9 @@ pub enum StateError {
     /// What was asked for is done with this tree alone, and the database has another.
     #[error("this is done with a {0} tree alone, and the database has another")]
     OtherTree(&'static str),
+    /// Leaves are numbered on, and after this number there is none.
+    #[error("no leaf can have index {}: none could come after it", u64::MAX)]
+    LastIndex,
     /// Code that an account names is in neither the database nor the witness.
     #[error("code {0} is missing")]
     MissingCode(B256),

@@ -10,7 +10,7 @@ pub(crate) type FlatEntries<'a> =
     Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), StateError>> + 'a>;
 
 /// Looks up a flat value by table and key.
-pub(crate) type Lookup<'a> = &'a dyn Fn(Table, &[u8]) -> Result<Option<Value>, StateError>;
+pub(crate) type Lookup<'a> = &'a (dyn Fn(Table, &[u8]) -> Result<Option<Value>, StateError> + Sync);
 
 /// The flat tables as they are at the head of a database, or were at an older version.
 pub(crate) trait Flat {

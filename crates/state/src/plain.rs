@@ -83,3 +83,18 @@ pub(crate) fn dump<E: From<StateError>>(
     }
     Ok(())
 }
+
+/// A slot of the first account with storage whose address is not below the first bytes of `account`: the first from `slot` on, else the
+/// account's first. `set` finds the first slot whose name begins with some bytes and is not below others.
+pub(crate) fn slot_near(
+    account: &Hash,
+    slot: &Hash,
+    set: impl Fn(&[u8], &[u8]) -> Result<Option<(Address, U256)>, StateError>,
+) -> Result<Option<(Address, U256)>, StateError> {
+    let Some(first) = set(&[], &account[..20])? else {
+        return Ok(None);
+    };
+    let owner = first.0.as_slice();
+    let found = set(owner, &[owner, slot].concat())?;
+    Ok(found.or(Some(first)))
+}

@@ -79,16 +79,14 @@ fn updates(settings: &Settings, block: u64) -> Vec<LeafUpdate> {
 fn operations(memory: &MemoryTree, updates: &[LeafUpdate], reads: u64) -> Vec<Operation> {
     let insert = |update: &LeafUpdate| Operation {
         key: update.key,
-        old: None,
         new: update.new,
     };
     let mut operations: Vec<Operation> = updates.iter().map(insert).collect();
     operations.sort_by_key(|operation| operation.new.map(|entry| entry.index));
     let step = memory.leaves().len() / (reads as usize + 1) + 1;
     let read = memory.leaves().iter().step_by(step).take(reads as usize);
-    operations.extend(read.map(|(key, entry)| Operation {
+    operations.extend(read.map(|(key, _)| Operation {
         key: *key,
-        old: Some(*entry),
         new: None,
     }));
     operations

@@ -1,9 +1,12 @@
 //! Applying updates.
 
+use std::ops::Range;
+
 use arbor_tree::Path;
 use rayon::prelude::*;
 
-use crate::work::{Done, Place, Row, Visit, Work, decode, height, up};
+use crate::row::{Row, height, up};
+use crate::work::{Batch, Done, Place, Visit, Work, decode};
 use crate::{Child, Hash, Hasher, LeafUpdate, Reader, TreeError, TreeUpdate};
 
 /// Updates from which on the tree is split between threads, by the first nibble of their keys.
@@ -46,71 +49,105 @@ fn apply_to<H: Hasher>(
     unread: bool,
 ) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
+    let reads = &[];
+    let batch = Batch {
+        updates,
+        reads,
+        unread,
+    };
+    let (update, ()) = change(reader, hasher, batch, &|_| Ok(()))?;
+    Ok(update)
+}
+
+/// A part of the tree after it was changed, for whoever wants to see more of it than is written.
+pub(crate) struct Seen<'w, 'a, R, H, S> {
+    pub(crate) work: &'w Work<'a, R, H>,
+    /// Of which updates it is.
+    pub(crate) updates: Range<usize>,
+    /// What was at its top before.
+    pub(crate) old: Option<Child>,
+    /// What was seen of the parts below, ascending. All ways go through one of them, if there are any.
+    pub(crate) below: Vec<S>,
+}
+
+/// Applies a batch of updates that were [checked](check): whole, or in parts on the threads of the pool. `look` is called on each part, and then on what is above them.
+pub(crate) fn change<H: Hasher, R: Reader, S: Send>(
+    reader: &R,
+    hasher: H,
+    batch: Batch<'_>,
+    look: &(impl Fn(Seen<'_, '_, R, H, S>) -> Result<S, TreeError> + Sync),
+) -> Result<(TreeUpdate, S), TreeError> {
     let root = reader.nodes(&[Path::ROOT])?.pop().flatten();
-    let known = root.map(|_| Child::Internal([0; 32]));
     let visit = Visit {
         place: Place::Top,
         path: Path::ROOT,
-        child: known,
-        updates: 0..updates.len(),
+        child: root.map(|_| Child::Internal([0; 32])),
+        updates: 0..batch.updates.len(),
     };
-    let done = match updates.len() {
-        0..SPLIT => part(reader, hasher, updates, visit, unread)?,
-        SPLIT..SPLIT_FINELY => split(reader, hasher, updates, visit, (1, unread))?,
-        _ => split(reader, hasher, updates, visit, (2, unread))?,
+    let stop = match batch.updates.len() {
+        0..SPLIT => None,
+        SPLIT..SPLIT_FINELY => Some(1),
+        _ => Some(2),
     };
-    let mut found = done.found;
-    found.sort_unstable_by_key(|(key, _)| *key);
-    Ok(TreeUpdate {
-        root: top_hash(hasher, done.top),
-        nodes: done.nodes,
-        found,
-        stats: done.stats,
-    })
-}
-
-/// Applies the updates below a child.
-pub(crate) fn part<H: Hasher>(
-    reader: &impl Reader,
-    hasher: H,
-    updates: &[LeafUpdate],
-    visit: Visit,
-    unread: bool,
-) -> Result<Done, TreeError> {
-    let (work, _) = Work::descend(reader, hasher, updates, visit, None, unread)?;
-    Ok(work.finish())
-}
-
-fn split<H: Hasher>(
-    reader: &impl Reader,
-    hasher: H,
-    updates: &[LeafUpdate],
-    visit: Visit,
-    (nibbles, unread): (usize, bool),
-) -> Result<Done, TreeError> {
-    let stop = Some(nibbles);
-    let (mut work, visits) = Work::descend(reader, hasher, updates, visit, stop, unread)?;
+    let (updates, old) = (visit.updates.clone(), visit.child);
+    let (mut work, visits) = Work::descend(reader, hasher, batch, visit, stop)?;
     let parts = visits.into_par_iter().map(|visit| {
-        let place = visit.place;
+        let (place, updates, old) = (visit.place, visit.updates.clone(), visit.child);
         let visit = Visit {
             place: Place::Top,
             ..visit
         };
-        Ok((place, part(reader, hasher, updates, visit, unread)?))
+        let (mut work, _) = Work::descend(reader, hasher, batch, visit, None)?;
+        work.hash();
+        let seen = look(Seen {
+            work: &work,
+            updates: updates.clone(),
+            old,
+            below: Vec::new(),
+        })?;
+        Ok((updates.start, place, work.finish(), seen))
     });
     let parts: Result<Vec<_>, TreeError> = parts.collect();
-    let (mut nodes, mut found) = (Vec::new(), Vec::new());
-    for (place, done) in parts? {
+    let mut parts = parts?;
+    parts.sort_unstable_by_key(|(start, ..)| *start);
+    let (mut nodes, mut found, mut below) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, place, done, seen) in parts {
         work.put(place, done.top);
         work.count(&done.stats);
         nodes.push(done.nodes);
         found.extend(done.found);
+        below.push(seen);
     }
-    let mut done = work.finish();
+    work.hash();
+    let seen = look(Seen {
+        work: &work,
+        updates,
+        old,
+        below,
+    })?;
+    let done = work.finish();
     nodes.push(done.nodes);
-    done.nodes = nodes.into_iter().flatten().collect();
-    done.found = found;
-    Ok(done)
+    found.extend(done.found);
+    found.sort_unstable_by_key(|(key, _)| *key);
+    let update = TreeUpdate {
+        root: top_hash(hasher, done.top),
+        nodes: nodes.into_iter().flatten().collect(),
+        found,
+        stats: done.stats,
+    };
+    Ok((update, seen))
+}
+
+/// Applies a batch below a child.
+pub(crate) fn part<H: Hasher>(
+    reader: &impl Reader,
+    hasher: H,
+    batch: Batch<'_>,
+    visit: Visit,
+) -> Result<Done, TreeError> {
+    let (mut work, _) = Work::descend(reader, hasher, batch, visit, None)?;
+    work.hash();
+    Ok(work.finish())
 }
 
 /// The root of a tree without leaves.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arbor_tree::{Path, ReadError};
 
 use crate::apply::{part, top_hash};
-use crate::work::{Done, Place, Visit, Work};
+use crate::work::{Batch, Done, Place, Visit, Work};
 use crate::{Child, Entry, Hash, Hasher, LeafUpdate, Reader, StoredLeaf, TreeError};
 
 /// Takes a node's path and record.
@@ -76,7 +76,12 @@ pub fn build_part<H: Hasher>(
         child: None,
         updates: 0..updates.len(),
     };
-    let Done { top, nodes, .. } = part(&Nothing, hasher, &updates, visit, false)?;
+    let batch = Batch {
+        updates: &updates,
+        reads: &[],
+        unread: false,
+    };
+    let Done { top, nodes, .. } = part(&Nothing, hasher, batch, visit)?;
     for node in nodes {
         if let Some(record) = node.record {
             sink(node.path, record);
@@ -103,7 +108,9 @@ pub fn join<H: Hasher>(
         }
         tops.push(top);
     }
-    let Done { top, nodes, .. } = Work::of_parts(hasher, &tops).finish();
+    let mut work = Work::of_parts(hasher, &tops);
+    work.hash();
+    let Done { top, nodes, .. } = work.finish();
     for node in nodes {
         if let Some(record) = node.record {
             sink(node.path, record);
@@ -115,7 +122,12 @@ pub fn join<H: Hasher>(
 impl<H: Hasher> Work<'static, Nothing, H> {
     /// The two uppermost levels of nodes above what begins with each byte.
     fn of_parts(hasher: H, tops: &[(u8, Child)]) -> Self {
-        let mut work = Self::new(&Nothing, hasher, &[], None, Path::ROOT);
+        let batch = Batch {
+            updates: &[],
+            reads: &[],
+            unread: false,
+        };
+        let mut work = Self::new(&Nothing, hasher, batch, None, Path::ROOT);
         let root = work.add_node(Place::Top, Path::ROOT);
         for group in tops.chunk_by(|(a, _), (b, _)| a >> 4 == b >> 4) {
             let nibble = group[0].0 >> 4;

@@ -19,9 +19,6 @@ pub enum TreeError {
     /// A leaf that is said not to be there, but is.
     #[error("leaf {} should not be in the tree, but is", hex::encode(.0))]
     Present(Hash),
-    /// Operations of one batch that say of a key different things that it held before.
-    #[error("the operations on leaf {} differ in what it held before them", hex::encode(.0))]
-    Disagree(Hash),
     /// A node that its parent knows, but the reader does not.
     #[error("the node at path {0} is missing")]
     MissingNode(Path),

@@ -43,6 +43,7 @@ pub mod naive;
 mod proof;
 mod reader;
 mod record;
+mod row;
 mod update;
 mod work;
 

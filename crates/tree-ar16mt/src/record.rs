@@ -24,6 +24,23 @@ pub struct Leaf {
     pub stem: [u8; STEM],
 }
 
+impl Leaf {
+    /// The bits of its key that are known, zeros behind them.
+    pub(crate) fn known_key(&self) -> Hash {
+        let mut key = [0; 32];
+        key[..STEM].copy_from_slice(&self.stem);
+        key
+    }
+
+    /// The longest path that it is known to lie below, of a leaf that hangs at one: hardly another leaf is there, in whichever version.
+    pub(crate) fn way(&self, at: &Path) -> Path {
+        match at.len() < STEM_NIBBLES {
+            true => Path::prefix_of_key(&self.known_key(), STEM_NIBBLES),
+            false => *at,
+        }
+    }
+}
+
 /// A child of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Child {

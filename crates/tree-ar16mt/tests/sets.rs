@@ -226,7 +226,6 @@ fn the_prover_gets_what_the_original_gives_it() {
         .iter()
         .map(|log| Operation {
             key: word(log["leaf_hashed_key"][0]),
-            old: None,
             new: Some(Entry {
                 index: log["leaf_enumeration_index"][0].parse().unwrap(),
                 value: word(log["value_written"][0]),
@@ -262,7 +261,6 @@ fn logs_say_what_was_there() {
     let there = numbered(&[[1; 32], [2; 32]]);
     let operation = |key: u8, new: Option<Entry>| Operation {
         key: [key; 32],
-        old: there.get(&[key; 32]).copied(),
         new,
     };
     let operations = [

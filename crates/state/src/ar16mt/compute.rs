@@ -11,6 +11,7 @@ use arbor_tree_ar16mt::{
     apply_with_proofs,
 };
 use arbor_versions::{Change, Changes, View};
+use rayon::prelude::*;
 
 use super::names::{LeafName, Named};
 use super::nodes::{AtHead, node_write, spread};
@@ -59,9 +60,10 @@ pub(crate) fn compute(
             Some((_, entry)) => entry.index,
             None if value == [0; 32] => continue,
             None => {
-                next += 1;
+                let index = next;
+                next = after(index)?;
                 blobs.extend(Named::of(name).map(|named| name_write(named, &key)));
-                next - 1
+                index
             }
         };
         leaves.push(LeafChange {
@@ -100,31 +102,42 @@ pub(crate) fn compute_leaves(
     let mut next = next_index(view)?;
     let mut updates = Vec::with_capacity(writes.len());
     for LeafWrite { key, index, value } in writes.iter().copied() {
-        next = next.max(index.saturating_add(1));
+        next = next.max(after(index)?);
         updates.push(LeafUpdate {
             key,
             existed: false,
             new: Some(Entry { index, value }),
         });
     }
-    updates.sort_unstable_by_key(|update| update.key);
+    updates.par_sort_unstable_by_key(|update| update.key);
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
     let (tree, stats) = (start.elapsed(), update.stats);
-    let mut found = update.found.iter().peekable();
-    let leaves = updates.iter().filter_map(|update| {
-        let (key, new) = (update.key, update.new?);
-        let old = found.next_if(|(found, _)| *found == key);
-        let old = old.map(|(_, entry)| encode_leaf(entry));
-        Some(LeafChange { key, old, new })
-    });
-    let leaves = leaves.collect();
+    let new = updates
+        .iter()
+        .filter_map(|update| Some((update.key, update.new?)));
+    let leaves = leaf_changes(new, &update.found);
     let mut computed = computed(view, leaves, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats))
 }
 
-/// As [`compute_leaves`], with a proof of each write, and of each of some reads after them.
+/// Writes of leaves, ascending by key, with what the tree found of them, and maybe of others.
+fn leaf_changes(
+    new: impl Iterator<Item = (Hash, Entry)>,
+    found: &[(Hash, Entry)],
+) -> Vec<LeafChange> {
+    let mut found = found.iter().peekable();
+    let changes = new.map(|(key, new)| {
+        while found.next_if(|(found, _)| *found < key).is_some() {}
+        let old = found.next_if(|(found, _)| *found == key);
+        let old = old.map(|(_, entry)| encode_leaf(entry));
+        LeafChange { key, old, new }
+    });
+    changes.collect()
+}
+
+/// As [`compute_leaves`], with a proof of each write, and of each of some reads after them. Of writes of one key the last remains.
 pub(crate) fn compute_proven(
     ar16mt: Ar16mt,
     view: View<'_>,
@@ -133,44 +146,30 @@ pub(crate) fn compute_proven(
 ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
     let start = Instant::now();
     let mut next = next_index(view)?;
-    let keys = writes.iter().map(|write| write.key);
-    let keys: Vec<Hash> = keys.chain(reads.iter().copied()).collect();
-    let before = records(ar16mt, view, &keys)?;
-    let new = writes.iter().map(|write| {
-        let (index, value) = (write.index, write.value);
-        Some(Entry { index, value })
-    });
-    let new = new.chain(std::iter::repeat(None));
-    let operations = keys.into_iter().zip(&before).zip(new);
-    let operations: Vec<Operation> = operations
-        .map(|((key, old), new)| Operation {
-            key,
-            old: old.as_ref().map(|(_, entry)| *entry),
-            new,
-        })
-        .collect();
-    let keyed = Instant::now();
+    let entry = |write: &LeafWrite| Entry {
+        index: write.index,
+        value: write.value,
+    };
+    let mut operations = Vec::with_capacity(writes.len() + reads.len());
+    for write in writes {
+        next = next.max(after(write.index)?);
+        let (key, new) = (write.key, Some(entry(write)));
+        operations.push(Operation { key, new });
+    }
+    operations.extend(reads.iter().map(|key| Operation {
+        key: *key,
+        new: None,
+    }));
     let reader = AtHead { view, ar16mt };
     let (update, proofs) =
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
-    let (tree, stats) = (keyed.elapsed(), update.stats);
-    let mut leaves: Vec<LeafChange> = operations
-        .iter()
-        .zip(before)
-        .filter_map(|(operation, old)| {
-            Some(LeafChange {
-                key: operation.key,
-                old: old.map(|(bytes, _)| bytes),
-                new: operation.new?,
-            })
-        })
-        .collect();
-    leaves.sort_unstable_by_key(|leaf| leaf.key);
-    for write in writes {
-        next = next.max(write.index.saturating_add(1));
-    }
+    let (tree, stats) = (start.elapsed(), update.stats);
+    let mut written: Vec<&LeafWrite> = writes.iter().collect();
+    written.par_sort_by_key(|write| write.key);
+    let last = written.chunk_by(|a, b| a.key == b.key);
+    let last = last.filter_map(|same| same.last());
+    let leaves = leaf_changes(last.map(|write| (write.key, entry(write))), &update.found);
     let mut computed = computed(view, leaves, next, update)?;
-    computed.timings.keys = keyed - start;
     computed.timings.tree = tree;
     Ok((computed, stats, proofs))
 }
@@ -295,6 +294,11 @@ fn records(
     })
 }
 
+/// The number after an index.
+fn after(index: u64) -> Result<u64, StateError> {
+    index.checked_add(1).ok_or(StateError::LastIndex)
+}
+
 /// The number of the next leaf: 1 in an empty tree.
 fn next_index(view: View<'_>) -> Result<u64, StateError> {
     match view.get(COUNTER, NEXT_INDEX)? {
@@ -303,7 +307,7 @@ fn next_index(view: View<'_>) -> Result<u64, StateError> {
     }
 }
 
-fn name_write(named: Named, key: &Hash) -> Write {
+pub(super) fn name_write(named: Named, key: &Hash) -> Write {
     Write {
         table: NAMES,
         key: named.encode().into(),

@@ -65,14 +65,11 @@ pub(super) fn spread<T: Sync, R: Send>(
     Ok(parts?.into_iter().flatten().collect())
 }
 
-/// Leaves as they were, by key; `None` for those that were not there yet.
-type Leaves = HashMap<Hash, Option<Entry>>;
-
-/// The first leaf below a place at the head, or with leaves of an older version laid over it.
+/// The first leaf below a place, of those of the head that `now` has; what it says they hold.
 fn leaf_below(
     view: View<'_>,
     path: &Path,
-    over: Option<&Leaves>,
+    now: Option<Lookup<'_>>,
 ) -> Result<Option<StoredLeaf>, StateError> {
     let packed = path.packed();
     // Of an odd path the last byte is half a path: it tells where to begin, not where to end.
@@ -83,11 +80,12 @@ fn leaf_below(
         if !path.is_prefix_of(&key) {
             return Ok(None);
         }
-        let entry = match over.and_then(|over| over.get(&key)) {
-            Some(entry) => *entry,
-            None => Some(decode_leaf(&key, &bytes)?),
+        let bytes = match now {
+            Some(now) => now(LEAVES, &key)?,
+            None => Some(bytes),
         };
-        if let Some(entry) = entry {
+        if let Some(bytes) = bytes {
+            let entry = decode_leaf(&key, &bytes)?;
             return Ok(Some(StoredLeaf { key, entry }));
         }
     }
@@ -98,8 +96,12 @@ fn leaf_below(
 pub(crate) struct Undone<'a> {
     head: AtHead<'a>,
     nodes: HashMap<Path, Option<Arc<[u8]>>>,
-    /// None comes and goes: what is there at an older version is there at the head.
-    leaves: Leaves,
+}
+
+/// The same with the leaves that the flat tables had. None comes and goes: what is there at an older version is there at the head.
+pub(super) struct Standing<'u> {
+    pub(super) undone: &'u Undone<'u>,
+    pub(super) now: Lookup<'u>,
 }
 
 impl<'a> Undone<'a> {
@@ -108,7 +110,6 @@ impl<'a> Undone<'a> {
         Self {
             head: AtHead { view, ar16mt },
             nodes: HashMap::new(),
-            leaves: Leaves::new(),
         }
     }
 
@@ -140,8 +141,9 @@ impl<'a> Undone<'a> {
 impl StepsBack for Undone<'_> {
     fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
         let updates = self.updates_back(undo, now)?;
+        let standing = Standing { undone: self, now };
         let update: TreeUpdate =
-            with_hasher!(self.head.ar16mt, hasher => apply(self, hasher, &updates))?;
+            with_hasher!(self.head.ar16mt, hasher => apply(&standing, hasher, &updates))?;
         if update.root != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,
@@ -152,36 +154,32 @@ impl StepsBack for Undone<'_> {
         let nodes = update.nodes.into_iter();
         self.nodes
             .extend(nodes.map(|change| (change.path, change.record)));
-        let leaves = updates.into_iter();
-        self.leaves
-            .extend(leaves.map(|update| (update.key, update.new)));
         Ok(())
     }
 }
 
-impl Reader for Undone<'_> {
+impl Reader for Standing<'_> {
     fn nodes(&self, paths: &[Path]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
         let mut found: Vec<Option<Arc<[u8]>>> = vec![None; paths.len()];
         let mut below = Vec::new();
         for (place, path) in paths.iter().enumerate() {
-            match self.nodes.get(path) {
+            match self.undone.nodes.get(path) {
                 Some(record) => found[place].clone_from(record),
                 None => below.push(place),
             }
         }
         let wanted: Vec<Path> = below.iter().map(|place| paths[*place]).collect();
-        for (place, record) in below.into_iter().zip(self.head.nodes(&wanted)?) {
+        for (place, record) in below.into_iter().zip(self.undone.head.nodes(&wanted)?) {
             found[place] = record;
         }
         Ok(found)
     }
 
-    /// As they were: older entries are laid over the head's.
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
-        let view = self.head.view;
+        let view = self.undone.head.view;
         let leaves = paths
             .iter()
-            .map(|path| leaf_below(view, path, Some(&self.leaves)));
+            .map(|path| leaf_below(view, path, Some(self.now)));
         let leaves: Result<_, StateError> = leaves.collect();
         Ok(leaves?)
     }

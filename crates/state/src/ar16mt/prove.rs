@@ -8,14 +8,17 @@ use serde::{Deserialize, Serialize};
 use super::Ar16mt;
 use super::compute::fields;
 use super::names::LeafName;
+use super::nodes::Standing;
 use super::settings::with_hasher;
+use crate::flat::Flat;
 use crate::{Account, Historical, StateError, StateView};
 
 /// A leaf's index and path; what it holds is beside it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeafProof {
-    /// Its index; `None` where there is no leaf.
+    /// Its index; `None`, which has to be said, where there is no leaf.
+    #[serde(deserialize_with = "Option::deserialize")]
     pub index: Option<u64>,
     /// The hashes beside the way to the root, from the bottom up, without the first ones that are those of empty subtrees.
     pub path: Vec<B256>,
@@ -168,8 +171,11 @@ pub(crate) fn prove_account(
         .chain(slots.iter().map(|slot| LeafName::Slot(address, *slot)))
         .collect();
     let keys = LeafName::keys(&names);
-    let undone = state.undone_ar16mt()?;
-    let proofs = with_hasher!(ar16mt, hasher => prove(undone, hasher, &keys))?;
+    let standing = Standing {
+        undone: state.undone_ar16mt()?,
+        now: &|table, key| state.value(table, key),
+    };
+    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &keys))?;
     let mut leaves = proofs.into_iter().map(|KeyProof { entry, path }| {
         let path = path.into_iter().map(B256::from).collect();
         let index = entry.map(|entry| entry.index);

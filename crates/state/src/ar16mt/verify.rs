@@ -1,5 +1,6 @@
 //! Checking an AR16MT database: the tree rebuilt from the leaves and compared node by node, leaves held against names and the counter.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -242,35 +243,97 @@ impl Rebuild<'_> {
     }
 }
 
-/// The indices that leaves have: one bit each, in parts that come into being when they are needed.
+/// The indices that leaves have, in parts that come into being when they are needed.
 #[derive(Default)]
-struct Indices(Mutex<std::collections::HashMap<u64, Box<[u64; Indices::WORDS]>>>);
+struct Indices(Mutex<HashMap<u64, IndexPart>>);
+
+/// Some of a run of 32,768 indices.
+enum IndexPart {
+    /// Few: one by one.
+    Few(Vec<u16>),
+    /// A bit for each.
+    Many(Box<[u64; IndexPart::WORDS]>),
+}
 
 impl Indices {
-    const WORDS: usize = 512;
-    const PART: u64 = 64 * Self::WORDS as u64;
+    const PART: u64 = 64 * IndexPart::WORDS as u64;
 
     /// Whether it was not there yet.
     fn insert(&self, index: u64) -> bool {
-        let (part, bit) = (index / Self::PART, index % Self::PART);
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = parts
-            .entry(part)
-            .or_insert_with(|| Box::new([0; Self::WORDS]));
-        let (word, bit) = (&mut words[(bit / 64) as usize], 1 << (bit % 64));
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
+        let part = parts.entry(index / Self::PART);
+        let part = part.or_insert_with(|| IndexPart::Few(Vec::new()));
+        part.insert((index % Self::PART) as u16)
     }
 
     /// The highest of them; zero if there is none.
     fn highest(&self) -> u64 {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = parts.iter().max_by_key(|(part, _)| **part);
-        last.map_or(0, |(part, words)| {
-            let bits = (0..Self::PART).rev();
-            let mut set = bits.filter(|bit| words[(bit / 64) as usize] >> (bit % 64) & 1 == 1);
-            part * Self::PART + set.next().unwrap_or_default()
+        last.map_or(0, |(part, indices)| {
+            part * Self::PART + u64::from(indices.highest())
         })
+    }
+}
+
+impl IndexPart {
+    const WORDS: usize = 512;
+    /// More are held as bits.
+    const FEW: usize = 64;
+
+    fn insert(&mut self, index: u16) -> bool {
+        match self {
+            Self::Few(few) if few.contains(&index) => false,
+            Self::Few(few) if few.len() < Self::FEW => {
+                few.push(index);
+                true
+            }
+            Self::Few(few) => {
+                let mut many = Box::new([0; Self::WORDS]);
+                for index in few.iter().chain([&index]) {
+                    many[usize::from(index / 64)] |= 1 << (index % 64);
+                }
+                *self = Self::Many(many);
+                true
+            }
+            Self::Many(many) => {
+                let (word, bit) = (&mut many[usize::from(index / 64)], 1 << (index % 64));
+                let new = *word & bit == 0;
+                *word |= bit;
+                new
+            }
+        }
+    }
+
+    fn highest(&self) -> u16 {
+        match self {
+            Self::Few(few) => few.iter().copied().max().unwrap_or_default(),
+            Self::Many(many) => {
+                let last = many.iter().enumerate().rfind(|(_, word)| **word != 0);
+                last.map_or(0, |(at, word)| 64 * at as u16 + word.ilog2() as u16)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dense and sparse ones, up to the last there can be, twice each.
+    #[test]
+    fn indices_are_told_apart() {
+        let dense = 1..200u64;
+        let sparse = (1..200).map(|i| i * 0x1234_5678_9abc);
+        let all: Vec<u64> = dense.chain(sparse).chain([u64::MAX]).collect();
+        let indices = Indices::default();
+        let (mut highest, mut count) = (0, 0);
+        for index in &all {
+            count += usize::from(indices.insert(*index));
+            highest = highest.max(*index);
+            assert_eq!(indices.highest(), highest);
+        }
+        assert_eq!(count, all.len());
+        assert!(!all.iter().any(|index| indices.insert(*index)));
     }
 }

@@ -6,6 +6,7 @@ use arbor_versions::View;
 
 use super::records::{AccountRecord, account_key, slot_name};
 use crate::StateError;
+use crate::plain::slot_near;
 use crate::tables::{ACCOUNTS, SLOTS};
 
 /// The first account that exists whose address is not below the first bytes of `from`.
@@ -19,8 +20,7 @@ pub(crate) fn account_from(view: View<'_>, from: &Hash) -> Result<Option<Address
     Ok(None)
 }
 
-/// A slot that is not zero of the first account with storage whose address is not below the first bytes of `account`: the first from `slot` on, else
-/// the account's first.
+/// As [`Head::slot_from`](crate::Head::slot_from): of the slots that are not zero.
 pub(crate) fn slot_from(
     view: View<'_>,
     account: &Hash,
@@ -35,10 +35,5 @@ pub(crate) fn slot_from(
         }
         Ok(None)
     };
-    let Some(first) = set(&[], &account[..20])? else {
-        return Ok(None);
-    };
-    let owner = first.0.as_slice();
-    let found = set(owner, &[owner, slot].concat())?;
-    Ok(found.or(Some(first)))
+    slot_near(account, slot, set)
 }

@@ -2,20 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    DEPTH, Entry, Hash, Hasher, LeafProof, LeafUpdate, NodeChange, Reader, TreeError, TreeUpdate,
-    apply,
-};
+use rayon::prelude::*;
 
-use super::sequence::{Beside, Level, Sequence};
+use super::sequence::{Beside, Ordered, Passed, pass};
+use crate::apply::{Seen, change};
+use crate::work::Batch;
+use crate::{DEPTH, Entry, Hash, Hasher, LeafProof, LeafUpdate, Reader, TreeError, TreeUpdate};
 
 /// One operation of a batch, on what the operations before it left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation {
     /// The key.
     pub key: Hash,
-    /// What the tree holds under it before the whole batch, the same for all operations on a key.
-    pub old: Option<Entry>,
     /// What is written; `None` reads.
     pub new: Option<Entry>,
 }
@@ -84,7 +82,9 @@ pub struct OperationProofs {
     empty: &'static [Hash; DEPTH + 1],
     outcomes: Vec<Outcome>,
     roots: Vec<Hash>,
-    levels: Vec<Level>,
+    /// By operation where it is among all by key.
+    places: Vec<u32>,
+    passed: Passed,
     /// Of reads of missing keys that end at another leaf.
     beside: HashMap<u32, Beside>,
 }
@@ -120,13 +120,8 @@ impl OperationProofs {
     /// If there is none with this number.
     #[must_use]
     pub fn get(&self, operation: usize) -> OperationProof {
-        let mut path: Vec<Hash> = Vec::new();
-        for level in &self.levels {
-            let Some(siblings) = level.siblings(operation) else {
-                break;
-            };
-            path.extend(siblings);
-        }
+        let siblings = self.passed.siblings(self.places[operation] as usize);
+        let mut path = siblings.into_flattened();
         if let Some(beside) = self.beside.get(&(operation as u32)) {
             path.extend((path.len()..beside.level - 1).map(|level| self.empty[DEPTH - level - 1]));
             path.push(beside.hash);
@@ -147,65 +142,72 @@ impl OperationProofs {
 /// Applies operations in their order and proves each. A key may occur more than once.
 ///
 /// The tree is changed once, to where all operations lead. The hashes between follow from passes over its levels, deepest first: below a node the operations, in
-/// their order, each set one child, and what that makes of the node is one hash for each operation and level, all of a level side by side in lanes.
+/// their order, each set one child, and what that makes of the node is one hash for each operation and level, all of a level side by side in lanes. Many operations are shared between threads as
+/// updates are: each part is changed and passed over while it is in a core's cache, then what is above them all.
 ///
 /// # Errors
-/// As [`apply`]; operations on one key that differ in what it held before.
+/// As [`apply_unread`](crate::apply_unread).
 pub fn apply_with_proofs<H: Hasher>(
     reader: &impl Reader,
     hasher: H,
     operations: &[Operation],
 ) -> Result<(TreeUpdate, OperationProofs), TreeError> {
+    if let Some(zero) = operations
+        .iter()
+        .find(|op| op.new.is_some_and(|new| new.index == 0))
+    {
+        return Err(TreeError::Index(zero.key));
+    }
     let order = by_key(operations);
-    let mut outcomes = vec![Outcome::ReadMissing; operations.len()];
-    let mut updates: Vec<LeafUpdate> = Vec::new();
-    let key = |at: &u32| operations[*at as usize].key;
+    let key = |at: &u32| &operations[*at as usize].key;
+    let (mut updates, mut reads, mut starts) = (Vec::new(), Vec::new(), vec![0]);
     for same in order.chunk_by(|a, b| key(a) == key(b)) {
-        let (old, key) = (operations[same[0] as usize].old, key(&same[0]));
-        let mut current = old;
-        for at in same {
-            let operation = &operations[*at as usize];
-            if operation.old != old {
-                return Err(TreeError::Disagree(key));
-            }
-            if operation.new.is_some_and(|entry| entry.index == 0) {
-                return Err(TreeError::Index(key));
-            }
-            outcomes[*at as usize] = match (current, operation.new) {
-                (None, None) => Outcome::ReadMissing,
-                (None, Some(_)) => Outcome::Inserted,
-                (Some(entry), None) => Outcome::Read(entry),
-                (Some(entry), Some(_)) => Outcome::Updated(entry),
-            };
-            current = operation.new.or(current);
-        }
-        if same.iter().any(|at| operations[*at as usize].new.is_some()) {
-            updates.push(LeafUpdate {
-                key,
-                existed: old.is_some(),
-                new: current,
-            });
-        }
+        let new = same
+            .iter()
+            .rev()
+            .find_map(|at| operations[*at as usize].new);
+        updates.push(LeafUpdate {
+            key: *key(&same[0]),
+            existed: false,
+            new,
+        });
+        reads.push(new.is_none());
+        starts.push(starts[starts.len() - 1] + same.len() as u32);
     }
-    let update = apply(reader, hasher, &updates)?;
-    let mut changed: Vec<&NodeChange> = update.nodes.iter().collect();
-    changed.sort_unstable_by_key(|node| (node.path.len(), node.path));
-    let before = crate::root(reader, hasher)?;
-    let sequence = Sequence::descend(reader, hasher, operations, &order, changed)?;
-    let (levels, beside, mut roots) = sequence.rise();
-    let mut root = before;
-    for (after, operation) in roots.iter_mut().zip(operations) {
-        match operation.new {
-            Some(_) => root = *after,
-            None => *after = root,
-        }
+    let batch = Batch {
+        updates: &updates,
+        reads: &reads,
+        unread: true,
+    };
+    let ordered = Ordered {
+        operations,
+        order: &order,
+        starts: &starts,
+    };
+    let mut root = crate::root(reader, hasher)?;
+    let look = |seen: Seen<'_, '_, _, H, Passed>| pass(reader, hasher, ordered, seen);
+    let (update, mut passed) = change(reader, hasher, batch, &look)?;
+    let (states, found) = (passed.take_states(), passed.take_outcomes());
+    let mut places = vec![0; operations.len()];
+    let mut outcomes = vec![Outcome::ReadMissing; operations.len()];
+    for ((at, outcome), place) in order.iter().zip(found).zip(0..) {
+        places[*at as usize] = place;
+        outcomes[*at as usize] = outcome;
     }
+    let roots = operations.iter().zip(&places).map(|(operation, place)| {
+        if operation.new.is_some() {
+            root = states[*place as usize];
+        }
+        root
+    });
+    let roots = roots.collect();
     let proofs = OperationProofs {
         empty: hasher.empty(),
         outcomes,
         roots,
-        levels,
-        beside,
+        places,
+        beside: passed.take_beside(),
+        passed,
     };
     Ok((update, proofs))
 }
@@ -220,7 +222,7 @@ fn by_key(operations: &[Operation]) -> Vec<u32> {
     };
     let keys = operations.iter().map(|operation| first(&operation.key));
     let mut order: Vec<(u64, u32)> = keys.zip(0..).collect();
-    order.sort_unstable_by(|a, b| {
+    order.par_sort_unstable_by(|a, b| {
         let whole = || key(a.1).cmp(key(b.1)).then(a.1.cmp(&b.1));
         a.0.cmp(&b.0).then_with(whole)
     });

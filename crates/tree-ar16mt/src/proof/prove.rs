@@ -5,7 +5,8 @@ use arbor_tree::{Path, nibble_of};
 
 use super::LeafProof;
 use crate::record::{STEM, STEM_NIBBLES};
-use crate::work::{Row, decode, height};
+use crate::row::{Row, height};
+use crate::work::decode;
 use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, TreeError};
 
 /// Proves what keys hold, in their order, whether they are there or not; a key may occur more than once.
@@ -106,7 +107,7 @@ fn finish<H: Hasher>(
     let wanted: Vec<Path> = met
         .iter()
         .filter(same_stem)
-        .map(|(_, path, _)| *path)
+        .map(|(_, path, leaf)| leaf.way(path))
         .collect();
     let mut stored = reader.leaves_below(&wanted)?.into_iter();
     for found in met {
@@ -195,7 +196,7 @@ impl Siblings {
         };
         let rows = [0, 1, 2, 3].map(|step| {
             let filled = filled(rows, step);
-            crate::work::up_one(hasher, from, step, rows);
+            crate::row::up_one(hasher, from, step, rows);
             filled
         });
         Self { rows }

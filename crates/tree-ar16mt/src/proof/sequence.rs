@@ -1,7 +1,6 @@
-//! The hashes that a tree goes through while operations change it one after the other.
+//! The hashes that a part of the tree goes through while operations change it one after the other.
 
 use std::collections::HashMap;
-use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,11 +8,13 @@ use arbor_hashing::blake2s::Chain;
 use arbor_tree::{Path, nibble_of};
 use rayon::prelude::*;
 
-use super::operations::Operation;
+use super::operations::{Operation, Outcome};
 use super::prove::shared_bits;
-use crate::record::{STEM, STEM_NIBBLES, View};
-use crate::work::height;
-use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, NodeChange, Reader, TreeError};
+use crate::apply::Seen;
+use crate::record::{STEM_NIBBLES, View};
+use crate::row::height;
+use crate::work::{Node as Changed, Place, Work};
+use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, StoredLeaf, TreeError};
 
 /// No event, or no node.
 const NONE: u32 = u32::MAX;
@@ -21,26 +22,90 @@ const NONE: u32 = u32::MAX;
 /// Operations, or nodes, that one thread takes at a time.
 const CHUNK: usize = 512;
 
-/// The hashes beside the ways of all operations within the nodes of one level.
+/// Operations, and their order by key.
+#[derive(Clone, Copy)]
+pub(crate) struct Ordered<'a> {
+    pub(crate) operations: &'a [Operation],
+    /// Their numbers by key, those of one key in their order. A place in it is an operation's *place*.
+    pub(crate) order: &'a [u32],
+    /// Where the operations of each key begin, and at last the end.
+    pub(crate) starts: &'a [u32],
+}
+
+impl<'a> Ordered<'a> {
+    fn at(&self, place: usize) -> &'a Operation {
+        &self.operations[self.order[place] as usize]
+    }
+}
+
+/// What operations did to a part of the tree.
 #[derive(Debug)]
-pub(crate) struct Level {
-    /// By operation where its hashes are; [`NONE`] if its way has ended above.
-    place: Vec<u32>,
-    /// The topmost first; in the parts in which they were computed, with the number of those before each.
+pub(crate) struct Passed {
+    /// Whose: places.
+    places: Range<usize>,
+    /// From its top down.
+    levels: Vec<Level>,
+    /// By place what the operation found.
+    outcomes: Vec<Outcome>,
+    /// By place the hash of the part after an operation, as far as it writes.
+    states: Vec<Hash>,
+    beside: Vec<(u32, Beside)>,
+    /// The parts below, ascending.
+    below: Vec<Passed>,
+}
+
+impl Passed {
+    /// The hashes beside an operation's way, from the top down, four at a time.
+    pub(crate) fn siblings(&self, place: usize) -> Vec<[Hash; 4]> {
+        let levels = self.levels.iter();
+        let own = levels.map_while(|level| level.siblings(place - self.places.start));
+        let mut siblings: Vec<[Hash; 4]> = own.copied().collect();
+        let below = self.below.partition_point(|part| part.places.end <= place);
+        if let Some(part) = self.below.get(below) {
+            siblings.extend(part.siblings(place));
+        }
+        siblings
+    }
+
+    /// The states at the top, by place.
+    pub(crate) fn take_states(&mut self) -> Vec<Hash> {
+        std::mem::take(&mut self.states)
+    }
+
+    /// What operations found, by place.
+    pub(crate) fn take_outcomes(&mut self) -> Vec<Outcome> {
+        let below = self.below.iter_mut().flat_map(Self::take_outcomes);
+        let mut outcomes: Vec<Outcome> = below.collect();
+        outcomes.append(&mut self.outcomes);
+        outcomes
+    }
+
+    /// The leaves beside the ways of missing keys, by operation.
+    pub(crate) fn take_beside(&mut self) -> HashMap<u32, Beside> {
+        let own = std::mem::take(&mut self.beside).into_iter();
+        own.chain(self.below.iter_mut().flat_map(Self::take_beside))
+            .collect()
+    }
+}
+
+/// The hashes beside the ways of a part's operations within the nodes of one level.
+#[derive(Debug)]
+struct Level {
+    /// By place, counted from the part's first, where its hashes are; [`NONE`] if its way has ended above, or begins below.
+    at: Vec<u32>,
+    /// The topmost first; in the chunks in which they were computed, with the number of those before each.
     siblings: Vec<(u32, Vec<[Hash; 4]>)>,
 }
 
 impl Level {
-    pub(crate) fn siblings(&self, operation: usize) -> Option<&[Hash; 4]> {
-        let place = self.place[operation];
-        if place == NONE {
+    fn siblings(&self, place: usize) -> Option<&[Hash; 4]> {
+        let at = self.at[place];
+        if at == NONE {
             return None;
         }
-        let part = self
-            .siblings
-            .partition_point(|(before, _)| *before <= place);
-        let (before, siblings) = &self.siblings[part - 1];
-        siblings.get((place - before) as usize)
+        let chunk = self.siblings.partition_point(|(before, _)| *before <= at);
+        let (before, siblings) = &self.siblings[chunk - 1];
+        siblings.get((at - before) as usize)
     }
 }
 
@@ -61,12 +126,12 @@ enum Old {
 }
 
 /// A node on the way of operations.
-struct Node {
+struct Node<'w> {
     path: Path,
-    /// Places in the order of keys.
+    /// Places.
     operations: Range<usize>,
     /// Its record before the batch, if it was there.
-    old: Option<Arc<[u8]>>,
+    old: Option<&'w Arc<[u8]>>,
     /// If it was not, the child that the only leaf below it would have been.
     only: Option<(u8, Hash)>,
 }
@@ -85,183 +150,222 @@ enum From {
     Fold(Hash),
 }
 
+#[derive(Clone, Copy)]
 enum GoesTo {
-    /// The state after an operation.
-    State(u32),
-    /// The only child of a node before the batch: level, node.
-    Before(usize, usize),
+    /// The state after the operation at a place.
+    State(usize),
+    /// The only child of a node before the batch.
+    Before(usize),
+    /// An operation's.
     Beside(u32),
 }
 
-/// The nodes on the way of operations, from the root down, and the states of leaves.
-pub(crate) struct Sequence<'a, H> {
+/// The nodes on the way of a part's operations, and the states of what is below them.
+struct Sequence<'a, 'w, R, H> {
+    reader: &'a R,
     hasher: H,
-    operations: &'a [Operation],
-    /// Operations by key.
-    order: &'a [u32],
-    levels: Vec<Vec<Node>>,
-    /// By operation the hash at its place after it, as far as it writes.
+    ordered: Ordered<'a>,
+    places: Range<usize>,
+    /// What the part's keys held before.
+    before: HashMap<Hash, Entry>,
+    nodes: Vec<Node<'w>>,
+    /// By place, counted from the first, the hash where the operation is under way, after it, as far as it writes.
     states: Vec<Hash>,
     lone: Vec<Lone>,
-    beside: HashMap<u32, Beside>,
+    beside: Vec<(u32, Beside)>,
 }
 
-/// Nodes that have changed, by length of path, then by path.
-type Changed<'n> = Peekable<std::vec::IntoIter<&'n NodeChange>>;
-
-struct Item {
-    path: Path,
-    operations: Range<usize>,
-    old: Old,
+/// Goes through a part's operations one after the other, in effect.
+pub(crate) fn pass<R: Reader, H: Hasher>(
+    reader: &R,
+    hasher: H,
+    ordered: Ordered<'_>,
+    seen: Seen<'_, '_, R, H, Passed>,
+) -> Result<Passed, TreeError> {
+    let Seen {
+        work,
+        updates,
+        old,
+        mut below,
+    } = seen;
+    let place = |update: usize| ordered.starts[update] as usize;
+    let places = place(updates.start)..place(updates.end);
+    let mut sequence = Sequence {
+        reader,
+        hasher,
+        ordered,
+        before: work.found().iter().copied().collect(),
+        nodes: Vec::with_capacity(work.nodes().len()),
+        states: Vec::with_capacity(places.len()),
+        lone: Vec::new(),
+        beside: Vec::new(),
+        places: places.clone(),
+    };
+    let (mut outcomes, all_end_here) = (Vec::new(), below.is_empty());
+    if all_end_here {
+        outcomes = sequence.outcomes();
+        sequence.states.resize(places.len(), [0; 32]);
+    } else {
+        below
+            .iter_mut()
+            .for_each(|part| sequence.states.append(&mut part.states));
+    }
+    sequence.gather(work, old, all_end_here)?;
+    sequence.fold_lone();
+    let levels = sequence.rise();
+    Ok(Passed {
+        places,
+        levels,
+        outcomes,
+        states: sequence.states,
+        beside: sequence.beside,
+        below,
+    })
 }
 
-impl<'a, H: Hasher> Sequence<'a, H> {
-    /// Goes down to where all operations end, in the tree that they lead to: nodes that have changed are given, all others are as they were.
-    pub(crate) fn descend(
-        reader: &impl Reader,
-        hasher: H,
-        operations: &'a [Operation],
-        order: &'a [u32],
-        changed: Vec<&NodeChange>,
-    ) -> Result<Self, TreeError> {
-        let mut changed = changed.into_iter().peekable();
-        let mut sequence = Self {
-            hasher,
-            operations,
-            order,
-            levels: Vec::new(),
-            states: vec![[0; 32]; operations.len()],
-            lone: Vec::new(),
-            beside: HashMap::new(),
-        };
-        let mut items = vec![Item {
-            path: Path::ROOT,
-            operations: 0..order.len(),
-            old: Old::Node,
-        }];
-        while !items.is_empty() {
-            items = sequence.level(reader, items, &mut changed)?;
+impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
+    /// What the operations find, by place.
+    fn outcomes(&self) -> Vec<Outcome> {
+        let mut outcomes = Vec::with_capacity(self.places.len());
+        let (mut key, mut holds) = (None, None);
+        for place in self.places.clone() {
+            let operation = self.ordered.at(place);
+            if key != Some(&operation.key) {
+                key = Some(&operation.key);
+                holds = self.before.get(&operation.key).copied();
+            }
+            outcomes.push(match (holds, operation.new) {
+                (None, None) => Outcome::ReadMissing,
+                (None, Some(_)) => Outcome::Inserted,
+                (Some(entry), None) => Outcome::Read(entry),
+                (Some(entry), Some(_)) => Outcome::Updated(entry),
+            });
+            holds = operation.new.or(holds);
         }
-        Ok(sequence)
+        outcomes
     }
 
-    fn key(&self, place: usize) -> &'a Hash {
-        &self.operations[self.order[place] as usize].key
-    }
-
-    fn level(
+    /// Takes in the part's nodes, and, if all operations end here, where they do.
+    fn gather(
         &mut self,
-        reader: &impl Reader,
-        items: Vec<Item>,
-        changed: &mut Changed,
-    ) -> Result<Vec<Item>, TreeError> {
-        let stored = items.iter().filter(|item| matches!(item.old, Old::Node));
-        let paths: Vec<Path> = stored.map(|item| item.path).collect();
-        let mut records = reader.nodes(&paths)?.into_iter();
-        let (mut next, mut nodes) = (Vec::new(), Vec::new());
-        for item in items {
-            let depth = item.path.len();
-            let old = match item.old {
-                Old::Node => records.next().flatten(),
-                _ => None,
-            };
-            let place = |node: &NodeChange| (node.path.len(), node.path);
-            while changed
-                .next_if(|node| place(node) < (depth, item.path))
-                .is_some()
-            {}
-            let new = changed.next_if(|node| node.path == item.path);
-            let new = new.and_then(|node| node.record.as_ref()).or(old.as_ref());
-            let new = new.map(|record| view(&item.path, record)).transpose()?;
-            if new.is_none() && depth > 0 {
-                return Err(TreeError::MissingNode(item.path));
-            }
-            let before = old
-                .as_ref()
-                .map(|record| view(&item.path, record))
-                .transpose()?;
-            let find = |view: &Option<View>, nibble: u8| match view {
-                None => Ok(None),
-                Some(view) => view.child(nibble).map_err(|error| TreeError::Record {
-                    path: item.path,
-                    error,
-                }),
-            };
-            let only = match &item.old {
-                Old::Leaf(leaf) => {
-                    let now = |nibble: u8| find(&new, nibble);
-                    Some(self.old_leaf(reader, &item.path, leaf, nodes.len(), now)?)
+        work: &'w Work<'_, R, H>,
+        old: Option<Child>,
+        all_end_here: bool,
+    ) -> Result<(), TreeError> {
+        let mut olds: Vec<Old> = Vec::with_capacity(work.nodes().len());
+        for node in work.nodes() {
+            let (operations, old) = match node.place {
+                Place::Top => {
+                    let old = match old {
+                        None => Old::Nothing,
+                        Some(Child::Leaf(leaf)) => Old::Leaf(leaf),
+                        Some(Child::Internal(_)) => Old::Node,
+                    };
+                    (self.places.clone(), old)
                 }
-                _ => None,
-            };
-            let mut rest = item.operations.clone();
-            while let Some(first) = rest.clone().next() {
-                let nibble = nibble_of(self.key(first), depth);
-                let same = |place: &usize| nibble_of(self.key(*place), depth) == nibble;
-                let end = first + rest.clone().take_while(same).count();
-                rest.start = end;
-                let path = item.path.child(nibble);
-                match find(&new, nibble)? {
-                    Some(Child::Internal(_)) => {
-                        let old = match (find(&before, nibble)?, item.old) {
-                            (Some(Child::Internal(_)), _) => Old::Node,
-                            (Some(Child::Leaf(leaf)), _) => Old::Leaf(leaf),
-                            (None, Old::Leaf(leaf))
-                                if only.is_some_and(|only| only.0 == nibble) =>
-                            {
-                                Old::Leaf(leaf)
-                            }
-                            (None, _) => Old::Nothing,
-                        };
-                        let operations = first..end;
-                        next.push(Item {
-                            path,
-                            operations,
-                            old,
-                        });
-                    }
-                    Some(Child::Leaf(leaf)) => self.end_at(reader, &path, first..end, &leaf)?,
-                    None => {}
+                Place::Below(parent, nibble) => {
+                    let old = match node.old {
+                        Some(_) => Old::Node,
+                        None => self.old_below(parent, olds[parent], nibble)?,
+                    };
+                    let parent = &self.nodes[parent];
+                    (self.narrowed(parent, nibble), old)
                 }
+            };
+            let only = match &old {
+                Old::Leaf(leaf) => Some(self.old_leaf(node, leaf)?),
+                Old::Nothing | Old::Node => None,
+            };
+            if all_end_here {
+                self.ends(node, operations.clone())?;
             }
-            nodes.push(Node {
-                path: item.path,
-                operations: item.operations,
-                old,
+            olds.push(old);
+            self.nodes.push(Node {
+                path: node.path,
+                operations,
+                old: node.old.as_ref(),
                 only,
             });
         }
-        self.levels.push(nodes);
-        Ok(next)
+        match work.top() {
+            Some(Child::Leaf(leaf)) if all_end_here => {
+                self.end_at(&work.top_path(), self.places.clone(), &leaf)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What was below a node that was not there itself, or of which that is not known.
+    fn old_below(&self, parent: usize, old: Old, nibble: u8) -> Result<Old, TreeError> {
+        let parent = &self.nodes[parent];
+        Ok(match (old, parent.old) {
+            (Old::Leaf(leaf), _) if parent.only.is_some_and(|only| only.0 == nibble) => {
+                Old::Leaf(leaf)
+            }
+            (Old::Node, Some(record)) => {
+                let child = view(&parent.path, record)?.child(nibble);
+                let child = child.map_err(|error| TreeError::Record {
+                    path: parent.path,
+                    error,
+                })?;
+                match child {
+                    Some(Child::Leaf(leaf)) => Old::Leaf(leaf),
+                    _ => Old::Nothing,
+                }
+            }
+            _ => Old::Nothing,
+        })
+    }
+
+    /// The places of a node's operations that go on under a nibble.
+    fn narrowed(&self, node: &Node<'_>, nibble: u8) -> Range<usize> {
+        let depth = node.path.len();
+        let nibble_at = |place: &u32| {
+            let operation = &self.ordered.operations[*place as usize];
+            nibble_of(&operation.key, depth)
+        };
+        let all = &self.ordered.order[node.operations.clone()];
+        let first = all.partition_point(|place| nibble_at(place) < nibble);
+        let count = all[first..].partition_point(|place| nibble_at(place) == nibble);
+        let start = node.operations.start + first;
+        start..start + count
+    }
+
+    /// The operations whose ways end at a leaf below a node.
+    fn ends(&mut self, node: &Changed, operations: Range<usize>) -> Result<(), TreeError> {
+        let depth = node.path.len();
+        let mut rest = operations;
+        while !rest.is_empty() {
+            let first = rest.start;
+            let nibble = nibble_of(&self.ordered.at(first).key, depth);
+            let same = |place: &usize| nibble_of(&self.ordered.at(*place).key, depth) == nibble;
+            rest.start += rest.clone().take_while(same).count();
+            if let Some(Child::Leaf(leaf)) = node.child(nibble) {
+                self.end_at(&node.path.child(nibble), first..rest.start, leaf)?;
+            }
+        }
+        Ok(())
     }
 
     /// The child that the only leaf before is within a node that was not there: its nibble and hash, which may come later.
-    fn old_leaf(
-        &mut self,
-        reader: &impl Reader,
-        path: &Path,
-        leaf: &Leaf,
-        node: usize,
-        now: impl Fn(u8) -> Result<Option<Child>, TreeError>,
-    ) -> Result<(u8, Hash), TreeError> {
-        let depth = path.len();
+    fn old_leaf(&mut self, node: &Changed, leaf: &Leaf) -> Result<(u8, Hash), TreeError> {
+        let depth = node.path.len();
         let (key, from) = if depth < STEM_NIBBLES {
-            (leaf.key(), From::Fold(leaf.fold))
+            (leaf.known_key(), From::Fold(leaf.fold))
         } else {
-            let stored = reader.leaves_below(&[*path])?.pop().flatten();
-            let stored = stored.ok_or(TreeError::MissingLeaf(*path))?;
+            let stored = self.stored(&leaf.way(&node.path))?;
             (stored.key, From::Leaf(stored.entry))
         };
         let nibble = nibble_of(&key, depth);
         // Unless it was written, it may hang here now.
         let same = |child: &Leaf| child.stem == leaf.stem && child.fold == leaf.fold;
         if depth < STEM_NIBBLES
-            && let Some(Child::Leaf(child)) = now(nibble)?
-            && same(&child)
+            && let Some(Child::Leaf(child)) = node.child(nibble)
+            && same(child)
         {
             return Ok((nibble, child.hash));
         }
-        let goes_to = GoesTo::Before(self.levels.len(), node);
+        let goes_to = GoesTo::Before(self.nodes.len());
         let level = 4 * (depth + 1);
         self.lone.push(Lone {
             key,
@@ -272,62 +376,50 @@ impl<'a, H: Hasher> Sequence<'a, H> {
         Ok((nibble, [0; 32]))
     }
 
+    fn stored(&self, way: &Path) -> Result<StoredLeaf, TreeError> {
+        let stored = self.reader.leaves_below(&[*way])?.pop().flatten();
+        stored.ok_or(TreeError::MissingLeaf(*way))
+    }
+
     /// Operations whose ways end at a leaf of the tree after the batch, which may not have been there at first.
-    fn end_at(
-        &mut self,
-        reader: &impl Reader,
-        path: &Path,
-        places: Range<usize>,
-        leaf: &Leaf,
-    ) -> Result<(), TreeError> {
+    fn end_at(&mut self, path: &Path, places: Range<usize>, leaf: &Leaf) -> Result<(), TreeError> {
         let level = 4 * path.len();
-        let order = self.order;
-        let operations = self.operations;
-        let of = |place: usize| &operations[order[place] as usize];
+        let ordered = self.ordered;
+        let of = |place: usize| ordered.at(place);
         // The key that has the leaf: one that is written or was there; else it is no operation's.
-        let owner = places
-            .clone()
-            .find(|place| of(*place).new.is_some() || of(*place).old.is_some());
-        let owner = owner.map(|place| of(place).key);
-        let mut own: Vec<u32> = Vec::new();
-        if let Some(owner) = owner {
-            let owned = places.clone().filter(|place| of(*place).key == owner);
-            own.extend(owned.map(|place| order[place]));
-        }
-        let last = own
-            .iter()
-            .rev()
-            .find(|at| operations[**at as usize].new.is_some());
-        for at in &own {
-            let Some(entry) = operations[*at as usize].new else {
+        let has =
+            |place: &usize| of(*place).new.is_some() || self.before.contains_key(&of(*place).key);
+        let owner = places.clone().find(has).map(|place| of(place).key);
+        let first = self.places.start;
+        // Operations on one key are in their order.
+        let own = |place: &usize| Some(of(*place).key) == owner;
+        let own: Vec<usize> = places.clone().filter(own).collect();
+        let writes = |place: &&usize| of(**place).new.is_some();
+        let last = own.iter().rev().find(writes);
+        for place in &own {
+            let Some(entry) = of(*place).new else {
                 continue;
             };
-            if Some(at) == last {
-                self.states[*at as usize] = leaf.hash;
+            if Some(place) == last {
+                self.states[place - first] = leaf.hash;
                 continue;
             }
-            let key = operations[*at as usize].key;
-            let goes_to = GoesTo::State(*at);
             self.lone.push(Lone {
-                key,
+                key: of(*place).key,
                 from: From::Leaf(entry),
                 level,
-                goes_to,
+                goes_to: GoesTo::State(place - first),
             });
         }
-        let foreign = places
-            .filter(|place| Some(of(*place).key) != owner)
-            .map(|place| order[place]);
-        for at in foreign {
-            let key = &operations[at as usize].key;
+        for place in places.filter(|place| Some(of(*place).key) != owner) {
+            let (key, at) = (&of(place).key, ordered.order[place]);
             let goes_to = GoesTo::Beside(at);
             if let Some(owner) = owner {
                 // What the leaf's key held at the time.
-                let before = own.iter().rev().filter(|own| **own < at);
-                let written = before
-                    .filter_map(|own| operations[*own as usize].new)
-                    .next();
-                let entry = written.or(operations[own[0] as usize].old);
+                let before = own.iter().rev();
+                let mut before = before.filter(|own| ordered.order[**own] < at);
+                let written = before.find_map(|own| of(*own).new);
+                let entry = written.or_else(|| self.before.get(&owner).copied());
                 if let Some(entry) = entry {
                     let level = shared_bits(key, &owner) + 1;
                     self.lone.push(Lone {
@@ -340,11 +432,10 @@ impl<'a, H: Hasher> Sequence<'a, H> {
                 continue;
             }
             let (other, from) = if key.starts_with(&leaf.stem) {
-                let stored = reader.leaves_below(&[*path])?.pop().flatten();
-                let stored = stored.ok_or(TreeError::MissingLeaf(*path))?;
+                let stored = self.stored(&leaf.way(path))?;
                 (stored.key, From::Leaf(stored.entry))
             } else {
-                (leaf.key(), From::Fold(leaf.fold))
+                (leaf.known_key(), From::Fold(leaf.fold))
             };
             let level = shared_bits(key, &other) + 1;
             self.lone.push(Lone {
@@ -381,66 +472,78 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             };
             let mut chains: Vec<Chain> = some.iter().enumerate().map(chain).collect();
             let hasher = self.hasher;
-            chains
-                .par_chunks_mut(CHUNK)
-                .for_each(|chains| hasher.fold(from, chains));
+            hasher.fold(from, &mut chains);
             for (lone, chain) in some.iter().zip(chains) {
                 let (level, hash) = (lone.level, chain.hash);
                 match lone.goes_to {
-                    GoesTo::State(at) => self.states[at as usize] = hash,
-                    GoesTo::Before(depth, node) => {
-                        if let Some(only) = &mut self.levels[depth][node].only {
+                    GoesTo::State(place) => self.states[place] = hash,
+                    GoesTo::Before(node) => {
+                        if let Some(only) = &mut self.nodes[node].only {
                             only.1 = hash;
                         }
                     }
-                    GoesTo::Beside(at) => drop(self.beside.insert(at, Beside { level, hash })),
+                    GoesTo::Beside(at) => self.beside.push((at, Beside { level, hash })),
                 }
             }
         }
     }
 
-    /// Goes up again: the hashes beside each operation's way, and the root after each that writes.
-    pub(crate) fn rise(mut self) -> (Vec<Level>, HashMap<u32, Beside>, Vec<Hash>) {
-        self.fold_lone();
-        let mut levels = Vec::with_capacity(self.levels.len());
-        while let Some(nodes) = self.levels.pop() {
-            let chunks = chunks(&nodes).into_par_iter();
-            let done: Vec<Chunk> = chunks.map(|nodes| self.chunk(nodes)).collect();
-            let mut place = vec![NONE; self.operations.len()];
+    /// Goes up: the hashes beside each operation's way, from the top down. Leaves the states at the top.
+    fn rise(&mut self) -> Vec<Level> {
+        self.nodes.sort_by_key(|node| node.path.len());
+        let same = |a: &Node<'_>, b: &Node<'_>| a.path.len() == b.path.len();
+        let nodes = std::mem::take(&mut self.nodes);
+        let mut levels = Vec::new();
+        for nodes in nodes.chunk_by(same).rev() {
+            let done: Vec<Chunk> = match &chunks(nodes)[..] {
+                [one] => vec![self.chunk(one)],
+                many => many.par_iter().map(|nodes| self.chunk(nodes)).collect(),
+            };
+            let mut at = vec![NONE; self.places.len()];
             let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
             for chunk in done {
-                for ((event, at), state) in chunk.events.iter().zip(before..).zip(&chunk.states) {
-                    place[*event as usize] = at;
-                    self.states[*event as usize] = *state;
+                for ((event, number), state) in chunk.events.iter().zip(before..).zip(&chunk.states)
+                {
+                    let place = event.place as usize;
+                    at[place] = number;
+                    self.states[place] = *state;
                 }
                 siblings.push((before, chunk.siblings));
                 before += chunk.events.len() as u32;
             }
-            levels.push(Level { place, siblings });
+            levels.push(Level { at, siblings });
         }
         levels.reverse();
-        (levels, self.beside, self.states)
+        levels
     }
 
     /// What operations make of nodes of one level, from what they make of their children.
-    fn chunk(&self, nodes: &[Node]) -> Chunk {
+    fn chunk(&self, nodes: &[Node<'_>]) -> Chunk {
         let depth = nodes[0].path.len();
         let count = nodes.iter().map(|node| node.operations.len()).sum();
-        let mut events: Vec<u32> = Vec::with_capacity(count);
+        let mut events: Vec<Event> = Vec::with_capacity(count);
         let mut ranges = Vec::with_capacity(nodes.len());
         for node in nodes {
             let start = events.len();
-            events.extend(&self.order[node.operations.clone()]);
-            events[start..].sort_unstable();
+            let places = node.operations.clone();
+            events.extend(places.map(|place| {
+                let number = self.ordered.order[place];
+                let operation = &self.ordered.operations[number as usize];
+                Event {
+                    number,
+                    place: (place - self.places.start) as u32,
+                    nibble: nibble_of(&operation.key, depth),
+                    writes: operation.new.is_some(),
+                }
+            }));
+            events[start..].sort_unstable_by_key(|event| event.number);
             ranges.push(start..events.len());
         }
-        let operation = |event: &u32| &self.operations[*event as usize];
-        let nibbles: Vec<u8> = events
+        let mut rows = self.rows(nodes, &ranges, &events);
+        let mut states: Vec<Hash> = events
             .iter()
-            .map(|event| nibble_of(&operation(event).key, depth))
+            .map(|e| self.states[e.place as usize])
             .collect();
-        let mut rows = self.rows(nodes, &ranges, &nibbles);
-        let mut states: Vec<Hash> = events.iter().map(|e| self.states[*e as usize]).collect();
         let mut siblings = vec![[[0; 32]; 4]; events.len()];
         let mut pairs = Vec::with_capacity(events.len());
         for step in 0..4 {
@@ -448,9 +551,9 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             for (rows, range) in rows.iter_mut().zip(&ranges) {
                 let row = &mut rows[row(step)];
                 for at in range.clone() {
-                    let child = usize::from(nibbles[at] >> step);
+                    let child = usize::from(events[at].nibble >> step);
                     siblings[at][3 - step] = row[child ^ 1];
-                    if operation(&events[at]).new.is_some() {
+                    if events[at].writes {
                         row[child] = states[at];
                         pairs.push([row[child & !1], row[child | 1]]);
                     }
@@ -458,7 +561,7 @@ impl<'a, H: Hasher> Sequence<'a, H> {
             }
             let hashes = hash_pairs(self.hasher, &pairs);
             let writes = events.iter().zip(&mut states);
-            let writes = writes.filter(|(event, _)| operation(event).new.is_some());
+            let writes = writes.filter(|(event, _)| event.writes);
             for ((_, state), hash) in writes.zip(hashes) {
                 *state = hash;
             }
@@ -471,7 +574,12 @@ impl<'a, H: Hasher> Sequence<'a, H> {
     }
 
     /// The hashes within nodes before the batch: of children, and of those above them that lie beside the ways of operations, or below such.
-    fn rows(&self, nodes: &[Node], ranges: &[Range<usize>], nibbles: &[u8]) -> Vec<[Hash; 30]> {
+    fn rows(
+        &self,
+        nodes: &[Node<'_>],
+        ranges: &[Range<usize>],
+        events: &[Event],
+    ) -> Vec<[Hash; 30]> {
         let from = height(nodes[0].path.len() + 1);
         let empty = &self.hasher.empty()[from..];
         let mut present: Vec<u16> = Vec::with_capacity(nodes.len());
@@ -488,13 +596,15 @@ impl<'a, H: Hasher> Sequence<'a, H> {
                 put(*nibble, hash);
             }
             // It was looked at on the way down.
-            let old = node.old.as_ref();
-            let view = old.and_then(|record| View::new(&node.path, record).ok());
+            let view = node
+                .old
+                .and_then(|record| View::new(&node.path, record).ok());
             for (nibble, hash) in view.iter().flat_map(View::hashes) {
                 put(nibble, hash);
             }
             present.push(there);
-            let touched = nibbles[range.clone()].iter().fold(0, |set, n| set | 1 << n);
+            let touched = events[range.clone()].iter();
+            let touched = touched.fold(0, |set, event| set | 1 << event.nibble);
             needed.push(needed_rows(touched));
         }
         let (mut pairs, mut places) = (Vec::new(), Vec::new());
@@ -526,20 +636,20 @@ impl<'a, H: Hasher> Sequence<'a, H> {
     }
 }
 
-/// What became of some nodes of a level, by operation: their operations one after the other, those of a node in their order.
-struct Chunk {
-    events: Vec<u32>,
-    siblings: Vec<[Hash; 4]>,
-    states: Vec<Hash>,
+/// An operation within a node.
+struct Event {
+    number: u32,
+    /// Counted from the part's first.
+    place: u32,
+    nibble: u8,
+    writes: bool,
 }
 
-impl Leaf {
-    /// The bits of its key that are known, zeros behind them.
-    fn key(&self) -> Hash {
-        let mut key = [0; 32];
-        key[..STEM].copy_from_slice(&self.stem);
-        key
-    }
+/// What became of some nodes of a level, by operation: their operations one after the other, those of a node in their order.
+struct Chunk {
+    events: Vec<Event>,
+    siblings: Vec<[Hash; 4]>,
+    states: Vec<Hash>,
 }
 
 /// Where a row lies among the hashes of a node: 16 children, 8 pairs of them, 4 and 2.
@@ -578,7 +688,7 @@ fn hash_pairs<H: Hasher>(hasher: H, pairs: &[[Hash; 2]]) -> Vec<Hash> {
 }
 
 /// Nodes with some operations together.
-fn chunks(nodes: &[Node]) -> Vec<&[Node]> {
+fn chunks<'n, 'w>(nodes: &'n [Node<'w>]) -> Vec<&'n [Node<'w>]> {
     let (mut chunks, mut start, mut count) = (Vec::new(), 0, 0);
     for (at, node) in nodes.iter().enumerate() {
         count += node.operations.len();

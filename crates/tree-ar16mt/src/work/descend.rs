@@ -1,0 +1,223 @@
+//! The way down: nodes are read, and leaves that come find their places.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use arbor_tree::{Path, nibble_of};
+
+use super::{Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, decode};
+use crate::record::STEM_NIBBLES;
+use crate::{Child, Hasher, Leaf, LeafUpdate, Reader, TreeError};
+
+impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
+    /// Goes from a child down to everything that the updates change, but not below paths of `stop` nibbles, and, if there is a stop, not to where there are no
+    /// nodes: what is to be done there is returned.
+    pub(crate) fn descend(
+        reader: &'a R,
+        hasher: H,
+        batch: Batch<'a>,
+        top: Visit,
+        stop: Option<usize>,
+    ) -> Result<(Self, Vec<Visit>), TreeError> {
+        let child = top.child.map(Slot::Child);
+        let mut work = Self::new(reader, hasher, batch, child, top.path);
+        let (mut visits, mut left) = (vec![top], Vec::new());
+        while !visits.is_empty() {
+            visits = work.level(visits, stop, &mut left)?;
+        }
+        Ok((work, left))
+    }
+
+    /// Goes one level down.
+    fn level(
+        &mut self,
+        visits: Vec<Visit>,
+        stop: Option<usize>,
+        left: &mut Vec<Visit>,
+    ) -> Result<Vec<Visit>, TreeError> {
+        let started = Instant::now();
+        let goes_on = |visit: &Visit| stop.is_none_or(|stop| visit.path.len() < stop);
+        let is_read =
+            |visit: &&Visit| matches!(visit.child, Some(Child::Internal(_))) && goes_on(visit);
+        let paths: Vec<Path> = visits.iter().filter(is_read).map(|v| v.path).collect();
+        let records = match paths.is_empty() {
+            true => Vec::new(),
+            false => self.reader.nodes(&paths)?,
+        };
+        let mut records = records.into_iter();
+        self.stats.nodes_read += paths.len() as u64;
+        let read = Instant::now();
+        self.stats.load += read - started;
+        let mut next = Vec::with_capacity(visits.len());
+        for visit in visits {
+            let (old, children) = match visit.child {
+                _ if !goes_on(&visit) => {
+                    left.push(visit);
+                    continue;
+                }
+                Some(Child::Internal(_)) => {
+                    let record = records.next().flatten();
+                    let record = record.ok_or(TreeError::MissingNode(visit.path))?;
+                    let decoded = decode(&visit.path, &record)?;
+                    (Some(record), decoded.children)
+                }
+                // The root is a node, whatever is below it.
+                None if visit.path.is_empty() => (None, Vec::new()),
+                _ if stop.is_some() => {
+                    left.push(visit);
+                    continue;
+                }
+                None => {
+                    let slot = self.place(&visit, None)?;
+                    self.set(visit.place, slot);
+                    continue;
+                }
+                Some(Child::Leaf(leaf)) => {
+                    let slot = self.place(&visit, Some(leaf))?;
+                    self.set(visit.place, slot);
+                    continue;
+                }
+            };
+            let node = self.nodes.len();
+            for (nibble, updates) in groups(self.batch.updates, visit.updates, visit.path.len()) {
+                let found = children.binary_search_by_key(&nibble, |(nibble, _)| *nibble);
+                next.push(Visit {
+                    place: Place::Below(node, nibble),
+                    path: visit.path.child(nibble),
+                    child: found.ok().map(|at| children[at].1),
+                    updates,
+                });
+            }
+            let children = children.into_iter();
+            self.nodes.push(Node {
+                path: visit.path,
+                place: visit.place,
+                old,
+                children: children.map(|(n, child)| (n, Slot::Child(child))).collect(),
+                gone: false,
+            });
+            self.set(visit.place, Some(Slot::Node));
+        }
+        self.stats.place += read.elapsed();
+        Ok(next)
+    }
+
+    /// Places the updates below a place where there is a leaf or nothing.
+    fn place(&mut self, visit: &Visit, leaf: Option<Leaf>) -> Result<Option<Slot>, TreeError> {
+        let batch = self.batch;
+        let mut placed = Vec::with_capacity(visit.updates.len() + 1);
+        let mut there = leaf;
+        for at in visit.updates.clone() {
+            let update = &batch.updates[at];
+            if batch.is_read(at) {
+                if let Some(leaf) = &leaf {
+                    self.finds(update, leaf)?;
+                }
+                continue;
+            }
+            let existed = match &there {
+                Some(leaf) if batch.unread => self.finds(update, leaf)?,
+                _ => update.existed && !batch.unread,
+            };
+            if existed {
+                let leaf = there.take();
+                let same = leaf.filter(|leaf| update.key.starts_with(&leaf.stem));
+                same.ok_or(TreeError::Missing(update.key))?;
+            }
+            match (existed, update.new) {
+                (true, None) => self.stats.removed_leaves += 1,
+                (true, Some(_)) => self.stats.updated_leaves += 1,
+                (false, _) => {}
+            }
+            placed.extend(update.new.map(|entry| Placed {
+                key: update.key,
+                start: Start::Entry(entry),
+                is_new: !existed,
+            }));
+        }
+        match there {
+            Some(leaf) if placed.is_empty() => return Ok(Some(Slot::Child(Child::Leaf(leaf)))),
+            Some(leaf) => self.make_room(visit, &leaf, &mut placed)?,
+            None => {}
+        }
+        self.arrive(visit.path.len(), &placed);
+        Ok(self.subtree(visit.place, visit.path, &placed))
+    }
+
+    /// Whether an update's leaf is the one that is there.
+    fn finds(&mut self, update: &LeafUpdate, leaf: &Leaf) -> Result<bool, TreeError> {
+        if !update.key.starts_with(&leaf.stem) {
+            return Ok(false);
+        }
+        let entry = self.reader.leaf(&update.key)?;
+        self.found.extend(entry.map(|entry| (update.key, entry)));
+        Ok(entry.is_some())
+    }
+
+    /// Puts the leaf that was there among those that come.
+    fn make_room(
+        &mut self,
+        visit: &Visit,
+        leaf: &Leaf,
+        placed: &mut Vec<Placed>,
+    ) -> Result<(), TreeError> {
+        let shares = |placed: &Placed| placed.key.starts_with(&leaf.stem);
+        let goes_below = visit.path.len() >= STEM_NIBBLES || placed.iter().any(shares);
+        let (key, start) = if goes_below {
+            let way = [leaf.way(&visit.path)];
+            let stored = self.reader.leaves_below(&way)?.pop().flatten();
+            let stored = stored.ok_or(TreeError::MissingLeaf(visit.path))?;
+            (stored.key, Start::Entry(stored.entry))
+        } else {
+            (leaf.known_key(), Start::At(leaf.fold, FOLD_HEIGHT))
+        };
+        let at = placed.partition_point(|placed| placed.key < key);
+        if placed.get(at).is_some_and(|placed| placed.key == key) {
+            return Err(TreeError::Present(key));
+        }
+        let is_new = false;
+        placed.insert(at, Placed { key, start, is_new });
+        Ok(())
+    }
+
+    /// The subtree of leaves at a path where nothing else is.
+    fn subtree(&mut self, place: Place, path: Path, leaves: &[Placed]) -> Option<Slot> {
+        match leaves {
+            [] => return None,
+            [one] => {
+                let (key, start) = (one.key, one.start);
+                self.pending.push(Pending { key, start });
+                return Some(Slot::Pending(self.pending.len() - 1));
+            }
+            _ => {}
+        }
+        self.stats.new_internals += 1;
+        let node = self.add_node(place, path);
+        let of = |leaf: &Placed| nibble_of(&leaf.key, path.len());
+        let mut children = Vec::new();
+        for group in leaves.chunk_by(|a, b| of(a) == of(b)) {
+            let nibble = of(&group[0]);
+            let slot = self.subtree(Place::Below(node, nibble), path.child(nibble), group);
+            children.extend(slot.map(|slot| (nibble, slot)));
+        }
+        self.nodes[node].children = children;
+        Some(Slot::Node)
+    }
+}
+
+/// Updates by the nibble of their keys at a place.
+fn groups(
+    updates: &[LeafUpdate],
+    range: Range<usize>,
+    at: usize,
+) -> impl Iterator<Item = (u8, Range<usize>)> {
+    let mut rest = range;
+    std::iter::from_fn(move || {
+        let first = updates[rest.clone()].first()?;
+        let nibble = nibble_of(&first.key, at);
+        let length = updates[rest.clone()].partition_point(|u| nibble_of(&u.key, at) == nibble);
+        let group = rest.start..rest.start + length;
+        rest.start = group.end;
+        Some((nibble, group))
+    })
+}

@@ -1,0 +1,262 @@
+//! A part of the tree while it is changed: the nodes on the way to what changes, in one list, parents first.
+
+mod arrive;
+mod descend;
+mod hash;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arbor_tree::Path;
+
+use crate::{
+    CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, LeafUpdate, NodeChange, Reader, Record,
+    TreeError, TreeStats,
+};
+
+/// Height of the checkpoint.
+const FOLD_HEIGHT: usize = DEPTH - CHECKPOINT;
+
+/// A child while the tree is changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    /// As it was, or finished.
+    Child(Child),
+    /// A node of the list, not hashed yet.
+    Node,
+    /// A leaf of the list of pending ones, whose hash is not known yet.
+    Pending(usize),
+}
+
+/// Where a child hangs: below a node of the list, or at the top of the part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Top,
+    Below(usize, u8),
+}
+
+/// A node on the way. Parents come before their children.
+pub(crate) struct Node {
+    pub(crate) path: Path,
+    pub(crate) place: Place,
+    /// Its record before, if it was there.
+    pub(crate) old: Option<Arc<[u8]>>,
+    /// Ascending by nibble.
+    children: Vec<(u8, Slot)>,
+    pub(crate) gone: bool,
+}
+
+impl Node {
+    /// The child under a nibble, once all is hashed.
+    pub(crate) fn child(&self, nibble: u8) -> Option<&Child> {
+        let at = self.children.binary_search_by_key(&nibble, |child| child.0);
+        match &self.children[at.ok()?].1 {
+            Slot::Child(child) => Some(child),
+            Slot::Node | Slot::Pending(_) => None,
+        }
+    }
+}
+
+/// What a pending leaf's chain starts with.
+#[derive(Clone, Copy)]
+enum Start {
+    /// The bottom.
+    Entry(Entry),
+    /// A hash at a height.
+    At(Hash, usize),
+}
+
+struct Pending {
+    /// Its key, or the bits of it that its chain takes.
+    key: Hash,
+    start: Start,
+}
+
+/// A leaf that finds its place.
+struct Placed {
+    key: Hash,
+    start: Start,
+    /// Whether it was not there before.
+    is_new: bool,
+}
+
+/// A child on the way, with the updates below it.
+pub(crate) struct Visit {
+    pub(crate) place: Place,
+    pub(crate) path: Path,
+    pub(crate) child: Option<Child>,
+    pub(crate) updates: Range<usize>,
+}
+
+/// What is to be done, ascending by key.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) updates: &'a [LeafUpdate],
+    /// Which of them change nothing: only what they hold is looked for. None, where it is empty.
+    pub(crate) reads: &'a [bool],
+    /// Whether nobody has looked which of the keys are there.
+    pub(crate) unread: bool,
+}
+
+impl Batch<'_> {
+    fn is_read(&self, at: usize) -> bool {
+        self.reads.get(at).is_some_and(|read| *read)
+    }
+}
+
+/// A part of the tree.
+pub(crate) struct Work<'a, R, H> {
+    reader: &'a R,
+    hasher: H,
+    batch: Batch<'a>,
+    nodes: Vec<Node>,
+    pending: Vec<Pending>,
+    top: Option<Slot>,
+    top_path: Path,
+    found: Vec<(Hash, Entry)>,
+    stats: TreeStats,
+}
+
+/// What became of a part.
+pub(crate) struct Done {
+    pub(crate) top: Option<Child>,
+    pub(crate) nodes: Vec<NodeChange>,
+    pub(crate) found: Vec<(Hash, Entry)>,
+    pub(crate) stats: TreeStats,
+}
+
+impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
+    pub(crate) fn new(
+        reader: &'a R,
+        hasher: H,
+        batch: Batch<'a>,
+        top: Option<Slot>,
+        top_path: Path,
+    ) -> Self {
+        Self {
+            reader,
+            hasher,
+            batch,
+            nodes: Vec::new(),
+            pending: Vec::new(),
+            top,
+            top_path,
+            found: Vec::new(),
+            stats: TreeStats::default(),
+        }
+    }
+
+    /// Adds a node that was not there, with no children yet.
+    pub(crate) fn add_node(&mut self, place: Place, path: Path) -> usize {
+        let node = self.nodes.len();
+        self.nodes.push(Node {
+            path,
+            place,
+            old: None,
+            children: Vec::new(),
+            gone: false,
+        });
+        self.set(place, Some(Slot::Node));
+        node
+    }
+
+    /// Sets what hangs at a place.
+    fn set(&mut self, place: Place, slot: Option<Slot>) {
+        let Place::Below(node, nibble) = place else {
+            self.top = slot;
+            return;
+        };
+        let children = &mut self.nodes[node].children;
+        match (
+            children.binary_search_by_key(&nibble, |child| child.0),
+            slot,
+        ) {
+            (Ok(at), Some(slot)) => children[at].1 = slot,
+            (Ok(at), None) => drop(children.remove(at)),
+            (Err(at), Some(slot)) => children.insert(at, (nibble, slot)),
+            (Err(_), None) => {}
+        }
+    }
+
+    /// Sets what has become of a child that was left to another part.
+    pub(crate) fn put(&mut self, place: Place, child: Option<Child>) {
+        self.set(place, child.map(Slot::Child));
+    }
+
+    /// Counts what another part did.
+    pub(crate) fn count(&mut self, stats: &TreeStats) {
+        self.stats.add(stats);
+    }
+
+    /// Computes all hashes.
+    pub(crate) fn hash(&mut self) {
+        let started = Instant::now();
+        self.collapse();
+        self.fold_leaves();
+        self.hash_nodes();
+        self.stats.hash += started.elapsed();
+    }
+
+    /// What all below comes to, once it is hashed.
+    pub(crate) fn top(&self) -> Option<Child> {
+        self.top.map(|slot| match slot {
+            Slot::Child(child) => child,
+            Slot::Node | Slot::Pending(_) => unreachable!("all have been hashed"),
+        })
+    }
+
+    /// Where its top hangs.
+    pub(crate) fn top_path(&self) -> Path {
+        self.top_path
+    }
+
+    /// The nodes, parents before their children.
+    pub(crate) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The leaves that were found, with what they held.
+    pub(crate) fn found(&self) -> &[(Hash, Entry)] {
+        &self.found
+    }
+
+    /// What is to be written, once all is hashed.
+    pub(crate) fn finish(mut self) -> Done {
+        let started = Instant::now();
+        let top = self.top();
+        let mut nodes = Vec::with_capacity(self.nodes.len());
+        for node in self.nodes {
+            let Node { path, old, .. } = node;
+            let record = (!node.gone).then(|| encode(&path, &node.children));
+            // What comes and goes within one update leaves nothing, and what stays as it is needs no writing.
+            if old.as_deref() != record.as_deref() {
+                let record = record.map(Arc::from);
+                nodes.push(NodeChange { path, record });
+            }
+        }
+        self.stats.nodes_written +=
+            nodes.iter().filter(|node| node.record.is_some()).count() as u64;
+        self.stats.place += started.elapsed();
+        Done {
+            top,
+            nodes,
+            found: self.found,
+            stats: self.stats,
+        }
+    }
+}
+
+pub(crate) fn decode(path: &Path, record: &[u8]) -> Result<Record, TreeError> {
+    let path = *path;
+    Record::decode(&path, record).map_err(|error| TreeError::Record { path, error })
+}
+
+fn encode(path: &Path, children: &[(u8, Slot)]) -> Vec<u8> {
+    let children = children.iter().filter_map(|(nibble, slot)| match slot {
+        Slot::Child(child) => Some((*nibble, *child)),
+        Slot::Node | Slot::Pending(_) => None,
+    });
+    let children = children.collect();
+    Record { children }.encode(path)
+}
