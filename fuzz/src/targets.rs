@@ -16,6 +16,7 @@ use arbor_ipa::{
     Committer, Fr, InnerProductProof, Multiproof, Opening, Point, Query, Transcript, Trust,
 };
 use arbor_metrics::Envelope;
+use arbor_state::ar16mt::recovery::{EntriesReader, EntriesWriter};
 use arbor_state::ar16mt::{LeafProof, StateProof};
 use arbor_state::{
     Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
@@ -55,6 +56,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_record", ar16mt_record),
     ("ar16mt_multiproof", ar16mt_multiproof),
     ("ar16mt_proof", ar16mt_proof),
+    ("entries", entries),
 ];
 
 /// An era1 file, its blocks and receipts.
@@ -304,6 +306,21 @@ pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
     };
     seeds.push(("ar16mt_proof", serde_json::to_vec(&proof).expect("JSON")));
     seeds
+}
+
+/// A list of a state's entries; what is read is written again as it was.
+fn entries(bytes: &[u8]) {
+    let Ok(mut reader) = EntriesReader::new(bytes) else {
+        return;
+    };
+    let mut writer = EntriesWriter::new(Vec::new(), reader.head()).expect("written");
+    while let Ok(Some(chunk)) = reader.next_chunk() {
+        writer.chunk(&chunk).expect("written");
+    }
+    let (again, _) = writer.finish().expect("written");
+    let mut again = EntriesReader::new(&again[..]).expect("its own file");
+    while again.next_chunk().expect("its own file").is_some() {}
+    assert_eq!(again.totals(), reader.totals());
 }
 
 /// A proof as `eth_getProof` gives it.

@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Get(Get),
     /// Print the whole state as JSON lines in geth's dump format
     Dump(Dump),
-    /// Prove an account and slots, present or absent, as eth_getProof does
+    /// Prove an account and slots, present or absent: as eth_getProof does, or in the form that the database's tree has
     Prove(Prove),
     /// Check a proof against a state root
     VerifyProof(VerifyProof),
@@ -65,6 +65,10 @@ pub(crate) enum Command {
     Rollback(Rollback),
     /// Forget history
     Prune(Prune),
+    /// Write all leaves of an ar16mt database into a file, from which `recover` makes a database
+    Snapshot(Snapshot),
+    /// Make an ar16mt database from such a file; goes on where an earlier recovery ended
+    Recover(Recover),
     /// Write, update and read many leaves, block by block, and check the whole database: zkSync's load test, for every tree
     Loadtest(Loadtest),
     /// Measure what single operations cost, each result checked before it is timed
@@ -198,7 +202,7 @@ pub(crate) struct Loadtest {
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
-    /// Threads [default: all cores]
+    /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures here, as JSON
@@ -662,7 +666,7 @@ pub(crate) struct VerifyWitness {
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Threads, which share the keys by ranges [default: all cores]
+    /// Threads, which share the keys by ranges; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
 }
@@ -685,6 +689,61 @@ pub(crate) struct Prune {
     /// History to keep: none, a number of versions, or all
     #[arg(long, value_name = "none|N", value_parser = parse_retain)]
     pub(crate) retain: Retain,
+}
+
+/// `arbor snapshot`.
+#[derive(Debug, Args)]
+pub(crate) struct Snapshot {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Where to write it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// At this retained block [default: the latest]
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) at: Option<u64>,
+    /// The order of the leaves
+    #[arg(long, value_name = "O", default_value = "key")]
+    pub(crate) order: OrderChoice,
+    /// Leaves in a chunk, which is what a recovery takes in at a time
+    #[arg(long, value_name = "LEAVES", default_value = "100000", value_parser = parse_chunk)]
+    pub(crate) chunk_size: NonZeroUsize,
+}
+
+/// An order of leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OrderChoice {
+    /// Ascending by key
+    Key,
+    /// As they came, which is at random among the keys; takes memory for all of them
+    Index,
+}
+
+/// Leaves of a chunk, all of which a reader holds.
+fn parse_chunk(text: &str) -> Result<NonZeroUsize, String> {
+    let leaves = text
+        .parse()
+        .ok()
+        .filter(|leaves: &NonZeroUsize| leaves.get() <= 1 << 21);
+    leaves.ok_or_else(|| format!("'{text}' is not a number from 1 to {}", 1 << 21))
+}
+
+/// `arbor recover`.
+#[derive(Debug, Args)]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// What `arbor snapshot` wrote
+    pub(crate) file: PathBuf,
+    /// The root that it must have; without it, the one in the file, which is no better than whoever the file is from
+    #[arg(long, value_name = "R")]
+    pub(crate) root: Option<B256>,
+    /// The store of a new database
+    #[arg(long, value_name = "S", default_value = "fjall")]
+    pub(crate) store: StoreChoice,
+    /// Threads; 0 for all cores [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
+    pub(crate) threads: usize,
 }
 
 /// `arbor demo`.

@@ -4,10 +4,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
 use arbor_state::ar16mt::Ar16mt;
+use arbor_state::ar16mt::recovery::is_recovering;
 use arbor_state::verkle::{HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::{MemoryStore, Reader, Store};
@@ -238,16 +240,75 @@ pub(crate) fn genesis_path(dir: &Path) -> PathBuf {
 
 /// Opens an existing database for a command that only looks at it: at the last flushed version, also while another
 /// process writes it, and without the right to write.
+pub(crate) fn look(args: &Database) -> Result<StateSnapshot> {
+    let network = network_in(&args.db)?;
+    open_snapshot(args, network)
+}
+
+/// As [`look`], for a command that needs the rules of the chain.
 pub(crate) fn open_to_read(args: &Database) -> Result<(StateSnapshot, Genesis)> {
+    let genesis = genesis_in(&args.db)?;
+    let state = open_snapshot(args, network(&genesis))?;
+    Ok((state, genesis))
+}
+
+fn open_snapshot(args: &Database, network: Network) -> Result<StateSnapshot> {
     let dir = args.db.as_path();
-    let genesis = genesis_in(dir)?;
     let context = || format!("opening the database {} for reading", dir.display());
     let head = DirReader::new(dir).with_context(context)?;
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
     let tree = tree_in(dir, args.memory).with_context(context)?;
-    let state =
-        StateSnapshot::open(store, Some(head), tree, network(&genesis)).with_context(context)?;
-    Ok((state, genesis))
+    let state = StateSnapshot::open(store, Some(head), tree, network).with_context(context)?;
+    recovered(state.reader().meta()).with_context(context)?;
+    Ok(state)
+}
+
+/// Refuses a database that has some of a state's leaves only.
+fn recovered(head: Option<&Meta>) -> Result<()> {
+    match head {
+        Some(head) if is_recovering(&head.block_hash) => bail!(
+            "its recovery was not finished: `arbor recover` with the same file goes on with it"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What has no chain is said to be of this one: what `arbor loadtest` makes.
+pub(crate) const NO_CHAIN: Network = Network {
+    chain_id: 0,
+    genesis_hash: B256::ZERO,
+};
+
+/// The chain of the database in a folder, by its genesis; or none, if it says so of itself.
+fn network_in(dir: &Path) -> Result<Network> {
+    if !genesis_path(dir).exists()
+        && let Ok(HeadFile { identity, .. }) = read_head_file(dir)
+        && (identity.chain_id, identity.genesis) == (NO_CHAIN.chain_id, NO_CHAIN.genesis_hash.0)
+    {
+        return Ok(NO_CHAIN);
+    }
+    Ok(network(&genesis_in(dir)?))
+}
+
+/// Whether a database belongs to a chain, so that its versions have headers.
+pub(crate) fn has_chain(dir: &Path) -> Result<bool> {
+    Ok(network_in(dir)? != NO_CHAIN)
+}
+
+/// The text of the genesis in a database's folder, and what chain that is; no text where the database belongs to none.
+pub(crate) fn chain_in(dir: &Path) -> Result<(Network, Option<String>)> {
+    let network = network_in(dir)?;
+    let path = genesis_path(dir);
+    match path.exists() {
+        false => Ok((network, None)),
+        true => {
+            let text = std::fs::read_to_string(&path);
+            Ok((
+                network,
+                Some(text.with_context(|| format!("reading {}", path.display()))?),
+            ))
+        }
+    }
 }
 
 /// Drops what the operating system keeps in memory of a database's files, so that the next reads come from the disk.
@@ -282,7 +343,7 @@ pub(crate) fn forget_files(_: &Path) -> Result<()> {
 }
 
 /// Opens an existing database for a command that edits its history.
-pub(crate) fn open(args: &Database) -> Result<(State, Genesis)> {
+pub(crate) fn open(args: &Database) -> Result<State> {
     let budget = Budget {
         memory: args.memory,
         write_back: args.write_back,
@@ -294,21 +355,30 @@ pub(crate) fn open(args: &Database) -> Result<(State, Genesis)> {
 }
 
 /// Opens the database in a folder, which must hold one.
-fn open_existing(dir: &Path, budget: Budget) -> Result<(State, Genesis)> {
-    let genesis = genesis_in(dir)?;
+fn open_existing(dir: &Path, budget: Budget) -> Result<State> {
+    let network = network_in(dir)?;
     let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
     let tree = tree_in(dir, budget.memory).with_context(context)?;
-    let state = State::open(store, Some(lock), tree, network(&genesis), budget.options())
-        .with_context(context)?;
-    Ok((state, genesis))
+    let state = State::open(store, Some(lock), tree, network, budget.options());
+    let state = state.with_context(context)?;
+    recovered(state.head()).with_context(context)?;
+    Ok(state)
 }
 
 /// The genesis that a database keeps.
 fn genesis_in(dir: &Path) -> Result<Genesis> {
     let path = genesis_path(dir);
     if !path.is_file() {
+        let of_no_chain =
+            read_head_file(dir).is_ok_and(|file| file.identity.genesis == NO_CHAIN.genesis_hash.0);
+        if of_no_chain {
+            bail!(
+                "{} belongs to no chain, and this cannot be done without one",
+                dir.display()
+            );
+        }
         bail!(
             "{} is not a database: there is no genesis.json in it",
             dir.display()
@@ -340,19 +410,29 @@ pub(crate) fn open_or_create(
             budget.options(),
         )?);
     };
+    let state = open_or_begin(dir, (choice, tree), network(genesis), budget)?;
+    recovered(state.head()).with_context(|| format!("opening the database {}", dir.display()))?;
+    keep_genesis(dir, text)?;
+    Ok(state)
+}
+
+/// Opens the database of a chain in a folder, or makes one, of which nothing is said yet but what it is.
+pub(crate) fn open_or_begin(
+    dir: &Path,
+    (choice, tree): (StoreChoice, Tree),
+    network: Network,
+    budget: Budget,
+) -> Result<State> {
     let context = || format!("opening the database {}", dir.display());
     std::fs::create_dir_all(dir)
         .with_context(|| format!("making the database folder {}", dir.display()))?;
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
-    let state = State::open(store, Some(lock), tree, network(genesis), budget.options())
-        .with_context(context)?;
-    keep_genesis(dir, text)?;
-    Ok(state)
+    State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
 }
 
 /// Keeps the text of the genesis in the folder, unless a whole one is there. The database agrees with it already.
-fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
+pub(crate) fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
     let path = genesis_path(dir);
     if Genesis::from_file(&path, &genesis_state_root).is_ok() {
         return Ok(());
@@ -369,7 +449,7 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(&part, path)
 }
 
-fn network(genesis: &Genesis) -> Network {
+pub(crate) fn network(genesis: &Genesis) -> Network {
     Network {
         chain_id: genesis.spec.chain_id(),
         genesis_hash: genesis.hash,

@@ -67,6 +67,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Verify(args) => commands::verify::run(args),
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
+        Command::Snapshot(args) => commands::recover::snapshot(args),
+        Command::Recover(args) => commands::recover::recover(args),
         Command::Loadtest(args) => commands::loadtest::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Evm384 { word } => commands::evm384::run(word),

@@ -222,3 +222,110 @@ fn the_load_test_runs_under_every_tree() {
     let again = folder.run(&["loadtest", "1", "5", "--db", "kept"]);
     again.fails_with(&["kept", "already"]);
 }
+
+#[test]
+fn a_snapshot_of_entries_is_recovered_and_goes_on() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "ar16mt"]).ok();
+    let whole = roots(&folder, "db");
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let middle = (head - 5).to_string();
+    for (out, more) in [
+        ("by-key", &[][..]),
+        ("by-index", &["--order", "index", "--chunk-size", "50"]),
+        ("older", &["--at", &middle, "--chunk-size", "70"]),
+    ] {
+        let words = ["snapshot", "--db", "db", "--out", out];
+        let told = folder.run(&[&words[..], more].concat()).ok().stdout();
+        assert!(told.contains("codes"), "{told}");
+        let db = format!("{out}.db");
+        folder.run(&["recover", "--db", &db, out]).ok();
+        folder.run(&["verify", "--db", &db]).ok();
+        let block = folder.status(&db)["block"].to_string();
+        let of = |db| dump(&folder.run(&["dump", "--db", db, "--at", &block]));
+        assert_eq!(of(&db), of("db"), "{out}");
+        let last = &whole[block.parse::<usize>().expect("a number")];
+        let root = last.rsplit(' ').next().expect("a root");
+        let again = folder.run(&["recover", "--db", &db, out, "--root", root]);
+        again.ok();
+        replay(&folder, &db, &[]).ok();
+        folder.run(&["verify", "--db", &db]).ok();
+        assert_eq!(roots(&folder, &db).last(), whole.last(), "{out}");
+    }
+    // Cut short, changed, another root, another file, another state.
+    let bytes = std::fs::read(folder.path("by-index")).expect("a file");
+    let write =
+        |name: &str, bytes: &[u8]| std::fs::write(folder.path(name), bytes).expect("written");
+    write("cut", &bytes[..bytes.len() * 2 / 3]);
+    let recover =
+        |db: &str, file: &str| folder.run(&["recover", "--db", db, "--write-back", "1", file]);
+    recover("new", "cut").fails_with(&["cut", "cut short"]);
+    for words in [["verify", "--db", "new"], ["dump", "--db", "new"]] {
+        folder
+            .run(&words)
+            .fails_with(&["recovery was not finished", "arbor recover"]);
+    }
+    replay(&folder, "new", &[]).fails_with(&["recovery was not finished"]);
+    recover("new", "by-key").fails_with(&["another file"]);
+    let rest = recover("new", "by-index").ok().stdout();
+    assert!(rest.contains("chunks that were there"), "{rest}");
+    folder.run(&["verify", "--db", "new"]).ok();
+    let mut changed = bytes.clone();
+    changed[bytes.len() / 2] ^= 1;
+    write("changed", &changed);
+    recover("other", "changed").fails_with(&["changed", "damaged", "at byte"]);
+    write("none", b"nothing");
+    recover("other", "none").fails_with(&["none", "cut short"]);
+    recover("db", "older").fails_with(&["has the state of block"]);
+    let root = format!("0x{}", "11".repeat(32));
+    let words = ["recover", "--db", "other", "by-key", "--root", &root];
+    folder.run(&words).fails_with(&["0x1111"]);
+    replay(&folder, "mpt", &[]).ok();
+    let words = ["snapshot", "--db", "mpt", "--out", "x"];
+    folder.run(&words).fails_with(&["ar16mt"]);
+}
+
+/// What `loadtest` leaves belongs to no chain; whatever needs none can be done with it.
+#[test]
+fn the_load_tests_database_is_looked_at() {
+    let folder = Folder::new();
+    let words = ["loadtest", "4", "30", "--updates", "5", "--db", "db"];
+    let out = folder.run(&words).ok().stdout();
+    let root = out.lines().last().expect("a root");
+    let root = root.strip_prefix("root: ").expect("a root");
+    let verified = folder.run(&["verify", "--db", "db"]).ok().stdout();
+    assert!(
+        verified.contains(root) && !verified.contains("header"),
+        "{verified}"
+    );
+    let contract = "0x4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2";
+    let value = folder.run(&["get", "--db", "db", contract, "0", "--at", "0"]);
+    let number = "0".repeat(62);
+    assert_eq!(value.ok().stdout().trim(), format!("0x{number}23"));
+    let words = ["prove", "--db", "db", contract, "7", "123456"];
+    std::fs::write(folder.path("proof"), folder.run(&words).ok().stdout()).expect("written");
+    folder.run(&["verify-proof", "proof", "--root", root]).ok();
+    folder
+        .run(&["dump", "--db", "db"])
+        .fails_with(&["no names"]);
+    let witness = ["witness", "--db", "db", "--block", "1", "x"];
+    folder.run(&witness).fails_with(&["no chain"]);
+    folder
+        .run(&["snapshot", "--db", "db", "--out", "file"])
+        .ok();
+    folder.run(&["recover", "--db", "again", "file"]).ok();
+    let verified = folder.run(&["verify", "--db", "again"]).ok().stdout();
+    assert!(verified.contains(root), "{verified}");
+    folder.run(&["rollback", "--db", "db", "--to", "1"]).ok();
+    folder
+        .run(&["prune", "--db", "db", "--retain", "none"])
+        .ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    for tree in ["mpt", "verkle"] {
+        let words = ["loadtest", "2", "20", "--db", tree, "--tree", tree];
+        folder.run(&words).ok();
+        folder.run(&["verify", "--db", tree]).ok();
+        folder.run(&["dump", "--db", tree]).ok();
+        folder.run(&["get", "--db", tree, contract, "3"]).ok();
+    }
+}

@@ -39,6 +39,10 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let file = |name: &str| fs::read(folder.path(name)).expect("a file");
     let witness = folder.run(&["witness", "--db", "db", "--block", "2", "chain"]);
     witness.ok();
+    let words = ["replay", "--tree", "ar16mt", "--db", "leaves", "chain"];
+    folder.run(&words).ok();
+    let words = ["snapshot", "--db", "leaves", "--out", "entries"];
+    folder.run(&words).ok();
     let head = String::from_utf8(file("db/HEAD")).expect("text");
     let (_, head) = head.split_once('\n').expect("two lines");
     let settings =
@@ -63,6 +67,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("head_file", head.as_bytes().to_vec()),
         ("report", file("report.json")),
         ("settings", settings["settings"].to_string().into_bytes()),
+        ("entries", file("entries")),
         ("settings", b"transfer=3,swap=1".to_vec()),
     ]);
     seeds

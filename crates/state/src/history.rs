@@ -154,6 +154,11 @@ impl<'a> Historical<'a> {
         }
     }
 
+    /// The head's tables, which this version's flat records lie over.
+    pub(crate) fn view(&self) -> arbor_versions::View<'a> {
+        self.head.view()
+    }
+
     /// The version's block and root.
     pub fn meta(&self) -> &Meta {
         &self.meta

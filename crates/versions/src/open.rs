@@ -111,6 +111,7 @@ impl Versions {
             options,
             stored,
             truncate: None,
+            first_meta: 0,
             undo_bytes: 0,
             drop_epochs: BTreeSet::new(),
             in_flight: None,

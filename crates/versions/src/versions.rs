@@ -41,6 +41,8 @@ pub struct Versions {
     pub(crate) stored: Option<HeadRecord>,
     /// Set while stored versions above it are rolled back only in memory.
     pub(crate) truncate: Option<u64>,
+    /// No meta before it is kept.
+    pub(crate) first_meta: u64,
     /// Bytes of undo that no flush has taken yet.
     pub(crate) undo_bytes: usize,
     /// Indexes that the next flush removes.
@@ -259,6 +261,15 @@ impl Versions {
         })
     }
 
+    /// Forgets all versions before the head, and all record of those before `first`, which is not above it: they led up to the
+    /// head, but are none of its history. What is stored of them goes with the next flush.
+    pub fn forget_beginning(&mut self, first: Version) {
+        if let Some(head) = self.head().map(|meta| meta.version.0) {
+            self.forget_before(head);
+            self.first_meta = first.0.min(head);
+        }
+    }
+
     /// Returns what was written and read since opening.
     pub fn stats(&self) -> Stats {
         let (cache_hits, cache_misses, cache_bytes) = self.base.usage();
@@ -412,7 +423,8 @@ impl Versions {
         let oldest_meta = self
             .frame
             .oldest
-            .min(head.version.0.saturating_sub(METAS_KEPT));
+            .min(head.version.0.saturating_sub(METAS_KEPT))
+            .max(self.first_meta);
         let to = HeadRecord {
             version: head.version.0,
             oldest: self.frame.oldest,

@@ -80,7 +80,7 @@ fn reads(args: &BenchReads) -> Result<()> {
     measurement.setting("seed", args.seed);
     let place = reads::Place {
         open: &|| {
-            let (state, _) = database::open_to_read(&args.database)?;
+            let state = database::look(&args.database)?;
             database::head(state.reader())?;
             Ok(state)
         },

@@ -13,7 +13,7 @@ pub(crate) fn run(args: &Dump) -> Result<()> {
 }
 
 fn write(args: &Dump) -> Result<()> {
-    let (state, _) = database::open_to_read(&args.database)?;
+    let state = database::look(&args.database)?;
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());

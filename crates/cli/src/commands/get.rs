@@ -8,7 +8,7 @@ use crate::args::Get;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Get) -> Result<()> {
-    let (state, _) = database::open_to_read(&args.database)?;
+    let state = database::look(&args.database)?;
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     if let Some(slot) = args.slot {

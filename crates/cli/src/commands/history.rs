@@ -8,7 +8,7 @@ use crate::roots::RootsFile;
 use crate::{database, output};
 
 pub(crate) fn rollback(args: &Rollback) -> Result<()> {
-    let (mut state, _) = database::open(&args.database)?;
+    let mut state = database::open(&args.database)?;
     let from = state.head().map_or(0, |head| head.block_number);
     let to = database::version_of(state.reader(), Some(args.to))?;
     state.rollback(to)?;
@@ -24,7 +24,7 @@ pub(crate) fn rollback(args: &Rollback) -> Result<()> {
 }
 
 pub(crate) fn prune(args: &Prune) -> Result<()> {
-    let (mut state, _) = database::open(&args.database)?;
+    let mut state = database::open(&args.database)?;
     if args.retain == Retain::All {
         return output::line("nothing to prune: all history is kept");
     }

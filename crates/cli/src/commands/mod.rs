@@ -10,6 +10,7 @@ pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod loadtest;
 pub(crate) mod prove;
+pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod verify;

@@ -11,7 +11,7 @@ use crate::args::{Prove, VerifyProof};
 use crate::{database, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
-    let (state, _) = database::open_to_read(&args.database)?;
+    let state = database::look(&args.database)?;
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     match then.tree() {
@@ -29,17 +29,17 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     if let Some(result) = value.get_mut("result") {
         value = result.take();
     }
-    let has = |fields: [&str; 2]| fields.iter().any(|field| value.get(field).is_some());
-    if has(["executionWitness", "execution_witness"]) {
+    let has = |fields: &[&str]| fields.iter().any(|field| value.get(field).is_some());
+    if has(&["executionWitness", "execution_witness"]) {
         bail!(
             "{} is a whole block: arbor verify-witness checks it",
             args.file.display()
         );
     }
-    if has(["verkleProof", "verkle_proof"]) {
+    if has(&["verkleProof", "verkle_proof"]) {
         return verify_leaves(args, value);
     }
-    if has(["nonceLeaf", "nonce_leaf"]) {
+    if has(&["nonceLeaf", "balanceLeaf", "codeHashLeaf", "exists"]) {
         return verify_paths(args, value);
     }
     let proof: AccountProof = serde_json::from_value(value).with_context(|| {

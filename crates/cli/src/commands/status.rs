@@ -4,6 +4,7 @@ use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
+use arbor_state::ar16mt::recovery::is_recovering;
 use arbor_versions::read_head_file;
 use serde_json::json;
 
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let size = size_of(dir)?;
     let identity = &file.identity;
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
+    let recovering = is_recovering(&head.block_hash);
     if args.json {
         return output::json(&json!({
             "tree": identity.tree,
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "block": head.block_number,
             "blockHash": hash,
             "stateRoot": root,
+            "recovering": recovering,
             "diskBytes": size,
         }));
     }
@@ -74,6 +77,9 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         "store       {store}, {} on disk",
         bytes::show(size)
     ))?;
+    if recovering {
+        return output::line("being recovered: `arbor recover` with the same file goes on with it");
+    }
     output::line(&format!("block       {} {hash}", head.block_number))?;
     output::line(&format!("state root  {root}"))
 }

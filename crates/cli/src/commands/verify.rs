@@ -9,9 +9,10 @@ use crate::progress::PartDone;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
-    let (state, _) = database::open_to_read(&args.database)?;
+    let state = database::look(&args.database)?;
     let head = database::head(state.reader())?;
     let mut headers = HeaderCheck::new(state.reader().tree());
+    let has_headers = database::has_chain(&args.database.db)?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads)
         .build()?;
@@ -24,15 +25,19 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
             );
             progress.set(now.done, &what);
         };
-        state.verify(&tell, &mut |meta| headers.check(meta))
+        state.verify(&tell, &mut |meta| match has_headers {
+            true => headers.check(meta),
+            false => Ok(()),
+        })
     })?;
     progress.finish();
     output::line(&format!(
         "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
         report.accounts, report.slots, report.codes, report.nodes, head.block_number
     ))?;
+    let versions = if has_headers { "headers" } else { "versions" };
     output::line(&format!(
-        "checked {} headers, {} undo records and {} index entries, and rebuilt {} older versions",
+        "checked {} {versions}, {} undo records and {} index entries, and rebuilt {} older versions",
         report.records.metas,
         report.records.undo_chunks,
         report.records.index_entries,
@@ -52,6 +57,9 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
     }
     let root = state.reader().root();
     match fault_count {
+        0 if !has_headers => {
+            output::line(&format!("every node and record agrees with root {root}"))
+        }
         0 if state.reader().tree().is_in_headers() => output::line(&format!(
             "every node and record agrees with state root {root}"
         )),

@@ -8,7 +8,7 @@ use alloy_primitives::B256;
 use arbor_chain::source::open_sources;
 use serde_json::Value;
 
-use crate::support::{Folder, Run};
+use crate::support::{Folder, Run, roots};
 
 /// How long any command may take before it counts as stuck.
 const STUCK: Duration = Duration::from_secs(120);
@@ -16,7 +16,9 @@ const STUCK: Duration = Duration::from_secs(120);
 /// A generated chain, and a database with all its history.
 pub(crate) struct Chain {
     pub(crate) folder: Folder,
-    /// Hash and state root of each block.
+    /// The tree of all databases here.
+    pub(crate) tree: &'static str,
+    /// Hash and root of each block.
     pub(crate) blocks: Vec<(B256, B256)>,
     /// How long the undisturbed replay took.
     pub(crate) replay: Duration,
@@ -30,8 +32,13 @@ pub(crate) struct Standing {
 }
 
 impl Chain {
-    /// Generates a chain of so many blocks and transactions in each, and replays it into `whole`.
+    /// Generates a chain of so many blocks and transactions in each, and replays it into `whole`, a Merkle-Patricia database.
     pub(crate) fn new(blocks: u64, transactions: u64) -> Self {
+        Self::under("mpt", blocks, transactions)
+    }
+
+    /// The same with another tree.
+    pub(crate) fn under(tree: &'static str, blocks: u64, transactions: u64) -> Self {
         let folder = Folder::new();
         let (blocks, transactions) = (blocks.to_string(), transactions.to_string());
         let settings = [
@@ -45,16 +52,26 @@ impl Chain {
         let words = ["generate", "--preset", "tiny", "--out", "chain"];
         folder.run(&[&words[..], &settings].concat()).ok();
         let start = Instant::now();
-        let words = ["replay", "--db", "whole", "--retain", "all", "chain"];
-        folder.run(&words).ok();
+        let words = ["replay", "--db", "whole", "--tree", tree, "--retain", "all"];
+        folder.run(&[&words[..], &["chain"]].concat()).ok();
         let replay = start.elapsed();
         let mut input = open_sources(&[folder.path("chain")]).expect("the chain opens");
         let mut headers = Vec::new();
         while let Some(block) = input.next_raw().expect("the chain reads") {
             headers.push((block.hash, block.header.state_root));
         }
+        if tree != "mpt" {
+            let lines = roots(&folder, "whole/roots");
+            for (line, (hash, root)) in lines.iter().zip(&mut headers) {
+                let words: Vec<&str> = line.split(' ').collect();
+                assert_eq!(words[1], hash.to_string());
+                *root = words[2].parse().expect("a root");
+            }
+            assert_eq!(lines.len(), headers.len());
+        }
         Self {
             folder,
+            tree,
             blocks: headers,
             replay,
         }
@@ -136,7 +153,7 @@ impl Chain {
         };
         let standing = Standing {
             block: after(" at block ").parse().expect("a number"),
-            root: after(" agrees with state root ").parse().expect("a hash"),
+            root: root_of(&text),
         };
         let (_, root) = self.blocks[standing.block as usize];
         assert_eq!(standing.root, root, "{place}: block {}", standing.block);
@@ -153,6 +170,13 @@ impl Chain {
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path(name)
     }
+}
+
+/// The root that `verify` says that everything agrees with: the state root where headers have it.
+fn root_of(text: &str) -> B256 {
+    let (_, agrees) = text.split_once(" agrees with ").expect("it agrees");
+    let (_, root) = agrees.split_once("root ").expect("with a root");
+    root[..66].parse().expect("a hash")
 }
 
 /// Copies a folder with its subfolders; holes stay holes.

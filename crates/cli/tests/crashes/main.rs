@@ -8,3 +8,4 @@ mod disk;
 mod flips;
 mod kills;
 mod load;
+mod recovery;

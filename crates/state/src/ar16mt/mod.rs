@@ -27,9 +27,9 @@ mod names;
 mod nearest;
 mod nodes;
 mod prove;
-
 mod reader;
 mod records;
+pub mod recovery;
 mod settings;
 mod verify;
 

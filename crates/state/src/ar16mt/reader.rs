@@ -161,6 +161,11 @@ pub(crate) fn dump<E: From<StateError>>(
     state: &Historical<'_>,
     sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
 ) -> Result<(), E> {
+    let has_none = |table| Ok::<bool, StateError>(state.entries(table, &[])?.next().is_none());
+    if has_none(NAMES)? && !has_none(LEAVES)? {
+        let why = "its leaves were written by their keys alone: there are no names to list them by";
+        return Err(StateError::Read(why.to_owned()).into());
+    }
     plain::dump(state, accounts(state, &[])?, sink)
 }
 

@@ -1,0 +1,135 @@
+//! `arbor snapshot` and `arbor recover`: an ar16mt database as a list of its leaves, and back.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+
+use anyhow::{Context, Result, bail};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::genesis_state_root;
+use arbor_state::ar16mt::recovery::{EntriesHead, EntriesReader, Order, Recovery};
+use arbor_state::{Network, State};
+use arbor_versions::Retain;
+
+use crate::args::{OrderChoice, Recover, Snapshot};
+use crate::database::{self, Budget, NO_CHAIN};
+use crate::progress::PartDone;
+use crate::{bytes, output, stop};
+
+pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
+    let dir = args.database.db.as_path();
+    let state = database::look(&args.database)?;
+    let (network, genesis) = database::chain_in(dir)?;
+    let reader = state.reader();
+    let then = reader.at(database::version_of(reader, args.at)?)?;
+    let order = match args.order {
+        OrderChoice::Key => Order::Key,
+        OrderChoice::Index => Order::Index,
+    };
+    let head = then.entries_head(network, genesis, (order, args.chunk_size))?;
+    let part = args.out.with_added_extension("new");
+    let context = || format!("writing {}", part.display());
+    let file = File::create(&part).with_context(context)?;
+    let written = then.write_entries(BufWriter::new(file), &head);
+    let (file, totals) = written.with_context(context)?;
+    let file = file.into_inner().with_context(context)?;
+    file.sync_all().with_context(context)?;
+    let size = file.metadata().with_context(context)?.len();
+    std::fs::rename(&part, &args.out).with_context(|| format!("naming {}", args.out.display()))?;
+    output::line(&format!(
+        "wrote {totals} of block {} in {}, root {}",
+        then.meta().block_number,
+        bytes::show(size),
+        alloy_primitives::B256::from(then.meta().root),
+    ))
+}
+
+pub(crate) fn recover(args: &Recover) -> Result<()> {
+    let file = File::open(&args.file);
+    let file = file.with_context(|| format!("reading {}", args.file.display()))?;
+    let size = file.metadata()?.len();
+    let context = || args.file.display().to_string();
+    let mut entries = EntriesReader::new(BufReader::new(file)).with_context(context)?;
+    let head = entries.head().clone();
+    let root = head.root().with_context(context)?;
+    if let Some(wanted) = args.root.filter(|wanted| *wanted != root) {
+        bail!("{} has root {root}, not {wanted}", args.file.display());
+    }
+    let (mut state, genesis) = open(args, &head)?;
+    let dir = args.database.db.as_path();
+    if let Some(text) = genesis {
+        database::keep_genesis(dir, text)?;
+    }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
+    let pool = pool.build().context("starting threads")?;
+    stop::listen();
+    let mut recovery = Recovery::new(&mut state, head.clone(), entries.id())
+        .with_context(|| format!("recovering into {}", dir.display()))?;
+    let progress = PartDone::new("recover");
+    let before = recovery.done();
+    while let Some(chunk) = entries.next_chunk().with_context(context)? {
+        if entries.chunks() <= before || recovery.is_finished() {
+            continue;
+        }
+        pool.install(|| recovery.add(chunk)).with_context(|| {
+            let chunk = entries.chunks();
+            format!("{}: chunk {chunk}", args.file.display())
+        })?;
+        let done = entries.offset() as f64 / size.max(1) as f64;
+        progress.set(done, &format!("{} leaves", entries.totals().leaves));
+        if stop::asked() {
+            let done = recovery.done();
+            recovery.pause()?;
+            return output::line(&format!(
+                "stopped after chunk {done}; the same command goes on"
+            ));
+        }
+    }
+    progress.finish();
+    recovery.finish().with_context(context)?;
+    drop(state);
+    let number = head.blocks.last().map_or(0, |block| block.number);
+    let from = match before {
+        0 => String::new(),
+        chunks => format!(" after {chunks} chunks that were there"),
+    };
+    output::line(&format!(
+        "recovered {} at block {number}{from}, root {root}",
+        entries.totals()
+    ))
+}
+
+/// Opens the database to recover into, and finds the text of its genesis.
+fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h str>)> {
+    let context = || args.file.display().to_string();
+    let tree = head.tree().with_context(context)?;
+    let genesis = head.genesis_json.as_deref();
+    let network = match genesis {
+        Some(text) => {
+            let genesis = Genesis::from_json(text, &genesis_state_root);
+            database::network(&genesis.context("its genesis").with_context(context)?)
+        }
+        None => NO_CHAIN,
+    };
+    let said = head.network();
+    if said != network {
+        let Network {
+            chain_id,
+            genesis_hash,
+        } = network;
+        bail!(
+            "{} says that it is of chain {} with genesis {}, but its genesis is that of chain {chain_id}: {genesis_hash}",
+            args.file.display(),
+            said.chain_id,
+            said.genesis_hash
+        );
+    }
+    let budget = Budget {
+        memory: args.database.memory,
+        write_back: args.database.write_back,
+        retain: Retain::None,
+        durable: false,
+    };
+    let dir = args.database.db.as_path();
+    let state = database::open_or_begin(dir, (args.store, tree), network, budget)?;
+    Ok((state, genesis))
+}

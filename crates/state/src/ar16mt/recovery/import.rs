@@ -1,0 +1,179 @@
+//! A database from a list of entries.
+
+use alloy_primitives::B256;
+use arbor_tree::Hash;
+use arbor_versions::{Changes, Version};
+
+use super::super::LEAVES;
+use super::super::compute::name_write;
+use super::super::names::Named;
+use super::{Chunk, EntriesHead, RecoveryError};
+use crate::state::code_writes;
+use crate::{BlockRef, Computed, State, StateError, Timings, Work};
+
+/// The hash of no block: that of versions in the middle of a recovery.
+const RECOVERING: B256 = B256::repeat_byte(0xff);
+
+/// Whether a version of this block hash is one in the middle of a recovery: some of a state's leaves.
+#[must_use]
+pub fn is_recovering(block_hash: &Hash) -> bool {
+    *block_hash == RECOVERING
+}
+
+/// Takes in a list of entries, in which order ever they come.
+///
+/// Each chunk is a version, of which the latest alone can be read, and reaches the disk with the next flush, whole or not at all. Its record has how many chunks
+/// are in, and of which list. The last version of all has the list's blocks in the place of these.
+pub struct Recovery<'a> {
+    state: &'a mut State,
+    head: EntriesHead,
+    id: B256,
+    done: u64,
+    finished: bool,
+}
+
+impl<'a> Recovery<'a> {
+    /// Begins, or goes on where an earlier one of the same list ended.
+    ///
+    /// # Errors
+    /// A state that has a block already (unless it is the list's, when nothing is left to do), or is being recovered from another list; a list of no block.
+    pub fn new(state: &'a mut State, head: EntriesHead, id: B256) -> Result<Self, RecoveryError> {
+        let root = head.root()?;
+        let (done, finished) = match state.head() {
+            None => (0, false),
+            Some(meta) if is_recovering(&meta.block_hash) => {
+                let split = meta.extra.split_at_checked(32);
+                let (begun, done) = split.unwrap_or_default();
+                let done = <[u8; 8]>::try_from(done).map_err(|_| {
+                    StateError::Read("the record of a recovery is damaged".to_owned())
+                })?;
+                if begun != id {
+                    let begun = B256::from_slice(begun);
+                    let given = id;
+                    return Err(RecoveryError::OtherFile { begun, given });
+                }
+                (u64::from_be_bytes(done), false)
+            }
+            Some(meta) => {
+                let last = head.blocks.last().ok_or(RecoveryError::NoBlock)?;
+                let block = meta.block_number;
+                if (meta.block_hash, meta.root) != (last.hash.0, root.0) {
+                    return Err(RecoveryError::NotEmpty { block });
+                }
+                (0, true)
+            }
+        };
+        Ok(Self {
+            state,
+            head,
+            id,
+            done,
+            finished,
+        })
+    }
+
+    /// Chunks that are in: what comes next follows these.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether there is nothing to do: the state is that of the list.
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Takes in the next chunk. Called on a thread of a rayon pool, it spreads the work over the pool.
+    ///
+    /// # Errors
+    /// A leaf that is there already, a name that is not one, index 0; the store's errors.
+    pub fn add(&mut self, chunk: Chunk) -> Result<(), RecoveryError> {
+        let computed = match chunk {
+            Chunk::Leaves(leaves) => {
+                let (computed, _) = self.state.compute_leaves(&leaves)?;
+                let mut changes = computed.changes.flat.iter();
+                let there = changes.find(|change| change.table == LEAVES && change.old.is_some());
+                if let Some(change) = there {
+                    return Err(RecoveryError::Twice(B256::from_slice(&change.key)));
+                }
+                computed
+            }
+            Chunk::Names(names) => {
+                let write = |name: Vec<u8>| {
+                    let Ok(named) = Named::decode(&name) else {
+                        return Err(RecoveryError::Name(name));
+                    };
+                    let key: Hash = named.leaf().key();
+                    Ok(name_write(named, &key))
+                };
+                let blobs: Result<Vec<_>, RecoveryError> = names.into_iter().map(write).collect();
+                self.unchanged(blobs?)
+            }
+            Chunk::Codes(codes) => {
+                let hashed = codes.into_iter();
+                let hashed: Vec<_> = hashed
+                    .map(|code| (alloy_primitives::keccak256(&code), code))
+                    .collect();
+                let blobs = code_writes(hashed.iter().map(|(hash, code)| (hash, code)));
+                self.unchanged(blobs)
+            }
+        };
+        let number = self.head.blocks.first().map_or(0, |block| block.number);
+        let done = self.done + 1;
+        let block = BlockRef {
+            number,
+            hash: RECOVERING,
+            header: [&self.id[..], &done.to_be_bytes()].concat(),
+        };
+        self.state.commit(&block, computed)?;
+        self.done = done;
+        Ok(())
+    }
+
+    /// The leaves as they are, with blobs.
+    fn unchanged(&self, blobs: Vec<arbor_store::Write>) -> Computed {
+        Computed {
+            root: self.state.root(),
+            changes: Changes {
+                blobs,
+                ..Changes::default()
+            },
+            timings: Timings::default(),
+            work: Work::default(),
+        }
+    }
+
+    /// Makes what is in durable, to go on later.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn pause(self) -> Result<(), RecoveryError> {
+        Ok(self.state.flush()?)
+    }
+
+    /// Holds what is in to the list's root, and makes it the state of the list's block, durable.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Root`]; the store's.
+    pub fn finish(self) -> Result<(), RecoveryError> {
+        if self.finished {
+            return Ok(());
+        }
+        let (expected, actual) = (self.head.root()?, self.state.root());
+        if expected != actual {
+            return Err(RecoveryError::Root { expected, actual });
+        }
+        let computed = self.unchanged(Vec::new());
+        let blocks = self.head.blocks.into_iter().map(|block| {
+            let at = BlockRef {
+                number: block.number,
+                hash: block.hash,
+                header: block.record.to_vec(),
+            };
+            (at, block.root)
+        });
+        let first = self.state.head().map_or(0, |head| head.version.0 + 1);
+        self.state.commit_run(blocks, computed)?;
+        self.state.versions.forget_beginning(Version(first));
+        Ok(self.state.flush()?)
+    }
+}

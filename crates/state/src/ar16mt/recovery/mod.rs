@@ -1,0 +1,192 @@
+//! A state as a list in a file, and a state from such a list.
+//!
+//! The file ([`EntriesWriter`], [`EntriesReader`]) has the leaves of one version, the names that lead to them, code, and what a replay asks of the last blocks. Leaves may come in
+//! any order. [`Recovery`] makes a database of it, chunk by chunk: each is a version, whose record says how many are in, so that whatever ends the process, the
+//! chunks that were flushed need not come again.
+
+mod export;
+mod file;
+mod import;
+
+use std::num::NonZeroUsize;
+
+use alloy_primitives::{B256, Bytes};
+use serde::{Deserialize, Serialize};
+
+use crate::{Network, StateError, Tree};
+
+pub use export::Order;
+pub use file::{EntriesReader, EntriesWriter, Totals};
+pub use import::{Recovery, is_recovering};
+
+use super::LeafWrite;
+
+/// What is at the beginning of the file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntriesHead {
+    /// The tree, its revision and its hash function, as the database's identity has them.
+    pub tree: String,
+    /// As above.
+    pub revision: String,
+    /// As above.
+    pub hash: String,
+    /// The chain id; 0 of a state that belongs to no chain.
+    pub chain_id: u64,
+    /// The hash of block 0.
+    pub genesis: B256,
+    /// The text that the database was made from, if it was.
+    #[serde(default)]
+    pub genesis_json: Option<String>,
+    /// The order of the leaves.
+    pub order: Order,
+    /// How many leaves are in each chunk but the last. With the order this says what is in each chunk: lists with the same head are the same.
+    pub together: NonZeroUsize,
+    /// The blocks up to the one whose state this is, ascending, as many as are remembered.
+    pub blocks: Vec<EntriesBlock>,
+}
+
+/// A block, as a version's record has it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntriesBlock {
+    /// Its number.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+    /// The tree's root after it.
+    pub root: B256,
+    /// What is kept of its header.
+    pub record: Bytes,
+}
+
+impl EntriesHead {
+    /// The chain that the state belongs to.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        Network {
+            chain_id: self.chain_id,
+            genesis_hash: self.genesis,
+        }
+    }
+
+    /// The root that all leaves together have.
+    ///
+    /// # Errors
+    /// There is no block at all.
+    pub fn root(&self) -> Result<B256, RecoveryError> {
+        let last = self.blocks.last().ok_or(RecoveryError::NoBlock)?;
+        Ok(last.root)
+    }
+
+    /// The tree that the state is in.
+    ///
+    /// # Errors
+    /// Another one than AR16MT as it is known here.
+    pub fn tree(&self) -> Result<Tree, RecoveryError> {
+        let identity = arbor_versions::Identity {
+            tree: self.tree.clone(),
+            revision: self.revision.clone(),
+            hash: self.hash.clone(),
+            layout: 0,
+            chain_id: self.chain_id,
+            genesis: self.genesis.0,
+        };
+        match Tree::of(&identity, Default::default()) {
+            Some(tree @ Tree::Ar16mt(_)) => Ok(tree),
+            _ => Err(RecoveryError::Tree {
+                tree: self.tree.clone(),
+                revision: self.revision.clone(),
+                hash: self.hash.clone(),
+            }),
+        }
+    }
+}
+
+/// Some of a state, to be taken in together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Chunk {
+    /// Leaves.
+    Leaves(Vec<LeafWrite>),
+    /// Names of accounts (20 bytes) and slots (52) that have leaves.
+    Names(Vec<Vec<u8>>),
+    /// Code.
+    Codes(Vec<Bytes>),
+}
+
+/// Why there is no list, or no state of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The file cannot be read, or written.
+    #[error("at byte {offset}: {error}")]
+    File {
+        /// Bytes before.
+        offset: u64,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is not one, or is damaged.
+    #[error("at byte {offset}: {why}")]
+    Malformed {
+        /// Where what is wrong begins.
+        offset: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// The file has fewer or more than it says at its end.
+    #[error("it ends with {found}, but says that it has {said}")]
+    Totals {
+        /// What it says.
+        said: Totals,
+        /// What came.
+        found: Totals,
+    },
+    /// A tree that cannot be made of leaves here.
+    #[error(
+        "its tree is {tree} of revision {revision} with hash {hash}, which cannot be recovered here"
+    )]
+    Tree {
+        /// The tree.
+        tree: String,
+        /// Its revision.
+        revision: String,
+        /// Its hash function.
+        hash: String,
+    },
+    /// A list of no version.
+    #[error("it names no block")]
+    NoBlock,
+    /// The database has a state already.
+    #[error("the database has the state of block {block} already")]
+    NotEmpty {
+        /// The block.
+        block: u64,
+    },
+    /// The database was begun with another file.
+    #[error(
+        "the database is being recovered from another file: its head has the hash {begun}, this one's has {given}"
+    )]
+    OtherFile {
+        /// The file that it was begun with.
+        begun: B256,
+        /// This file.
+        given: B256,
+    },
+    /// A leaf that came before.
+    #[error("leaf {0} comes twice")]
+    Twice(B256),
+    /// A name that is not one.
+    #[error("0x{} is the name of neither an account nor a slot", alloy_primitives::hex::encode(.0))]
+    Name(Vec<u8>),
+    /// The leaves are not those of the root.
+    #[error("its leaves have the root {actual}, but the root of its block is {expected}")]
+    Root {
+        /// What the file says.
+        expected: B256,
+        /// What the leaves come to.
+        actual: B256,
+    },
+}
