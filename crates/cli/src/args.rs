@@ -163,8 +163,8 @@ pub(crate) struct Loadtest {
     /// New leaves in a block
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
-    /// The tree
-    #[arg(long, value_name = "T", default_value = "ar16mt")]
+    /// The tree: ar16mt, mpt, verkle, verkle-2023
+    #[arg(long, value_name = "T", default_value = "ar16mt", value_parser = parse_tree)]
     pub(crate) tree: TreeChoice,
     /// Leaves of earlier blocks that each block reads
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
@@ -193,9 +193,9 @@ pub(crate) struct Loadtest {
     /// Keep the latest version alone [default: all of them]
     #[arg(long)]
     pub(crate) prune: bool,
-    /// Keys that one thread reads together (AR16MT alone)
-    #[arg(long, value_name = "KEYS", default_value_t = arbor_state::ar16mt::Ar16mt::CHUNK)]
-    pub(crate) chunk_size: NonZeroUsize,
+    /// Keys that one thread reads together (AR16MT alone) [default: 512]
+    #[arg(long, value_name = "KEYS")]
+    pub(crate) chunk_size: Option<NonZeroUsize>,
     /// Memory for everything together: caches, write-back, tables
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
@@ -328,6 +328,16 @@ pub(crate) struct Evm384Text {
     /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) interface: Interface,
+}
+
+/// A tree, which `none` is not.
+fn parse_tree(name: &str) -> Result<TreeChoice, String> {
+    match TreeChoice::from_str(name, false) {
+        Ok(TreeChoice::None) => {
+            Err("--tree none is no tree, and there is nothing to measure".into())
+        }
+        choice => choice,
+    }
 }
 
 /// Threads: more than a machine has are of no use, and very many bring it down.

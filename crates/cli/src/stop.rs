@@ -1,5 +1,7 @@
 //! Stopping cleanly: the first Ctrl-C asks, the second one does not wait.
 
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What shells give a process that SIGINT has ended.
@@ -7,16 +9,28 @@ pub(crate) const EXIT_CODE: u8 = 130;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
+/// What is nobody's once the process has ended.
+static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
+
 /// Listens for SIGINT and SIGTERM from now on.
 pub(crate) fn listen() {
     let result = ctrlc::set_handler(|| {
         if ASKED.swap(true, Ordering::Relaxed) {
+            let folder = TEMPORARY.lock().ok().and_then(|folder| folder.clone());
+            folder.map(std::fs::remove_dir_all);
             std::process::exit(EXIT_CODE.into());
         }
         eprintln!("stopping after this block; once more stops at once");
     });
     if let Err(error) = result {
         tracing::warn!("Ctrl-C will not be handled: {error}");
+    }
+}
+
+/// Removes a folder if the process ends without waiting; else whoever made it does.
+pub(crate) fn remove_if_hurried(folder: &Path) {
+    if let Ok(mut temporary) = TEMPORARY.lock() {
+        *temporary = Some(folder.to_owned());
     }
 }
 

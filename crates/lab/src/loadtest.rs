@@ -6,6 +6,7 @@
 //! and updated is drawn from [`Settings::seed`].
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
@@ -15,7 +16,7 @@ use arbor_state::{
     Account, AccountChange, BlockRef, Computed, SlotChange, State, StateChanges, StateError,
     StateView, Tree,
 };
-use arbor_versions::{TableSpec, VersionsError};
+use arbor_versions::{Stats, TableSpec, VersionsError};
 use serde::Serialize;
 
 /// Proofs of each block that are checked, about.
@@ -66,6 +67,12 @@ pub enum LoadTestError {
         /// Which of its operations, writes first.
         operation: usize,
     },
+    /// Whoever watches did not want more.
+    #[error("stopped after block {block}")]
+    Stopped {
+        /// The last block that is in.
+        block: u64,
+    },
     /// The database is not what its contents make of it.
     #[error("the whole database was checked, and {faults} faults found; the first: {first}")]
     Faults {
@@ -101,15 +108,23 @@ pub struct BlockFigures {
     pub records_s: f64,
     /// For handing the version over, waiting for flushes included.
     pub commit_s: f64,
+    /// Leaves there are.
+    pub leaves: u64,
     /// The oldest version that can be read.
     pub oldest_version: u64,
+    /// Records of versions that were pruned, and seconds for finding them, in flushes that ended meanwhile.
+    pub pruned_keys: u64,
+    /// As above.
+    pub prune_s: f64,
+    /// Bytes handed to the store by flushes that ended meanwhile.
+    pub batch_bytes: u64,
     /// Operations proven.
     pub proofs: u64,
     /// What happened in the tree, where the tree tells.
     pub tree: Option<TreeFigures>,
     /// Bytes in memory that no flush has taken.
     pub dirty_bytes: u64,
-    /// Hits and misses of the cache above the store since the beginning.
+    /// Reads that the cache above the store answered, and that went to the store.
     pub cache_hits: u64,
     /// As above.
     pub cache_misses: u64,
@@ -174,6 +189,8 @@ pub struct Results {
     pub flush_s: f64,
     /// Bytes really written by then.
     pub written_bytes: Option<u64>,
+    /// The process's most memory by then.
+    pub peak_rss_bytes: Option<u64>,
     /// Bytes of the store's files by then.
     pub disk_bytes: Option<u64>,
     /// Seconds for merging the store's files.
@@ -194,14 +211,14 @@ pub struct Results {
     pub blocks: Vec<BlockFigures>,
 }
 
-/// Runs the test on an empty state, and checks the whole database at the end.
+/// Runs the test on an empty state, and checks the whole database at the end. `passed` is told of each block, and may break off after it.
 ///
 /// # Errors
 /// [`LoadTestError`].
 pub fn run(
     settings: &Settings,
     state: &mut State,
-    passed: &mut dyn FnMut(&BlockFigures),
+    passed: &mut dyn FnMut(&BlockFigures) -> ControlFlow<()>,
 ) -> Result<Results, LoadTestError> {
     let usage = ProcessUsage::now();
     let written = || ProcessUsage::now().since(&usage).written_bytes;
@@ -209,19 +226,23 @@ pub fn run(
         settings: *settings,
         random: Random(settings.seed),
         values: Vec::new(),
+        before: Stats::default(),
     };
     let start = Instant::now();
     let mut blocks = Vec::new();
     for block in 0..settings.blocks {
         let mut figures = load.block(state, block)?;
         figures.written_bytes = written();
-        passed(&figures);
+        if passed(&figures).is_break() {
+            return Err(LoadTestError::Stopped { block });
+        }
         blocks.push(figures);
     }
     let flushing = Instant::now();
     state.flush()?;
     let (flush_s, wall_s) = (seconds(flushing), seconds(start));
     let (written_bytes, disk_bytes) = (written(), state.disk_bytes()?);
+    let peak_rss_bytes = ProcessUsage::now().peak_rss_bytes;
     let compacting = Instant::now();
     state.compact()?;
     let compact_s = seconds(compacting);
@@ -242,6 +263,7 @@ pub fn run(
         writes_per_second: leaves as f64 / wall_s,
         flush_s,
         written_bytes,
+        peak_rss_bytes,
         disk_bytes,
         compact_s,
         compacted_bytes: state.disk_bytes()?,
@@ -346,6 +368,8 @@ struct Load {
     random: Random,
     /// What each slot holds.
     values: Vec<u64>,
+    /// What the database had done before the block.
+    before: Stats,
 }
 
 /// A write: a slot, its index where leaves have one, its value before (zero if new) and after.
@@ -418,6 +442,8 @@ impl Load {
         }
         let (stats, view) = (state.versions().stats(), state.versions().view());
         let duration = |duration: Duration| duration.as_secs_f64();
+        let before = std::mem::replace(&mut self.before, stats);
+        let (flushed, before_flush) = (stats.flush, before.flush);
         Ok(BlockFigures {
             block,
             root,
@@ -428,11 +454,15 @@ impl Load {
             records_s: duration(timings.writes),
             commit_s,
             proofs,
+            leaves: self.values.len() as u64,
             oldest_version: view.oldest().map_or(0, |version| version.0),
+            pruned_keys: flushed.pruned_keys - before_flush.pruned_keys,
+            prune_s: duration(flushed.prune_time - before_flush.prune_time),
+            batch_bytes: flushed.bytes.total() - before_flush.bytes.total(),
             tree,
             dirty_bytes: stats.dirty_bytes + stats.pending_undo_bytes,
-            cache_hits: stats.cache_hits,
-            cache_misses: stats.cache_misses,
+            cache_hits: stats.cache_hits - before.cache_hits,
+            cache_misses: stats.cache_misses - before.cache_misses,
             written_bytes: None,
         })
     }

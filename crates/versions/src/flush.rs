@@ -173,7 +173,10 @@ impl FlushJob {
         match self.from {
             Some(from) => {
                 self.delete_rolled_back(from, &mut writes)?;
+                let (start, before) = (Instant::now(), writes.len());
                 self.delete_unretained(from, &mut writes)?;
+                stats.pruned_keys = (writes.len() - before) as u64;
+                stats.prune_time = start.elapsed();
             }
             // With its first version a database that was loaded is whole.
             None if partly_loaded(&*self.base)? => {

@@ -58,6 +58,10 @@ pub struct FlushStats {
     pub skipped: u64,
     /// Bytes handed to the store.
     pub bytes: WrittenBytes,
+    /// Records of versions that retention no longer keeps: undo, metas, block numbers.
+    pub pruned_keys: u64,
+    /// Time for finding these.
+    pub prune_time: Duration,
     /// Time from the start of a flush until it was durable, index building included.
     pub time: Duration,
 }
@@ -69,6 +73,8 @@ impl FlushStats {
         self.keys += other.keys;
         self.skipped += other.skipped;
         self.bytes.add(&other.bytes);
+        self.pruned_keys += other.pruned_keys;
+        self.prune_time += other.prune_time;
         self.time += other.time;
     }
 }

@@ -1,26 +1,21 @@
 //! `arbor loadtest`: many leaves, block by block, under any tree.
 
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_lab::loadtest::{BlockFigures, Results, Settings, run as load};
+use arbor_lab::loadtest::{BlockFigures, LoadTestError, Results, Settings, run as load};
 use arbor_metrics::{Envelope, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
-use arbor_state::{Network, State, Tree};
+use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
-use arbor_versions::{DirLock, Retain};
+use arbor_versions::Retain;
 
 use crate::args::{Loadtest as Args, StoreChoice, TreeChoice};
-use crate::database::{self, Budget};
-use crate::{bytes, output, report};
-
-/// The load test belongs to no chain.
-const NETWORK: Network = Network {
-    chain_id: 0,
-    genesis_hash: B256::ZERO,
-};
+use crate::database::{self, Budget, NO_CHAIN};
+use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let tree = tree(args)?;
@@ -47,18 +42,28 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .as_deref()
         .or(folder.as_ref().map(|folder| folder.path()));
     let mut state = open(args, tree, dir)?;
+    stop::listen();
+    if let Some(folder) = &folder {
+        stop::remove_if_hurried(folder.path());
+    }
     output::line(HEADINGS)?;
-    let mut failed = None;
+    let mut printed = Ok(());
     let mut passed = |block: &BlockFigures| {
-        if failed.is_none() {
-            failed = output::line(&row(block)).err();
+        printed = output::line(&row(block));
+        match printed.is_err() || stop::asked() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     };
-    let results = pool.install(|| load(&settings, &mut state, &mut passed))?;
+    let results = pool.install(|| load(&settings, &mut state, &mut passed));
     drop(state);
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    printed?;
+    let results = match results {
+        Err(LoadTestError::Stopped { block }) => {
+            return output::line(&format!("stopped after block {block}"));
+        }
+        results => results?,
+    };
     let envelope = measurement.finish(serde_json::to_value(&results)?);
     summary(&results, envelope.process.peak_rss_bytes)?;
     if let Some(file) = &args.report {
@@ -73,16 +78,19 @@ fn tree(args: &Args) -> Result<Tree> {
             true => HashChoice::NoOp,
             false => HashChoice::Blake2s,
         };
-        let chunk = args.chunk_size;
+        let chunk = args.chunk_size.unwrap_or(Ar16mt::CHUNK);
         return Ok(Tree::Ar16mt(Ar16mt { hash, chunk }));
     }
-    for (flag, given) in [("--no-hash", args.no_hash), ("--proofs", args.proofs)] {
+    for (flag, given) in [
+        ("--no-hash", args.no_hash),
+        ("--proofs", args.proofs),
+        ("--chunk-size", args.chunk_size.is_some()),
+    ] {
         if given {
             bail!("{flag} is for --tree ar16mt alone");
         }
     }
-    database::tree(args.tree, args.memory, &[])
-        .context("--tree none has nothing to load: the test is of trees")
+    database::tree(args.tree, args.memory, &[]).context("--tree none is no tree")
 }
 
 fn measurement(args: &Args) -> Measurement {
@@ -99,7 +107,7 @@ fn measurement(args: &Args) -> Measurement {
     measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));
     measurement.setting("store", args.store.name());
     measurement.setting("prune", args.prune);
-    measurement.setting("chunk_size", args.chunk_size.get());
+    measurement.setting("chunk_size", args.chunk_size.map(NonZeroUsize::get));
     measurement.setting("memory_bytes", args.memory);
     measurement.setting(
         "write_back_bytes",
@@ -121,17 +129,12 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
     };
     let Some(dir) = dir else {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        return Ok(State::open(store, None, tree, NETWORK, budget.options())?);
+        return Ok(State::open(store, None, tree, NO_CHAIN, budget.options())?);
     };
     if args.store == StoreChoice::Memory {
         bail!("--store memory keeps nothing in a folder: say -M, without --db");
     }
-    let context = || format!("making a database in {}", dir.display());
-    std::fs::create_dir_all(dir).with_context(context)?;
-    let lock = DirLock::acquire(dir).with_context(context)?;
-    let store = database::open_store(dir, Some(args.store), budget).with_context(context)?;
-    let state = State::open(store, Some(lock), tree, NETWORK, budget.options());
-    let state = state.with_context(context)?;
+    let state = database::open_or_begin(dir, (args.store, tree), NO_CHAIN, budget)?;
     if state.head().is_some() {
         bail!(
             "{} holds a database already: the test begins with none",
@@ -141,32 +144,44 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
     Ok(state)
 }
 
-const HEADINGS: &str = " block    total     load     tree  records   commit     new   moved updated   nodes  level deepest  hashes/leaf      dirty  written";
+/// Load, apply and hash are seconds of all threads, the others of the clock; `tree` is all three.
+const HEADINGS: &str = " block    total    reads     tree   commit |    load   apply    hash | leaves     new   moved updated   nodes  level deepest  hashes/leaf   hashed |  cached db reads |    batch  unflushed  written   from";
 
 fn row(block: &BlockFigures) -> String {
-    let tree = block.tree.map_or_else(String::new, |tree| {
-        format!(
-            " {:>7} {:>7} {:>7} {:>7} {:>6.2} {:>7} {:>12.1}",
-            tree.new_leaves,
-            tree.moved_leaves,
-            tree.updated_leaves,
-            tree.new_internal_nodes,
-            tree.avg_leaf_level,
-            tree.max_leaf_level,
-            tree.hashes_per_leaf,
-        )
-    });
+    let tree = block.tree.map_or_else(
+        || format!("{:>27} {:>7}{:>69}", '|', block.leaves, ""),
+        |tree| {
+            format!(
+                "{:>7.3}s {:>6.3}s {:>6.3}s | {:>6} {:>7} {:>7} {:>7} {:>7} {:>6.2} {:>7} {:>12.1} {:>8}",
+                tree.load_s,
+                tree.place_s,
+                tree.hash_s,
+                block.leaves,
+                tree.new_leaves,
+                tree.moved_leaves,
+                tree.updated_leaves,
+                tree.new_internal_nodes,
+                tree.avg_leaf_level,
+                tree.max_leaf_level,
+                tree.hashes_per_leaf,
+                bytes::show(tree.hashed_bytes),
+            )
+        },
+    );
     let written = block.written_bytes.map_or_else(|| "-".into(), bytes::show);
     format!(
-        "{:>6} {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s{tree:<60} {:>10} {:>8}",
+        "{:>6} {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s |{tree} | {:>7} {:>8} | {:>8} {:>10} {:>8} {:>6}",
         block.block,
         block.wall_s,
         block.reads_s + block.keys_s,
         block.tree_s,
-        block.records_s,
-        block.commit_s,
+        block.commit_s + block.records_s,
+        block.cache_hits,
+        block.cache_misses,
+        bytes::show(block.batch_bytes),
         bytes::show(block.dirty_bytes),
         written,
+        block.oldest_version,
     )
 }
 
@@ -192,7 +207,20 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
             format!("{} in {}", bytes::show(table.bytes), table.records),
         )?;
     }
-    line("peak memory", size(peak))?;
+    let pruned = |of: fn(&BlockFigures) -> f64| results.blocks.iter().map(of).sum::<f64>();
+    if let Some(last) = results.blocks.last() {
+        line(
+            "oldest version that can be read",
+            last.oldest_version.to_string(),
+        )?;
+        let (keys, time) = (pruned(|b| b.pruned_keys as f64), pruned(|b| b.prune_s));
+        line(
+            "pruned with the flushes",
+            format!("{keys:.0} keys, {:.1} ms", 1e3 * time),
+        )?;
+    }
+    line("peak memory", size(results.peak_rss_bytes))?;
+    line("with the check at the end", size(peak))?;
     line(
         "whole database checked in",
         format!("{:.2} s", results.verify_s),
