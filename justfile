@@ -25,6 +25,10 @@ rocksdb:
     cargo clippy -p arbor-store-rocksdb --all-targets -- -D warnings
     cargo test -p arbor-store-rocksdb
 
+# test the AVX-512 and IFMA code on an emulated processor, where this one has neither (Debian: bochs bochs-term bochsbios vgabios)
+avx512 *ARGUMENTS:
+    scripts/avx512.sh {{ARGUMENTS}}
+
 # kill replays, rollbacks and prunes at random moments: `just kills 100`, `just kills 100 rocksdb`
 kills COUNT="100" STORE="fjall":
     ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test crashes -- --nocapture leaves_a_whole_database_on_{{STORE}}

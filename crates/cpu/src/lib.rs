@@ -9,4 +9,4 @@ mod backend;
 mod features;
 
 pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
-pub use features::Features;
+pub use features::{Features, WITHOUT_VARIABLE};
