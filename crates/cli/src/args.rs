@@ -243,7 +243,7 @@ pub(crate) enum Evm384 {
     Run(Evm384Run),
     /// Print a built-in contract's routines with their operations, gas and size
     Gas(Evm384Gas),
-    /// Time pairings: in revm's interpreter, in the engine, and by the precompile
+    /// Time the built-in contracts: in revm's interpreter, in the engine, and by the precompile
     Bench(Evm384Bench),
     /// Turn text into code, printed as hex
     Asm(Evm384Text),
@@ -254,7 +254,7 @@ pub(crate) enum Evm384 {
 /// A contract and the rules that it runs under.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
+    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
     /// The form of the operations: v7, immediate, setmod or eip-6690

@@ -35,6 +35,7 @@ mod interface;
 mod machine;
 mod programs;
 pub mod reference;
+pub mod rows;
 
 pub use arithmetic::{
     Backend, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation, apply,

@@ -125,8 +125,10 @@ fn multiples_on_bn254_are_those_of_the_precompile() {
     cases.extend([0, 1, 31, 32, 63, 64, 70, 95].map(|length| whole[..length].to_vec()));
     cases.push([&whole[..], &[1, 2, 3]].concat());
     let mut failures = 0;
-    for (interface, goal) in variants() {
-        let code = BuiltIn::Bn254Multiple.program(interface, goal).code;
+    let contracts = variants().map(|variant| (BuiltIn::Bn254Multiple, variant));
+    let words = (BuiltIn::Bn254MultipleOfWords, (Interface::V7, Goal::Gas));
+    for (contract, (interface, goal)) in contracts.chain([words]) {
+        let code = contract.program(interface, goal).code;
         for calldata in &cases {
             let judge = bn254::run_mul(calldata, 6_000, u64::MAX).ok();
             let outcome = run(interface, &code, calldata.clone());
@@ -140,4 +142,25 @@ fn multiples_on_bn254_are_those_of_the_precompile() {
         }
     }
     assert!(failures > 40, "points that are none were among the cases");
+}
+
+/// FIPS 180's example, the empty message, and lengths around those at which a block is added; digests by the sha1sum of GNU.
+#[test]
+fn sha1_is_that_of_the_standard() {
+    let code = BuiltIn::Sha1.program(Interface::V7, Goal::Time).code;
+    let long = |length: usize| vec![b'a'; length];
+    for (message, digest) in [
+        (b"abc".to_vec(), "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (Vec::new(), "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
+        (long(55), "c1c8bbdc22796e28c0e15163d20899b65621d65a"),
+        (long(56), "c2db330f6083854c99d4b5bfb6e8f29f201be699"),
+        (long(63), "03f09f5b158a7a8cdad920bddc29b81c18a551f5"),
+        (long(64), "0098ba824b5c16427bd7a1122a5a442a25ec644d"),
+        (long(119), "ee971065aaa017e0632a8ca6c77bb3bf8b1dfc56"),
+        (long(120), "f34c1488385346a55709ba056ddd08280dd4c6d6"),
+        (long(1000), "291e9a6c66994949b57ba5e650361e98fc36b1ba"),
+    ] {
+        let outcome = run(Interface::V7, &code, message);
+        assert_eq!(returned(&outcome), "0".repeat(24) + digest);
+    }
 }

@@ -1,13 +1,13 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
 use arbor_evm384::asm::{assemble, disassemble};
-use arbor_evm384::bls12_381::{Goal, Pairing, Part, Program, precompile};
-use arbor_evm384::{Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
+use arbor_evm384::bls12_381::{Goal, Program};
+use arbor_evm384::rows::{Executed, Table};
+use arbor_evm384::{Backend, BuiltIn, End, Interface, Machine, Setup};
 use arbor_metrics::{Envelope, Measurement};
 use serde_json::{Value, json};
 
@@ -153,71 +153,6 @@ fn disasm(args: &Evm384Text) -> Result<()> {
     output::line(text.trim_end())
 }
 
-/// One thing to be timed.
-struct Row {
-    name: String,
-    gas: Option<u64>,
-    run: Box<dyn FnMut() -> Result<Bytes>>,
-    fastest: Duration,
-}
-
-impl Row {
-    fn of_contract(part: Part, setup: Setup) -> Result<Self> {
-        let pairing = Pairing {
-            part,
-            interface: setup.interface,
-            goal: Goal::Time,
-        };
-        let mut machine = Machine::new(setup, pairing.program().code);
-        let sample: Bytes = part.sample().into();
-        let gas = machine.call(sample.clone(), GAS)?.gas_used;
-        let executor = if setup.engine { "engine" } else { "revm" };
-        Ok(Self {
-            name: format!("{executor}, {}, {}", setup.interface, setup.backend.name()),
-            gas: Some(gas),
-            run: Box::new(move || {
-                let outcome = machine.call(sample.clone(), GAS)?;
-                outcome
-                    .output()
-                    .cloned()
-                    .with_context(|| format!("the contract {:?}", outcome.end))
-            }),
-            fastest: Duration::MAX,
-        })
-    }
-
-    fn of_precompile() -> Self {
-        let sample = Part::Check.sample();
-        Self {
-            name: "EIP-2537 precompile".to_owned(),
-            gas: None,
-            run: Box::new(move || precompile(&sample).context("the precompile fails")),
-            fastest: Duration::MAX,
-        }
-    }
-}
-
-fn rows(part: Part) -> Result<Vec<Row>> {
-    let mut rows = Vec::new();
-    if part == Part::Check {
-        rows.push(Row::of_precompile());
-    }
-    for interface in Interface::ON_MEMORY {
-        for backend in Backend::available() {
-            for engine in [false, true] {
-                let setup = Setup {
-                    interface,
-                    schedule: GasSchedule::MODEL_A,
-                    backend,
-                    engine,
-                };
-                rows.push(Row::of_contract(part, setup)?);
-            }
-        }
-    }
-    Ok(rows)
-}
-
 fn bench(args: &Evm384Bench) -> Result<()> {
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
@@ -226,39 +161,40 @@ fn bench(args: &Evm384Bench) -> Result<()> {
     measurement.setting("rounds", args.rounds);
     measurement.setting("schedule", "a");
     let mut tables = serde_json::Map::new();
-    for part in [
-        Part::MillerLoop,
-        Part::FinalExponentiation,
-        Part::Pairing,
-        Part::Check,
-    ] {
-        let mut rows = rows(part)?;
-        let expected = (rows[0].run)()?;
-        for row in &mut rows {
-            ensure!((row.run)()? == expected, "{}: a different result", row.name);
-        }
-        for _ in 0..args.rounds {
-            for row in &mut rows {
-                let begin = Instant::now();
-                (row.run)()?;
-                row.fastest = row.fastest.min(begin.elapsed());
-            }
-        }
+    for contract in Table::measured() {
+        let mut table = Table::of(contract);
+        table.measure(args.rounds)?;
         output::line(&format!(
             "{:40} {:>12} {:>10}",
-            part.name(),
-            "microseconds",
-            "gas"
+            table.name, "microseconds", "gas"
         ))?;
-        for row in &rows {
+        for row in &table.rows {
             let gas = row.gas.map_or_else(String::new, |gas| gas.to_string());
             let micros = row.fastest.as_secs_f64() * 1e6;
             output::line(&format!("  {:38} {micros:>12.1} {gas:>10}", row.name))?;
         }
-        let rows = rows.iter().map(|row| {
+        let rows: Vec<Value> = table.rows.iter().map(|row| {
             json!({ "name": row.name, "fastest_s": row.fastest.as_secs_f64(), "gas": row.gas })
-        });
-        tables.insert(part.name().to_owned(), rows.collect());
+        }).collect();
+        let executed = Executed::by(contract).filter(|_| contract.uses_operations());
+        let mut entry = json!({ "rows": rows });
+        if let Some(executed) = executed {
+            let [mul, add] = executed
+                .estimate(Backend::detect())
+                .map(|time| time.as_secs_f64());
+            output::line(&format!(
+                "  {:38} {:>12.1}   {} multiplications, {:.0}% of it; {} additions",
+                "its operations alone, by their number",
+                (mul + add) * 1e6,
+                executed.mul,
+                100.0 * mul / (mul + add),
+                executed.add
+            ))?;
+            entry["operations"] = json!({
+                "mul": executed.mul, "add": executed.add, "mul_s": mul, "add_s": add,
+            });
+        }
+        tables.insert(table.name.to_owned(), entry);
     }
     if let Some(path) = &args.report {
         let envelope = measurement.finish(Value::Object(tables));

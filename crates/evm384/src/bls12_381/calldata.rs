@@ -1,8 +1,5 @@
 //! Input for the contracts.
 
-use revm::precompile::bls12_381::pairing::pairing;
-use revm::primitives::Bytes;
-
 use super::constants::{GENERATORS, MODULUS, montgomery};
 use super::group::Group;
 use super::program::Part;
@@ -47,12 +44,6 @@ impl Group {
         }
         point
     }
-}
-
-/// What revm's precompile returns for a pairing check, if the input is valid.
-#[must_use]
-pub fn precompile(calldata: &[u8]) -> Option<Bytes> {
-    pairing(calldata, u64::MAX).ok().map(|output| output.bytes)
 }
 
 fn in_montgomery_form(numbers: impl IntoIterator<Item = U384>) -> Vec<u8> {

@@ -17,7 +17,6 @@ mod routines;
 mod signature;
 
 pub use crate::build::{Goal, Program};
-pub use calldata::precompile;
 pub use constants::{GENERATORS, MODULUS, PARAMETER};
 pub use group::Group;
 pub use hash::{SIGNATURE_DOMAIN, hash_to_g2, map_to_g2};

@@ -1,9 +1,11 @@
 //! Bytecode with labels.
 
+use alloy_primitives::U256;
 use revm::bytecode::opcode;
 
 use super::layout::{Layout, Slots};
 use super::routine::Routine;
+use super::word::Word;
 use crate::interface::immediate::operand_bytes;
 use crate::interface::setmod;
 use crate::{Interface, OPERAND_BYTES, Offsets, Operation};
@@ -20,6 +22,8 @@ pub struct Code {
     positions: Vec<Option<usize>>,
     /// Where two bytes wait for a label's position.
     references: Vec<(usize, Label)>,
+    /// The modulus where operations take the EVM's own arithmetic instead of an interface's.
+    words: Option<U256>,
 }
 
 impl Code {
@@ -31,7 +35,22 @@ impl Code {
             bytes: Vec::new(),
             positions: Vec::new(),
             references: Vec::new(),
+            words: None,
         }
+    }
+
+    /// The same without EVM384: operations are MULMOD and ADDMOD on words that lie at the slots, for a modulus below 2^256.
+    #[must_use]
+    pub const fn of_words(modulus: U256) -> Self {
+        let mut code = Self::new(Interface::V7);
+        code.words = Some(modulus);
+        code
+    }
+
+    /// Whether it does without EVM384.
+    #[must_use]
+    pub const fn is_of_words(&self) -> bool {
+        self.words.is_some()
     }
 
     /// Bytes so far.
@@ -146,6 +165,9 @@ impl Code {
     ///
     /// Under an interface whose operands are not in memory ([`Interface::ON_MEMORY`]), and with two-byte offsets beyond 64 KiB.
     pub fn operation(&mut self, operation: Operation, offsets: Offsets) {
+        if let Some(modulus) = self.words {
+            return self.operation_on_words(operation, offsets, modulus);
+        }
         match self.interface {
             Interface::V7 => {
                 // With `out` below 64 KiB fourteen bytes are enough.
@@ -165,6 +187,19 @@ impl Code {
             }
             Interface::Registers => panic!("programs have their operands in memory"),
         }
+    }
+
+    fn operation_on_words(&mut self, operation: Operation, offsets: Offsets, modulus: U256) {
+        let load = |at: u32| Word::memory(at);
+        let (x, y) = (load(offsets.x), load(offsets.y));
+        let result = match operation {
+            Operation::Add => x.add_mod(y, modulus),
+            Operation::Sub => x.add_mod(Word::from(modulus) - y, modulus),
+            Operation::Mul => x.mul_mod(y, modulus),
+        };
+        result.write(self);
+        self.push(u64::from(offsets.out));
+        self.ops(&[opcode::MSTORE]);
     }
 
     /// Sets the modulus, which the layout's constants have in memory by now, where that is not an operand of each operation.

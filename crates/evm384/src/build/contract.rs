@@ -71,7 +71,10 @@ impl Contract {
     #[must_use]
     pub fn new(interface: Interface, layout: Layout, routines: Vec<Routine>) -> Self {
         let temporaries = routines.iter().map(Routine::temporaries).max();
-        let mut code = Code::new(interface);
+        let mut code = match layout.modulus_of_words() {
+            Some(modulus) => Code::of_words(modulus),
+            None => Code::new(interface),
+        };
         let data = code.label();
         Self {
             code,
@@ -313,8 +316,11 @@ impl Contract {
         }
     }
 
-    /// Replaces the word on top of the stack by that of its bytes in the opposite order.
+    /// Replaces the word on top of the stack by that of its bytes in the opposite order, unless that is the order in memory.
     pub fn reverse_bytes(&mut self) {
+        if self.code.is_of_words() {
+            return;
+        }
         let reverse = *self.reverse.get_or_insert_with(|| self.code.label());
         let back = self.code.label();
         self.code.push_label(back);

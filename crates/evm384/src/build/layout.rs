@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use alloy_primitives::Uint;
+use alloy_primitives::{U256, Uint};
 
 use super::word::Variable;
 use crate::OPERAND_BYTES;
@@ -70,6 +70,8 @@ pub struct Layout {
     regions: Vec<Region>,
     first_variable: u32,
     variables: u32,
+    /// Whether slots hold plain words, most significant byte first, instead of residues in Montgomery form.
+    words: bool,
 }
 
 /// Bytes kept for the modulus, its inverse, and constants, unless said otherwise: variables begin behind them.
@@ -93,9 +95,25 @@ impl Layout {
             regions: Vec::new(),
             first_variable: room,
             variables: room,
+            words: false,
         };
         layout.constant(U384::ZERO);
         layout
+    }
+
+    /// Memory for the EVM's own arithmetic modulo a number below 2^256: each slot begins with a word.
+    #[must_use]
+    pub fn of_words(modulus: U256) -> Self {
+        let mut layout = Self::new(U384::from(modulus));
+        layout.words = true;
+        layout
+    }
+
+    /// The modulus if this is memory for the EVM's own arithmetic.
+    #[must_use]
+    pub fn modulus_of_words(&self) -> Option<U256> {
+        let modulus = U256::from_le_slice(&self.constants[..32]);
+        self.words.then_some(modulus)
     }
 
     /// Offset of the modulus.
@@ -120,8 +138,11 @@ impl Layout {
             return slot;
         }
         let slot = Slot(self.constants.len() as u32);
-        self.constants
-            .extend_from_slice(&value.to_le_bytes::<OPERAND_BYTES>());
+        let mut bytes = value.to_le_bytes::<OPERAND_BYTES>();
+        if self.words {
+            bytes[..32].reverse();
+        }
+        self.constants.extend_from_slice(&bytes);
         let room = self.first_variable;
         assert!(self.constants.len() as u32 <= room, "too many constants");
         self.known.push((value, slot));
@@ -137,9 +158,12 @@ impl Layout {
         self.constant(self.montgomery(value))
     }
 
-    /// x 2^384 modulo the modulus.
+    /// x 2^384 modulo the modulus; x itself where slots hold plain words.
     #[must_use]
     pub fn montgomery(&self, x: U384) -> U384 {
+        if self.words {
+            return x;
+        }
         let modulus = U384::from_le_slice(&self.constants[..OPERAND_BYTES]);
         let wide = |x: U384| Uint::<768, 12>::from(x);
         U384::from((wide(x) << 384) % wide(modulus))

@@ -1,5 +1,7 @@
 //! Multiplication of a point of BN254 by a scalar, with EIP-196's calldata and result.
 
+use alloy_primitives::U256;
+
 use super::fields::PrimeField;
 use crate::Interface;
 use crate::bls12_381::{Goal, Program};
@@ -15,8 +17,21 @@ const POINT: u32 = Slots::<3>::BYTES;
 /// The contract: as the precompile of EIP-196 does, it takes what is missing of calldata for zero and ignores what is too much; it reverts where that fails.
 #[must_use]
 pub(super) fn multiplication(interface: Interface, goal: Goal) -> Program {
+    written(
+        Layout::new(PrimeField::Bn254.modulus()),
+        interface,
+        goal.weights(interface),
+    )
+}
+
+/// The same with MULMOD and ADDMOD instead of EVM384. A multiplication takes 29 gas, an addition as much.
+pub(super) fn multiplication_of_words() -> Program {
+    let layout = Layout::of_words(U256::from(PrimeField::Bn254.modulus()));
+    written(layout, Interface::V7, Weights { mul: 29, add: 32 })
+}
+
+fn written(mut layout: Layout, interface: Interface, often: Weights) -> Program {
     let modulus = PrimeField::Bn254.modulus();
-    let mut layout = Layout::new(modulus);
     let numbers = Numbers::new(&mut layout, 3);
     let raw = layout.variable::<2>("raw");
     let difference = layout.variable::<1>("difference");
@@ -29,8 +44,7 @@ pub(super) fn multiplication(interface: Interface, goal: Goal) -> Program {
     let zero = layout.zero();
     let coordinates = |slots: Slots<3>| slots.each().map(|slot| slot.0);
     let routine = |name, write: &dyn Fn(&Body)| Routine::cheapest(name, zero, Weights::SIZE, write);
-    let hot =
-        |name, write: &dyn Fn(&Body)| Routine::cheapest(name, zero, goal.weights(interface), write);
+    let hot = |name, write: &dyn Fn(&Body)| Routine::cheapest(name, zero, often, write);
     let routines = vec![
         // Zero is (0, 1, 0).
         routine("zero", &|b| b.store(point.part(1), b.input(numbers.one))),

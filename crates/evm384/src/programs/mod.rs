@@ -3,6 +3,7 @@
 mod bn254;
 mod fields;
 mod poseidon;
+mod sha1;
 pub mod verkle;
 
 pub use fields::{PrimeField, polynomial};
@@ -32,6 +33,10 @@ pub enum BuiltIn {
     Poseidon,
     /// EIP-196's multiplication.
     Bn254Multiple,
+    /// The same without EVM384, by MULMOD and ADDMOD.
+    Bn254MultipleOfWords,
+    /// SHA-1 of calldata, without EVM384.
+    Sha1,
     /// Verification of what a Verkle witness consists of, in transcripts of Verkle trees.
     Verkle(verkle::Statement),
 }
@@ -47,7 +52,7 @@ const VERKLE_LABEL: &[u8] = b"vt";
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
@@ -65,6 +70,8 @@ impl BuiltIn {
         Self::Polynomial(PrimeField::Banderwagon),
         Self::Poseidon,
         Self::Bn254Multiple,
+        Self::Bn254MultipleOfWords,
+        Self::Sha1,
         Self::Verkle(Statement::Commitment),
         Self::Verkle(Statement::Opening),
         Self::Verkle(Statement::Openings),
@@ -84,6 +91,8 @@ impl BuiltIn {
             Self::Polynomial(field) => field.polynomial_name(),
             Self::Poseidon => "poseidon",
             Self::Bn254Multiple => "bn254-mul",
+            Self::Bn254MultipleOfWords => "bn254-mul-words",
+            Self::Sha1 => "sha1",
             Self::Verkle(Statement::Commitment) => "pedersen-verify",
             Self::Verkle(Statement::Opening) => "ipa-verify",
             Self::Verkle(Statement::Openings) => "multiproof-verify",
@@ -121,10 +130,18 @@ impl BuiltIn {
             Self::Polynomial(field) => polynomial(field, interface, goal),
             Self::Poseidon => poseidon::poseidon(interface, goal),
             Self::Bn254Multiple => bn254::multiplication(interface, goal),
+            Self::Bn254MultipleOfWords => bn254::multiplication_of_words(),
+            Self::Sha1 => sha1::sha1(),
             Self::Verkle(statement) => {
                 verkle::verifier(statement, VERKLE_LABEL, REFERENCE_STRING, interface, goal)
             }
         }
+    }
+
+    /// Whether it has any of EVM384's operations.
+    #[must_use]
+    pub const fn uses_operations(self) -> bool {
+        !matches!(self, Self::Bn254MultipleOfWords | Self::Sha1)
     }
 
     /// Contracts that it calls, where it expects them.
@@ -163,7 +180,10 @@ impl BuiltIn {
             Self::Verkle(statement) => verkle::sample(statement, VERKLE_LABEL),
             Self::Poseidon => [[0; 31].as_slice(), &[1], &[0; 31], &[2]].concat(),
             // The generator (1, 2).
-            Self::Bn254Multiple => [[0; 31].as_slice(), &[1], &[0; 31], &[2], &[0x5a; 32]].concat(),
+            Self::Sha1 => vec![0x5a; 1024],
+            Self::Bn254Multiple | Self::Bn254MultipleOfWords => {
+                [[0; 31].as_slice(), &[1], &[0; 31], &[2], &[0x5a; 32]].concat()
+            }
         }
     }
 }

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Pairings on BLS12-381: blst, arkworks, wasmcurves under Node, and arbor's contracts, in one table.
+
+    bench-peers/pairings.py [--rounds N]
+
+Needs cargo, node and npm; ARBOR names the binary. Each side checks its results before it times them.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def peers(rounds):
+    """blst and arkworks, by the crate beside this script."""
+    manifest = HERE / "pairings/Cargo.toml"
+    command = ["cargo", "run", "--release", "--quiet", "--locked", "--manifest-path", manifest, "--", str(rounds)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def wasm(rounds):
+    folder = HERE / "wasmcurves"
+    if not (folder / "node_modules").exists():
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
+    result = subprocess.run(["node", "measure.js", str(rounds)], cwd=folder, check=True, capture_output=True)
+    return json.loads(result.stdout)
+
+
+def contracts(rounds):
+    arbor = os.environ.get("ARBOR", HERE.parent / "target/release/arbor")
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        command = [arbor, "evm384", "bench", "--rounds", str(rounds), "--report", report.name]
+        subprocess.run(command, check=True, capture_output=True)
+        return json.load(open(report.name))["results"]
+
+
+def native_sha1(rounds):
+    """Seconds for what the contract's sample is, 1,024 bytes, by OpenSSL."""
+    message = bytes([0x5A]) * 1024
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        for _ in range(100):
+            hashlib.sha1(message).digest()
+        best = min(best, (time.perf_counter() - begin) / 100)
+    return best
+
+
+def show(title, rows):
+    """Rows of a name, seconds, and gas or nothing, beside the first; with bars as long as logarithms."""
+    print(title)
+    base = rows[0][1]
+    for name, seconds, gas in rows:
+        ratio = seconds / base
+        length = len(f"{max(1, round(ratio * 10)):b}")
+        print(f"  {name:32} {seconds * 1e6:>10.1f} us {ratio:>8.2f} {gas or '':>10}  {'#' * length}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=50)
+    rounds = parser.parse_args().rounds
+    native, node, tables = peers(rounds), wasm(rounds), contracts(rounds)
+    ours = lambda table: [(row["name"], row["fastest_s"], row["gas"]) for row in tables[table]["rows"]]
+    for title, key, table in [("one pairing", "pairing_s", "pairing"), ("two pairs", "two_pairs_s", "pairing-check")]:
+        rows = [(name, times[key], None) for name, times in native.items()]
+        rows.append((f"wasmcurves, node {node['node']}", node[key], None))
+        show(f"{title}, microseconds, beside blst, gas", rows + ours(table))
+    show("SHA-1 of 1,024 bytes", [("OpenSSL", native_sha1(rounds), None)] + ours("sha1"))
+    for table in tables:
+        if table not in ("pairing", "pairing-check", "sha1"):
+            show(table, ours(table))
+
+
+if __name__ == "__main__":
+    main()
