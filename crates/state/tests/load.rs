@@ -4,10 +4,12 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{
     Account, AccountChange, BlockRef, LoadAccount, LoadSource, Network, SlotChange, State,
     StateChanges, StateError, StateView, Tree,
@@ -18,18 +20,16 @@ use arbor_versions::{Retain, Version};
 const CODE: &[u8] = b"\x60\x01";
 
 fn open(store: &Arc<MemoryStore>) -> Result<State, StateError> {
+    open_as(Tree::MerklePatricia, store)
+}
+
+fn open_as(tree: Tree, store: &Arc<MemoryStore>) -> Result<State, StateError> {
     let network = Network {
         chain_id: 1,
         genesis_hash: B256::ZERO,
     };
     let store: Arc<dyn Store> = store.clone();
-    State::open(
-        store,
-        None,
-        Tree::MerklePatricia,
-        network,
-        Default::default(),
-    )
+    State::open(store, None, tree, network, Default::default())
 }
 
 fn block(number: u64) -> BlockRef {
@@ -52,7 +52,8 @@ fn account(number: u64) -> (Address, Account, Vec<(U256, U256)>) {
     };
     let account = Account {
         nonce: number % 3,
-        balance: U256::from(number) << (number % 200),
+        // As much as has room under every tree.
+        balance: U256::from(number) << (number % 100),
         code_hash: match number % 2 {
             0 => KECCAK256_EMPTY,
             _ => keccak256(CODE),
@@ -81,6 +82,12 @@ impl LoadSource for Accounts {
     fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
         let accounts = self.0.iter().filter(|account| account.key[0] == first);
         Ok(accounts.cloned().collect())
+    }
+
+    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
+        let mut accounts = self.0.clone();
+        accounts.sort_by_key(|account| account.address);
+        Box::new(accounts.into_iter().map(Ok))
     }
 
     fn codes(&self) -> Vec<(B256, Bytes)> {
@@ -119,42 +126,66 @@ fn contents(store: &MemoryStore, table: u8) -> Vec<Entry> {
 #[test]
 fn a_loaded_state_is_that_of_a_block() {
     for count in [0, 1, 2, 17, 3_000] {
-        let by_block = Arc::new(MemoryStore::default());
-        let mut state = open(&by_block).unwrap();
-        let computed = state.compute(&changes(0..count)).unwrap();
-        let root = computed.root();
-        state.commit(&block(0), computed).unwrap();
-        state.flush().unwrap();
-
-        let loaded = Arc::new(MemoryStore::default());
-        let mut state = open(&loaded).unwrap();
-        let steps = AtomicU64::new(0);
-        let computed = state
-            .load(&Accounts::new(0..count), &|done, of| {
-                assert!(done <= of);
-                steps.fetch_add(1, Ordering::Relaxed);
-            })
-            .unwrap();
-        assert_eq!(steps.into_inner(), 1024);
-        assert_eq!(computed.root(), root, "{count} accounts");
-        state.commit(&block(0), computed).unwrap();
-        state.flush().unwrap();
-        for table in 1..=5 {
-            let same = contents(&loaded, table) == contents(&by_block, table);
-            assert!(same, "table {table} of {count} accounts");
-        }
-
-        // It goes on as any other, and back.
-        let mut state = open(&loaded).unwrap();
-        assert_eq!(state.root(), root);
-        let computed = state.compute(&changes(count..count + 5)).unwrap();
-        state.commit(&block(1), computed).unwrap();
-        assert!(state.account(account(count).0).unwrap().is_some());
-        state.rollback(Version(0)).unwrap();
-        assert_eq!(state.root(), root);
-        assert_eq!(state.account(account(count).0).unwrap(), None);
-        state.prune(Retain::None).unwrap();
+        loaded_is_made(&Tree::MerklePatricia, 0..count, 1024);
     }
+}
+
+#[test]
+fn a_loaded_verkle_state_is_that_of_a_block() {
+    let committer = Arc::new(Committer::within(20_000_000));
+    for layout in HeaderLayout::ALL {
+        let settings = VerkleSettings {
+            layout,
+            ..VerkleSettings::default()
+        };
+        let tree = Tree::Verkle(Verkle::with(committer.clone(), settings));
+        // Without the one of 30,000 slots.
+        for count in [0, 1, 2, 17, 300] {
+            loaded_is_made(&tree, 7..7 + count, 258);
+        }
+    }
+}
+
+/// Loads accounts in so many steps, and compares all tables with those of a block that makes the same accounts.
+fn loaded_is_made(tree: &Tree, numbers: Range<u64>, of_steps: u64) {
+    let open = |store| open_as(tree.clone(), store);
+    let by_block = Arc::new(MemoryStore::default());
+    let mut state = open(&by_block).unwrap();
+    let computed = state.compute(&changes(numbers.clone())).unwrap();
+    let root = computed.root();
+    state.commit(&block(0), computed).unwrap();
+    state.flush().unwrap();
+
+    let loaded = Arc::new(MemoryStore::default());
+    let mut state = open(&loaded).unwrap();
+    let steps = AtomicU64::new(0);
+    let computed = state
+        .load(&Accounts::new(numbers.clone()), &|done, of| {
+            assert!(done <= of);
+            steps.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+    assert_eq!(steps.into_inner(), of_steps);
+    assert_eq!(computed.root(), root, "{numbers:?}");
+    state.commit(&block(0), computed).unwrap();
+    state.flush().unwrap();
+    for table in 1..=5 {
+        let same = contents(&loaded, table) == contents(&by_block, table);
+        assert!(same, "table {table} of {numbers:?}");
+    }
+
+    // It goes on as any other, and back.
+    let mut state = open(&loaded).unwrap();
+    assert_eq!(state.root(), root);
+    let computed = state
+        .compute(&changes(numbers.end..numbers.end + 5))
+        .unwrap();
+    state.commit(&block(1), computed).unwrap();
+    assert!(state.account(account(numbers.end).0).unwrap().is_some());
+    state.rollback(Version(0)).unwrap();
+    assert_eq!(state.root(), root);
+    assert_eq!(state.account(account(numbers.end).0).unwrap(), None);
+    state.prune(Retain::None).unwrap();
 }
 
 #[test]
@@ -181,8 +212,14 @@ fn a_load_that_did_not_end_is_told_when_opening() {
             }
         }
 
+        fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
+            let end = || StateError::Read("the source is at its end".to_owned());
+            let fails = move |(at, account)| if at < 200 { account } else { Err(end()) };
+            Box::new(self.0.by_address().enumerate().map(fails))
+        }
+
         fn codes(&self) -> Vec<(B256, Bytes)> {
-            Vec::new()
+            self.0.codes()
         }
     }
     let unordered = || {
@@ -190,16 +227,19 @@ fn a_load_that_did_not_end_is_told_when_opening() {
         accounts.0.reverse();
         accounts
     };
-    let sources: [(&dyn LoadSource, &str); 2] = [
-        (
-            &Failing(Accounts::new(0..2_000)),
-            "the source is at its end",
-        ),
-        (&unordered(), "not above"),
+    let failing = Failing(Accounts::new(0..2_000));
+    let verkle = Tree::Verkle(Verkle::new(VerkleSettings::default()));
+    let sources: [(Tree, &dyn LoadSource, &str); 3] = [
+        (Tree::MerklePatricia, &failing, "the source is at its end"),
+        (Tree::MerklePatricia, &unordered(), "not above"),
+        (verkle, &failing, "the source is at its end"),
     ];
-    for (source, reason) in sources {
+    for (tree, source, reason) in sources {
         let store = Arc::new(MemoryStore::default());
-        let error = open(&store).unwrap().load(source, &|_, _| ()).unwrap_err();
+        let error = open_as(tree.clone(), &store)
+            .unwrap()
+            .load(source, &|_, _| ())
+            .unwrap_err();
         let mut chain = vec![error.to_string()];
         let mut cause = std::error::Error::source(&error);
         while let Some(error) = cause {
@@ -207,7 +247,7 @@ fn a_load_that_did_not_end_is_told_when_opening() {
             cause = error.source();
         }
         assert!(chain.join(": ").contains(reason), "{chain:?}");
-        let error = open(&store).map(drop).unwrap_err();
+        let error = open_as(tree, &store).map(drop).unwrap_err();
         assert!(error.to_string().contains("interrupted"), "{error}");
     }
 }

@@ -198,6 +198,24 @@ impl LoadSource for Source {
         Ok(accounts)
     }
 
+    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
+        let mut listed: Vec<&LoadAccount> = self.listed.iter().collect();
+        listed.sort_unstable_by_key(|account| account.address);
+        let mut listed = listed.into_iter().peekable();
+        // Numbers ascend as their addresses do.
+        let mut numbers = (0..self.numbers.len() as u32).peekable();
+        Box::new(std::iter::from_fn(move || {
+            let address = numbers.peek().map(|number| Population::address(*number));
+            let first = |account: &&LoadAccount| address.is_none_or(|it| account.address < it);
+            if let Some(account) = listed.next_if(first) {
+                return Some(Ok(account.clone()));
+            }
+            let number = numbers.next()?;
+            let key = keys([number])[0];
+            Some(Ok(self.inhabitant(number, key)))
+        }))
+    }
+
     fn codes(&self) -> Vec<(B256, Bytes)> {
         self.codes.clone().into_iter().collect()
     }

@@ -15,8 +15,8 @@ use super::keys::{account_key, flat_slot_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
-use crate::tree::MERKLE_PATRICIA;
-use crate::{Account, Computed, State, StateError, Timings, Work};
+use crate::tree::{MERKLE_PATRICIA, Tree};
+use crate::{Account, Computed, State, StateError, Timings, Work, verkle};
 
 /// An account with all its storage, as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,13 +66,17 @@ impl LoadAccount {
     }
 }
 
-/// Where a state to be loaded comes from. It is read several times, range by range, by several threads.
+/// Where a state to be loaded comes from. It is read several times, in the order that the tree's tables have: by hashed key, range by range and by several
+/// threads, or by address.
 pub trait LoadSource: Sync {
     /// All accounts whose keys have this first byte, ascending by key.
     ///
     /// # Errors
     /// Whatever keeps them from being had; the load ends with it.
     fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError>;
+
+    /// All accounts, ascending by address.
+    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_>;
 
     /// The codes of all accounts, by their hashes.
     fn codes(&self) -> Vec<(B256, Bytes)>;
@@ -103,19 +107,23 @@ impl State {
     /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and returns what is then to be
     /// committed as version 0; its root is that of the state.
     ///
-    /// Every table is written once, on one thread, while the caller's pool computes the ranges that come next. In memory are
-    /// some ranges (256ths of the state) for each thread. `progress` is called with the parts done and their number. Until
+    /// Every table is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread; under a Verkle tree some four million
+    /// stems with their names, and the nodes of a sixteenth of the state. `progress` is called with the parts done and their number. Until
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
     /// # Errors
-    /// Another tree than Merkle-Patricia; a database that has a version; accounts or slots that do not ascend by key; errors of the source and of the store.
+    /// AR16MT; a database that has a version; accounts or slots that do not ascend; errors of the source and of the store.
     pub fn load(
         &mut self,
         source: &dyn LoadSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
-        if !self.tree().is_in_headers() {
-            return Err(StateError::OtherTree(MERKLE_PATRICIA));
+        match self.tree().clone() {
+            Tree::MerklePatricia => {}
+            Tree::Verkle(verkle) => {
+                return verkle::load(&verkle, &mut self.versions, source, progress);
+            }
+            Tree::Ar16mt(_) => return Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
         let done = Mutex::new(0);
         let steps = Steps {

@@ -88,7 +88,8 @@ fn account_after(
     Ok(Some(AccountRecord::following(before, account, code_size)))
 }
 
-fn code_size(bytes: usize) -> Result<u32, StateError> {
+/// The size of code of so many bytes, as accounts have it.
+pub(super) fn code_size(bytes: usize) -> Result<u32, StateError> {
     let fits = u32::try_from(bytes).ok().filter(|size| size >> 24 == 0);
     fits.ok_or_else(|| StateError::Read(format!("code of {bytes} bytes is too long for EIP-6800")))
 }

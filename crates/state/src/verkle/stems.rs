@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use alloy_primitives::Address;
 use arbor_ipa::{AddressCommitment, Committer};
 use foldhash::fast::RandomState;
+use rayon::prelude::*;
 
 use super::places::StemName;
 
@@ -19,17 +20,17 @@ pub(super) type NamedStem = (Stem, StemName);
 /// Names that are hashed together.
 const TOGETHER: usize = 1024;
 
-/// The stems of names, computed in batches and not remembered.
+/// The stems of names, computed in batches by the threads of the current pool and not remembered.
 pub(super) fn hashed(
     committer: &Committer,
     names: Vec<StemName>,
 ) -> impl Iterator<Item = NamedStem> {
-    let mut stems = Vec::with_capacity(names.len());
-    for names in names.chunks(TOGETHER) {
+    let stems = names.par_chunks(TOGETHER).map(|names| {
         let key = |name: &StemName| (name.address.into_word().0, name.index.to_le_bytes::<32>());
-        stems.extend(committer.stems(&names.iter().map(key).collect::<Vec<_>>()));
-    }
-    stems.into_iter().zip(names)
+        committer.stems(&names.iter().map(key).collect::<Vec<_>>())
+    });
+    let stems: Vec<Vec<Stem>> = stems.collect();
+    stems.into_iter().flatten().zip(names)
 }
 
 /// Bytes that a remembered stem takes, its place in a map at the usual load included.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, U256, hex};
+use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
 use arbor_store::Write;
 use arbor_tree_verkle::{
     BuildLeaf, Form, NodeKey, Part, Record, RecordError, Settings, build_part, join,
@@ -12,18 +12,15 @@ use arbor_tree_verkle::{
 use arbor_versions::Meta;
 use rayon::prelude::*;
 
-use super::places::{StemName, chunk_place, slot_place};
-use super::records::{AccountRecord, account_key, slot_name};
+use super::ordered::{first_bytes, named_stems};
+use super::records::AccountRecord;
 use super::stems::NamedStem;
 use super::values::{Leaves, StemLeaves};
-use super::{NODES, Undone, Verkle, flat_root, stems};
+use super::{NODES, Undone, Verkle, flat_root};
 use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};
 use crate::{Head, StateError};
-
-/// Stems that are held in memory with their names at once, twice some 90 bytes each. The names of a larger state are hashed several times.
-const AT_ONCE: u64 = 1 << 22;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
 pub(crate) fn check_state(
@@ -82,8 +79,8 @@ impl Rebuild<'_> {
         let committer = self.verkle.stems().committer();
         let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
         let mut parts: Vec<Part> = Vec::with_capacity(256);
-        for firsts in self.first_bytes()? {
-            let stems = self.named_stems(&firsts)?;
+        for firsts in first_bytes(self.check.view)? {
+            let stems = named_stems(self.check.view, committer, &firsts)?;
             let of_first = firsts.into_par_iter().map(|first| {
                 let from = stems.partition_point(|(stem, _)| stem[0] < first);
                 let to = stems.partition_point(|(stem, _)| stem[0] <= first);
@@ -191,70 +188,6 @@ impl Rebuild<'_> {
             }
         }
         Ok(())
-    }
-
-    /// All first bytes of stems, in groups that few enough stems have.
-    fn first_bytes(&self) -> Result<Vec<Vec<u8>>, StateError> {
-        let count = |table| -> Result<u64, StateError> {
-            let counts = (0..=u8::MAX).into_par_iter().map(|first| {
-                let mut entries = self.check.view.scan(table, &[first], &[])?;
-                entries.try_fold(0, |count, entry| {
-                    Ok::<u64, StateError>(entry.map(|_| count + 1)?)
-                })
-            });
-            counts.sum()
-        };
-        // Each account and each slot has one stem at most; further stems of code are few.
-        let most = count(ACCOUNTS)? + count(SLOTS)?;
-        let groups = most.div_ceil(AT_ONCE).clamp(1, 256);
-        let all: Vec<u8> = (0..=u8::MAX).collect();
-        let each = all.len().div_ceil(groups as usize);
-        Ok(all.chunks(each).map(<[u8]>::to_vec).collect())
-    }
-
-    /// The stems with these first bytes and their names, ascending: all names are hashed.
-    fn named_stems(&self, firsts: &[u8]) -> Result<Vec<NamedStem>, StateError> {
-        let committer = self.verkle.stems().committer();
-        let found = (0..=u8::MAX).into_par_iter().map(|first| {
-            let mut names = self.names(first)?;
-            names.sort_unstable();
-            names.dedup();
-            let named = stems::hashed(committer, names);
-            Ok(named
-                .filter(|(stem, _)| firsts.contains(&stem[0]))
-                .collect())
-        });
-        let found: Result<Vec<Vec<NamedStem>>, StateError> = found.collect();
-        let mut stems = found?.concat();
-        stems.par_sort_unstable();
-        Ok(stems)
-    }
-
-    /// The names of stems of the accounts whose addresses have this first byte, some more than once. Records that cannot be read are told of elsewhere.
-    fn names(&self, first: u8) -> Result<Vec<StemName>, StateError> {
-        let mut names = Vec::new();
-        for entry in self.check.view.scan(ACCOUNTS, &[first], &[])? {
-            let (key, bytes) = entry?;
-            let record = AccountRecord::decode(&key, &bytes);
-            let (Ok(address), Ok(record)) = (account_key(&key), record) else {
-                continue;
-            };
-            // 128 chunks end with the header's stem, and every later one begins after a multiple of them.
-            let code = (0..record.chunks).step_by(128);
-            let indices = code.map(|chunk| chunk_place(chunk).0).chain([U256::ZERO]);
-            names.extend(indices.map(|index| StemName { address, index }));
-        }
-        for entry in self.check.view.scan(SLOTS, &[first], &[])? {
-            let Ok((address, slot)) = slot_name(&entry?.0) else {
-                continue;
-            };
-            let index = slot_place(slot).0;
-            let name = StemName { address, index };
-            if names.last() != Some(&name) {
-                names.push(name);
-            }
-        }
-        Ok(names)
     }
 
     fn node(&self, key: &NodeKey, built: &[u8]) {
