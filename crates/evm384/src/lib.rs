@@ -28,6 +28,7 @@ mod arithmetic;
 pub mod asm;
 pub mod bls12_381;
 pub mod build;
+pub mod debug;
 pub mod engine;
 mod frames;
 mod gas;
@@ -36,6 +37,7 @@ mod machine;
 mod programs;
 pub mod reference;
 pub mod rows;
+pub mod vectors;
 
 pub use arithmetic::{
     Backend, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation, apply,

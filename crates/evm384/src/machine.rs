@@ -8,6 +8,7 @@ use revm::primitives::hardfork::SpecId;
 use revm::primitives::{Address, Bytes, TxKind, keccak256};
 use revm::state::AccountInfo;
 
+use crate::debug::Observer;
 use crate::engine::EngineEvm;
 use crate::{Backend, GasSchedule, Interface};
 
@@ -115,6 +116,11 @@ impl Machine {
             setup.engine,
         );
         Self { evm }
+    }
+
+    /// Tells somebody of every instruction from now on.
+    pub fn observe(&mut self, observer: Box<dyn Observer + Send>) {
+        self.evm.observe(observer);
     }
 
     /// Calls the contract with so much gas, of which no transaction takes its share; what the call changes is forgotten.

@@ -1,6 +1,8 @@
 //! The assembler and the disassembler: each other's inverse, and errors with their places.
 
-use arbor_evm384::asm::{Fault, assemble, disassemble};
+use std::collections::HashMap;
+
+use arbor_evm384::asm::{Assembly, AssemblyError, Fault, assemble, assemble_file, disassemble};
 use arbor_evm384::bls12_381::{Goal, Pairing, Part};
 use arbor_evm384::{End, GasSchedule, Interface, Machine, Setup};
 use proptest::prelude::*;
@@ -18,7 +20,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "[A-Za-z0-9@:=;_ \nx]{0,200}") {
+    fn no_text_panics(text in "([A-Za-z0-9@:=;_ \nx+*-]|macro a b\n|end\n|slot x = |a 1 |include a\n){0,200}") {
         for interface in Interface::ALL {
             let _ = assemble(interface, &text);
         }
@@ -75,7 +77,7 @@ fn a_program_runs_in_every_interface() {
 fn errors_say_where_and_what() {
     let error = |text: &str| {
         let error = assemble(Interface::V7, text).expect_err("it is wrong");
-        (error.line, error.column, error.fault)
+        (error.place.line, error.place.column, error.fault)
     };
     let name = |name: &str| name.to_owned();
     assert_eq!(
@@ -102,4 +104,91 @@ fn errors_say_where_and_what() {
         error("SUBMOD384 0 0 0 0x100000000").2,
         Fault::TooLarge(name("0x100000000"), 4)
     );
+}
+
+fn files(interface: Interface, files: &[(&str, &str)]) -> Result<Assembly, AssemblyError> {
+    let texts: HashMap<&str, &str> = files.iter().copied().collect();
+    assemble_file(interface, files[0].0, &|name| {
+        let text = texts.get(name).copied().map(str::to_owned);
+        text.ok_or_else(|| "no such file".to_owned())
+    })
+}
+
+const POWER: &str = "
+size = 48
+slot f = 2*size+0x30-size 2
+macro times count what
+    push count
+    again:
+    what f f f 144
+    push 1 SWAP1 SUB DUP1 @again JUMPI POP
+end
+";
+
+#[test]
+fn macros_constants_and_includes_make_code() {
+    let main = "include \"lib/power.easm\"\ntimes 3 MULMODMONT384\ntimes 2 ADDMOD384\nSTOP";
+    let assembly = files(
+        Interface::Immediate,
+        &[("main.easm", main), ("lib/power.easm", POWER)],
+    );
+    let assembly = assembly.expect("it is right");
+    let by_hand = "
+        push 3 a: MULMODMONT384 96 96 96 144 push 1 SWAP1 SUB DUP1 @a JUMPI POP
+        push 2 b: ADDMOD384 96 96 96 144 push 1 SWAP1 SUB DUP1 @b JUMPI POP
+        STOP";
+    assert_eq!(
+        Ok(&assembly.code),
+        assemble(Interface::Immediate, by_hand).as_ref()
+    );
+    assert_eq!((assembly.slots[0].offset, assembly.slots[0].count), (96, 2));
+    // The second instruction's origin: the label in the macro, used in line 2 of the main file.
+    let mapped = &assembly.map[1];
+    assert_eq!(
+        (mapped.position, &*mapped.place.file),
+        (2, "lib/power.easm")
+    );
+    let (name, used) = &assembly.expansions(mapped)[0];
+    assert_eq!(
+        (name.as_str(), used.to_string().as_str()),
+        ("times", "main.easm, line 2, column 1")
+    );
+    assert_eq!(assembly.map.last().map(|last| last.place.line), Some(4));
+}
+
+#[test]
+fn errors_in_files_and_macros_say_the_way() {
+    let error =
+        |texts: &[(&str, &str)]| files(Interface::V7, texts).expect_err("wrong").to_string();
+    assert_eq!(
+        error(&[
+            ("a", "include b"),
+            ("b", "\n include c"),
+            ("c", "include a")
+        ]),
+        "c, line 1, column 9: files include each other: a -> b -> c -> a"
+    );
+    assert_eq!(
+        error(&[("a", "STOP\ninclude missing")]),
+        "a, line 2, column 9: 'missing' cannot be read: no such file"
+    );
+    assert_eq!(
+        error(&[("a", "macro m x\n FLY x\nend\nm 1")]),
+        "a, line 2, column 2: 'FLY' is no instruction; in macro 'm', used in a, line 4, column 1"
+    );
+    assert_eq!(
+        error(&[("a", "macro m x\nSTOP\nend\nm")]),
+        "a, line 4, column 1: m takes 1 arguments: x"
+    );
+    assert_eq!(
+        error(&[("a", "macro m\nSTOP")]),
+        "a, line 1, column 7: 'm' has no counterpart"
+    );
+    assert!(error(&[("a", "macro m\nm\nend\nm")]).contains("nested deeper than 32"));
+    // Twice as much at each of 24 levels.
+    let doubling: String = (1..24)
+        .map(|n| format!("macro m{n}\nm{} m{}\nend\n", n - 1, n - 1))
+        .collect();
+    let text = format!("macro m0\nSTOP\nend\n{doubling}m23");
+    assert!(error(&[("a", &text)]).contains("more than 262144 bytes"));
 }

@@ -1,164 +1,375 @@
 //! Text to code.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use revm::bytecode::opcode::{self, OpCode};
+use revm::primitives::U256;
 
+use super::source::{AssemblyError, Fault, Place, Token, tokens};
 use crate::{Immediate, Interface, Opcode};
 
 /// Operands of an operation under v7, where they are packed into a word, the first most significant.
 const PACKED: &[Immediate] = Interface::Immediate.opcodes()[0].immediates;
 
-/// Where text is wrong, and how.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {fault}")]
-pub struct AssemblyError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Character within the line, from 1.
-    pub column: usize,
-    /// What is wrong.
-    pub fault: Fault,
+/// Files within files, and macros within macros.
+const MAX_DEPTH: usize = 32;
+/// Bytes of code, and words that macros become.
+const MAX_CODE: usize = 1 << 18;
+
+/// Code with what its text says about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assembly {
+    /// The code.
+    pub code: Vec<u8>,
+    /// Where the instruction that begins at a position comes from, in ascending order.
+    pub map: Vec<Mapped>,
+    /// Parts of memory with names.
+    pub slots: Vec<NamedSlots>,
+    /// The first stands for text outside macros.
+    expansions: Vec<Expansion>,
 }
 
-/// What can be wrong with text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// Neither an instruction nor anything else known.
-    #[error("'{0}' is no instruction")]
-    NoInstruction(String),
-    /// Something must follow.
-    #[error("{0} takes {1}")]
-    Missing(String, String),
-    /// Neither digits nor the name of a constant.
-    #[error("'{0}' is neither a number nor a constant defined above")]
-    NoNumber(String),
-    /// More bits than there is room for.
-    #[error("{0} does not fit into {1} bytes")]
-    TooLarge(String, usize),
-    /// A name with two meanings.
-    #[error("'{0}' is defined twice")]
-    Twice(String),
-    /// A label that nobody placed.
-    #[error("there is no label '{0}'")]
-    NoLabel(String),
-    /// Not a name: letters, digits and `_`, no digit first.
-    #[error("'{0}' is no name")]
-    NoName(String),
-    /// A label beyond what a PUSH2 reaches.
-    #[error("label '{0}' lies beyond 65535")]
-    FarLabel(String),
-}
+impl Assembly {
+    /// The macros that an instruction is from and where they are used, innermost first.
+    #[must_use]
+    pub fn expansions(&self, instruction: &Mapped) -> Vec<(String, Place)> {
+        self.trace(instruction.expansion)
+    }
 
-/// A word of text and where it begins.
-#[derive(Clone, Copy, Debug)]
-struct Token<'t> {
-    text: &'t str,
-    line: usize,
-    column: usize,
-}
-
-impl Token<'_> {
-    fn fault(&self, fault: Fault) -> AssemblyError {
-        AssemblyError {
-            line: self.line,
-            column: self.column,
-            fault,
+    fn trace(&self, mut scope: usize) -> Vec<(String, Place)> {
+        let mut trace = Vec::new();
+        while scope != 0 {
+            let expansion = &self.expansions[scope];
+            trace.push((expansion.name.clone(), expansion.used.clone()));
+            scope = expansion.within;
         }
+        trace
     }
 }
 
-/// Code from text, its operations in the form of an interface.
+/// The origin of an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Where it begins in the code.
+    pub position: usize,
+    /// Where it is written.
+    pub place: Place,
+    expansion: usize,
+}
+
+/// `slot NAME = OFFSET [COUNT]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedSlots {
+    /// The name.
+    pub name: String,
+    /// Byte offset of the first.
+    pub offset: u32,
+    /// How many slots of 48 bytes.
+    pub count: u32,
+}
+
+/// Code from text that includes nothing, its operations in the form of an interface.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong.
 pub fn assemble(interface: Interface, text: &str) -> Result<Vec<u8>, AssemblyError> {
-    let mut assembler = Assembler {
-        interface,
-        ..Assembler::default()
+    let read = |_: &str| Err("there are no files here".to_owned());
+    let mut assembler = Assembler::new(interface, &read);
+    assembler.text("", text)?;
+    Ok(assembler.finish()?.code)
+}
+
+/// Code from a file and those that it includes, whose names are relative to it; `read` gives their text, or says why not.
+///
+/// # Errors
+///
+/// The first thing that is wrong.
+pub fn assemble_file(
+    interface: Interface,
+    file: &str,
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Assembly, AssemblyError> {
+    let mut assembler = Assembler::new(interface, read);
+    let token = Token {
+        text: file.to_owned(),
+        place: Place::default(),
+        scope: 0,
     };
-    for (index, line) in text.lines().enumerate() {
-        let tokens = tokens(line, index + 1);
-        match tokens.as_slice() {
-            [name, equals, value] if equals.text == "=" => assembler.define(*name, *value)?,
-            tokens => assembler.instructions(tokens)?,
-        }
-    }
+    assembler.include(file.to_owned(), &token)?;
     assembler.finish()
 }
 
-fn tokens(line: &str, number: usize) -> Vec<Token<'_>> {
-    let code = line.split(';').next().unwrap_or_default();
-    let mut tokens = Vec::new();
-    let mut start = None;
-    for (at, character) in code.char_indices().chain([(code.len(), ' ')]) {
-        match (start, character.is_whitespace()) {
-            (None, false) => start = Some(at),
-            (Some(begin), true) => {
-                tokens.push(Token {
-                    text: &code[begin..at],
-                    line: number,
-                    column: code[..begin].chars().count() + 1,
-                });
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    tokens
+#[derive(Clone, Debug)]
+struct Macro {
+    parameters: Vec<String>,
+    body: Vec<Token>,
 }
 
-#[derive(Default)]
-struct Assembler<'t> {
+/// What a macro has become in one place; its labels are its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Expansion {
+    name: String,
+    used: Place,
+    within: usize,
+    labels: HashSet<String>,
+}
+
+struct Assembler<'r> {
     interface: Interface,
-    code: Vec<u8>,
-    constants: HashMap<&'t str, Vec<u8>>,
-    labels: HashMap<&'t str, usize>,
+    read: &'r dyn Fn(&str) -> Result<String, String>,
+    /// Files that are being read, the innermost last.
+    files: Vec<String>,
+    assembly: Assembly,
+    constants: HashMap<String, U256>,
+    macros: HashMap<String, Macro>,
+    labels: HashMap<(usize, String), usize>,
     /// Where two bytes wait for a label.
-    references: Vec<(usize, &'t str, Token<'t>)>,
+    references: Vec<(usize, usize, Token)>,
+    /// Words that macros may still become.
+    words: usize,
 }
 
-impl<'t> Assembler<'t> {
-    fn define(&mut self, name: Token<'t>, value: Token<'t>) -> Result<(), AssemblyError> {
-        check_name(name.text, name)?;
-        let number = self.number(value)?;
-        match self.constants.insert(name.text, number) {
-            None => Ok(()),
-            Some(_) => Err(name.fault(Fault::Twice(name.text.to_owned()))),
+impl<'r> Assembler<'r> {
+    fn new(interface: Interface, read: &'r dyn Fn(&str) -> Result<String, String>) -> Self {
+        let outside = Expansion {
+            name: String::new(),
+            used: Place::default(),
+            within: 0,
+            labels: HashSet::new(),
+        };
+        Self {
+            interface,
+            read,
+            files: Vec::new(),
+            assembly: Assembly {
+                expansions: vec![outside],
+                ..Assembly::default()
+            },
+            constants: HashMap::new(),
+            macros: HashMap::new(),
+            labels: HashMap::new(),
+            references: Vec::new(),
+            words: MAX_CODE,
         }
     }
 
-    fn instructions(&mut self, mut tokens: &[Token<'t>]) -> Result<(), AssemblyError> {
+    fn error(&self, token: &Token, fault: Fault) -> AssemblyError {
+        AssemblyError {
+            place: token.place.clone(),
+            fault,
+            expansions: self.assembly.trace(token.scope),
+        }
+    }
+
+    fn include(&mut self, file: String, token: &Token) -> Result<(), AssemblyError> {
+        if self.files.contains(&file) {
+            let way = [self.files.join(" -> "), file].join(" -> ");
+            return Err(self.error(token, Fault::Cycle(way)));
+        }
+        if self.files.len() >= MAX_DEPTH {
+            return Err(self.error(token, Fault::TooDeep(MAX_DEPTH)));
+        }
+        let text = (self.read)(&file)
+            .map_err(|why| self.error(token, Fault::Unreadable(file.clone(), why)))?;
+        self.files.push(file.clone());
+        self.text(&file, &text)?;
+        self.files.pop();
+        Ok(())
+    }
+
+    fn text(&mut self, file: &str, text: &str) -> Result<(), AssemblyError> {
+        let shared = Arc::from(file);
+        let mut open: Option<(Token, Macro)> = None;
+        for (index, line) in text.lines().enumerate() {
+            let tokens = tokens(&shared, line, index + 1);
+            let words: Vec<&str> = tokens.iter().map(|token| token.text.as_str()).collect();
+            match (&mut open, words.as_slice()) {
+                (_, ["macro", ..]) => {
+                    if let Some((name, _)) = &open {
+                        return Err(self.error(name, Fault::Unpaired(name.text.clone())));
+                    }
+                    open = Some(self.head(&tokens)?);
+                }
+                (None, ["end", ..]) => {
+                    return Err(self.error(&tokens[0], Fault::Unpaired("end".to_owned())));
+                }
+                (Some(_), ["end"]) => {
+                    if let Some((name, body)) = open.take()
+                        && self.macros.insert(name.text.clone(), body).is_some()
+                    {
+                        return Err(self.error(&name, Fault::Twice(name.text.clone())));
+                    }
+                }
+                (Some((_, body)), _) => body.body.extend(tokens),
+                (None, ["include", name]) => {
+                    let name = name.trim_matches('"');
+                    let folder = file.rfind('/').map_or("", |slash| &file[..=slash]);
+                    self.include(format!("{folder}{name}"), &tokens[1])?;
+                }
+                (None, [_, "=", _]) => self.define(&tokens[0], &tokens[2]).map(drop)?,
+                (None, ["slot", _, "=", _, rest @ ..]) if rest.len() < 2 => self.slot(&tokens)?,
+                (None, _) => self.instructions(&tokens, 0)?,
+            }
+        }
+        match open {
+            None => Ok(()),
+            Some((name, _)) => Err(self.error(&name, Fault::Unpaired(name.text.clone()))),
+        }
+    }
+
+    /// `macro NAME PARAMETER...`
+    fn head(&self, tokens: &[Token]) -> Result<(Token, Macro), AssemblyError> {
+        let [first, name, parameters @ ..] = tokens else {
+            let missing = Fault::Missing("macro".to_owned(), "a name".to_owned());
+            return Err(self.error(&tokens[0], missing));
+        };
+        debug_assert_eq!(first.text, "macro");
+        for token in [name].into_iter().chain(parameters) {
+            self.check_name(&token.text, token)?;
+        }
+        let parameters = parameters.iter().map(|token| token.text.clone());
+        let body = Macro {
+            parameters: parameters.collect(),
+            body: Vec::new(),
+        };
+        Ok((name.clone(), body))
+    }
+
+    fn define(&mut self, name: &Token, value: &Token) -> Result<U256, AssemblyError> {
+        self.check_name(&name.text, name)?;
+        let number = self.number(value, 32)?;
+        match self.constants.insert(name.text.clone(), number) {
+            None => Ok(number),
+            Some(_) => Err(self.error(name, Fault::Twice(name.text.clone()))),
+        }
+    }
+
+    fn slot(&mut self, tokens: &[Token]) -> Result<(), AssemblyError> {
+        self.number(&tokens[3], 4)?;
+        let offset = self.define(&tokens[1], &tokens[3])?.to::<u32>();
+        let count = match tokens.get(4) {
+            Some(count) => self.number(count, 2)?.to::<u32>(),
+            None => 1,
+        };
+        self.assembly.slots.push(NamedSlots {
+            name: tokens[1].text.clone(),
+            offset,
+            count,
+        });
+        Ok(())
+    }
+
+    fn instructions(&mut self, mut tokens: &[Token], depth: usize) -> Result<(), AssemblyError> {
         while let [first, rest @ ..] = tokens {
-            let taken = self.instruction(*first, rest)?;
+            if self.assembly.code.len() > MAX_CODE {
+                return Err(self.error(first, Fault::TooLong(MAX_CODE)));
+            }
+            let taken = match self.macros.get(&first.text) {
+                Some(found) => {
+                    let found = found.clone();
+                    self.expand(first, &found, rest, depth)?
+                }
+                None => {
+                    let position = self.assembly.code.len();
+                    let taken = self.instruction(first, rest)?;
+                    self.assembly.map.push(Mapped {
+                        position,
+                        place: first.place.clone(),
+                        expansion: first.scope,
+                    });
+                    taken
+                }
+            };
             tokens = &rest[taken..];
         }
         Ok(())
     }
 
-    /// Assembles an instruction and says how many tokens behind its first belong to it.
-    fn instruction(
+    /// A macro's body with arguments in the places of its parameters; says how many there were.
+    fn expand(
         &mut self,
-        first: Token<'t>,
-        rest: &[Token<'t>],
+        first: &Token,
+        found: &Macro,
+        rest: &[Token],
+        depth: usize,
     ) -> Result<usize, AssemblyError> {
-        if let Some(name) = first.text.strip_suffix(':') {
-            check_name(name, first)?;
-            if self.labels.insert(name, self.code.len()).is_some() {
-                return Err(first.fault(Fault::Twice(name.to_owned())));
+        let count = found.parameters.len();
+        let Some(arguments) = rest.get(..count) else {
+            let what = format!("{count} arguments: {}", found.parameters.join(", "));
+            return Err(self.error(first, Fault::Missing(first.text.clone(), what)));
+        };
+        if depth >= MAX_DEPTH {
+            return Err(self.error(first, Fault::TooDeep(MAX_DEPTH)));
+        }
+        self.words = match self.words.checked_sub(found.body.len() + 1) {
+            Some(words) => words,
+            None => return Err(self.error(first, Fault::TooLong(MAX_CODE))),
+        };
+        let scope = self.assembly.expansions.len();
+        let labels = found
+            .body
+            .iter()
+            .filter_map(|token| token.text.strip_suffix(':'));
+        self.assembly.expansions.push(Expansion {
+            name: first.text.clone(),
+            used: first.place.clone(),
+            within: first.scope,
+            labels: labels.map(str::to_owned).collect(),
+        });
+        let substituted = found.body.iter().map(|token| {
+            let bare = token.text.trim_start_matches('@');
+            let parameter = found.parameters.iter().position(|name| name == bare);
+            match parameter.map(|index| &arguments[index]) {
+                Some(argument) => Token {
+                    text: format!(
+                        "{}{}",
+                        &token.text[..token.text.len() - bare.len()],
+                        argument.text
+                    ),
+                    ..argument.clone()
+                },
+                None => Token {
+                    scope,
+                    ..token.clone()
+                },
             }
-            self.code.push(opcode::JUMPDEST);
+        });
+        let body: Vec<Token> = substituted.collect();
+        self.instructions(&body, depth + 1)?;
+        Ok(count)
+    }
+
+    /// The scope that a label belongs to when a token in `scope` names it: the innermost expansion that has it, or none.
+    fn scope_of(&self, name: &str, mut scope: usize) -> usize {
+        while scope != 0 && !self.assembly.expansions[scope].labels.contains(name) {
+            scope = self.assembly.expansions[scope].within;
+        }
+        scope
+    }
+
+    /// Assembles an instruction and says how many tokens behind its first belong to it.
+    fn instruction(&mut self, first: &Token, rest: &[Token]) -> Result<usize, AssemblyError> {
+        let position = self.assembly.code.len();
+        if let Some(name) = first.text.strip_suffix(':') {
+            self.check_name(name, first)?;
+            let key = (self.scope_of(name, first.scope), name.to_owned());
+            if self.labels.insert(key, position).is_some() {
+                return Err(self.error(first, Fault::Twice(name.to_owned())));
+            }
+            self.assembly.code.push(opcode::JUMPDEST);
             return Ok(0);
         }
         if let Some(name) = first.text.strip_prefix('@') {
-            self.code.push(opcode::PUSH2);
-            self.references.push((self.code.len(), name, first));
-            self.code.extend_from_slice(&[0, 0]);
+            let scope = self.scope_of(name, first.scope);
+            self.references.push((position + 1, scope, first.clone()));
+            self.assembly.code.extend_from_slice(&[opcode::PUSH2, 0, 0]);
             return Ok(0);
         }
         let mnemonic = first.text.to_ascii_uppercase();
-        let missing = |what: &str| first.fault(Fault::Missing(mnemonic.clone(), what.to_owned()));
+        let missing =
+            |what: &str| self.error(first, Fault::Missing(mnemonic.clone(), what.to_owned()));
         let named = |opcode: &&Opcode| opcode.mnemonic == mnemonic;
         if let Some(opcode) = self.interface.opcodes().iter().find(named) {
             return self.extension(first, opcode, rest);
@@ -166,59 +377,35 @@ impl<'t> Assembler<'t> {
         match mnemonic.as_str() {
             "PUSH" => {
                 let numbers = rest.iter().take_while(|token| self.is_number(token));
-                let numbers: Vec<Token<'t>> = numbers.copied().collect();
-                if numbers.is_empty() {
+                let count = numbers.count();
+                if count == 0 {
                     return Err(missing("a number"));
                 }
-                for token in &numbers {
-                    let number = self.number_of(*token, 32)?;
-                    self.push(&number);
+                for token in &rest[..count] {
+                    let number = self.number(token, 32)?;
+                    self.push(number);
                 }
-                Ok(numbers.len())
+                Ok(count)
             }
             "DATA" => {
                 let token = rest
                     .first()
                     .ok_or_else(|| missing("bytes: 0x and hex digits"))?;
-                let bytes = hexadecimal(token.text)
-                    .ok_or_else(|| token.fault(Fault::NoNumber(token.text.to_owned())))?;
-                self.code.extend_from_slice(&bytes);
+                let bytes = hexadecimal(&token.text)
+                    .ok_or_else(|| self.error(token, Fault::NoNumber(token.text.clone())))?;
+                self.assembly.code.extend_from_slice(&bytes);
                 Ok(1)
             }
             _ => self.plain(first, &mnemonic, rest),
         }
     }
 
-    fn plain(
-        &mut self,
-        first: Token<'t>,
-        mnemonic: &str,
-        rest: &[Token<'t>],
-    ) -> Result<usize, AssemblyError> {
-        let opcode = (0..=u8::MAX)
-            .filter_map(OpCode::new)
-            .find(|opcode| opcode.as_str() == mnemonic)
-            .ok_or_else(|| first.fault(Fault::NoInstruction(first.text.to_owned())))?;
-        self.code.push(opcode.get());
-        let length = usize::from(opcode.info().immediate_size());
-        if length == 0 {
-            return Ok(0);
-        }
-        let missing = || first.fault(Fault::Missing(mnemonic.to_owned(), "a number".to_owned()));
-        let token = *rest.first().ok_or_else(missing)?;
-        let number = self.number_of(token, length)?;
-        self.code
-            .extend(std::iter::repeat_n(0, length - number.len()));
-        self.code.extend_from_slice(&number);
-        Ok(1)
-    }
-
     /// An opcode of the interface: its operands become immediate data, or under v7 a push before it.
     fn extension(
         &mut self,
-        first: Token<'t>,
+        first: &Token,
         opcode: &Opcode,
-        rest: &[Token<'t>],
+        rest: &[Token],
     ) -> Result<usize, AssemblyError> {
         let operands = match self.interface {
             Interface::V7 => PACKED,
@@ -227,87 +414,124 @@ impl<'t> Assembler<'t> {
         if rest.len() < operands.len() {
             let names: Vec<&str> = operands.iter().map(|operand| operand.name).collect();
             let what = format!("{} numbers: {}", names.len(), names.join(", "));
-            return Err(first.fault(Fault::Missing(opcode.mnemonic.to_owned(), what)));
+            return Err(self.error(first, Fault::Missing(opcode.mnemonic.to_owned(), what)));
         }
-        let mut digits = Vec::new();
+        let mut packed = U256::ZERO;
+        let mut immediate = Vec::new();
         for (operand, token) in operands.iter().zip(rest) {
-            let number = self.number_of(*token, operand.bytes)?;
-            let zeros = std::iter::repeat_n(0, operand.bytes - number.len());
-            digits.push(zeros.chain(number).collect::<Vec<u8>>());
+            let number = self.number(token, operand.bytes)?;
+            packed = packed << (8 * operand.bytes) | number;
+            immediate.extend_from_slice(&number.to_le_bytes::<32>()[..operand.bytes]);
         }
         if self.interface == Interface::V7 {
-            self.push(&without_zeros(&digits.concat()));
-            self.code.push(opcode.byte);
-        } else {
-            self.code.push(opcode.byte);
-            self.code
-                .extend(digits.iter().flat_map(|digits| digits.iter().rev()));
+            self.push(packed);
+            immediate.clear();
         }
+        self.assembly.code.push(opcode.byte);
+        self.assembly.code.append(&mut immediate);
         Ok(operands.len())
     }
 
-    fn push(&mut self, digits: &[u8]) {
-        self.code.push(opcode::PUSH0 + digits.len() as u8);
-        self.code.extend_from_slice(digits);
-    }
-
-    fn is_number(&self, token: &Token<'_>) -> bool {
-        self.constants.contains_key(token.text)
-            || token.text.starts_with(|first: char| first.is_ascii_digit())
-    }
-
-    /// A number of at most so many bytes, without leading zeros.
-    fn number_of(&self, token: Token<'_>, bytes: usize) -> Result<Vec<u8>, AssemblyError> {
-        let number = self.number(token)?;
-        if number.len() > bytes {
-            return Err(token.fault(Fault::TooLarge(token.text.to_owned(), bytes)));
+    fn plain(
+        &mut self,
+        first: &Token,
+        mnemonic: &str,
+        rest: &[Token],
+    ) -> Result<usize, AssemblyError> {
+        let opcode = (0..=u8::MAX)
+            .filter_map(OpCode::new)
+            .find(|opcode| opcode.as_str() == mnemonic)
+            .ok_or_else(|| self.error(first, Fault::NoInstruction(first.text.clone())))?;
+        let length = usize::from(opcode.info().immediate_size());
+        self.assembly.code.push(opcode.get());
+        if length == 0 {
+            return Ok(0);
         }
-        Ok(number)
+        let missing = Fault::Missing(mnemonic.to_owned(), "a number".to_owned());
+        let token = rest.first().ok_or_else(|| self.error(first, missing))?;
+        let number = self.number(token, length)?;
+        let bytes = number.to_be_bytes::<32>();
+        self.assembly.code.extend_from_slice(&bytes[32 - length..]);
+        Ok(1)
     }
 
-    fn number(&self, token: Token<'_>) -> Result<Vec<u8>, AssemblyError> {
-        let known = self.constants.get(token.text).cloned();
-        known
-            .or_else(|| {
-                let bytes = hexadecimal(token.text)?;
-                Some(without_zeros(&bytes))
-            })
-            .or_else(|| {
-                let digits = token.text.bytes().all(|digit| digit.is_ascii_digit());
-                let number: u128 = token.text.parse().ok().filter(|_| digits)?;
-                Some(without_zeros(&number.to_be_bytes()))
-            })
-            .ok_or_else(|| token.fault(Fault::NoNumber(token.text.to_owned())))
+    /// The shortest push.
+    fn push(&mut self, number: U256) {
+        let bytes = number.to_be_bytes::<32>();
+        let digits = &bytes[32 - number.byte_len()..];
+        self.assembly.code.push(opcode::PUSH0 + digits.len() as u8);
+        self.assembly.code.extend_from_slice(digits);
     }
 
-    fn finish(mut self) -> Result<Vec<u8>, AssemblyError> {
-        for (at, name, token) in self.references {
-            let position = self.labels.get(name);
-            let position = position.ok_or_else(|| token.fault(Fault::NoLabel(name.to_owned())))?;
-            let position = u16::try_from(*position)
-                .map_err(|_| token.fault(Fault::FarLabel(name.to_owned())))?;
-            self.code[at..at + 2].copy_from_slice(&position.to_be_bytes());
+    fn is_number(&self, token: &Token) -> bool {
+        let first = token.text.split(['+', '-', '*']).next().unwrap_or_default();
+        self.constants.contains_key(first)
+            || first.starts_with(|first: char| first.is_ascii_digit())
+    }
+
+    /// A number of at most so many bytes: digits, constants, and sums, differences and products of them without spaces.
+    fn number(&self, token: &Token, bytes: usize) -> Result<U256, AssemblyError> {
+        let no_number = || self.error(token, Fault::NoNumber(token.text.clone()));
+        let too_large = || self.error(token, Fault::TooLarge(token.text.clone(), bytes));
+        let mut sum = U256::ZERO;
+        for term in token.text.split('+') {
+            for (index, product) in term.split('-').enumerate() {
+                let mut value = U256::ONE;
+                for factor in product.split('*') {
+                    let factor = self.factor(factor).ok_or_else(no_number)?;
+                    value = value.checked_mul(factor).ok_or_else(too_large)?;
+                }
+                // What comes before the first minus is added.
+                let next = match index {
+                    0 => sum.checked_add(value),
+                    _ => sum.checked_sub(value),
+                };
+                sum = next.ok_or_else(too_large)?;
+            }
         }
-        Ok(self.code)
+        if sum.byte_len() > bytes {
+            return Err(too_large());
+        }
+        Ok(sum)
     }
-}
 
-fn check_name(name: &str, token: Token<'_>) -> Result<(), AssemblyError> {
-    let first = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if first
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    {
-        Ok(())
-    } else {
-        Err(token.fault(Fault::NoName(name.to_owned())))
+    fn factor(&self, text: &str) -> Option<U256> {
+        let known = self.constants.get(text).copied();
+        known.or_else(|| match text.strip_prefix("0x") {
+            Some(digits) if digits.len() <= 64 && digits.bytes().all(|d| d.is_ascii_hexdigit()) => {
+                U256::from_str_radix(digits, 16).ok()
+            }
+            Some(_) => None,
+            None => {
+                let digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+                digits.then(|| U256::from_str_radix(text, 10).ok())?
+            }
+        })
     }
-}
 
-fn without_zeros(bytes: &[u8]) -> Vec<u8> {
-    let digits = bytes.iter().skip_while(|&&byte| byte == 0);
-    digits.copied().collect()
+    fn check_name(&self, name: &str, token: &Token) -> Result<(), AssemblyError> {
+        let first = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+        let letters = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if first && name.bytes().all(letters) {
+            Ok(())
+        } else {
+            Err(self.error(token, Fault::NoName(name.to_owned())))
+        }
+    }
+
+    fn finish(mut self) -> Result<Assembly, AssemblyError> {
+        for (at, scope, token) in std::mem::take(&mut self.references) {
+            let name = token.text.trim_start_matches('@').to_owned();
+            let Some(&position) = self.labels.get(&(scope, name.clone())) else {
+                return Err(self.error(&token, Fault::NoLabel(name)));
+            };
+            let Ok(position) = u16::try_from(position) else {
+                return Err(self.error(&token, Fault::FarLabel(name)));
+            };
+            self.assembly.code[at..at + 2].copy_from_slice(&position.to_be_bytes());
+        }
+        Ok(self.assembly)
+    }
 }
 
 /// The bytes of `0x` and hex digits; of an odd number of digits the first has a byte of its own.

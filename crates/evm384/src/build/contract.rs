@@ -1,6 +1,7 @@
 //! A whole contract: routines, statements and loops around them, and what every contract needs.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use alloy_primitives::U256;
 use revm::bytecode::opcode::*;
@@ -43,6 +44,8 @@ pub struct Program {
     pub routines: Vec<(&'static str, Counts)>,
     /// Its variables.
     pub memory: Vec<Region>,
+    /// Where the code of routines is, in ascending order: for debugging.
+    pub placed: Vec<(Range<usize>, Routine)>,
 }
 
 /// A contract being written.
@@ -60,6 +63,7 @@ pub struct Contract {
     /// Length of the constants up to the last that is read.
     constants: usize,
     written: Vec<(&'static str, Counts)>,
+    placed: Vec<(Range<usize>, Routine)>,
     tables: Vec<(Label, Vec<u8>)>,
     decode: Option<Label>,
     reverse: Option<Label>,
@@ -87,6 +91,7 @@ impl Contract {
             data,
             constants: 0,
             written: Vec::new(),
+            placed: Vec::new(),
             tables: Vec::new(),
             decode: None,
             reverse: None,
@@ -108,7 +113,9 @@ impl Contract {
     pub fn inline(&mut self, name: &'static str) {
         let routine = &self.routines[name];
         self.written.push((name, routine.counts()));
+        let begin = self.code.len();
         self.code.routine(routine, &self.layout);
+        self.placed.push((begin..self.code.len(), routine.clone()));
         let operations = routine.operations(&self.layout);
         let read: Vec<u32> = operations.flat_map(|(_, at)| [at.x, at.y]).collect();
         for offset in read {
@@ -373,6 +380,7 @@ impl Contract {
             code: self.code.finish(),
             routines: self.written,
             memory: self.layout.regions().to_vec(),
+            placed: self.placed,
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::body::{Body, Value, ValueId, Weights, needed};
 use super::layout::{Layout, Slot};
+use crate::arithmetic::negated_inverse;
+use crate::reference::{self, U384};
 use crate::{GasSchedule, Interface, OPERAND_BYTES, Offsets, Operation};
 
 /// Where a value lies: a slot of the layout, or one of the temporaries behind it.
@@ -25,6 +27,8 @@ impl Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Step {
+    /// What it computes.
+    value: ValueId,
     operation: Operation,
     out: Place,
     x: Place,
@@ -65,6 +69,8 @@ impl Counts {
 #[derive(Clone, Debug)]
 pub struct Routine {
     name: &'static str,
+    /// What was written, whatever became of it.
+    values: Vec<Value>,
     steps: Vec<Step>,
     copies: u64,
     temporaries: u32,
@@ -138,6 +144,29 @@ impl Routine {
             mul: count(Operation::Mul),
             copies: self.copies,
         }
+    }
+
+    /// What each of its operations must leave, in their order: what was written, evaluated on whole integers and on what slots hold at the beginning, of which no place, order or
+    /// temporary is part.
+    #[must_use]
+    pub fn expected(&self, modulus: U384, mut slot: impl FnMut(Slot) -> U384) -> Vec<U384> {
+        let inverse = negated_inverse(modulus.as_limbs()[0]);
+        let mut results: Vec<U384> = Vec::with_capacity(self.values.len());
+        for &value in &self.values {
+            results.push(match value {
+                Value::Input(from) => slot(from),
+                Value::Computed(operation, x, y) => {
+                    let (x, y) = (results[x as usize], results[y as usize]);
+                    match operation {
+                        Operation::Add => reference::add(x, y, modulus),
+                        Operation::Sub => reference::sub(x, y, modulus),
+                        Operation::Mul => reference::mul(x, y, modulus, inverse),
+                    }
+                }
+            });
+        }
+        let values = self.steps.iter().map(|step| results[step.value as usize]);
+        values.collect()
     }
 
     /// Slots of temporaries that it needs behind the layout.
@@ -297,8 +326,9 @@ impl<'a> Allocation<'a> {
             let out = self.place_result(id);
             let targets = self.targets.get(&id).into_iter().flatten();
             let others = targets.filter(|&&slot| Place::Slot(slot) != out);
-            copies.extend(others.map(|&slot| (slot, out)));
+            copies.extend(others.map(|&slot| (slot, out, id)));
             steps.push(Step {
+                value: id,
                 operation,
                 out,
                 x: at_x,
@@ -306,7 +336,8 @@ impl<'a> Allocation<'a> {
             });
         }
         let zero = self.place(zero);
-        steps.extend(copies.iter().map(|&(slot, from)| Step {
+        steps.extend(copies.iter().map(|&(slot, from, value)| Step {
+            value,
             operation: Operation::Add,
             out: Place::Slot(slot),
             x: from,
@@ -314,6 +345,7 @@ impl<'a> Allocation<'a> {
         }));
         Routine {
             name,
+            values: self.values.to_vec(),
             steps,
             copies: copies.len() as u64,
             temporaries: self.temporaries,

@@ -1,22 +1,29 @@
 //! revm's EVM with the engine in the place of its interpreter's loop.
 
+use std::fmt;
+
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use revm::bytecode::Bytecode;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason};
-use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, FrameStack, Journal, TxEnv};
+use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, Evm, FrameStack, Journal, TxEnv};
 use revm::context_interface::context::ContextError;
 use revm::database_interface::Database;
+use revm::handler::instructions::EthInstructions;
 use revm::handler::{
     EthFrame, EvmTr, FrameData, FrameResult, Handler, ItemOrResult, MainnetHandler,
 };
 use revm::interpreter::interpreter::{EthInterpreter, ExtBytecode};
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
-use revm::interpreter::{GasTable, Host, InstructionTable, Interpreter, InterpreterAction};
+use revm::interpreter::interpreter_types::{InputsTr, LoopControl};
+use revm::interpreter::{
+    GasTable, Host, InstructionResult, InstructionTable, Interpreter, InterpreterAction,
+};
 use revm::primitives::B256;
 use revm::{MainBuilder, MainnetEvm};
 
 use super::{CACHE_BYTES, Engine};
+use crate::debug::Observer;
 use crate::interface::is_analyzed;
 use crate::{Backend, Frames, GasSchedule, HasFrames, Interface};
 
@@ -30,12 +37,23 @@ pub type ExecutionError<DB> = EVMError<<DB as Database>::Error>;
 
 /// What an EVM with an interface switched on does with frames: brings their code in, tells the host that they begin, and executes them.
 ///
-/// For whoever has an EVM of his own; [`EngineEvm`] is one. The interface's opcodes are to be in the EVM's instruction table ([`Interface::install`]).
-#[derive(Debug)]
+/// For whoever has an EVM of his own; [`EngineEvm`] is one.
 pub struct Runner {
     interface: Interface,
+    backend: Backend,
     engine: Option<Engine>,
+    observer: Option<Box<dyn Observer + Send>>,
     analyzed: Cache<B256, Bytecode, CodeBytes>,
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut runner = f.debug_struct("Runner");
+        runner
+            .field("interface", &self.interface)
+            .field("engine", &self.engine);
+        runner.finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +71,9 @@ impl Runner {
     pub fn new(interface: Interface, backend: Backend, engine: bool) -> Self {
         Self {
             interface,
+            backend,
             engine: engine.then(|| Engine::new(interface, backend)),
+            observer: None,
             analyzed: Cache::with_weighter(1024, CACHE_BYTES, CodeBytes),
         }
     }
@@ -84,19 +104,74 @@ impl Runner {
         }
     }
 
-    /// Executes a frame until it returns, halts or calls, as [`Interpreter::run_plain`] does and with the same result.
-    pub fn run<H: Host + HasFrames>(
-        &mut self,
-        interpreter: &mut Interpreter<EthInterpreter>,
-        instructions: &InstructionTable<EthInterpreter, H>,
-        gas_table: &GasTable,
-        host: &mut H,
-    ) -> InterpreterAction {
-        match &mut self.engine {
-            Some(engine) => engine.run(interpreter, instructions, gas_table, host),
-            None => interpreter.run_plain(instructions, gas_table, host),
-        }
+    /// Enters the interface's opcodes into an instruction table.
+    pub fn install<H: Host + HasFrames>(
+        &self,
+        instructions: &mut EthInstructions<EthInterpreter, H>,
+        schedule: GasSchedule,
+    ) {
+        self.interface.install(instructions, schedule, self.backend);
     }
+
+    /// Executes the topmost frame until it returns, halts or calls: what [`EvmTr::frame_run`] of revm's own EVM does, and with the same result.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails.
+    pub fn frame_run<CTX, INSP, PRECOMPILES>(
+        &mut self,
+        evm: &mut Evm<
+            CTX,
+            INSP,
+            EthInstructions<EthInterpreter, CTX>,
+            PRECOMPILES,
+            EthFrame<EthInterpreter>,
+        >,
+    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<<CTX::Db as Database>::Error>>
+    where
+        CTX: ContextTr + Host + HasFrames,
+    {
+        let frame = evm.frame_stack.get();
+        let instructions = &evm.instruction;
+        let (table, gas) = (instructions.instruction_table(), instructions.gas_table());
+        let interpreter = &mut frame.interpreter;
+        let context = &mut evm.ctx;
+        let action = match (&mut self.observer, &mut self.engine) {
+            (Some(observer), _) => observed(observer.as_mut(), interpreter, table, gas, context),
+            (None, Some(engine)) => engine.run(interpreter, table, gas, context),
+            (None, None) => interpreter.run_plain(table, gas, context),
+        };
+        let next = frame.process_next_action::<_, ContextError<_>>(context, action)?;
+        if next.is_result() {
+            frame.set_finished(true);
+        }
+        Ok(next)
+    }
+}
+
+/// revm's loop, with an observer who may break it off.
+fn observed<H: Host + HasFrames>(
+    observer: &mut dyn Observer,
+    interpreter: &mut Interpreter<EthInterpreter>,
+    instructions: &InstructionTable<EthInterpreter, H>,
+    gas_table: &GasTable,
+    host: &mut H,
+) -> InterpreterAction {
+    let halt = loop {
+        let frames = host.frames();
+        let frame = frames.and_then(|frames| frames.get(interpreter.input.depth()));
+        let modulus = frame.and_then(|frame| frame.modulus.as_ref());
+        if !observer.before(interpreter, modulus) {
+            break InstructionResult::Stop;
+        }
+        if let Err(result) = interpreter.step(instructions, gas_table, host) {
+            break result;
+        }
+    };
+    if interpreter.bytecode.action().is_none() {
+        interpreter.halt(halt);
+    }
+    interpreter.take_next_action()
 }
 
 fn must_be_analyzed(interface: Interface, code: &Bytecode) -> bool {
@@ -121,11 +196,14 @@ impl<DB: Database> EngineEvm<DB> {
     ) -> Self {
         let frames = Frames::new(schedule.registers);
         let mut inner = context.with_chain(frames).build_mainnet();
-        interface.install(&mut inner.instruction, schedule, backend);
-        Self {
-            inner,
-            runner: Runner::new(interface, backend, engine),
-        }
+        let runner = Runner::new(interface, backend, engine);
+        runner.install(&mut inner.instruction, schedule);
+        Self { inner, runner }
+    }
+
+    /// Tells somebody of every instruction from now on; none of them is decoded.
+    pub fn observe(&mut self, observer: Box<dyn Observer + Send>) {
+        self.runner.observer = Some(observer);
     }
 
     /// Makes a call that costs no intrinsic gas, and forgets what it changed.
@@ -194,20 +272,7 @@ impl<DB: Database> EvmTr for EngineEvm<DB> {
         ItemOrResult<FrameInit, FrameResult>,
         ContextError<<<Self::Context as ContextTr>::Db as Database>::Error>,
     > {
-        let frame = self.inner.frame_stack.get();
-        let context = &mut self.inner.ctx;
-        let instructions = &self.inner.instruction;
-        let action = self.runner.run(
-            &mut frame.interpreter,
-            instructions.instruction_table(),
-            instructions.gas_table(),
-            context,
-        );
-        let next = frame.process_next_action::<_, ContextError<DB::Error>>(context, action)?;
-        if next.is_result() {
-            frame.set_finished(true);
-        }
-        Ok(next)
+        self.runner.frame_run(&mut self.inner)
     }
 
     fn frame_return_result(

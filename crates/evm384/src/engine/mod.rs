@@ -7,7 +7,7 @@
 mod decode;
 mod evm;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
@@ -33,14 +33,14 @@ const CACHE_BYTES: u64 = 16 << 20;
 pub struct Engine {
     interface: Interface,
     backend: Backend,
-    decoded: Cache<B256, Rc<Decoded>, DecodedBytes>,
+    decoded: Cache<B256, Arc<Decoded>, DecodedBytes>,
 }
 
 #[derive(Clone, Debug)]
 struct DecodedBytes;
 
-impl Weighter<B256, Rc<Decoded>> for DecodedBytes {
-    fn weight(&self, _: &B256, decoded: &Rc<Decoded>) -> u64 {
+impl Weighter<B256, Arc<Decoded>> for DecodedBytes {
+    fn weight(&self, _: &B256, decoded: &Arc<Decoded>) -> u64 {
         decoded.memory_bytes() as u64
     }
 }
@@ -82,13 +82,13 @@ impl Engine {
         }
     }
 
-    fn decoded(&mut self, code: &ExtBytecode) -> Option<Rc<Decoded>> {
+    fn decoded(&mut self, code: &ExtBytecode) -> Option<Arc<Decoded>> {
         let hash = code.hash()?;
         if let Some(decoded) = self.decoded.get(&hash) {
-            return Some(Rc::clone(decoded));
+            return Some(Arc::clone(decoded));
         }
-        let decoded = Rc::new(Decoded::new(self.interface, code));
-        self.decoded.insert(hash, Rc::clone(&decoded));
+        let decoded = Arc::new(Decoded::new(self.interface, code));
+        self.decoded.insert(hash, Arc::clone(&decoded));
         Some(decoded)
     }
 }
