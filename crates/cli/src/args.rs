@@ -246,9 +246,13 @@ pub(crate) enum Evm384 {
     /// Time the built-in contracts: in revm's interpreter, in the engine, and by the precompile
     Bench(Evm384Bench),
     /// Turn text into code, printed as hex
-    Asm(Evm384Text),
+    Asm(Evm384Asm),
     /// Turn code, in hex, into text
     Disasm(Evm384Text),
+    /// Execute step by step, by commands on standard input: `help` lists them
+    Debug(Evm384Debug),
+    /// Print cases for other implementers, as JSON: code, calldata and what comes of them
+    Vectors(Evm384Vectors),
 }
 
 /// A contract and the rules that it runs under.
@@ -318,6 +322,40 @@ pub(crate) struct Evm384Bench {
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor evm384 asm`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Asm {
+    #[command(flatten)]
+    pub(crate) text: Evm384Text,
+    /// Write the source map here, as JSON: for each instruction its position, file, line, column and macros; and slots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
+}
+
+/// `arbor evm384 debug`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Debug {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Calldata in hex [default: that of the built-in contract's sample, else none]
+    #[arg(long, value_name = "HEX")]
+    pub(crate) calldata: Option<Bytes>,
+    /// Gas for the call, of which no transaction takes its share
+    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    pub(crate) gas: u64,
+}
+
+/// `arbor evm384 vectors`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Vectors {
+    /// Only those of this interface: v7, immediate, setmod or eip-6690
+    #[arg(long, value_name = "I")]
+    pub(crate) interface: Option<Interface>,
+    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
+    pub(crate) schedule: GasSchedule,
 }
 
 /// `arbor evm384 asm` and `disasm`.
@@ -401,6 +439,12 @@ pub(crate) struct Replay {
     /// Stop after this block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
+    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690
+    #[arg(long, value_name = "I", conflicts_with = "witness")]
+    pub(crate) evm384: Option<Interface>,
+    /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]
+    pub(crate) evm384_schedule: GasSchedule,
     /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall")]
     pub(crate) store: StoreChoice,

@@ -2,6 +2,8 @@
 
 mod support;
 
+use alloy_primitives::Bytes;
+use arbor_evm384::{Backend, End, GasSchedule, Machine, Setup, reference};
 use serde_json::Value;
 use support::Folder;
 
@@ -70,4 +72,115 @@ fn evm384_says_what_is_wrong() {
     // Too little gas is no failure of the command: the call says how it ended.
     let halted = folder.run(&["evm384", "run", "pairing", "--gas", "1000"]);
     assert!(halted.ok().stdout().starts_with("halted"));
+}
+
+/// Headers hold every root to what revm alone gave: code without the opcodes is executed as ever.
+#[test]
+fn a_chain_replays_with_any_interface_switched_on() {
+    let folder = Folder::with_chain();
+    let roots = |db: &str, more: &[&str]| {
+        let arguments = [&["replay", "--db", db, "chain"], more].concat();
+        folder.run(&arguments).ok();
+        folder.status(db)["stateRoot"].clone()
+    };
+    let plain = roots("plain", &[]);
+    assert!(plain.is_string(), "{plain}");
+    for interface in ["v7", "immediate", "setmod", "eip-6690"] {
+        assert_eq!(roots(interface, &["--evm384", interface]), plain);
+    }
+    folder
+        .run(&["replay", "--db", "other", "--evm384", "v8", "chain"])
+        .fails_with(&["v8", "eip-6690"]);
+    folder
+        .run(&["replay", "--db", "other", "--evm384-schedule", "a", "chain"])
+        .fails_with(&["--evm384"]);
+}
+
+/// What is printed is read back, as another implementer would, and executed by everything that executes.
+#[test]
+fn vectors_hold_when_they_are_read_back() {
+    let folder = Folder::new();
+    let file = folder
+        .run(&["evm384", "vectors", "--schedule", "a"])
+        .ok()
+        .json();
+    assert_eq!(file["schedule"]["mul"], 6);
+    let cases = file["cases"].as_array().expect("cases");
+    let (mut halts, mut results) = (0, 0);
+    for case in cases {
+        let text = |key: &str| case[key].as_str().expect("text");
+        let bytes = |key: &str| text(key).parse::<Bytes>().expect("hex");
+        let gas = |key: &str| case[key].as_u64().expect("a number");
+        for (backend, engine) in
+            Backend::available().flat_map(|backend| [(backend, false), (backend, true)])
+        {
+            let setup = Setup {
+                interface: text("interface").parse().expect("an interface"),
+                schedule: GasSchedule::MODEL_A,
+                backend,
+                engine,
+            };
+            let mut machine = Machine::new(setup, bytes("code").to_vec());
+            let outcome = machine
+                .call(bytes("calldata"), gas("gas"))
+                .expect("ordinary");
+            let name = text("name");
+            assert_eq!(outcome.gas_used, gas("gas_used"), "{name}");
+            match (&outcome.end, text("end")) {
+                (End::Returned(output), "returned") => {
+                    assert_eq!(*output, bytes("output"), "{name}");
+                    if let Some(result) = case["result"].as_str() {
+                        let result: reference::U384 = result.parse().expect("hex");
+                        assert_eq!(output[..48], result.to_le_bytes::<48>(), "{name}");
+                        results += 1;
+                    }
+                }
+                (End::Halted(reason), "halted") => {
+                    assert_eq!(format!("{reason:?}"), text("halt"), "{name}");
+                    halts += 1;
+                }
+                (end, _) => panic!("{name}: {end:?}"),
+            }
+        }
+    }
+    assert!(
+        cases.len() > 1000 && halts > 100 && results > 1000,
+        "{} {halts} {results}",
+        cases.len()
+    );
+    let one = folder
+        .run(&["evm384", "vectors", "--interface", "v7"])
+        .ok()
+        .json();
+    assert!(
+        one["cases"]
+            .as_array()
+            .is_some_and(|some| some.len() < cases.len())
+    );
+}
+
+#[test]
+fn evm384_debugs_by_commands_on_standard_input() {
+    let folder = Folder::new();
+    let text = "slot m = 0\nslot f = 64 2\npush 7 m MSTORE8 push 5 f MSTORE8\nADDMOD384 f+48 f f m\nSTOP\n";
+    std::fs::write(folder.path("sum.easm"), text).expect("written");
+    let debug = |contract: &str, commands: &str| {
+        let run = folder.run_with_input(&["evm384", "debug", contract], commands);
+        run.ok().stdout()
+    };
+    let answers = debug("sum.easm", "break f[1]\ncontinue\n");
+    assert!(answers.contains("f[1] was written at"), "{answers}");
+    assert!(answers.contains("(Montgomery 0x3)"), "{answers}");
+    let answers = debug("pairing", "break at multiply\ncontinue\nop\nprint f[0]\n");
+    assert!(answers.contains("multiply: MULMODMONT384"), "{answers}");
+    assert!(answers.contains("f[0] = 0x"), "{answers}");
+    folder
+        .run(&["evm384", "debug", "missing.easm"])
+        .fails_with(&["missing.easm", "cannot be read"]);
+    let map = folder.run(&["evm384", "asm", "sum.easm", "--map", "sum.json"]);
+    map.ok();
+    let map = std::fs::read_to_string(folder.path("sum.json")).expect("it was written");
+    let map: Value = serde_json::from_str(&map).expect("JSON");
+    assert_eq!(map["slots"][1]["name"], "f");
+    assert_eq!(map["instructions"][4]["place"]["line"], 4);
 }

@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_evm384::engine::{FramesContext, Runner};
+use arbor_evm384::{Backend, Frames, GasSchedule, Interface};
 use arbor_state::{IntermediateRoots, StateError, StateView};
 use revm::bytecode::opcode::SSTORE;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::cfg::gas_params::GasId;
-use revm::handler::{Handler, MainnetContext, MainnetHandler};
+use revm::handler::{Handler, MainnetHandler};
 use revm::interpreter::Instruction;
 use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
@@ -87,6 +89,16 @@ pub struct Executor {
     codes: CodeCache,
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
+    evm384: Option<(Evm384, Runner)>,
+}
+
+/// 384-bit arithmetic as opcodes, switched on for a whole chain whatever the fork.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evm384 {
+    /// Which opcodes.
+    pub interface: Interface,
+    /// What they cost.
+    pub schedule: GasSchedule,
 }
 
 impl Executor {
@@ -100,6 +112,15 @@ impl Executor {
     pub fn recording_code() -> Self {
         Self {
             code_reads: Some(CodeReads::default()),
+            ..Self::default()
+        }
+    }
+
+    /// Creates one for a chain that has EVM384. Frames run in its engine; which parts of code they read is not recorded.
+    pub fn with_evm384(evm384: Evm384) -> Self {
+        let runner = Runner::new(evm384.interface, Backend::detect(), true);
+        Self {
+            evm384: Some((evm384, runner)),
             ..Self::default()
         }
     }
@@ -197,9 +218,13 @@ impl Executor {
         let start = Instant::now();
         let keeps_empty = !rules.has(SpecId::SPURIOUS_DRAGON);
         let overlay = Overlay::new(state, chain, &mut self.codes, keeps_empty);
+        let evm = BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut());
         let mut run = Run {
             rules,
-            evm: BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut()),
+            evm: match &mut self.evm384 {
+                Some(evm384) => evm.with_evm384(evm384),
+                None => evm,
+            },
             blooms: &mut self.blooms,
             receipts: Vec::with_capacity(senders.len()),
             roots: None,
@@ -302,7 +327,7 @@ impl From<StateError> for Stop {
 type RunError = EVMError<ReadError, InvalidTransaction>;
 
 /// What revm executes in.
-pub(super) type BlockContext<'a, S> = MainnetContext<Overlay<'a, S>>;
+pub(super) type BlockContext<'a, S> = FramesContext<Overlay<'a, S>>;
 
 /// revm set up for one block.
 pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
@@ -311,6 +336,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) code_reads: Option<&'a mut CodeReads>,
     /// What transactions touch and pay for, where they do.
     pub(super) access_events: Option<AccessEvents>,
+    /// What EVM384 does with frames, if the chain has it.
+    pub(super) runner: Option<&'a mut Runner>,
 }
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
@@ -366,8 +393,18 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         Self {
             evm,
             code_reads,
+            runner: None,
             access_events: rules.witness_gas.map(AccessEvents::new),
         }
+    }
+
+    /// Switches EVM384 on.
+    fn with_evm384(mut self, (evm384, runner): &'a mut (Evm384, Runner)) -> Self {
+        self.evm.ctx.chain = Frames::new(evm384.schedule.registers);
+        let instructions = &mut self.evm.instruction;
+        runner.install(instructions, evm384.schedule);
+        self.runner = Some(runner);
+        self
     }
 
     pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {

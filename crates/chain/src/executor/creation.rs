@@ -8,15 +8,15 @@ use arbor_state::StateView;
 use revm::MainnetEvm;
 use revm::context::FrameStack;
 use revm::context_interface::context::ContextError;
-use revm::handler::{EvmTr, FrameResult, ItemOrResult, MainnetContext};
+use revm::handler::{EvmTr, FrameResult, ItemOrResult};
 use revm::interpreter::CreateInputs;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::primitives::constants::CALL_STACK_LIMIT;
 
-use super::block::BlockEvm;
-use super::overlay::{Overlay, ReadError};
+use super::block::{BlockContext, BlockEvm};
+use super::overlay::ReadError;
 
-type Inner<'a, S> = MainnetEvm<MainnetContext<Overlay<'a, S>>>;
+type Inner<'a, S> = MainnetEvm<BlockContext<'a, S>>;
 type Parts<'e, E> = (
     &'e <E as EvmTr>::Context,
     &'e <E as EvmTr>::Instructions,
@@ -74,8 +74,11 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
 
     fn frame_init(
         &mut self,
-        init: FrameInit,
+        mut init: FrameInit,
     ) -> Result<ItemOrResult<&mut Self::Frame, FrameResult>, ContextError<ReadError>> {
+        if let Some(runner) = &mut self.runner {
+            runner.begin(&mut init, &mut self.evm.ctx.chain);
+        }
         let occupied = match &init.frame_input {
             FrameInput::Create(inputs) => self
                 .only_storage_at(init.depth, inputs)
@@ -85,6 +88,9 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
         let Some(address) = occupied else {
             if let ItemOrResult::Result(outcome) = self.evm.frame_init(init)? {
                 return Ok(ItemOrResult::Result(outcome));
+            }
+            if let Some(runner) = &self.runner {
+                runner.begun(self.evm.frame_stack.get());
             }
             self.charge_creation();
             return Ok(ItemOrResult::Item(self.evm.frame_stack.get()));
@@ -105,10 +111,11 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_run(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
-        match (&self.access_events, &self.code_reads) {
-            (None, None) => self.evm.frame_run(),
-            (None, Some(_)) => self.frame_run_recorded(),
-            (Some(_), _) => self.frame_run_metered(),
+        match (&self.access_events, &self.code_reads, &mut self.runner) {
+            (Some(_), ..) => self.frame_run_metered(),
+            (None, Some(_), _) => self.frame_run_recorded(),
+            (None, None, Some(runner)) => runner.frame_run(&mut self.evm),
+            (None, None, None) => self.evm.frame_run(),
         }
     }
 

@@ -36,6 +36,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With [`Executor::with_evm384`] a chain has 384-bit arithmetic as opcodes besides its fork's.
+//!
 //! Forks from Frontier to Osaka with its blob-parameter forks are covered. Two things are not: proof-of-work
 //! seals are not checked; Amsterdam (block access lists) is refused by name. Beside all of them, gas for witnesses
 //! (EIP-4762) can be charged, where a chain's specification says so ([`Rules::witness_gas`]).
@@ -67,7 +69,8 @@ mod transaction;
 
 pub use access_events::LeafName;
 pub use ancestors::{Ancestor, Ancestors, RecentBlocks};
-pub use block::{Block, BlockInput, Executor};
+pub use arbor_evm384::{GasSchedule, Interface};
+pub use block::{Block, BlockInput, Evm384, Executor};
 pub use body::{BodyFacts, OmmerCheck, check_body};
 pub use code_reads::CodeReads;
 pub use error::{BlockError, ExecutionError, TransactionError};

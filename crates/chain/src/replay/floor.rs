@@ -38,6 +38,13 @@ impl Floor {
         }
     }
 
+    /// Executes with another executor than the usual one.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
     /// Executes blocks on top of the last one; `each` is told of every one.
     ///
     /// # Errors

@@ -48,6 +48,13 @@ impl Replay {
         Ok(replay)
     }
 
+    /// Executes with another executor than the usual one.
+    #[must_use]
+    pub fn with_executor(mut self, executor: Executor) -> Self {
+        self.executor = executor;
+        self
+    }
+
     /// Stands at the head, whatever was executed before: reads what is remembered of it and the blocks before it.
     fn look_back(&mut self) -> Result<(), ReplayError> {
         self.names = RecentState::new(self.names_bytes);

@@ -3,6 +3,7 @@
 mod chains;
 mod code_reads;
 mod effects;
+mod evm384;
 mod model;
 mod rules;
 mod support;

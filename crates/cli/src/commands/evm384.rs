@@ -1,18 +1,21 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
+use std::io::BufReader;
 use std::path::Path;
 
 use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
-use arbor_evm384::asm::{assemble, disassemble};
+use arbor_evm384::asm::{Assembly, Place, assemble_file, disassemble};
 use arbor_evm384::bls12_381::{Goal, Program};
+use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
-use arbor_evm384::{Backend, BuiltIn, End, Interface, Machine, Setup};
+use arbor_evm384::{Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
 use arbor_metrics::{Envelope, Measurement};
 use serde_json::{Value, json};
 
 use crate::args::{
-    Evm384, Evm384Bench, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text, GoalChoice,
+    Evm384, Evm384Asm, Evm384Bench, Evm384Contract, Evm384Debug, Evm384Gas, Evm384Run, Evm384Text,
+    Evm384Vectors, GoalChoice,
 };
 use crate::{output, report};
 
@@ -29,6 +32,8 @@ pub(crate) fn run(word: &Evm384) -> Result<()> {
         Evm384::Bench(args) => bench(args),
         Evm384::Asm(args) => asm(args),
         Evm384::Disasm(args) => disasm(args),
+        Evm384::Debug(args) => debug(args),
+        Evm384::Vectors(args) => vectors(args),
     }
 }
 
@@ -141,11 +146,95 @@ fn gas(args: &Evm384Gas) -> Result<()> {
     ))
 }
 
-fn asm(args: &Evm384Text) -> Result<()> {
-    let text = String::from_utf8(output::read_input(&args.file)?).context("the file is no text")?;
-    let code =
-        assemble(args.interface, &text).with_context(|| format!("{}", args.file.display()))?;
-    output::line(&hex::encode(code))
+fn asm(args: &Evm384Asm) -> Result<()> {
+    let Evm384Text { file, interface } = &args.text;
+    let assembly = assembled(file, *interface)?;
+    if let Some(path) = &args.map {
+        let instructions = assembly.map.iter().map(|mapped| {
+            let place = |place: &Place| json!({ "file": &*place.file, "line": place.line, "column": place.column });
+            let expansions = assembly.expansions(mapped).into_iter();
+            let expansions: Vec<Value> = expansions
+                .map(|(name, used)| json!({ "macro": name, "used": place(&used) }))
+                .collect();
+            json!({ "position": mapped.position, "place": place(&mapped.place), "expansions": expansions })
+        });
+        let slots = assembly.slots.iter().map(
+            |slots| json!({ "name": slots.name, "offset": slots.offset, "count": slots.count }),
+        );
+        let map = json!({ "instructions": instructions.collect::<Vec<_>>(), "slots": slots.collect::<Vec<_>>() });
+        std::fs::write(path, format!("{map}\n"))
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
+    output::line(&hex::encode(assembly.code))
+}
+
+/// Code from a file and what it includes; `-` is standard input, which includes from the current folder.
+fn assembled(file: &Path, interface: Interface) -> Result<Assembly> {
+    let read = |name: &str| -> Result<String, String> {
+        let bytes = output::read_input(Path::new(name)).map_err(|error| format!("{error:#}"))?;
+        String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())
+    };
+    Ok(assemble_file(interface, &file.to_string_lossy(), &read)?)
+}
+
+fn debug(args: &Evm384Debug) -> Result<()> {
+    let Evm384Debug { contract, .. } = args;
+    let interface = contract.interface;
+    let setup = Setup::new(interface, contract.schedule);
+    let (mut machine, symbols, sample) = match BuiltIn::named(&contract.contract) {
+        Some(built_in) => {
+            let (machine, program) = machine(contract, built_in, setup)?;
+            (machine, Symbols::from(&program), built_in.sample())
+        }
+        None => {
+            let assembly = assembled(Path::new(&contract.contract), interface)?;
+            let symbols = Symbols::from(&assembly);
+            (Machine::new(setup, assembly.code), symbols, Vec::new())
+        }
+    };
+    let commands = BufReader::new(std::io::stdin());
+    let debugger = Debugger::new(interface, symbols, commands, std::io::stdout());
+    machine.observe(Box::new(debugger));
+    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
+    let outcome = machine.call(calldata, args.gas)?;
+    match outcome.end {
+        End::Halted(reason) => output::line(&format!("halted: {reason:?}")),
+        End::Returned(_) => output::line(&format!("ended, {} gas", outcome.gas_used)),
+        End::Reverted(_) => output::line(&format!("reverted, {} gas", outcome.gas_used)),
+    }
+}
+
+fn vectors(args: &Evm384Vectors) -> Result<()> {
+    let interfaces = Interface::ALL.into_iter();
+    let mut cases = Vec::new();
+    for interface in interfaces.filter(|known| args.interface.is_none_or(|wanted| wanted == *known))
+    {
+        cases.extend(arbor_evm384::vectors::cases(interface, args.schedule)?);
+    }
+    let cases = cases.into_iter().map(|case| {
+        let (end, output, halt) = match case.outcome.end {
+            End::Returned(output) => ("returned", Some(output), None),
+            End::Reverted(output) => ("reverted", Some(output), None),
+            End::Halted(reason) => ("halted", None, Some(format!("{reason:?}"))),
+        };
+        json!({
+            "name": case.name, "interface": case.interface.name(), "code": hex::encode_prefixed(case.code),
+            "calldata": hex::encode_prefixed(case.calldata), "gas": case.gas, "gas_used": case.outcome.gas_used,
+            "end": end, "output": output, "halt": halt, "result": case.result,
+        })
+    });
+    let GasSchedule {
+        add,
+        sub,
+        mul,
+        set_modulus,
+        ..
+    } = args.schedule;
+    output::json(&json!({
+        "fork": "osaka",
+        "schedule": { "add": add, "sub": sub, "mul": mul, "setmod": set_modulus },
+        "cases": cases.collect::<Vec<_>>(),
+    }))
 }
 
 fn disasm(args: &Evm384Text) -> Result<()> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use arbor_chain::executor::{Evm384, Executor};
 use arbor_chain::genesis::{Genesis, Network, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::stateless::replay_witness;
@@ -237,6 +238,15 @@ fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
     }
 }
 
+fn executor(args: &Args) -> Executor {
+    let schedule = args.evm384_schedule;
+    let evm384 = args.evm384.map(|interface| Evm384 {
+        interface,
+        schedule,
+    });
+    evm384.map_or_else(Executor::new, Executor::with_evm384)
+}
+
 fn floor(
     args: &Args,
     measurement: Measurement,
@@ -250,7 +260,7 @@ fn floor(
     }
     let last = last_block(args, &input);
     input.skip_to(1)?;
-    let mut floor = Floor::new(genesis);
+    let mut floor = Floor::new(genesis).with_executor(executor(args));
     let mut blocks = wanted(args, ahead(args, input, genesis)?);
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
@@ -302,7 +312,8 @@ fn full(
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, genesis, population)?;
     }
-    let mut replay = Replay::new(state, genesis, budget.names())?;
+    let replay = Replay::new(state, genesis, budget.names())?;
+    let mut replay = replay.with_executor(executor(args));
     let (head, _) = replay.head();
     let roots_file = roots_file
         .map(|file| RootsFile::open(&file, replay.state()))

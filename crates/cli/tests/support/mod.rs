@@ -74,6 +74,18 @@ impl Folder {
             .expect("the binary runs"))
     }
 
+    pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Run {
+        let file = self.0.path().join("standard input");
+        std::fs::write(&file, input).expect("written");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        Run(command
+            .args(args)
+            .current_dir(self.0.path())
+            .stdin(std::fs::File::open(file).expect("it is there"))
+            .output()
+            .expect("the binary runs"))
+    }
+
     pub(crate) fn status(&self, db: &str) -> Value {
         self.run(&["status", "--db", db, "--json"]).ok().json()
     }
