@@ -32,7 +32,7 @@ pub struct Counting<A>(pub A);
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Makes mimalloc keep what is freed for what comes next. Each block frees and asks for hundreds of megabytes again: given back in between, every page is a fault
-/// and is cleared by the system, which takes a quarter of the time of `arbor loadtest`. The process's peak is that of its budgets, as before.
+/// and is cleared by the system. The process's peak is that of its budgets, as before.
 pub fn keep_freed_pages() {
     // SAFETY: it sets a number in a table that is there from the start, for which any number is valid.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
