@@ -281,6 +281,9 @@ pub(crate) enum GoalChoice {
     Gas,
 }
 
+/// The most gas that a call of `arbor evm384` may have: its memory then stays below 200 MB.
+const MAX_GAS: u64 = 1 << 36;
+
 /// `arbor evm384 run`.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Run {
@@ -290,7 +293,7 @@ pub(crate) struct Evm384Run {
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
     /// Gas for the call, of which no transaction takes its share
-    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
     pub(crate) gas: u64,
     /// Interpret instruction by instruction, without the engine
     #[arg(long)]
@@ -343,7 +346,7 @@ pub(crate) struct Evm384Debug {
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
     /// Gas for the call, of which no transaction takes its share
-    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
     pub(crate) gas: u64,
 }
 
@@ -440,7 +443,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
     /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690
-    #[arg(long, value_name = "I", conflicts_with = "witness")]
+    #[arg(long, value_name = "I", conflicts_with_all = ["witness", "gas"])]
     pub(crate) evm384: Option<Interface>,
     /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
     #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]

@@ -94,7 +94,11 @@ impl Symbols {
     fn name(&self, offset: u32) -> String {
         let bytes = OPERAND_BYTES as u32;
         let within = |slots: &&NamedSlots| {
-            (slots.offset..slots.offset.saturating_add(slots.count * bytes)).contains(&offset)
+            (slots.offset
+                ..slots
+                    .offset
+                    .saturating_add(slots.count.saturating_mul(bytes)))
+                .contains(&offset)
         };
         let Some(slots) = self.slots.iter().find(within) else {
             return offset.to_string();
@@ -123,11 +127,15 @@ impl Symbols {
             return Vec::new();
         };
         let indices = match index {
-            Some(index) => index..(index + 1).min(slots.count),
+            Some(index) => index..index.saturating_add(1).min(slots.count),
             None => 0..slots.count,
         };
         indices
-            .map(|index| slots.offset + index * OPERAND_BYTES as u32)
+            .map_while(|index| {
+                slots
+                    .offset
+                    .checked_add(index.checked_mul(OPERAND_BYTES as u32)?)
+            })
             .collect()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::ar16mt::recovery::{
-    Chunk, EntriesReader, EntriesWriter, Order, Recovery, RecoveryError, is_recovering,
+    Chunk, EntriesReader, EntriesWriter, Order, Place, Recovery, RecoveryError, is_recovering,
 };
 use arbor_state::ar16mt::{Ar16mt, LeafWrite};
 use arbor_state::{
@@ -117,14 +117,14 @@ fn written(state: &State, version: Option<Version>, order: Order) -> Vec<u8> {
 
 fn recover(state: &mut State, list: &[u8]) -> Result<(), RecoveryError> {
     let mut entries = EntriesReader::new(list)?;
-    let mut recovery = Recovery::new(state, entries.head().clone(), entries.id())?;
+    let mut recovery = Recovery::new(state, entries.head().clone())?;
     let done = recovery.done();
     while let Some(chunk) = entries.next_chunk()? {
         if entries.chunks() > done && !recovery.is_finished() {
-            recovery.add(chunk)?;
+            recovery.add(chunk, entries.place())?;
         }
     }
-    recovery.finish()
+    recovery.finish(entries.place())
 }
 
 /// Holds a recovered state to the one that the list is of.
@@ -255,7 +255,21 @@ fn what_does_not_fit_is_an_error() {
     other.genesis_json = None;
     let writer = EntriesWriter::new(Vec::new(), &other).unwrap();
     let error = recover(&mut state, &writer.finish().unwrap().0).unwrap_err();
-    assert!(matches!(error, RecoveryError::OtherFile { .. }), "{error}");
+    assert!(matches!(error, RecoveryError::OtherFile(_)), "{error}");
+    // The same head, and other chunks where two are in already.
+    let mut state = fresh();
+    let whole = list(&all);
+    let mut entries = EntriesReader::new(&whole[..]).unwrap();
+    let mut recovery = Recovery::new(&mut state, head.clone()).unwrap();
+    for _ in 0..2 {
+        let chunk = entries.next_chunk().unwrap().unwrap();
+        recovery.add(chunk, entries.place()).unwrap();
+    }
+    recovery.pause().unwrap();
+    let error = recover(&mut state, &list(&all[1..])).unwrap_err();
+    assert!(matches!(error, RecoveryError::OtherFile(2)), "{error}");
+    recover(&mut state, &whole).unwrap();
+    assert_eq!(state.root(), original.root());
     let error = recover(&mut leaves(), &written(&accounts(), None, Order::Key)).unwrap_err();
     assert!(
         matches!(error, RecoveryError::NotEmpty { block: 9 }),
@@ -271,10 +285,10 @@ fn what_does_not_fit_is_an_error() {
     assert!(matches!(error, RecoveryError::Root { .. }), "{error}");
     let name = Chunk::Names(vec![vec![1; 21]]);
     let mut state = fresh();
-    let mut recovery = Recovery::new(&mut state, head.clone(), B256::ZERO).unwrap();
-    let error = recovery.add(name).unwrap_err();
+    let mut recovery = Recovery::new(&mut state, head.clone()).unwrap();
+    let error = recovery.add(name, Place::default()).unwrap_err();
     assert!(matches!(error, RecoveryError::Name(_)), "{error}");
     other.blocks.clear();
-    let error = Recovery::new(&mut state, other, B256::ZERO).err().unwrap();
+    let error = Recovery::new(&mut state, other).err().unwrap();
     assert!(matches!(error, RecoveryError::NoBlock), "{error}");
 }

@@ -242,8 +242,9 @@ impl<S: StateView + ?Sized> Metered<'_, '_, S> {
             }
             CALL | CALLCODE | DELEGATECALL | STATICCALL => {
                 let to = account(self, 1);
-                let has_value = matches!(opcode, CALL | CALLCODE) && !operand(self, 2).is_zero();
-                if opcode == CALL && has_value && self.interpreter.runtime_flag.is_static() {
+                // CALLCODE's value stays where it is.
+                let has_value = opcode == CALL && !operand(self, 2).is_zero();
+                if has_value && self.interpreter.runtime_flag.is_static() {
                     return Ok(());
                 }
                 let mut paid = 0;

@@ -187,6 +187,9 @@ fn debug(args: &Evm384Debug) -> Result<()> {
             (machine, Symbols::from(&program), built_in.sample())
         }
         None => {
+            if contract.contract == "-" {
+                bail!("standard input has the debugger's commands: give the program as a file");
+            }
             let assembly = assembled(Path::new(&contract.contract), interface)?;
             let symbols = Symbols::from(&assembly);
             (Machine::new(setup, assembly.code), symbols, Vec::new())

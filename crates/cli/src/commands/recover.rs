@@ -10,7 +10,7 @@ use arbor_state::ar16mt::recovery::{EntriesHead, EntriesReader, Order, Recovery}
 use arbor_state::{Network, State};
 use arbor_versions::Retain;
 
-use crate::args::{OrderChoice, Recover, Snapshot};
+use crate::args::{OrderChoice, Recover, Snapshot, StoreChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
 use crate::{bytes, output, stop};
@@ -62,18 +62,20 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
     stop::listen();
-    let mut recovery = Recovery::new(&mut state, head.clone(), entries.id())
+    let mut recovery = Recovery::new(&mut state, head.clone())
         .with_context(|| format!("recovering into {}", dir.display()))?;
     let progress = PartDone::new("recover");
-    let before = recovery.done();
+    let (before, finished) = (recovery.done(), recovery.is_finished());
     while let Some(chunk) = entries.next_chunk().with_context(context)? {
-        if entries.chunks() <= before || recovery.is_finished() {
+        if entries.chunks() <= before || finished {
             continue;
         }
-        pool.install(|| recovery.add(chunk)).with_context(|| {
-            let chunk = entries.chunks();
-            format!("{}: chunk {chunk}", args.file.display())
-        })?;
+        let place = entries.place();
+        pool.install(|| recovery.add(chunk, place))
+            .with_context(|| {
+                let chunk = entries.chunks();
+                format!("{}: chunk {chunk}", args.file.display())
+            })?;
         let done = entries.offset() as f64 / size.max(1) as f64;
         progress.set(done, &format!("{} leaves", entries.totals().leaves));
         if stop::asked() {
@@ -85,21 +87,27 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         }
     }
     progress.finish();
-    recovery.finish().with_context(context)?;
+    recovery.finish(entries.place()).with_context(context)?;
     drop(state);
     let number = head.blocks.last().map_or(0, |block| block.number);
+    if finished {
+        return output::line(&format!("block {number} with root {root} is there already"));
+    }
     let from = match before {
         0 => String::new(),
         chunks => format!(" after {chunks} chunks that were there"),
     };
     output::line(&format!(
-        "recovered {} at block {number}{from}, root {root}",
+        "recovered {} at block {number}{from}, root {root}; `arbor verify` checks names, codes and block records too",
         entries.totals()
     ))
 }
 
 /// Opens the database to recover into, and finds the text of its genesis.
 fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h str>)> {
+    if args.store == StoreChoice::Memory {
+        bail!("--store memory keeps nothing: there would be no database to recover into");
+    }
     let context = || args.file.display().to_string();
     let tree = head.tree().with_context(context)?;
     let genesis = head.genesis_json.as_deref();

@@ -16,6 +16,10 @@ const PACKED: &[Immediate] = Interface::Immediate.opcodes()[0].immediates;
 const MAX_DEPTH: usize = 32;
 /// Bytes of code, and words that macros become.
 const MAX_CODE: usize = 1 << 18;
+/// How many times files may be included, all in all.
+const MAX_FILES: usize = 1 << 10;
+/// How many bytes of arguments macros may put in, all in all.
+const MAX_ARGUMENTS: usize = 1 << 24;
 
 /// Code with what its text says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +133,10 @@ struct Assembler<'r> {
     references: Vec<(usize, usize, Token)>,
     /// Words that macros may still become.
     words: usize,
+    /// Files included so far.
+    includes: usize,
+    /// Bytes of arguments that macros have put in so far.
+    argument_bytes: usize,
 }
 
 impl<'r> Assembler<'r> {
@@ -152,6 +160,8 @@ impl<'r> Assembler<'r> {
             labels: HashMap::new(),
             references: Vec::new(),
             words: MAX_CODE,
+            includes: 0,
+            argument_bytes: 0,
         }
     }
 
@@ -170,6 +180,10 @@ impl<'r> Assembler<'r> {
         }
         if self.files.len() >= MAX_DEPTH {
             return Err(self.error(token, Fault::TooDeep(MAX_DEPTH)));
+        }
+        self.includes += 1;
+        if self.includes > MAX_FILES {
+            return Err(self.error(token, Fault::TooManyFiles(MAX_FILES)));
         }
         let text = (self.read)(&file)
             .map_err(|why| self.error(token, Fault::Unreadable(file.clone(), why)))?;
@@ -318,6 +332,14 @@ impl<'r> Assembler<'r> {
             within: first.scope,
             labels: labels.map(str::to_owned).collect(),
         });
+        for token in &found.body {
+            let bare = token.text.trim_start_matches('@');
+            let parameter = found.parameters.iter().position(|name| name == bare);
+            self.argument_bytes += parameter.map_or(0, |index| arguments[index].text.len());
+        }
+        if self.argument_bytes > MAX_ARGUMENTS {
+            return Err(self.error(first, Fault::TooLong(MAX_ARGUMENTS)));
+        }
         let substituted = found.body.iter().map(|token| {
             let bare = token.text.trim_start_matches('@');
             let parameter = found.parameters.iter().position(|name| name == bare);

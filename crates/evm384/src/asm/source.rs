@@ -87,6 +87,9 @@ pub enum Fault {
     /// Macros or files within each other deeper than is useful.
     #[error("nested deeper than {0}")]
     TooDeep(usize),
+    /// Files included more often than is useful.
+    #[error("files are included more than {0} times")]
+    TooManyFiles(usize),
     /// More code than any contract has.
     #[error("more than {0} bytes of code")]
     TooLong(usize),

@@ -198,13 +198,22 @@ fn check(frame: &[u8]) -> [u8; CHECK] {
     check
 }
 
+/// Where a reader stands. Files that have been the same up to there have the same place there, and no others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Place {
+    /// Before the last frame that was read.
+    pub before: B256,
+    /// Behind it: the Keccak-256 of `before` and the frame's check.
+    pub after: B256,
+}
+
 /// Reads a file, chunk by chunk.
 #[derive(Debug)]
 pub struct EntriesReader<R> {
     input: R,
     offset: u64,
     head: EntriesHead,
-    id: B256,
+    place: Place,
     totals: Totals,
     chunks: u64,
     ended: bool,
@@ -226,7 +235,7 @@ impl<R: Read> EntriesReader<R> {
             input,
             offset: 0,
             head: EntriesHead::nothing(),
-            id: B256::ZERO,
+            place: Place::default(),
             totals: Totals::default(),
             chunks: 0,
             ended: false,
@@ -241,7 +250,6 @@ impl<R: Read> EntriesReader<R> {
         }
         let head = serde_json::from_slice(&frame.payload);
         reader.head = head.map_err(|error| malformed(start, format!("its head: {error}")))?;
-        reader.id = keccak256(&frame.payload);
         Ok(reader)
     }
 
@@ -250,9 +258,9 @@ impl<R: Read> EntriesReader<R> {
         &self.head
     }
 
-    /// The Keccak-256 of that.
-    pub fn id(&self) -> B256 {
-        self.id
+    /// Where it stands.
+    pub fn place(&self) -> Place {
+        self.place
     }
 
     /// Chunks read so far.
@@ -328,9 +336,13 @@ impl<R: Read> EntriesReader<R> {
             return Err(malformed(start, why));
         }
         frame.extend(self.bytes(length)?);
-        if self.bytes(CHECK)? != check(&frame) {
+        let said = self.bytes(CHECK)?;
+        if said != check(&frame) {
             return Err(malformed(start, "damaged: its check is another"));
         }
+        let before = self.place.after;
+        let after = keccak256([&before[..], &said].concat());
+        self.place = Place { before, after };
         let payload = frame.split_off(FRAME);
         Ok(Frame {
             kind,

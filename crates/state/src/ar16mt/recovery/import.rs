@@ -7,7 +7,7 @@ use arbor_versions::{Changes, Version};
 use super::super::LEAVES;
 use super::super::compute::name_write;
 use super::super::names::Named;
-use super::{Chunk, EntriesHead, RecoveryError};
+use super::{Chunk, EntriesHead, Place, RecoveryError};
 use crate::state::code_writes;
 use crate::{BlockRef, Computed, State, StateError, Timings, Work};
 
@@ -23,11 +23,12 @@ pub fn is_recovering(block_hash: &Hash) -> bool {
 /// Takes in a list of entries, in which order ever they come.
 ///
 /// Each chunk is a version, of which the latest alone can be read, and reaches the disk with the next flush, whole or not at all. Its record has how many chunks
-/// are in, and of which list. The last version of all has the list's blocks in the place of these.
+/// are in, and the [`Place`] behind the last, so that only the same list goes on. The last version of all has the list's blocks in the place of these.
 pub struct Recovery<'a> {
     state: &'a mut State,
     head: EntriesHead,
-    id: B256,
+    /// The place behind the last chunk that is in, if one is.
+    last: Option<B256>,
     done: u64,
     finished: bool,
 }
@@ -36,23 +37,19 @@ impl<'a> Recovery<'a> {
     /// Begins, or goes on where an earlier one of the same list ended.
     ///
     /// # Errors
-    /// A state that has a block already (unless it is the list's, when nothing is left to do), or is being recovered from another list; a list of no block.
-    pub fn new(state: &'a mut State, head: EntriesHead, id: B256) -> Result<Self, RecoveryError> {
+    /// A state that has a block already (unless it is the list's, when nothing is left to do), or whose record is damaged; a list of no block.
+    pub fn new(state: &'a mut State, head: EntriesHead) -> Result<Self, RecoveryError> {
         let root = head.root()?;
-        let (done, finished) = match state.head() {
-            None => (0, false),
+        let (last, done, finished) = match state.head() {
+            None => (None, 0, false),
             Some(meta) if is_recovering(&meta.block_hash) => {
                 let split = meta.extra.split_at_checked(32);
                 let (begun, done) = split.unwrap_or_default();
                 let done = <[u8; 8]>::try_from(done).map_err(|_| {
                     StateError::Read("the record of a recovery is damaged".to_owned())
                 })?;
-                if begun != id {
-                    let begun = B256::from_slice(begun);
-                    let given = id;
-                    return Err(RecoveryError::OtherFile { begun, given });
-                }
-                (u64::from_be_bytes(done), false)
+                let last = B256::from_slice(begun);
+                (Some(last), u64::from_be_bytes(done), false)
             }
             Some(meta) => {
                 let last = head.blocks.last().ok_or(RecoveryError::NoBlock)?;
@@ -60,13 +57,13 @@ impl<'a> Recovery<'a> {
                 if (meta.block_hash, meta.root) != (last.hash.0, root.0) {
                     return Err(RecoveryError::NotEmpty { block });
                 }
-                (0, true)
+                (None, 0, true)
             }
         };
         Ok(Self {
             state,
             head,
-            id,
+            last,
             done,
             finished,
         })
@@ -82,11 +79,19 @@ impl<'a> Recovery<'a> {
         self.finished
     }
 
-    /// Takes in the next chunk. Called on a thread of a rayon pool, it spreads the work over the pool.
+    fn follow(&self, before: B256) -> Result<(), RecoveryError> {
+        match self.last {
+            Some(last) if last != before => Err(RecoveryError::OtherFile(self.done)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in the next chunk, behind which the list's reader stands at `place`. Called on a thread of a rayon pool, it spreads the work over the pool.
     ///
     /// # Errors
-    /// A leaf that is there already, a name that is not one, index 0; the store's errors.
-    pub fn add(&mut self, chunk: Chunk) -> Result<(), RecoveryError> {
+    /// [`RecoveryError::OtherFile`] if the chunks before were others; a leaf that is there already, a name that is not one, index 0; the store's errors.
+    pub fn add(&mut self, chunk: Chunk, place: Place) -> Result<(), RecoveryError> {
+        self.follow(place.before)?;
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
                 let (computed, _) = self.state.compute_leaves(&leaves)?;
@@ -122,10 +127,10 @@ impl<'a> Recovery<'a> {
         let block = BlockRef {
             number,
             hash: RECOVERING,
-            header: [&self.id[..], &done.to_be_bytes()].concat(),
+            header: [&place.after[..], &done.to_be_bytes()].concat(),
         };
         self.state.commit(&block, computed)?;
-        self.done = done;
+        (self.last, self.done) = (Some(place.after), done);
         Ok(())
     }
 
@@ -150,14 +155,15 @@ impl<'a> Recovery<'a> {
         Ok(self.state.flush()?)
     }
 
-    /// Holds what is in to the list's root, and makes it the state of the list's block, durable.
+    /// Holds what is in to the list's root, and makes it the state of the list's block, durable. The reader stands at `place`, behind the list's end.
     ///
     /// # Errors
-    /// [`RecoveryError::Root`]; the store's.
-    pub fn finish(self) -> Result<(), RecoveryError> {
+    /// [`RecoveryError::OtherFile`], [`RecoveryError::Root`]; the store's.
+    pub fn finish(self, place: Place) -> Result<(), RecoveryError> {
         if self.finished {
             return Ok(());
         }
+        self.follow(place.before)?;
         let (expected, actual) = (self.head.root()?, self.state.root());
         if expected != actual {
             return Err(RecoveryError::Root { expected, actual });

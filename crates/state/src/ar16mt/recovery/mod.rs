@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Network, StateError, Tree};
 
 pub use export::Order;
-pub use file::{EntriesReader, EntriesWriter, Totals};
+pub use file::{EntriesReader, EntriesWriter, Place, Totals};
 pub use import::{Recovery, is_recovering};
 
 use super::LeafWrite;
@@ -40,7 +40,7 @@ pub struct EntriesHead {
     pub genesis_json: Option<String>,
     /// The order of the leaves.
     pub order: Order,
-    /// How many leaves are in each chunk but the last. With the order this says what is in each chunk: lists with the same head are the same.
+    /// How many leaves are in each chunk but the last.
     pub together: NonZeroUsize,
     /// The blocks up to the one whose state this is, ascending, as many as are remembered.
     pub blocks: Vec<EntriesBlock>,
@@ -167,14 +167,9 @@ pub enum RecoveryError {
     },
     /// The database was begun with another file.
     #[error(
-        "the database is being recovered from another file: its head has the hash {begun}, this one's has {given}"
+        "the database is being recovered from another file, of which {0} chunks are in: go on with that one, or remove the database and begin anew"
     )]
-    OtherFile {
-        /// The file that it was begun with.
-        begun: B256,
-        /// This file.
-        given: B256,
-    },
+    OtherFile(u64),
     /// A leaf that came before.
     #[error("leaf {0} comes twice")]
     Twice(B256),
