@@ -1,0 +1,144 @@
+//! `arbor evm384` and its commands.
+
+use std::path::PathBuf;
+
+use alloy_primitives::Bytes;
+use arbor_evm384::{GasSchedule, Interface};
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::parse_schedule;
+
+/// `arbor evm384`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Evm384 {
+    /// Call a contract and print what it returns and the gas it takes
+    Run(Evm384Run),
+    /// Print a built-in contract's routines with their operations, gas and size
+    Gas(Evm384Gas),
+    /// Time the built-in contracts: in revm's interpreter, in the engine, and by the precompile
+    Bench(Evm384Bench),
+    /// Turn text into code, printed as hex
+    Asm(Evm384Asm),
+    /// Turn code, in hex, into text
+    Disasm(Evm384Text),
+    /// Execute step by step, by commands on standard input: `help` lists them
+    Debug(Evm384Debug),
+    /// Print cases for other implementers, as JSON: code, calldata and what comes of them
+    Vectors(Evm384Vectors),
+}
+
+/// A contract and the rules that it runs under.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Contract {
+    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
+    #[arg(value_name = "CONTRACT")]
+    pub(crate) contract: String,
+    /// The form of the operations: v7, immediate, setmod or eip-6690
+    #[arg(long, value_name = "I", default_value = "v7")]
+    pub(crate) interface: Interface,
+    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
+    pub(crate) schedule: GasSchedule,
+    /// What the built-in contracts are short of
+    #[arg(long, value_name = "G", default_value = "time")]
+    pub(crate) goal: GoalChoice,
+}
+
+/// What a pairing contract is short of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoalChoice {
+    /// Time
+    Time,
+    /// Gas, by model A
+    Gas,
+}
+
+/// The most gas that a call of `arbor evm384` may have: its memory then stays below 200 MB.
+const MAX_GAS: u64 = 1 << 36;
+
+/// `arbor evm384 run`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Run {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Calldata in hex [default: that of the built-in contract's sample, else none]
+    #[arg(long, value_name = "HEX")]
+    pub(crate) calldata: Option<Bytes>,
+    /// Gas for the call, of which no transaction takes its share
+    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
+    pub(crate) gas: u64,
+    /// Interpret instruction by instruction, without the engine
+    #[arg(long)]
+    pub(crate) no_engine: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `arbor evm384 gas`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Gas {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Write its code here, in hex
+    #[arg(long, value_name = "FILE")]
+    pub(crate) code: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `arbor evm384 bench`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Bench {
+    /// Rounds, in each of which everything runs once; the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) rounds: u32,
+    /// Write measurements here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor evm384 asm`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Asm {
+    #[command(flatten)]
+    pub(crate) text: Evm384Text,
+    /// Write the source map here, as JSON: for each instruction its position, file, line, column and macros; and slots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
+}
+
+/// `arbor evm384 debug`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Debug {
+    #[command(flatten)]
+    pub(crate) contract: Evm384Contract,
+    /// Calldata in hex [default: that of the built-in contract's sample, else none]
+    #[arg(long, value_name = "HEX")]
+    pub(crate) calldata: Option<Bytes>,
+    /// Gas for the call, of which no transaction takes its share
+    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
+    pub(crate) gas: u64,
+}
+
+/// `arbor evm384 vectors`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Vectors {
+    /// Only those of this interface: v7, immediate, setmod or eip-6690
+    #[arg(long, value_name = "I")]
+    pub(crate) interface: Option<Interface>,
+    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
+    pub(crate) schedule: GasSchedule,
+}
+
+/// `arbor evm384 asm` and `disasm`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Text {
+    /// The file; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// The form of the operations: v7, immediate, setmod or eip-6690
+    #[arg(long, value_name = "I", default_value = "v7")]
+    pub(crate) interface: Interface,
+}
