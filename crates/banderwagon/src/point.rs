@@ -1,5 +1,6 @@
 //! One element of the group, in extended coordinates.
 
+use crate::bits::{Signed, digits_of, for_digits};
 use crate::curve::{D, GENERATOR_X, GENERATOR_Y, times_five};
 use arbor_field::{Fp, Fr};
 use arbor_metrics::NORMALISATIONS;
@@ -57,27 +58,41 @@ impl Point {
     #[inline]
     #[must_use]
     pub fn double(&self) -> Self {
+        let (doubled, e, h) = self.double_but_t();
+        Self {
+            t: e * h,
+            ..doubled
+        }
+    }
+
+    /// Twice this with a T that is not right, and its factors. No doubling reads T, so that only the last of several need compute it.
+    #[inline]
+    fn double_but_t(&self) -> (Self, Fp, Fp) {
         let (xx, yy) = (self.x.square(), self.y.square());
         let zz = self.z.square().double();
         let e = (self.x + self.y).square() - xx - yy;
         let axx = -times_five(xx);
         let (g, h) = (axx + yy, axx - yy);
         let f = g - zz;
-        Self {
+        let doubled = Self {
             x: e * f,
             y: g * h,
             z: f * g,
-            t: e * h,
-        }
+            t: Fp::ZERO,
+        };
+        (doubled, e, h)
     }
 
     /// Twice this, `count` times.
     #[must_use]
     pub fn double_times(mut self, count: usize) -> Self {
-        for _ in 0..count {
-            self = self.double();
+        for _ in 1..count {
+            self = self.double_but_t().0;
         }
-        self
+        match count {
+            0 => self,
+            _ => self.double(),
+        }
     }
 
     /// x/y as a number, modulo the group's order: the field element that stands for this element in a parent node. 0 for the neutral element.
@@ -165,17 +180,32 @@ impl Sum for Point {
 impl Mul<Fr> for Point {
     type Output = Self;
 
-    /// Doubling and adding, bit by bit: for single products, constants and tests.
+    /// From the highest signed digit of four bits down: four doublings and an addition for each.
     fn mul(self, scalar: Fr) -> Self {
-        let limbs = scalar.to_limbs();
-        (0..256).rev().fold(Self::IDENTITY, |sum, bit| {
-            let sum = sum.double();
-            if limbs[bit / 64] >> (bit % 64) & 1 == 1 {
-                sum + self
-            } else {
-                sum
-            }
-        })
+        const BITS: usize = 4;
+        let mut multiples = [self; 1 << (BITS - 1)];
+        for k in 1..multiples.len() {
+            multiples[k] = multiples[k - 1] + self;
+        }
+        let mut digits = [0; digits_of(BITS)];
+        let mut used = 0;
+        for_digits(&Signed::from(scalar), BITS, |position, digit| {
+            digits[position] = digit;
+            used = position + 1;
+        });
+        digits[..used]
+            .iter()
+            .rev()
+            .fold(Self::IDENTITY, |sum, digit| {
+                let sum = sum.double_times(BITS);
+                let Some(of) = digit.unsigned_abs().checked_sub(1) else {
+                    return sum;
+                };
+                match digit.is_negative() {
+                    false => sum + multiples[of as usize],
+                    true => sum - multiples[of as usize],
+                }
+            })
     }
 }
 

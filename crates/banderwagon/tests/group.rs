@@ -16,8 +16,20 @@ fn point(seed: u64) -> Point {
     Point::generator() * (Fr::from(seed) * Fr::from(0x9e37_79b9_7f4a_7c15_u64) + Fr::ONE)
 }
 
+/// A product by doubling and adding, bit by bit.
+fn product(point: Point, scalar: Fr) -> Point {
+    let limbs = scalar.to_limbs();
+    (0..256).rev().fold(Point::IDENTITY, |sum, bit| {
+        match limbs[bit / 64] >> (bit % 64) & 1 {
+            1 => sum.double() + point,
+            _ => sum.double(),
+        }
+    })
+}
+
 fn naive(points: &[Point], terms: &[Term]) -> Point {
-    terms.iter().map(|&(i, scalar)| points[i] * scalar).sum()
+    let products = terms.iter().map(|&(i, scalar)| product(points[i], scalar));
+    products.sum()
 }
 
 /// Eleven points, so that the last group of a comb is not full; tables on all lanes there are.
@@ -56,7 +68,7 @@ fn check_fixed(lists: &[Vec<Term>]) {
 
 fn check_variable(terms: &[(Point, Fr)]) {
     let (points, scalars): (Vec<_>, Vec<_>) = terms.iter().copied().unzip();
-    let expected: Point = terms.iter().map(|&(point, scalar)| point * scalar).sum();
+    let expected: Point = terms.iter().map(|&(p, scalar)| product(p, scalar)).sum();
     assert_eq!(sum_of_products(&points, &scalars), expected);
 }
 
@@ -72,7 +84,8 @@ fn laws() {
     assert_eq!(a + Point::IDENTITY, a);
     assert_eq!(a - a, Point::IDENTITY);
     assert_eq!(a + a, a.double());
-    assert_eq!(a.double_times(3), a * Fr::from(8u64));
+    assert_eq!(a.double_times(3) + b, a.double().double().double() + b);
+    assert_eq!((a.double_times(0), a.double_times(1)), (a, a.double()));
     assert_eq!(a * order_less(1), -a);
     assert_ne!(a, b);
     assert_ne!(a, -a);
@@ -207,6 +220,15 @@ proptest! {
     #[test]
     fn fixed(lists in prop::collection::vec(prop::collection::vec((0usize..11, any_scalar()), 0..14), 0..6)) {
         check_fixed(&lists);
+    }
+
+    #[test]
+    fn single(scalar in any_scalar(), seed in any::<u64>()) {
+        let p = point(seed);
+        for scalar in [scalar, scalar * order_less(1), Fr::ZERO, Fr::ONE, order_less(8)] {
+            // The sum shows that the product is right in all coordinates.
+            prop_assert_eq!(p * scalar + p, product(p, scalar) + p);
+        }
     }
 
     #[test]

@@ -2,8 +2,19 @@
 
 use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, limbs};
 
-/// Replaces every element by its inverse, zero by zero: one inversion and three multiplications each (Montgomery's trick).
+/// From how many elements on lanes pay for their own eight inversions' products.
+const IN_LANES_FROM: usize = 4 * LANES;
+
+/// Replaces every element by its inverse, zero by zero: one inversion and three multiplications each (Montgomery's trick), those of
+/// many elements in lanes.
 pub fn invert_all<M: Modulus>(elements: &mut [Element<M>]) {
+    if elements.len() >= IN_LANES_FROM && Wide::detect().run(Inversions(elements)) {
+        return;
+    }
+    invert_in_turn(elements);
+}
+
+fn invert_in_turn<M: Modulus>(elements: &mut [Element<M>]) {
     let mut before = Vec::with_capacity(elements.len());
     let mut product = Element::ONE;
     for element in elements.iter() {
@@ -17,6 +28,44 @@ pub fn invert_all<M: Modulus>(elements: &mut [Element<M>]) {
         if !element.is_zero() {
             (*element, rest) = (rest * before, rest * *element);
         }
+    }
+}
+
+/// [`invert_all`], or `false` and nothing done if an element is zero. For the forms see [`Divisions`].
+struct Inversions<'a, M>(&'a mut [Element<M>]);
+
+impl<M: Modulus> Job<M> for Inversions<'_, M> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<L: Lanes<M>>(self, lanes: L) -> bool {
+        let elements = self.0;
+        let mut product = lanes.splat(&lanes.enter(Element::ONE));
+        let mut before = Vec::with_capacity(elements.len().div_ceil(LANES));
+        for chunk in elements.chunks(LANES) {
+            before.push(product);
+            product = lanes.times(load(lanes, chunk, |element| *element), product);
+        }
+        let mut totals = lanes.store(product).map(|total| lanes.leave(&total));
+        if totals.iter().any(Element::is_zero) {
+            return false;
+        }
+        invert_in_turn(&mut totals);
+        // Elements were loaded 2^256 / 2^RADIX_BITS times too large for the lanes, and so will their inverses be.
+        let correction = lanes.leave(Element::<M>::ONE.montgomery());
+        let mut rest = lanes.load(
+            totals
+                .map(|total| (total * correction).to_montgomery())
+                .each_ref(),
+        );
+        for (chunk, before) in elements.chunks_mut(LANES).zip(before).rev() {
+            let inverses = lanes.store(lanes.times(rest, before));
+            rest = lanes.times(load(lanes, chunk, |element| *element), rest);
+            for (to, stored) in chunk.iter_mut().zip(inverses) {
+                *to = Element::from_montgomery(limbs::reduce_once(&stored, &M::MODULUS));
+            }
+        }
+        true
     }
 }
 
@@ -77,7 +126,7 @@ impl<M: Modulus> Job<M> for Divisions<'_, M> {
         if totals.iter().any(Element::is_zero) {
             return None;
         }
-        invert_all(&mut totals);
+        invert_in_turn(&mut totals);
         let mut rest = lanes.load(totals.map(form).each_ref());
         let mut quotients = vec![[0; 4]; fractions.len()];
         let chunks = fractions.chunks(LANES).zip(quotients.chunks_mut(LANES));
@@ -93,16 +142,12 @@ impl<M: Modulus> Job<M> for Divisions<'_, M> {
     }
 }
 
-/// Numerators or denominators of up to eight fractions, and ones.
+/// Up to eight elements, numerators or denominators of fractions, and ones.
 #[inline(always)]
-fn load<M: Modulus, L: Lanes<M>>(
-    lanes: L,
-    fractions: &[Fraction<M>],
-    part: fn(&Fraction<M>) -> Element<M>,
-) -> L::Tight {
+fn load<T, M: Modulus, L: Lanes<M>>(lanes: L, from: &[T], part: fn(&T) -> Element<M>) -> L::Tight {
     let mut limbs = [Element::<M>::ONE.to_montgomery(); LANES];
-    for (to, fraction) in limbs.iter_mut().zip(fractions) {
-        *to = part(fraction).to_montgomery();
+    for (to, from) in limbs.iter_mut().zip(from) {
+        *to = part(from).to_montgomery();
     }
     lanes.load(limbs.each_ref())
 }

@@ -139,13 +139,25 @@ fn constants_are_those_of_the_specification() {
 }
 
 #[test]
-fn a_batch_of_inverses_skips_zeros() {
-    let mut batch = edges::<Scalar>();
-    batch.insert(3, Fr::ZERO);
-    let expected: Vec<_> = batch.iter().map(|a| a.inverse()).collect();
-    invert_all(&mut batch);
-    assert_eq!(batch, expected);
-    invert_all::<Scalar>(&mut []);
+fn batches_of_inverses_skip_zeros() {
+    fn check<M: Modulus>() {
+        let some: Vec<Element<M>> = edges().into_iter().filter(|a| !a.is_zero()).collect();
+        let many: Vec<_> = some.iter().copied().cycle().take(75).collect();
+        // Turn by turn, then in lanes: whole vectors, and one with a rest; then with zeros.
+        for length in [0, 1, 31, 32, 75] {
+            for zero in [None, Some(0), Some(length / 2)] {
+                let mut batch = many[..length].to_vec();
+                if let Some(place) = zero {
+                    batch.insert(place, Element::ZERO);
+                }
+                let expected: Vec<_> = batch.iter().map(|a| a.inverse()).collect();
+                invert_all(&mut batch);
+                assert_eq!(batch, expected);
+            }
+        }
+    }
+    check::<Base>();
+    check::<Scalar>();
 }
 
 #[test]
