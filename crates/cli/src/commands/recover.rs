@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_state::ar16mt::recovery::{EntriesHead, EntriesReader, Order, Recovery};
-use arbor_state::{Network, State};
+use arbor_state::ar16mt::recovery::{EntriesHead, EntriesReader, Order, Recovery, Totals};
+use arbor_state::{Historical, Network, State};
 use arbor_versions::Retain;
 
 use crate::args::{OrderChoice, Recover, Snapshot, StoreChoice};
@@ -27,13 +28,12 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     };
     let head = then.entries_head(network, genesis, (order, args.chunk_size))?;
     let part = args.out.with_added_extension("new");
-    let context = || format!("writing {}", part.display());
-    let file = File::create(&part).with_context(context)?;
-    let written = then.write_entries(BufWriter::new(file), &head);
-    let (file, totals) = written.with_context(context)?;
-    let file = file.into_inner().with_context(context)?;
-    file.sync_all().with_context(context)?;
-    let size = file.metadata().with_context(context)?.len();
+    let written = write(&then, &head, &part).with_context(|| format!("writing {}", part.display()));
+    if written.is_err() {
+        // What was written is no snapshot. Whether it could be removed matters less than why it is none.
+        let _ = std::fs::remove_file(&part);
+    }
+    let (totals, size) = written?;
     std::fs::rename(&part, &args.out).with_context(|| format!("naming {}", args.out.display()))?;
     output::line(&format!(
         "wrote {totals} of block {} in {}, root {}",
@@ -41,6 +41,15 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
         bytes::show(size),
         alloy_primitives::B256::from(then.meta().root),
     ))
+}
+
+/// Writes all entries to a file, durably; returns what they are and its size.
+fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Totals, u64)> {
+    let file = BufWriter::new(File::create(path)?);
+    let (file, totals) = then.write_entries(file, head)?;
+    let file = file.into_inner()?;
+    file.sync_all()?;
+    Ok((totals, file.metadata()?.len()))
 }
 
 pub(crate) fn recover(args: &Recover) -> Result<()> {

@@ -296,6 +296,10 @@ impl<R: Read> EntriesReader<R> {
                 if said != found {
                     return Err(RecoveryError::Totals { said, found });
                 }
+                let end = self.offset;
+                if self.behind(end)? {
+                    return Err(malformed(end, "more bytes behind its end"));
+                }
                 self.ended = true;
                 return Ok(None);
             }
@@ -349,6 +353,16 @@ impl<R: Read> EntriesReader<R> {
             count,
             payload,
         })
+    }
+
+    /// Whether anything follows.
+    fn behind(&mut self, offset: u64) -> Result<bool, RecoveryError> {
+        let mut byte = [0];
+        match self.input.read_exact(&mut byte) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(RecoveryError::File { offset, error }),
+        }
     }
 
     /// So many bytes, which grow as they come.
@@ -513,6 +527,9 @@ mod tests {
             changed[place] ^= 4;
             assert!(read(&changed).is_err(), "{place}");
         }
+        let longer = [&bytes[..], &[0]].concat();
+        let error = read(&longer).unwrap_err().to_string();
+        assert!(error.contains("behind its end"), "{error}");
     }
 
     #[test]
