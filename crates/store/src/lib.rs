@@ -38,6 +38,7 @@ mod folder;
 mod key_range;
 mod memory;
 mod order;
+mod short_key;
 mod write;
 
 pub use contract::{MAX_KEY_BYTES, Reader, Scan, Store};
@@ -46,4 +47,5 @@ pub use folder::LockedFolder;
 pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
+pub use short_key::ShortKey;
 pub use write::{Table, Value, Write};

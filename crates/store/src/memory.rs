@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{Ascending, KeyRange, Reader, Scan, Store, StoreError, Table, Value, Write, check_key};
+use crate::{
+    Ascending, KeyRange, Reader, Scan, ShortKey, Store, StoreError, Table, Value, Write, check_key,
+};
 
-type Map = BTreeMap<Arc<[u8]>, Value>;
+/// Most keys are a hash, or a hash and a little more.
+type Key = ShortKey<40>;
+type Map = BTreeMap<Key, Value>;
 type Tables = BTreeMap<Table, Arc<Map>>;
 
 /// Ordered maps in memory: the reference that persistent stores are compared with, and the store
@@ -36,8 +40,8 @@ impl MemoryStore {
         for write in writes {
             let map = Arc::make_mut(tables.entry(write.table).or_default());
             match &write.value {
-                Some(value) => map.insert((&*write.key).into(), value.clone()),
-                None => map.remove(&*write.key),
+                Some(value) => map.insert(Key::new(&write.key), value.clone()),
+                None => map.remove(&Key::new(&write.key)),
             };
         }
     }
@@ -83,7 +87,7 @@ impl Store for MemoryStore {
             return Ok(());
         };
         let doomed: Vec<_> = map
-            .range::<[u8], _>(range.bounds())
+            .range(bounds(&range))
             .map(|(key, _)| key.clone())
             .collect();
         let map = Arc::make_mut(map);
@@ -124,16 +128,20 @@ impl Reader for Frozen {
     }
 }
 
+fn bounds(range: &KeyRange) -> (Bound<Key>, Bound<Key>) {
+    let (start, end) = range.bounds();
+    (start.map(Key::new), end.map(Key::new))
+}
+
 fn get(tables: &Tables, table: Table, key: &[u8]) -> Option<Value> {
-    tables.get(&table)?.get(key).cloned()
+    tables.get(&table)?.get(&Key::new(key)).cloned()
 }
 
 fn scan(tables: &Tables, table: Table, prefix: &[u8], from: &[u8]) -> Scan<'static> {
     match (tables.get(&table), KeyRange::new(prefix, from)) {
         (Some(map), Some(range)) => Box::new(OwnedScan {
             map: map.clone(),
-            last: None,
-            range,
+            range: bounds(&range),
         }),
         _ => Box::new(std::iter::empty()),
     }
@@ -142,18 +150,17 @@ fn scan(tables: &Tables, table: Table, prefix: &[u8], from: &[u8]) -> Scan<'stat
 /// A scan that shares the map, and so needs no lock while it runs; each step is a search.
 struct OwnedScan {
     map: Arc<Map>,
-    last: Option<Arc<[u8]>>,
-    range: KeyRange,
+    /// What is still to come.
+    range: (Bound<Key>, Bound<Key>),
 }
 
 impl Iterator for OwnedScan {
     type Item = Result<(Box<[u8]>, Value), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (first, end) = self.range.bounds();
-        let start = self.last.as_deref().map_or(first, Bound::Excluded);
-        let (key, value) = self.map.range::<[u8], _>((start, end)).next()?;
-        self.last = Some(key.clone());
-        Some(Ok(((&**key).into(), value.clone())))
+        let (start, end) = &self.range;
+        let (key, value) = self.map.range((start.as_ref(), end.as_ref())).next()?;
+        self.range.0 = Bound::Excluded(key.clone());
+        Some(Ok((key.to_bytes(), value.clone())))
     }
 }

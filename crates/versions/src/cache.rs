@@ -54,7 +54,8 @@ impl Weighter<CacheKey, Option<Value>> for Weight {
 /// A store read through a cache of bounded weight. Only callers' tables are cached, and an entry
 /// always equals what the store holds: flushes replace the entries of what they wrote.
 pub(crate) struct CachedStore {
-    cache: Cache<CacheKey, Option<Value>, Weight, RandomState>,
+    /// None without a budget: over a store that is in memory itself.
+    cache: Option<Cache<CacheKey, Option<Value>, Weight, RandomState>>,
     hits: AtomicU64,
     misses: AtomicU64,
     store: Arc<dyn Store>,
@@ -63,14 +64,12 @@ pub(crate) struct CachedStore {
 impl CachedStore {
     pub(crate) fn new(store: Arc<dyn Store>, bytes: u64) -> Self {
         let items = usize::try_from(bytes / (ENTRY_BYTES + USUAL_BYTES)).unwrap_or(usize::MAX);
+        let cache = || {
+            let (hasher, lifecycle) = (RandomState::default(), Default::default());
+            Cache::with(items.max(1), bytes, Weight, hasher, lifecycle)
+        };
         Self {
-            cache: Cache::with(
-                items.max(1),
-                bytes.max(1),
-                Weight,
-                RandomState::default(),
-                Default::default(),
-            ),
+            cache: (bytes > 0).then(cache),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             store,
@@ -84,27 +83,33 @@ impl CachedStore {
     /// Returns the cached value: `None` if nothing is cached, `Some(None)` if the key is absent
     /// from the store. Counts as no use.
     pub(crate) fn peek(&self, table: Table, key: &[u8]) -> Option<Option<Value>> {
-        self.cache.peek(&KeyRef(table, key))
+        self.cache.as_ref()?.peek(&KeyRef(table, key))
     }
 
     /// Takes over what the store now holds.
-    pub(crate) fn insert(&self, table: Table, key: Arc<[u8]>, value: Option<Value>) {
-        self.cache.insert(CacheKey { table, key }, value);
+    pub(crate) fn insert(&self, table: Table, key: &[u8], value: Option<&Value>) {
+        if let Some(cache) = &self.cache {
+            let key = key.into();
+            cache.insert(CacheKey { table, key }, value.cloned());
+        }
     }
 
     pub(crate) fn clear(&self) {
-        self.cache.clear();
+        if let Some(cache) = &self.cache {
+            cache.clear();
+        }
     }
 
     /// Returns hits, misses and the present weight in bytes.
     pub(crate) fn usage(&self) -> (u64, u64, u64) {
         let (hits, misses) = (&self.hits, &self.misses);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (load(hits), load(misses), self.cache.weight())
+        let weight = self.cache.as_ref().map_or(0, Cache::weight);
+        (load(hits), load(misses), weight)
     }
 
     fn cached(&self, table: Table, key: &[u8]) -> Option<Option<Value>> {
-        let found = self.cache.get(&KeyRef(table, key));
+        let found = self.cache.as_ref()?.get(&KeyRef(table, key));
         let counter = if found.is_some() {
             &self.hits
         } else {
@@ -124,12 +129,12 @@ impl Reader for CachedStore {
             return Ok(value);
         }
         let value = self.store.get(table, key)?;
-        self.insert(table, key.into(), value.clone());
+        self.insert(table, key, value.as_ref());
         Ok(value)
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
-        if table.0 >= FIRST_OWN_TABLE {
+        if table.0 >= FIRST_OWN_TABLE || self.cache.is_none() {
             return self.store.multi_get(table, keys);
         }
         let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());
@@ -147,7 +152,7 @@ impl Reader for CachedStore {
         let wanted: Vec<&[u8]> = missing.iter().map(|(_, key)| *key).collect();
         let read = self.store.multi_get(table, &wanted)?;
         for ((place, key), value) in missing.into_iter().zip(read) {
-            self.insert(table, key.into(), value.clone());
+            self.insert(table, key, value.as_ref());
             values[place] = value;
         }
         Ok(values)

@@ -82,10 +82,7 @@ impl FlushJob {
         let own = self.own_writes(&mut stats)?;
         let changes = self.layer_writes(&mut stats)?;
         self.announce_rollback()?;
-        self.write(&own, &changes, stats.bytes.total())?;
-        for (table, key, value) in changes {
-            self.base.insert(table, key.into(), value.cloned());
-        }
+        self.write(own, changes, stats.bytes.total())?;
         if let Some(files) = &self.files {
             files.write(Some((&self.head, self.head.version.0)))?;
         }
@@ -101,20 +98,18 @@ impl FlushJob {
 
     fn write(
         &self,
-        own: &OwnWrites,
-        changes: &[LayerWrite<'_>],
+        own: OwnWrites,
+        changes: Vec<LayerWrite<'_>>,
         bytes: u64,
     ) -> Result<(), VersionsError> {
-        let changes = changes.iter().map(|(table, key, value)| Write {
-            table: *table,
-            key: key.clone(),
+        let changes = changes.into_iter().map(|(table, key, value)| Write {
+            table,
+            key,
             value: value.cloned(),
         });
-        let own = own.iter().map(|((table, key), value)| Write {
-            table: *table,
-            key: key.clone(),
-            value: value.clone(),
-        });
+        let own = own
+            .into_iter()
+            .map(|((table, key), value)| Write { table, key, value });
         // Callers' tables are all below this crate's.
         let mut writes = changes.chain(own);
         let store = self.base.store();
@@ -136,7 +131,8 @@ impl FlushJob {
         files.write(Some((&stored.meta, floor)))
     }
 
-    /// Collects what the layer changes in the store, ascending by table and key.
+    /// Collects what the layer changes in the store, ascending by table and key. The cache takes it over at once, while what it has of the key is at
+    /// hand: until the flush is done the layer is read first, and when it fails the cache is cleared.
     fn layer_writes(&self, stats: &mut FlushStats) -> Result<Vec<LayerWrite<'_>>, VersionsError> {
         let mut changes = Vec::with_capacity(self.layer.len());
         for (position, spec) in self.schema.specs().iter().enumerate() {
@@ -161,6 +157,7 @@ impl FlushJob {
                 } else {
                     stats.keys += 1;
                     *bytes += (key.len() + value.map_or(0, |value| value.len())) as u64;
+                    self.base.insert(table, &key, value);
                     changes.push((table, key, value));
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, btree_map, hash_map};
 
-use arbor_store::Value;
+use arbor_store::{ShortKey, Value};
 use foldhash::fast::RandomState;
 
 use crate::identity::{Schema, TableKind};
@@ -32,59 +32,33 @@ const ORDERED_BYTES: usize = 192;
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
     tables: Vec<TableLayer>,
+}
+
+/// Those to one table.
+#[derive(Clone, Debug)]
+pub(crate) struct TableLayer {
+    slots: Slots,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-enum TableLayer {
+enum Slots {
     /// A flat table, where scans are frequent. Its keys are mostly an account's hash, or that and a slot's.
-    Ordered(BTreeMap<Key<64>, Slot>),
+    Ordered(BTreeMap<ShortKey<64>, Slot>),
     /// Any other. Most keys of nodes are an account's hash and a short path.
-    Hashed(HashMap<Key<40>, Slot, RandomState>),
-}
-
-/// A key whose first `N` bytes are compared and hashed without following a pointer; in the order of its bytes.
-///
-/// The keys of a contract's slots share their first half: were they elsewhere, each would have to be fetched to be compared.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-struct Key<const N: usize> {
-    /// The first bytes, zeros after the end; then their number, by which a key goes before one that has zeros there.
-    first: [u8; N],
-    length: u8,
-    rest: Box<[u8]>,
-}
-
-impl<const N: usize> Key<N> {
-    fn new(key: &[u8]) -> Self {
-        let mut first = [0; N];
-        let length = key.len().min(N);
-        first[..length].copy_from_slice(&key[..length]);
-        Self {
-            first,
-            length: length as u8,
-            rest: key[length..].into(),
-        }
-    }
-
-    fn to_bytes(&self) -> Box<[u8]> {
-        let first = &self.first[..usize::from(self.length)];
-        if self.rest.is_empty() {
-            first.into()
-        } else {
-            [first, &self.rest].concat().into()
-        }
-    }
-
-    fn starts_with(&self, prefix: &[u8]) -> bool {
-        let (inline, beyond) = prefix.split_at(prefix.len().min(N));
-        self.first[..usize::from(self.length)].starts_with(inline) && self.rest.starts_with(beyond)
-    }
+    Hashed(HashMap<ShortKey<40>, Slot, RandomState>),
 }
 
 /// Entries of one table, ascending by key.
 pub(crate) type Entries<'a> = Box<dyn Iterator<Item = (Box<[u8]>, &'a Slot)> + 'a>;
 
-impl TableLayer {
+impl From<Slots> for TableLayer {
+    fn from(slots: Slots) -> Self {
+        Self { slots, bytes: 0 }
+    }
+}
+
+impl Slots {
     fn new(kind: TableKind) -> Self {
         match kind {
             TableKind::Flat => Self::Ordered(BTreeMap::new()),
@@ -101,8 +75,8 @@ impl TableLayer {
 
     fn get(&self, key: &[u8]) -> Option<&Slot> {
         match self {
-            Self::Ordered(slots) => slots.get(&Key::new(key)),
-            Self::Hashed(slots) => slots.get(&Key::new(key)),
+            Self::Ordered(slots) => slots.get(&ShortKey::new(key)),
+            Self::Hashed(slots) => slots.get(&ShortKey::new(key)),
         }
     }
 
@@ -115,57 +89,16 @@ impl TableLayer {
     }
 }
 
-impl Layer {
-    pub(crate) fn new(schema: &Schema) -> Self {
-        let tables = schema.specs().iter().map(|spec| TableLayer::new(spec.kind));
-        Self {
-            tables: tables.collect(),
-            bytes: 0,
-        }
-    }
-
-    /// Makes an empty layer that will hold about as much as this one without growing.
-    pub(crate) fn successor(&self) -> Self {
-        let table = |old: &TableLayer| match old {
-            TableLayer::Ordered(_) => TableLayer::Ordered(BTreeMap::new()),
-            TableLayer::Hashed(slots) => {
-                let hasher = RandomState::default();
-                TableLayer::Hashed(HashMap::with_capacity_and_hasher(slots.len(), hasher))
-            }
-        };
-        Self {
-            tables: self.tables.iter().map(table).collect(),
-            bytes: 0,
-        }
-    }
-
-    /// Returns the memory that the layer takes, overhead estimated.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.tables.iter().map(TableLayer::len).sum()
-    }
-
-    pub(crate) fn get(&self, position: usize, key: &[u8]) -> Option<&Slot> {
-        self.tables[position].get(key)
-    }
-
+impl TableLayer {
     /// Sets a key's newest value. `base` counts only at the layer's first touch of the key. A key
     /// that was absent below and is deleted again leaves no trace.
-    pub(crate) fn put(&mut self, position: usize, key: &[u8], value: Option<Value>, base: Base) {
-        let table = &mut self.tables[position];
+    pub(crate) fn put(&mut self, key: &[u8], value: Option<Value>, base: Base) {
         let length = value.as_ref().map_or(0, |value| value.len());
-        let cost = table.cost(key, length);
+        let cost = self.slots.cost(key, length);
         macro_rules! put {
             ($entry:path, $slots:expr) => {{
                 use $entry::{Occupied, Vacant};
-                match $slots.entry(Key::new(key)) {
+                match $slots.entry(ShortKey::new(key)) {
                     Vacant(entry) => {
                         if value.is_some() || base != Base::Absent {
                             self.bytes += cost;
@@ -186,10 +119,72 @@ impl Layer {
                 }
             }};
         }
-        match table {
-            TableLayer::Ordered(slots) => put!(btree_map::Entry, slots),
-            TableLayer::Hashed(slots) => put!(hash_map::Entry, slots),
+        match &mut self.slots {
+            Slots::Ordered(slots) => put!(btree_map::Entry, slots),
+            Slots::Hashed(slots) => put!(hash_map::Entry, slots),
         }
+    }
+}
+
+impl Layer {
+    pub(crate) fn new(schema: &Schema) -> Self {
+        let tables = schema
+            .specs()
+            .iter()
+            .map(|spec| Slots::new(spec.kind).into());
+        Self {
+            tables: tables.collect(),
+        }
+    }
+
+    /// Makes an empty layer that will hold about as much as this one without growing.
+    pub(crate) fn successor(&self) -> Self {
+        let table = |old: &TableLayer| match &old.slots {
+            Slots::Ordered(_) => Slots::Ordered(BTreeMap::new()).into(),
+            Slots::Hashed(slots) => {
+                let hasher = RandomState::default();
+                Slots::Hashed(HashMap::with_capacity_and_hasher(slots.len(), hasher)).into()
+            }
+        };
+        Self {
+            tables: self.tables.iter().map(table).collect(),
+        }
+    }
+
+    /// Returns the memory that the layer takes, overhead estimated.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tables.iter().map(|table| table.bytes).sum()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tables.iter().map(|table| table.slots.len()).sum()
+    }
+
+    pub(crate) fn get(&self, position: usize, key: &[u8]) -> Option<&Slot> {
+        self.tables[position].slots.get(key)
+    }
+
+    /// As [`TableLayer::put`], in one of the tables.
+    pub(crate) fn put(&mut self, position: usize, key: &[u8], value: Option<Value>, base: Base) {
+        self.tables[position].put(key, value, base);
+    }
+
+    /// The flat tables and the others, each at its position in one of the two lists, so that two threads can fill them.
+    pub(crate) fn flat_and_others(&mut self) -> [Vec<Option<&mut TableLayer>>; 2] {
+        let (mut flats, mut others) = (Vec::new(), Vec::new());
+        for table in &mut self.tables {
+            let (flat, other) = match table.slots {
+                Slots::Ordered(_) => (Some(table), None),
+                Slots::Hashed(_) => (None, Some(table)),
+            };
+            flats.push(flat);
+            others.push(other);
+        }
+        [flats, others]
     }
 
     /// Lays a newer layer over this one.
@@ -198,13 +193,13 @@ impl Layer {
             let mut put = |key: &[u8], slot: &Slot| {
                 self.put(position, key, slot.value.clone(), slot.base);
             };
-            match table {
-                TableLayer::Ordered(slots) => {
+            match &table.slots {
+                Slots::Ordered(slots) => {
                     slots
                         .iter()
                         .for_each(|(key, slot)| put(&key.to_bytes(), slot));
                 }
-                TableLayer::Hashed(slots) => {
+                Slots::Hashed(slots) => {
                     slots
                         .iter()
                         .for_each(|(key, slot)| put(&key.to_bytes(), slot));
@@ -217,9 +212,9 @@ impl Layer {
     pub(crate) fn forget_base(&mut self) {
         for table in &mut self.tables {
             let forget = |slot: &mut Slot| slot.base = Base::Unknown;
-            match table {
-                TableLayer::Ordered(slots) => slots.values_mut().for_each(forget),
-                TableLayer::Hashed(slots) => slots.values_mut().for_each(forget),
+            match &mut table.slots {
+                Slots::Ordered(slots) => slots.values_mut().for_each(forget),
+                Slots::Hashed(slots) => slots.values_mut().for_each(forget),
             }
         }
     }
@@ -233,18 +228,27 @@ impl Layer {
     /// other than flat tables this looks at every entry of the table.
     pub(crate) fn scan<'a>(&'a self, position: usize, prefix: &[u8], from: &[u8]) -> Entries<'a> {
         let (prefix, start) = (prefix.to_vec(), prefix.max(from));
-        match &self.tables[position] {
-            TableLayer::Ordered(slots) => {
-                let entries = slots.range(Key::new(start)..);
+        match &self.tables[position].slots {
+            Slots::Ordered(slots) => {
+                let entries = slots.range(ShortKey::new(start)..);
                 let within = entries.take_while(move |(key, _)| key.starts_with(&prefix));
                 Box::new(within.map(|(key, slot)| (key.to_bytes(), slot)))
             }
-            TableLayer::Hashed(slots) => {
-                let start = Key::new(start);
-                let fits = |(key, _): &(&Key<40>, _)| **key >= start && key.starts_with(&prefix);
-                let mut found: Vec<_> = slots.iter().filter(fits).collect();
-                found.sort_unstable_by_key(|entry| entry.0);
-                Box::new(found.into_iter().map(|(key, slot)| (key.to_bytes(), slot)))
+            Slots::Hashed(slots) => {
+                let start = ShortKey::new(start);
+                let fits =
+                    |(key, _): &(&ShortKey<40>, _)| **key >= start && key.starts_with(&prefix);
+                let found = slots.iter().filter(fits);
+                // With the first bytes beside them hardly any key is fetched to be compared.
+                let mut found: Vec<_> = found
+                    .map(|(key, slot)| (key.leading(), key, slot))
+                    .collect();
+                found.sort_unstable_by_key(|(leading, key, _)| (*leading, *key));
+                Box::new(
+                    found
+                        .into_iter()
+                        .map(|(_, key, slot)| (key.to_bytes(), slot)),
+                )
             }
         }
     }
@@ -268,42 +272,6 @@ mod tests {
 
     fn keys(entries: Entries<'_>) -> Vec<Vec<u8>> {
         entries.map(|(key, _)| key.to_vec()).collect()
-    }
-
-    #[test]
-    fn ordered_keys_compare_like_bytes() {
-        let (zeros, long) = ([0; 80], [b'c'; 80]);
-        let samples: [&[u8]; 17] = [
-            &zeros[..63],
-            &zeros[..64],
-            &zeros[..65],
-            &zeros,
-            &long[..63],
-            &long[..64],
-            &long[..65],
-            &long,
-            b"",
-            b"\0",
-            b"\0\0",
-            b"a",
-            b"a\0",
-            b"abcdefgh",
-            b"abcdefgh\0",
-            b"abcdefghi",
-            b"b",
-        ];
-        for a in samples {
-            assert_eq!(*Key::<64>::new(a).to_bytes(), *a);
-            for b in samples {
-                let ordered = Key::<64>::new(a).cmp(&Key::<64>::new(b));
-                assert_eq!(ordered, a.cmp(b), "{a:?} {b:?}");
-                assert_eq!(
-                    Key::<64>::new(a).starts_with(b),
-                    a.starts_with(b),
-                    "{a:?} {b:?}"
-                );
-            }
-        }
     }
 
     #[test]

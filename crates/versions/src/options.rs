@@ -26,7 +26,7 @@ impl Retain {
 /// except [`epoch`](Options::epoch).
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Budget of the clean cache in bytes, keys and overhead counted.
+    /// Budget of the clean cache in bytes, keys and overhead counted; zero for none at all.
     pub cache_bytes: u64,
     /// A flush begins when unflushed data exceed this many bytes, overhead and undo counted.
     /// While it runs in the background up to as much again is taken by newer versions.

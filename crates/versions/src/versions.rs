@@ -21,12 +21,14 @@ use crate::open::read_head;
 use crate::options::{Options, Retain};
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, PruneStats, Stats};
-use crate::undo;
+use crate::undo::{self, UndoRecord};
 use crate::view::View;
 
 /// Metas that are kept below the head even when no history is: BLOCKHASH (yellow paper, appendix
 /// H) reaches 256 blocks back.
 const METAS_KEPT: u64 = 256;
+/// Changes of flat tables, and of others, from which on a second thread helps to put them.
+const MANY_CHANGES: usize = 1 << 13;
 
 /// An open database of versions: one writer, whose methods take `&mut self`.
 ///
@@ -145,20 +147,8 @@ impl Versions {
         self.flush_by_budget()?;
 
         let alone = metas.len() == 1;
-        let undo = (alone && last.0 > 0 && self.options.retain != Retain::None).then(|| {
-            let entries = changes.flat.iter();
-            let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
-            Arc::new(undo::encode(entries, self.options.undo_chunk))
-        });
-        for change in changes.flat {
-            let base = match change.old {
-                None => Base::Absent,
-                Some(_) => Base::Present,
-            };
-            let position = self.frame.schema.known(change.table);
-            self.active.put(position, &change.key, change.new, base);
-        }
-        self.put(changes.nodes);
+        let undone = alone && last.0 > 0 && self.options.retain != Retain::None;
+        let undo = self.put_changes(changes.flat, changes.nodes, undone);
         changes.blobs.retain(|blob| {
             let position = self.frame.schema.known(blob.table);
             self.active.get(position, &blob.key).is_none()
@@ -323,6 +313,53 @@ impl Versions {
             .is_none_or(|slot| slot.value == change.old)
     }
 
+    /// Puts changes, of tables that were checked, into the active layer; returns the record that undoes the flat ones, if it is wanted. Very many are
+    /// put by two threads.
+    fn put_changes(
+        &mut self,
+        flat: Vec<Change>,
+        nodes: Vec<Write>,
+        undone: bool,
+    ) -> Option<Arc<UndoRecord>> {
+        let schema = &*self.frame.schema;
+        let two_threads = self.options.background && flat.len().min(nodes.len()) >= MANY_CHANGES;
+        let [mut flat_tables, mut other_tables] = self.active.flat_and_others();
+        let put_nodes = move || {
+            for Write { table, key, value } in nodes {
+                if let Some(table) = &mut other_tables[schema.known(table)] {
+                    table.put(&key, value, Base::Unknown);
+                }
+            }
+        };
+        let chunk = self.options.undo_chunk;
+        let put_flat = move || {
+            let undo = undone.then(|| {
+                let entries = flat.iter();
+                let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
+                Arc::new(undo::encode(entries, chunk))
+            });
+            for change in flat {
+                let base = match change.old {
+                    None => Base::Absent,
+                    Some(_) => Base::Present,
+                };
+                if let Some(table) = &mut flat_tables[schema.known(change.table)] {
+                    table.put(&change.key, change.new, base);
+                }
+            }
+            undo
+        };
+        if two_threads {
+            std::thread::scope(|scope| {
+                scope.spawn(put_nodes);
+                put_flat()
+            })
+        } else {
+            put_nodes();
+            put_flat()
+        }
+    }
+
     /// Puts writes, of tables that were checked, into the active layer.
     fn put(&mut self, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
@@ -332,7 +369,7 @@ impl Versions {
         }
     }
 
-    fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<undo::UndoRecord>>) {
+    fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<UndoRecord>>) {
         let version = meta.version.0;
         self.frame.head = Some(meta.clone());
         self.undo_bytes += undo.as_ref().map_or(0, |undo| undo.bytes());
@@ -489,7 +526,11 @@ impl Versions {
         };
         self.flush_wait += start.elapsed();
         let version = Version(flight.job.to.version);
-        match self.finish(&flight.job, result) {
+        let finished = self.finish(&flight.job, result);
+        // What was flushed are very many small pieces of memory: giving them back takes time that nobody needs to wait for.
+        let unneeded = std::thread::Builder::new().spawn(move || drop(flight.job));
+        drop(unneeded);
+        match finished {
             Ok(_) => Ok(()),
             Err(source) => Err(VersionsError::BackgroundFlush {
                 version,

@@ -213,3 +213,54 @@ fn a_flush_writes_only_differences() {
     // The passing node, the staying account and the staying node; the passing account left no trace.
     assert_eq!(flush.skipped, 3);
 }
+
+/// Very many changes are put by two threads where a flush may have one of its own.
+#[test]
+fn two_threads_put_what_one_does() {
+    let filled = |background: bool| {
+        let options = Options {
+            dirty_bytes: usize::MAX,
+            background,
+            ..options()
+        };
+        let store = Arc::new(MemoryStore::default());
+        let made = Versions::create(store.clone(), None, &identity(), &tables(), options);
+        let mut versions = made.expect("created");
+        for version in 0..2u64 {
+            let mut changes = arbor_versions::Changes::default();
+            for number in 0..10_000u64 {
+                let key = (number * (1 + version)).to_be_bytes();
+                let before = version == 1 && 2 * number < 10_000;
+                changes.flat.push(arbor_versions::Change {
+                    table: ACCOUNTS,
+                    key: key.into(),
+                    old: before.then(|| value("0")),
+                    new: Some(value(["0", "1"][version as usize])),
+                });
+                changes
+                    .nodes
+                    .push(arbor_store::Write::put(support::NODES, &key, &key));
+            }
+            versions.apply(meta(version), changes).expect("applies");
+        }
+        let bytes = versions.stats().dirty_bytes;
+        let undo = versions.view().undo_since(Version(0)).expect("retained");
+        let flushed = versions.flush().expect("flushes").keys;
+        let records = |table| {
+            let records = store.scan(table, b"", b"").expect("scans");
+            records
+                .map(|record| record.expect("reads"))
+                .collect::<Vec<_>>()
+        };
+        (
+            bytes,
+            undo,
+            flushed,
+            records(ACCOUNTS),
+            records(support::NODES),
+        )
+    };
+    let (one, two) = (filled(false), filled(true));
+    assert_eq!(one.3.len(), 15_000);
+    assert!(one == two);
+}

@@ -11,7 +11,7 @@ use arbor_metrics::{Envelope, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
-use arbor_versions::Retain;
+use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, StoreChoice, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
@@ -129,7 +129,12 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
     };
     let Some(dir) = dir else {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        return Ok(State::open(store, None, tree, NO_CHAIN, budget.options())?);
+        // What is in memory already needs no cache.
+        let options = Options {
+            cache_bytes: 0,
+            ..budget.options()
+        };
+        return Ok(State::open(store, None, tree, NO_CHAIN, options)?);
     };
     if args.store == StoreChoice::Memory {
         bail!("--store memory keeps nothing in a folder: say -M, without --db");

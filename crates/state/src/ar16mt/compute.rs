@@ -22,6 +22,9 @@ use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX};
 use crate::state::code_writes;
 use crate::{Account, AccountChange, Computed, StateChanges, StateError, Timings, Work};
 
+/// Records that a thread forms together.
+const TOGETHER: usize = 1 << 10;
+
 /// A leaf written by its key, below any account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeafWrite {
@@ -182,27 +185,29 @@ fn computed(
     update: TreeUpdate,
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let flat = leaves.into_iter().map(|leaf| Change {
+    let flat = leaves.into_par_iter().with_min_len(TOGETHER);
+    let flat = flat.map(|leaf| Change {
         table: LEAVES,
         key: leaf.key.into(),
         old: leaf.old,
         new: Some(encode_leaf(&leaf.new)),
     });
-    let mut flat: Vec<Change> = flat.collect();
-    flat.push(Change {
+    let mut all: Vec<Change> = Vec::with_capacity(flat.len() + 1);
+    all.par_extend(flat);
+    all.push(Change {
         table: COUNTER,
         key: NEXT_INDEX.into(),
         old: view.get(COUNTER, NEXT_INDEX)?,
         new: Some(encode_counter(next)),
     });
-    let nodes = update.nodes.into_iter();
+    let nodes = update.nodes.into_par_iter().with_min_len(TOGETHER);
     let nodes = nodes
         .map(|change| node_write(change.path, change.record))
         .collect();
     Ok(Computed {
         root: update.root.into(),
         changes: Changes {
-            flat,
+            flat: all,
             nodes,
             blobs: Vec::new(),
         },
