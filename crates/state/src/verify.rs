@@ -143,7 +143,7 @@ pub(crate) struct Counts {
     pub(crate) slots: AtomicU64,
     pub(crate) nodes: AtomicU64,
     codes: AtomicU64,
-    versions: AtomicU64,
+    pub(crate) versions: AtomicU64,
     pub(crate) ranges: AtomicU64,
 }
 
@@ -248,7 +248,9 @@ impl Check<'_> {
         let mut steps: Box<dyn StepsBack> = match head.tree() {
             Tree::MerklePatricia => Box::new(mpt::steps_back(head)),
             Tree::Verkle(verkle) => Box::new(verkle::Undone::new(verkle, self.view)),
-            Tree::Ar16mt(ar16mt) => Box::new(ar16mt::Undone::new(*ar16mt, self.view)),
+            Tree::Ar16mt(ar16mt) => {
+                return ar16mt::check_history(self, *ar16mt, (oldest, newest.version));
+            }
         };
         let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
         for version in (oldest.0..newest.version.0).rev() {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use crate::row::{Row, height, up};
 use crate::work::{Batch, Done, Place, Visit, Work, decode};
-use crate::{Child, Hash, Hasher, LeafUpdate, Reader, TreeError, TreeUpdate};
+use crate::{Child, Hash, Hasher, LeafUpdate, NodeChange, Reader, TreeError, TreeUpdate};
 
 /// Updates from which on the tree is split between threads, by the first nibble of their keys.
 const SPLIT: usize = 1 << 9;
@@ -54,6 +54,7 @@ fn apply_to<H: Hasher>(
         updates,
         reads,
         unread,
+        counted: true,
     };
     let (update, ()) = change(reader, hasher, batch, &|_| Ok(()))?;
     Ok(update)
@@ -127,15 +128,51 @@ pub(crate) fn change<H: Hasher, R: Reader, S: Send>(
     })?;
     let done = work.finish();
     nodes.push(done.nodes);
+    let mut all = Vec::with_capacity(nodes.iter().map(Vec::len).sum());
+    nodes.iter_mut().for_each(|nodes| all.append(nodes));
     found.extend(done.found);
     found.sort_unstable_by_key(|(key, _)| *key);
     let update = TreeUpdate {
         root: top_hash(hasher, done.top),
-        nodes: nodes.into_iter().flatten().collect(),
+        nodes: all,
         found,
         stats: done.stats,
     };
     Ok((update, seen))
+}
+
+/// Applies updates as [`apply`] does, but to the subtree at a path alone, which `top` stands for: so that a tree can be gone through by parts. All
+/// their keys begin with the path. Returns what then stands for the subtree, and its nodes written and deleted.
+///
+/// # Errors
+/// As [`apply`]; a key that does not begin with the path.
+pub fn apply_below<H: Hasher>(
+    reader: &impl Reader,
+    hasher: H,
+    (path, top): (Path, Option<Child>),
+    updates: &[LeafUpdate],
+) -> Result<(Option<Child>, Vec<NodeChange>), TreeError> {
+    check(updates)?;
+    if let Some(other) = updates
+        .iter()
+        .find(|update| !path.is_prefix_of(&update.key))
+    {
+        return Err(TreeError::OtherPart(other.key));
+    }
+    let visit = Visit {
+        place: Place::Top,
+        path,
+        child: top,
+        updates: 0..updates.len(),
+    };
+    let batch = Batch {
+        updates,
+        reads: &[],
+        unread: false,
+        counted: false,
+    };
+    let Done { top, nodes, .. } = part(reader, hasher, batch, visit)?;
+    Ok((top, nodes))
 }
 
 /// Applies a batch below a child.
@@ -160,15 +197,36 @@ pub fn empty_root<H: Hasher>(hasher: H) -> Hash {
 /// # Errors
 /// [`TreeError`] when the root could not be read.
 pub fn root<H: Hasher>(reader: &impl Reader, hasher: H) -> Result<Hash, TreeError> {
-    let Some(record) = reader.nodes(&[Path::ROOT])?.pop().flatten() else {
-        return Ok(empty_root(hasher));
-    };
+    let subtrees = subtrees(reader)?;
+    let hashes = subtrees.map(|child| child.map(|child| *child.hash()));
+    Ok(root_above(hasher, &hashes))
+}
+
+/// What stands for the subtrees of the tree that the reader has, by the first nibble of their keys.
+///
+/// # Errors
+/// [`TreeError`] when the root could not be read.
+pub fn subtrees(reader: &impl Reader) -> Result<[Option<Child>; 16], TreeError> {
+    let mut subtrees = [None; 16];
+    if let Some(record) = reader.nodes(&[Path::ROOT])?.pop().flatten() {
+        for (nibble, child) in decode(&Path::ROOT, &record)?.children {
+            subtrees[usize::from(nibble)] = Some(child);
+        }
+    }
+    Ok(subtrees)
+}
+
+/// The root of the tree with these subtrees by the first nibble of their keys; `None` is one without leaves.
+pub fn root_above<H: Hasher>(hasher: H, subtrees: &[Option<Hash>; 16]) -> Hash {
     let mut row = Row::default();
-    for (nibble, child) in decode(&Path::ROOT, &record)?.children {
-        row.set(nibble, *child.hash());
+    for (nibble, hash) in (0..).zip(subtrees) {
+        hash.iter().for_each(|hash| row.set(nibble, *hash));
+    }
+    if row.present == 0 {
+        return empty_root(hasher);
     }
     up(hasher, height(1), std::slice::from_mut(&mut row));
-    Ok(row.hashes[0])
+    row.hashes[0]
 }
 
 pub(crate) fn top_hash<H: Hasher>(hasher: H, top: Option<Child>) -> Hash {

@@ -80,6 +80,7 @@ pub fn build_part<H: Hasher>(
         updates: &updates,
         reads: &[],
         unread: false,
+        counted: false,
     };
     let Done { top, nodes, .. } = part(&Nothing, hasher, batch, visit)?;
     for node in nodes {
@@ -126,6 +127,7 @@ impl<H: Hasher> Work<'static, Nothing, H> {
             updates: &[],
             reads: &[],
             unread: false,
+            counted: false,
         };
         let mut work = Self::new(&Nothing, hasher, batch, None, Path::ROOT);
         let root = work.add_node(Place::Top, Path::ROOT);

@@ -4,6 +4,7 @@
 //! without leaves has a hash that depends on its height alone, and one with a single leaf is that leaf's hash, folded upwards against such hashes.
 //!
 //! - [`apply`] takes updates and a [`Reader`] and returns the nodes written and deleted and the new root.
+//! - [`apply_below`] does the same to a part of the tree, [`root_above`] joins parts to a root.
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of keys.
 //! - [`prove`] proves what keys hold, each by itself: a [`LeafProof`].
 //! - [`apply_with_proofs`] applies operations in their order and proves each, with the root after each.
@@ -47,7 +48,7 @@ mod row;
 mod update;
 mod work;
 
-pub use apply::{apply, apply_unread, empty_root, root};
+pub use apply::{apply, apply_below, apply_unread, empty_root, root, root_above, subtrees};
 pub use arbor_tree::{Hash, Path, ReadError};
 pub use build::{Part, build, build_part, join};
 pub use error::TreeError;

@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use arbor_tree::Position;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, key, run, steps};
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, Path, TreeError, apply,
-    apply_unread, build, build_part, empty_root, join, naive, root,
+    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, NodeChange, Path, TreeError,
+    TreeUpdate, apply, apply_below, apply_unread, build, build_part, empty_root, join, naive, root,
+    root_above, subtrees,
 };
 use proptest::prelude::*;
 
@@ -43,6 +44,7 @@ impl Subject for Tree {
         let unread = apply_unread(&self.nodes, Blake2s::new(), &updates);
         let unread = unread.map_err(|e| e.to_string())?;
         assert_eq!((&unread.nodes, unread.root), (&done.nodes, done.root));
+        self.agrees_by_parts(&done, &updates);
         let there = changes
             .iter()
             .filter_map(|change| Some((change.key, change.old?)));
@@ -78,6 +80,30 @@ impl Subject for Tree {
         let built = build(Blake2s::new(), entries(contents), &mut sink).unwrap();
         assert_eq!(built, self.root());
         nodes
+    }
+}
+
+impl Tree {
+    /// Each sixteenth changed by itself comes to the same nodes, but for the root's, and to the same root.
+    fn agrees_by_parts(&self, done: &TreeUpdate, updates: &[LeafUpdate]) {
+        let nibble = |update: &LeafUpdate| update.key[0] >> 4;
+        let mut tops = subtrees(&self.nodes).unwrap();
+        let mut nodes = Vec::new();
+        for group in updates.chunk_by(|a, b| nibble(a) == nibble(b)) {
+            let top = &mut tops[usize::from(nibble(&group[0]))];
+            let place = (Path::from_nibbles(&[nibble(&group[0])]), *top);
+            let (changed, written) =
+                apply_below(&self.nodes, Blake2s::new(), place, group).unwrap();
+            *top = changed;
+            nodes.extend(written);
+        }
+        let hashes = tops.map(|child| child.map(|child| *child.hash()));
+        assert_eq!(root_above(Blake2s::new(), &hashes), done.root);
+        let below = done.nodes.iter().filter(|node| !node.path.is_empty());
+        let mut wanted: Vec<NodeChange> = below.cloned().collect();
+        wanted.sort_by_key(|node| node.path);
+        nodes.sort_by_key(|node| node.path);
+        assert_eq!(nodes, wanted);
     }
 }
 

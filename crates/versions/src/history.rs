@@ -1,6 +1,7 @@
 //! Reading the past: undo records from newest to oldest would do; indexes and filters skip most.
 
 use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 
 use arbor_store::{Reader, Table, Value, Write};
@@ -104,9 +105,37 @@ impl<'a> View<'a> {
     /// readable and not the one before it.
     pub fn undo_of(self, version: Version) -> Result<Vec<Write>, VersionsError> {
         self.frame.retained(Version(version.0.saturating_sub(1)))?;
-        let old = self.oldest_values(version.0, version.0, |_, _| true)?;
-        let entry = |((table, key), value)| Write { table, key, value };
-        Ok(old.into_iter().map(entry).collect())
+        let mut old = Vec::new();
+        self.each_change(version.0, |cursor| {
+            old.push(undo_entry(cursor));
+            ControlFlow::Continue(())
+        })?;
+        Ok(old)
+    }
+
+    /// As [`undo_of`](View::undo_of), of the keys of one table that begin with one of some bytes. So that very large versions can be gone through by parts.
+    ///
+    /// # Errors
+    /// As [`undo_of`](View::undo_of).
+    pub fn undo_of_part(
+        self,
+        version: Version,
+        table: Table,
+        first: RangeInclusive<u8>,
+    ) -> Result<Vec<Write>, VersionsError> {
+        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        let mut old = Vec::new();
+        self.each_change(version.0, |cursor| {
+            let begins = (cursor.table(), cursor.key().first());
+            if begins > (table, Some(first.end())) {
+                return ControlFlow::Break(());
+            }
+            if begins >= (table, Some(first.start())) {
+                old.push(undo_entry(cursor));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(old)
     }
 
     fn oldest_values(
@@ -123,6 +152,7 @@ impl<'a> View<'a> {
                         .entry((cursor.table(), Box::from(cursor.key())))
                         .or_insert_with(|| cursor.old().map(Value::from));
                 }
+                ControlFlow::Continue(())
             })?;
         }
         Ok(oldest)
@@ -160,20 +190,24 @@ impl<'a> View<'a> {
         let mut hashes = Vec::new();
         self.each_change(version, |cursor| {
             hashes.push(Filters::hash(cursor.table(), cursor.key()));
+            ControlFlow::Continue(())
         })?;
         Ok(self.frame.filters.insert(version, hashes))
     }
 
+    /// Goes through what a version changed, ascending, until it is told to stop.
     fn each_change(
         self,
         version: u64,
-        mut visit: impl FnMut(&Cursor),
+        mut visit: impl FnMut(&Cursor) -> ControlFlow<()>,
     ) -> Result<(), VersionsError> {
         let mut chunk = 0;
         loop {
             let mut cursor = self.cursor(version, chunk)?;
             while cursor.advance()? {
-                visit(&cursor);
+                if visit(&cursor).is_break() {
+                    return Ok(());
+                }
             }
             chunk += 1;
             if chunk == cursor.chunks() {
@@ -192,6 +226,15 @@ impl<'a> View<'a> {
             .and_then(|undo| undo.chunks.get(chunk as usize));
         let bytes = undo.ok_or_else(|| missing(version, chunk))?;
         Cursor::new(version, chunk, bytes.clone())
+    }
+}
+
+/// The write that undoes a change.
+fn undo_entry(cursor: &Cursor) -> Write {
+    Write {
+        table: cursor.table(),
+        key: cursor.key().into(),
+        value: cursor.old().map(Value::from),
     }
 }
 

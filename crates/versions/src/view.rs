@@ -121,8 +121,12 @@ impl<'a> View<'a> {
             .map_err(VersionsError::store("starting a scan"))?
             .map(|entry| {
                 let (key, value) = entry.map_err(VersionsError::store("scanning"))?;
-                Ok((key, Some(value)))
+                Ok((key, value))
             });
+        if over.is_empty() && self.layers().all(Layer::is_empty) {
+            return Ok(Box::new(base));
+        }
+        let base = base.map(|entry| entry.map(|(key, value)| (key, Some(value))));
         let mut sources: Vec<Source<'a>> = Vec::new();
         if !over.is_empty() {
             sources.push(source(over.into_iter().map(Ok)));

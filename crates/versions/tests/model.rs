@@ -360,6 +360,24 @@ fn difference(from: &Map, to: &Map) -> Vec<Write> {
     changed.map(write).collect()
 }
 
+/// The parts of a version's undo are what is in it.
+fn check_undo_of_parts(view: View<'_>, version: Version) {
+    let undo = view.undo_of(version).expect("retained");
+    for table in [ACCOUNTS, SLOTS] {
+        for first in [0..=u8::MAX, 0..=b'a', b'b'..=u8::MAX] {
+            let part = view.undo_of_part(version, table, first.clone());
+            let begins = |key: &[u8]| key.first().is_some_and(|byte| first.contains(byte));
+            let wanted = undo
+                .iter()
+                .filter(|write| write.table == table && begins(&write.key));
+            assert!(
+                part.expect("retained").iter().eq(wanted),
+                "{version:?} {first:?}"
+            );
+        }
+    }
+}
+
 fn check(view: View<'_>, states: &[State], oldest: u64) {
     let head = states.last();
     assert_eq!(view.head(), head.map(|state| &state.meta));
@@ -388,6 +406,9 @@ fn check(view: View<'_>, states: &[State], oldest: u64) {
             assert!(matches!(error, Err(VersionsError::NotRetained { .. })));
             assert!(view.undo_since(version).is_err());
             continue;
+        }
+        if number + 1 < states.len() {
+            check_undo_of_parts(view, Version(version.0 + 1));
         }
         for table in [ACCOUNTS, SLOTS] {
             for key in KEYS {

@@ -23,6 +23,7 @@
 //! One flat table has the leaves by key, so that reading a slot takes one hash. A table of names leads from addresses to the slots that have leaves.
 
 mod compute;
+mod history;
 mod names;
 mod nearest;
 mod nodes;
@@ -41,6 +42,7 @@ use crate::tables::COMMON;
 pub use arbor_tree_ar16mt::{Blake2s, Entry, OperationProof, OperationProofs, TreeStats};
 pub use compute::LeafWrite;
 pub(crate) use compute::{compute, compute_leaves, compute_proven};
+pub(crate) use history::check_history;
 pub use names::LeafName;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;

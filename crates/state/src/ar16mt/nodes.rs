@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use arbor_store::Write;
 use arbor_tree::{Hash, Path, Position, ReadError};
-use arbor_tree_ar16mt::{Entry, LeafUpdate, Reader, StoredLeaf, TreeUpdate, apply};
+use arbor_tree_ar16mt::{Entry, LeafUpdate, NodeChange, Reader, StoredLeaf, TreeUpdate, apply};
 use arbor_versions::{Meta, View};
+use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
 use super::records::{decode_leaf, leaf_key};
@@ -95,7 +96,7 @@ fn leaf_below(
 /// The nodes of an older version: those of the head with what undoing changes laid over them.
 pub(crate) struct Undone<'a> {
     head: AtHead<'a>,
-    nodes: HashMap<Path, Option<Arc<[u8]>>>,
+    nodes: HashMap<Path, Option<Arc<[u8]>>, RandomState>,
 }
 
 /// The same with the leaves that the flat tables had. None comes and goes: what is there at an older version is there at the head.
@@ -109,7 +110,7 @@ impl<'a> Undone<'a> {
     pub(crate) fn new(ar16mt: Ar16mt, view: View<'a>) -> Self {
         Self {
             head: AtHead { view, ar16mt },
-            nodes: HashMap::new(),
+            nodes: HashMap::default(),
         }
     }
 
@@ -127,6 +128,16 @@ impl<'a> Undone<'a> {
         }
         updates.sort_unstable_by_key(|update| update.key);
         Ok(updates)
+    }
+
+    /// Takes changes over, but forgets nodes that go: for whoever only goes on back, where none comes and so nothing leads to them any more.
+    pub(super) fn forget_gone(&mut self, nodes: Vec<NodeChange>) {
+        for NodeChange { path, record } in nodes {
+            match record {
+                None => drop(self.nodes.remove(&path)),
+                record => drop(self.nodes.insert(path, record)),
+            }
+        }
     }
 
     /// The writes of nodes that lead back.

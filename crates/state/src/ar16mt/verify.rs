@@ -23,12 +23,14 @@ pub(crate) fn check_state(
     ar16mt: Ar16mt,
     head: Head<'_>,
 ) -> Result<B256, StateError> {
-    let rebuild = Rebuild {
+    let mut rebuild = Rebuild {
         check,
         leaves: AtomicU64::new(0),
         indices: Indices::default(),
-        stopped: Mutex::new(None),
+        lengths: Vec::new(),
+        spare: AtomicU64::new(0),
     };
+    rebuild.find_lengths()?;
     let root = with_hasher!(ar16mt, hasher => rebuild.root(hasher))?;
     if root != head.root() {
         let stored = head.root();
@@ -36,7 +38,7 @@ pub(crate) fn check_state(
             "root: the leaves give {root}, the head has {stored}"
         ));
     }
-    rebuild.spare_nodes()?;
+    rebuild.tell_spare_nodes();
     rebuild.counter()?;
     if !rebuild.names_lead_to_all_leaves()? {
         return Ok(B256::ZERO);
@@ -54,25 +56,92 @@ struct Rebuild<'a> {
     check: &'a Check<'a>,
     leaves: AtomicU64,
     indices: Indices,
-    /// Why the check cannot go on.
-    stopped: Mutex<Option<StateError>>,
+    /// The lengths of paths that stored nodes have.
+    lengths: Vec<u8>,
+    /// Stored nodes that the leaves do not give.
+    spare: AtomicU64,
 }
+
+/// Nodes with their paths.
+type Nodes = Vec<(Path, Arc<[u8]>)>;
 
 impl Rebuild<'_> {
     fn root<H: Hasher>(&self, hasher: H) -> Result<B256, StateError> {
-        let sink = |path: Path, record: Arc<[u8]>| self.node(path, &record);
         let parts = (0..=u8::MAX).into_par_iter().map(|first| {
             let leaves = self.leaves(first)?;
-            let part = build_part(hasher, leaves, &mut |path, record| sink(path, record))?;
+            let mut nodes = Nodes::new();
+            let part = build_part(hasher, leaves, &mut |path, record| {
+                nodes.push((path, record));
+            })?;
+            let below = self.lengths.iter().filter(|length| **length >= 2);
+            self.compare(nodes, below.map(|length| vec![*length, first]))?;
             self.check.part_done();
             Ok(part)
         });
         let parts: Result<Vec<Part>, StateError> = parts.collect();
-        let root = join(hasher, parts?, &mut |path, record| sink(path, record))?;
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        match stopped.take() {
-            Some(error) => Err(error),
-            None => Ok(root.into()),
+        let mut nodes = Nodes::new();
+        let root = join(hasher, parts?, &mut |path, record| {
+            nodes.push((path, record));
+        })?;
+        self.compare(nodes, (0..2).map(|length| vec![length]))?;
+        Ok(root.into())
+    }
+
+    /// Looks which lengths of paths there are, and for keys that are not those of nodes.
+    fn find_lengths(&mut self) -> Result<(), StateError> {
+        let mut spare = u64::from(self.check.view.get(NODES, &[])?.is_some());
+        let mut from = Some(0);
+        while let Some(length) = from {
+            let first = self.check.view.scan(NODES, &[], &[length])?.next();
+            let Some((key, _)) = first.transpose()? else {
+                break;
+            };
+            spare += u64::from(key.len() == 1 && key[0] >= 2);
+            self.lengths.push(key[0]);
+            from = key[0].checked_add(1);
+        }
+        self.spare = spare.into();
+        Ok(())
+    }
+
+    /// Holds the nodes that leaves give to those stored under some prefixes, which ascend.
+    fn compare(
+        &self,
+        nodes: Nodes,
+        prefixes: impl Iterator<Item = Vec<u8>>,
+    ) -> Result<(), StateError> {
+        let count = nodes.len() as u64;
+        self.check.counts.nodes.fetch_add(count, Ordering::Relaxed);
+        let keyed = |(path, record)| (Position::outer(path).key(), path, record);
+        let mut nodes: Vec<_> = nodes.into_iter().map(keyed).collect();
+        nodes.sort_unstable_by(|(a, ..), (b, ..)| a[..].cmp(&b[..]));
+        let mut nodes = nodes.into_iter().peekable();
+        for prefix in prefixes {
+            for entry in self.check.view.scan(NODES, &prefix, &[])? {
+                let (key, stored) = entry?;
+                self.check.looked_up(NODES, &key, &stored)?;
+                while let Some((_, path, _)) = nodes.next_if(|node| *node.0 < *key) {
+                    self.fault(format!("the node at {path}: missing"));
+                }
+                match nodes.next_if(|node| *node.0 == *key) {
+                    Some((_, _, built)) if *built == *stored => {}
+                    Some((_, path, _)) => self.fault(format!(
+                        "the node at {path}: it differs from what the leaves give"
+                    )),
+                    None => drop(self.spare.fetch_add(1, Ordering::Relaxed)),
+                }
+            }
+        }
+        for (_, path, _) in nodes {
+            self.fault(format!("the node at {path}: missing"));
+        }
+        Ok(())
+    }
+
+    fn tell_spare_nodes(&self) {
+        let spare = self.spare.load(Ordering::Relaxed);
+        if spare > 0 {
+            self.fault(format!("{spare} nodes are stored that nothing leads to"));
         }
     }
 
@@ -86,55 +155,18 @@ impl Rebuild<'_> {
             match leaf {
                 Ok((key, entry)) => {
                     self.check.count(&self.check.counts.slots);
-                    if !self.indices.insert(entry.index) {
-                        let (key, index) = (hex::encode(key), entry.index);
-                        self.fault(format!("leaf {key}: another one has index {index} too"));
-                    }
                     leaves.push((key, entry));
                 }
                 Err(error) => self.fault(error.to_string()),
             }
         }
+        for (key, entry) in self.indices.insert_all(&leaves) {
+            let (key, index) = (hex::encode(key), entry.index);
+            self.fault(format!("leaf {key}: another one has index {index} too"));
+        }
         self.leaves
             .fetch_add(leaves.len() as u64, Ordering::Relaxed);
         Ok(leaves)
-    }
-
-    fn node(&self, path: Path, built: &[u8]) {
-        self.check.counts.nodes.fetch_add(1, Ordering::Relaxed);
-        let key = Position::outer(path).key();
-        match self.check.view.get(NODES, &key) {
-            Ok(Some(stored)) if *stored == *built => {}
-            Ok(Some(_)) => self.fault(format!(
-                "the node at {path}: it differs from what the leaves give"
-            )),
-            Ok(None) => self.fault(format!("the node at {path}: missing")),
-            Err(error) => {
-                let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-                stopped.get_or_insert(error.into());
-            }
-        }
-    }
-
-    /// Counts stored nodes: another number than were built means nodes that nothing leads to, or that a scan does not see.
-    fn spare_nodes(&self) -> Result<(), StateError> {
-        let count = |prefix: &[u8]| -> Result<u64, StateError> {
-            let mut entries = self.check.view.scan(NODES, prefix, prefix)?;
-            entries.try_fold(0, |count, entry| Ok(entry.map(|_| count + 1)?))
-        };
-        let lengths = (0..=u8::MAX).into_par_iter().map(|length| count(&[length]));
-        let lengths: Result<Vec<u64>, StateError> = lengths.collect();
-        let without_key = u64::from(self.check.view.get(NODES, &[])?.is_some());
-        let stored = lengths?.into_iter().sum::<u64>() + without_key;
-        let built = self.check.counts.nodes.load(Ordering::Relaxed);
-        if stored > built {
-            let spare = stored - built;
-            self.fault(format!("{spare} nodes are stored that nothing leads to"));
-        } else if stored < built {
-            let unseen = built - stored;
-            self.fault(format!("{unseen} nodes are not found by a scan"));
-        }
-        Ok(())
     }
 
     fn counter(&self) -> Result<(), StateError> {
@@ -258,12 +290,16 @@ enum IndexPart {
 impl Indices {
     const PART: u64 = 64 * IndexPart::WORDS as u64;
 
-    /// Whether it was not there yet.
-    fn insert(&self, index: u64) -> bool {
+    /// Takes the indices of leaves; returns those whose index was there already.
+    fn insert_all<'l>(&self, leaves: &'l [(Hash, Entry)]) -> Vec<&'l (Hash, Entry)> {
         let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let part = parts.entry(index / Self::PART);
-        let part = part.or_insert_with(|| IndexPart::Few(Vec::new()));
-        part.insert((index % Self::PART) as u16)
+        let mut is_new = |index: u64| {
+            let part = parts.entry(index / Self::PART);
+            let part = part.or_insert_with(|| IndexPart::Few(Vec::new()));
+            part.insert((index % Self::PART) as u16)
+        };
+        let twice = leaves.iter().filter(|(_, entry)| !is_new(entry.index));
+        twice.collect()
     }
 
     /// The highest of them; zero if there is none.
@@ -320,6 +356,11 @@ impl IndexPart {
 mod tests {
     use super::*;
 
+    fn leaf(index: u64) -> (Hash, Entry) {
+        let value = [0; 32];
+        ([0; 32], Entry { index, value })
+    }
+
     /// Dense and sparse ones, up to the last there can be, twice each.
     #[test]
     fn indices_are_told_apart() {
@@ -329,11 +370,12 @@ mod tests {
         let indices = Indices::default();
         let (mut highest, mut count) = (0, 0);
         for index in &all {
-            count += usize::from(indices.insert(*index));
+            count += 1 - indices.insert_all(&[leaf(*index)]).len();
             highest = highest.max(*index);
             assert_eq!(indices.highest(), highest);
         }
         assert_eq!(count, all.len());
-        assert!(!all.iter().any(|index| indices.insert(*index)));
+        let again: Vec<(Hash, Entry)> = all.iter().map(|index| leaf(*index)).collect();
+        assert_eq!(indices.insert_all(&again).len(), all.len());
     }
 }

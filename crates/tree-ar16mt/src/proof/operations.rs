@@ -178,6 +178,7 @@ pub fn apply_with_proofs<H: Hasher>(
         updates: &updates,
         reads: &reads,
         unread: true,
+        counted: true,
     };
     let ordered = Ordered {
         operations,

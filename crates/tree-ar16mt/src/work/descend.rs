@@ -140,7 +140,9 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             Some(leaf) => self.make_room(visit, &leaf, &mut placed)?,
             None => {}
         }
-        self.arrive(visit.path.len(), &placed);
+        if batch.counted {
+            self.arrive(visit.path.len(), &placed);
+        }
         Ok(self.subtree(visit.place, visit.path, &placed))
     }
 

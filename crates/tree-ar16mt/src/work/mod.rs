@@ -97,6 +97,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) reads: &'a [bool],
     /// Whether nobody has looked which of the keys are there.
     pub(crate) unread: bool,
+    /// Whether leaves that come and move are to be counted.
+    pub(crate) counted: bool,
 }
 
 impl Batch<'_> {
