@@ -19,6 +19,7 @@ use crate::{
 };
 use arbor_field::{Fr, Wide};
 use rayon::prelude::*;
+use zerocopy::FromZeros;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +92,31 @@ impl Sizes {
     /// Bytes of the tables.
     #[must_use]
     pub fn bytes(&self, points: usize) -> usize {
-        let windows = |points: usize, bits: usize| points * (digits_of(bits) << (bits - 1));
-        let first = points.min(Self::FIRST);
-        let groups = points.div_ceil(self.comb) * self.columns;
-        let entries = windows(first, self.first)
-            + windows(points - first, self.others)
-            + (groups << self.comb);
-        entries * size_of::<Stored>()
+        self.entries(points) * size_of::<Stored>()
+    }
+
+    fn entries(&self, points: usize) -> usize {
+        self.windows(points) + (self.combs(points) << self.comb)
+    }
+
+    fn window_bits(&self, point: usize) -> usize {
+        if point < Self::FIRST {
+            self.first
+        } else {
+            self.others
+        }
+    }
+
+    /// Where a point's windows begin among the entries.
+    fn windows(&self, point: usize) -> usize {
+        let size = |bits: usize| digits_of(bits) << (bits - 1);
+        let first = point.min(Self::FIRST);
+        first * size(self.first) + (point - first) * size(self.others)
+    }
+
+    /// Tables of the comb: one for each column and group.
+    fn combs(&self, points: usize) -> usize {
+        self.columns * points.div_ceil(self.comb)
     }
 }
 
@@ -106,10 +125,9 @@ pub struct FixedBase {
     wide: Wide,
     sizes: Sizes,
     points: Vec<Point>,
-    /// For each point its windows' entries, digit position by digit position.
-    windows: Vec<Vec<Stored>>,
-    /// For each column and group, 2^comb sums; the empty one is not used.
-    combs: Vec<Vec<Stored>>,
+    /// For each point its windows' entries, digit position by digit position; then for each column and group the comb's 2^comb sums, of which the empty one is
+    /// not used. In one piece, so that it takes its own size of memory, and the system can serve it in large pages.
+    entries: Vec<Stored>,
 }
 
 /// A term of a sum: the point's index and the scalar.
@@ -133,32 +151,39 @@ impl FixedBase {
             double_all(wide, &mut next);
             multiples.push(next);
         }
-        let windows = (0..points.len())
+        let count = sizes.entries(points.len());
+        let mut entries = Stored::new_vec_zeroed(count)
+            .unwrap_or_else(|_| panic!("no memory for {count} entries of tables"));
+        let (windows, combs) = entries.split_at_mut(sizes.windows(points.len()));
+        let groups = points.len().div_ceil(sizes.comb);
+        let windows = split(
+            windows,
+            (0..points.len()).map(|point| sizes.windows(point + 1) - sizes.windows(point)),
+        );
+        windows
             .into_par_iter()
-            .map(|point| {
-                let bits = window_bits(&sizes, point);
+            .enumerate()
+            .for_each(|(point, table)| {
+                let bits = sizes.window_bits(point);
                 let bases: Vec<_> = (0..digits_of(bits))
                     .map(|position| multiples[position * bits][point])
                     .collect();
-                window_tables(wide, &bases, bits)
-            })
-            .collect();
-        let groups = points.len().div_ceil(sizes.comb);
-        let combs = (0..sizes.columns * groups)
-            .into_par_iter()
-            .map(|table| {
+                fill_windows(wide, &bases, table);
+            });
+        combs
+            .par_chunks_mut(1 << sizes.comb)
+            .enumerate()
+            .for_each(|(table, sums)| {
                 let (column, group) = (table / groups, table % groups);
                 let bases = &multiples[column * (256 / sizes.columns)];
                 let end = points.len().min((group + 1) * sizes.comb);
-                comb_table(wide, &bases[group * sizes.comb..end])
-            })
-            .collect();
+                fill_comb(wide, &bases[group * sizes.comb..end], sums);
+            });
         Self {
             wide,
             sizes,
             points: points.to_vec(),
-            windows,
-            combs,
+            entries,
         }
     }
 
@@ -233,7 +258,7 @@ impl FixedBase {
     /// The number of bit positions to comb, or none if windows take fewer additions.
     fn comb_rows(&self, terms: &[Term], signed: &[(usize, Signed)]) -> Option<usize> {
         let digits = |(point, scalar): &(usize, Signed)| {
-            length(&scalar.magnitude).div_ceil(window_bits(&self.sizes, *point))
+            length(&scalar.magnitude).div_ceil(self.sizes.window_bits(*point))
         };
         let with_windows: usize = signed.iter().map(digits).sum();
         let groups = self.points.len().div_ceil(self.sizes.comb);
@@ -255,8 +280,8 @@ impl FixedBase {
     fn push_digits(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
         let mut entries = Vec::with_capacity(64);
         for (point, scalar) in terms {
-            let bits = window_bits(&self.sizes, *point);
-            let table = &self.windows[*point];
+            let bits = self.sizes.window_bits(*point);
+            let table = &self.entries[self.sizes.windows(*point)..];
             for_digits(scalar, bits, |position, digit| {
                 let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
                 entries.push((&table[entry], digit < 0));
@@ -289,8 +314,9 @@ impl FixedBase {
                 }
             }
         }
+        let combs = &self.entries[self.sizes.windows(self.points.len())..];
         for row in (0..rows).rev() {
-            for (table, comb) in self.combs.iter().enumerate() {
+            for (table, comb) in combs.chunks(1 << comb).enumerate() {
                 let index = usize::from(indices[table * rows + row]);
                 if index != 0 {
                     sums.push(&comb[index]);
@@ -304,18 +330,15 @@ impl FixedBase {
     }
 }
 
-fn window_bits(sizes: &Sizes, point: usize) -> usize {
-    if point < Sizes::FIRST {
-        sizes.first
-    } else {
-        sizes.others
-    }
+/// Cuts a list into pieces of these lengths.
+fn split<T>(mut list: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+    let pieces = lengths.map(|length| list.split_off_mut(..length).unwrap_or_default());
+    pieces.collect()
 }
 
-/// For each base its multiples 1 to 2^(bits-1), one base after the other.
-fn window_tables(wide: Wide, bases: &[Stored], bits: usize) -> Vec<Stored> {
-    let size = 1usize << (bits - 1);
-    let mut table = vec![Stored::default(); bases.len() * size];
+/// For each base as many of its multiples, from once on, as there is room for: a power of two.
+fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
+    let size = table.len() / bases.len();
     for (row, base) in table.chunks_mut(size).zip(bases) {
         row[0] = *base;
     }
@@ -337,19 +360,17 @@ fn window_tables(wide: Wide, bases: &[Stored], bits: usize) -> Vec<Stored> {
             })
             .collect();
         for pairs in pairs.chunks(2048) {
-            add_pairs(wide, &mut table, pairs);
+            add_pairs(wide, table, pairs);
         }
         for (row, top) in tops.into_iter().enumerate() {
             table[row * size + 2 * known - 1] = top;
         }
         known *= 2;
     }
-    table
 }
 
-/// The sums of all subsets of up to 16 points, by the subset's bits; entry 0 is unused.
-fn comb_table(wide: Wide, points: &[Stored]) -> Vec<Stored> {
-    let mut table = vec![Stored::default(); 1 << points.len()];
+/// The sums of all subsets of up to 16 points, by the subset's bits; entry 0 is unused, and so are those from 2^points on.
+fn fill_comb(wide: Wide, points: &[Stored], table: &mut [Stored]) {
     for (i, point) in points.iter().enumerate() {
         table[1 << i] = *point;
         let pairs: Vec<_> = (1..1u32 << i)
@@ -360,8 +381,7 @@ fn comb_table(wide: Wide, points: &[Stored]) -> Vec<Stored> {
             })
             .collect();
         for pairs in pairs.chunks(2048) {
-            add_pairs(wide, &mut table, pairs);
+            add_pairs(wide, table, pairs);
         }
     }
-    table
 }

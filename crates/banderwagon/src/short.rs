@@ -9,9 +9,10 @@
 
 use crate::{Point, curve::Short};
 use arbor_field::{Base, Fp, Lanes, Limbs, invert_all};
+use zerocopy::FromZeros;
 
 /// Affine coordinates in the stored form of lanes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, FromZeros)]
 #[repr(C, align(64))]
 pub(crate) struct Stored {
     pub(crate) x: Limbs,

@@ -38,14 +38,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
     check_flags(args, tree)?;
     let measurement = report::start(args, tree);
-    if !matches!(tree, TreeChoice::Verkle | TreeChoice::Verkle2023) {
-        use_small_pages();
-    }
     // What is spread over threads without a pool of its own.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
     if threads.build_global().is_err() {
         tracing::debug!("an earlier replay of this process has set the number of threads");
     }
+    let tree = database::tree(tree, args.memory, &args.tree_settings);
+    if let Some(Tree::Verkle(verkle)) = &tree {
+        verkle.stems();
+    }
+    use_small_pages();
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
@@ -54,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         tracing::warn!("genesis: {warning}");
     }
     genesis.check_chain(&input)?;
-    match database::tree(tree, args.memory, &args.tree_settings) {
+    match tree {
         None => floor(args, measurement, input, &genesis),
         Some(tree) => full(args, tree, measurement, input, (&genesis, &text)),
     }
@@ -85,7 +87,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
 }
 
 /// Keeps the system from handing out memory in pages of 2 MiB, of which much lies idle where every thread has its own: a
-/// replay's memory is less by a fifth to a half, its time the same. The tables under a Verkle tree are better off with them.
+/// replay's memory is less by a fifth to a half, its time the same. The tables under a Verkle tree are better off with them, and keep them if made before.
 #[cfg(target_os = "linux")]
 fn use_small_pages() {
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
