@@ -104,4 +104,10 @@ impl Committer {
     pub fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
         self.tables.sums(lists)
     }
+
+    /// As [`Self::sums`], without other threads.
+    #[must_use]
+    pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
+        self.tables.sums_on_one_thread(lists)
+    }
 }

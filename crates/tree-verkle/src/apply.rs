@@ -31,10 +31,7 @@ pub fn apply(
         effective = updates.iter().filter_map(only_changes).collect();
         &effective
     };
-    let tools = Tools {
-        committer,
-        settings,
-    };
+    let tools = Tools::new(committer, settings);
     apply_to(&Stored(reader), tools, updates)
 }
 

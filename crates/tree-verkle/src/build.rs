@@ -44,10 +44,7 @@ pub fn build_part(
     leaves: impl IntoIterator<Item = BuildLeaf>,
     sink: &mut Sink,
 ) -> Result<Part, TreeError> {
-    let tools = Tools {
-        committer,
-        settings,
-    };
+    let tools = Tools::new(committer, settings);
     let mut builder = Builder::new(tools, sink);
     let mut leaves = leaves.into_iter();
     let mut current = leaves.next();
@@ -93,10 +90,7 @@ pub fn join(
     if root.terms.is_empty() {
         return Ok(Point::IDENTITY);
     }
-    let tools = Tools {
-        committer,
-        settings,
-    };
+    let tools = Tools::new(committer, settings);
     let mut nodes = Vec::new();
     tools.internals(&[(NodeKey::ROOT, root)], &mut nodes);
     let commitment = match nodes[0].1 {

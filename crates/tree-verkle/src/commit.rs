@@ -3,10 +3,23 @@
 use crate::{
     InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate, TreeError, TreeStats,
     plan::{Child, Leaf, OldLeaf, Plan},
-    tools::{BATCH, LeafState, LeafWork, Tools},
+    tools::{LeafState, LeafWork, Tools},
 };
 use arbor_ipa::{Fr, Point, Term};
-use std::ops::Range;
+use rayon::prelude::*;
+
+/// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
+const LEAST: usize = 64;
+/// Most: so that what is computed stays small beside the tree.
+const MOST: usize = 8192;
+
+/// How many of a list one thread takes at a time.
+fn share(count: usize) -> usize {
+    match rayon::current_num_threads() {
+        1 => MOST,
+        threads => count.div_ceil(2 * threads).clamp(LEAST, MOST),
+    }
+}
 
 pub(crate) struct Commit<'a> {
     tools: Tools<'a>,
@@ -23,9 +36,9 @@ pub(crate) struct Commit<'a> {
 impl<'a> Commit<'a> {
     pub(crate) fn new(tools: Tools<'a>, updates: &'a [StemUpdate], plan: &'a Plan) -> Self {
         Self {
-            tools,
+            tools: tools.alone(),
             updates,
-            leaves: vec![[Fr::ZERO; 2]; plan.leaves.len()],
+            leaves: Vec::new(),
             internals: vec![[Fr::ZERO; 2]; plan.internals.len()],
             nodes: Vec::new(),
             stats: plan.stats,
@@ -35,22 +48,23 @@ impl<'a> Commit<'a> {
 
     /// The nodes written, the root's commitment, and counts.
     pub(crate) fn run(mut self) -> Result<(Vec<NodeChange>, Point, TreeStats), TreeError> {
-        let count = self.plan.leaves.len();
-        for start in (0..count).step_by(BATCH) {
-            self.leaves(start..count.min(start + BATCH))?;
+        let leaves = &self.plan.leaves;
+        let shares = leaves.par_chunks(share(leaves.len()));
+        let shares: Result<Vec<_>, _> = shares.map(|leaves| self.leaves(leaves)).collect();
+        for (images, nodes) in shares? {
+            self.leaves.extend(images);
+            self.nodes.extend(nodes);
         }
+        let written = leaves.iter().filter(|leaf| leaf.new.is_some());
+        written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
         let root = self.internal_nodes();
         Ok((self.nodes, root, self.stats))
     }
 
-    /// Computes some leaves, and writes them.
-    fn leaves(&mut self, range: Range<usize>) -> Result<(), TreeError> {
-        let leaves = &self.plan.leaves[range.clone()];
+    /// Computes some leaves: their images before and after, and their records.
+    fn leaves(&self, leaves: &[Leaf]) -> Result<(Vec<[Fr; 2]>, Vec<NodeChange>), TreeError> {
         let mut states = self.states(leaves)?;
-        let images = &mut self.leaves[range];
-        for (images, state) in images.iter_mut().zip(&states) {
-            images[0] = state.image;
-        }
+        let before: Vec<Fr> = states.iter().map(|state| state.image).collect();
         let changes = |leaf: &Leaf| match (leaf.update, leaf.new) {
             (Some(update), Some(_)) => &self.updates[update].changes[..],
             _ => &[],
@@ -63,10 +77,14 @@ impl<'a> Commit<'a> {
             })
             .collect();
         self.tools.change(&work, &mut states);
-        let mut written = Vec::new();
-        for ((leaf, state), images) in leaves.iter().zip(&states).zip(images) {
-            let Some(key) = leaf.new else { continue };
-            images[1] = state.image;
+        let mut images = Vec::with_capacity(leaves.len());
+        let mut written = Vec::with_capacity(leaves.len());
+        for ((leaf, state), before) in leaves.iter().zip(&states).zip(before) {
+            let Some(key) = leaf.new else {
+                images.push([before, Fr::ZERO]);
+                continue;
+            };
+            images.push([before, state.image]);
             let record = LeafRecord {
                 stem: leaf.stem,
                 suffixes: leaf.suffixes,
@@ -75,10 +93,8 @@ impl<'a> Commit<'a> {
                 image: Some(state.image),
             };
             written.push((key, Record::Leaf(record)));
-            self.stats.leaf(&leaf.suffixes);
         }
-        self.write(&written);
-        Ok(())
+        Ok((images, self.changes(&written)))
     }
 
     /// The leaves as they were.
@@ -121,38 +137,50 @@ impl<'a> Commit<'a> {
                 images[0] = image;
             }
         }
-        let mut written = Vec::new();
         let mut root = nodes.first().map_or(Point::IDENTITY, |root| root.old.0);
         for level in self.plan.levels.iter().rev() {
             let changes = |at: &usize| nodes[*at].stays && !nodes[*at].slots.is_empty();
             let level: Vec<usize> = level.iter().copied().filter(changes).collect();
-            let lists: Vec<Vec<Term>> = level.iter().map(|&at| self.terms(at)).collect();
-            let mut points = self.tools.committer.sums(&lists);
-            for (point, &at) in points.iter_mut().zip(&level) {
-                *point += nodes[at].old.0;
+            let shares = level.par_chunks(share(level.len()));
+            let shares: Vec<_> = shares.map(|level| self.level(level)).collect();
+            let mut computed = Vec::with_capacity(level.len());
+            for (images, nodes) in shares {
+                computed.extend(images);
+                self.stats.internals_written += nodes.len();
+                self.nodes.extend(nodes);
             }
-            for ((&at, image), &commitment) in
-                level.iter().zip(self.tools.images(&points)).zip(&points)
-            {
+            for (at, (commitment, image)) in level.into_iter().zip(computed) {
                 self.internals[at][1] = image;
-                let node = &nodes[at];
-                if node.key == NodeKey::ROOT {
+                if nodes[at].key == NodeKey::ROOT {
                     root = commitment;
-                }
-                if !node.is_empty() {
-                    let record = InternalRecord {
-                        leaves: node.leaves,
-                        internals: node.internals,
-                        commitment,
-                        image: Some(image),
-                    };
-                    written.push((node.key, Record::Internal(record)));
                 }
             }
         }
-        self.stats.internals_written += written.len();
-        self.write(&written);
         root
+    }
+
+    /// Computes some internal nodes of a level: their commitments and images, and the records of those that are not empty.
+    fn level(&self, level: &[usize]) -> (Vec<(Point, Fr)>, Vec<NodeChange>) {
+        let nodes = || level.iter().map(|&at| &self.plan.internals[at]);
+        let lists: Vec<Vec<Term>> = level.iter().map(|&at| self.terms(at)).collect();
+        let mut points = self.tools.sums(&lists);
+        for (point, node) in points.iter_mut().zip(nodes()) {
+            *point += node.old.0;
+        }
+        let images = self.tools.images(&points);
+        let computed: Vec<_> = points.into_iter().zip(images).collect();
+        let full = nodes().zip(&computed).filter(|(node, _)| !node.is_empty());
+        let written = full.map(|(node, &(commitment, image))| {
+            let record = InternalRecord {
+                leaves: node.leaves,
+                internals: node.internals,
+                commitment,
+                image: Some(image),
+            };
+            (node.key, Record::Internal(record))
+        });
+        let nodes = self.changes(&written.collect::<Vec<_>>());
+        (computed, nodes)
     }
 
     /// What its children's changes add to an internal node.
@@ -173,15 +201,12 @@ impl<'a> Commit<'a> {
             .collect()
     }
 
-    fn write(&mut self, written: &[(NodeKey, Record)]) {
-        let records = self.tools.records(written);
-        let changes = written
-            .iter()
-            .zip(records)
-            .map(|((key, _), record)| NodeChange {
-                key: *key,
-                record: Some(record),
-            });
-        self.nodes.extend(changes);
+    fn changes(&self, written: &[(NodeKey, Record)]) -> Vec<NodeChange> {
+        let records = written.iter().zip(self.tools.records(written));
+        let change = |((key, _), record): (&(NodeKey, Record), _)| NodeChange {
+            key: *key,
+            record: Some(record),
+        };
+        records.map(change).collect()
     }
 }

@@ -15,6 +15,8 @@ const SHARE: usize = 1024;
 pub(crate) struct Tools<'a> {
     pub(crate) committer: &'a Committer,
     pub(crate) settings: &'a Settings,
+    /// Whether other threads of the pool take part, and not only the one that asks.
+    spread: bool,
 }
 
 /// A leaf's points and images.
@@ -45,13 +47,39 @@ pub(crate) struct LeafWork<'a> {
     pub(crate) changes: &'a [ValueChange],
 }
 
-impl Tools<'_> {
+impl<'a> Tools<'a> {
+    /// With all threads of the current pool.
+    pub(crate) fn new(committer: &'a Committer, settings: &'a Settings) -> Self {
+        Self {
+            committer,
+            settings,
+            spread: true,
+        }
+    }
+
+    /// The same, for one of several threads that each have work of their own.
+    pub(crate) fn alone(self) -> Self {
+        Self {
+            spread: false,
+            ..self
+        }
+    }
+
+    /// One sum of products for each list of terms.
+    pub(crate) fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
+        if self.spread {
+            self.committer.sums(lists)
+        } else {
+            self.committer.sums_on_one_thread(lists)
+        }
+    }
+
     /// The images of points in the scalar field.
     pub(crate) fn images(&self, points: &[Point]) -> Vec<Fr> {
         if !self.settings.batched_images {
             return points.iter().map(Point::map_to_field).collect();
         }
-        if points.len() <= SHARE {
+        if points.len() <= SHARE || !self.spread {
             return Point::map_to_field_batch(points);
         }
         let shares = points.par_chunks(SHARE);
@@ -65,6 +93,9 @@ impl Tools<'_> {
             batched_affine,
             ..
         } = *self.settings;
+        if nodes.len() <= SHARE || !self.spread {
+            return encode(form, batched_affine, nodes);
+        }
         let share = |nodes| encode(form, batched_affine, nodes);
         nodes.par_chunks(SHARE).flat_map_iter(share).collect()
     }
@@ -129,7 +160,7 @@ impl Tools<'_> {
             .iter()
             .map(|&at| leaf_terms(stem(at), states[at].half_images))
             .collect();
-        for (&at, commitment) in unknown.iter().zip(self.committer.sums(&terms)) {
+        for (&at, commitment) in unknown.iter().zip(self.sums(&terms)) {
             states[at].commitment = Some(commitment);
         }
     }
@@ -154,7 +185,7 @@ impl Tools<'_> {
         }
         let terms = |changes: &&[ValueChange]| changes.iter().flat_map(half_terms).collect();
         let lists: Vec<Vec<Term>> = unknown.iter().map(terms).collect();
-        let mut sums = self.committer.sums(&lists).into_iter().zip(unknown);
+        let mut sums = self.sums(&lists).into_iter().zip(unknown);
         for (&(at, half), known) in halves.iter().zip(added) {
             let added = known.or_else(|| {
                 let (sum, changes) = sums.next()?;
@@ -182,7 +213,7 @@ impl Tools<'_> {
                 list.push((2 + half, image - before));
             }
         }
-        for (&at, added) in changed.iter().zip(self.committer.sums(&lists)) {
+        for (&at, added) in changed.iter().zip(self.sums(&lists)) {
             if let Some(commitment) = &mut states[at].commitment {
                 *commitment += added;
             }

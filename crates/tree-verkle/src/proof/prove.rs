@@ -27,10 +27,7 @@ pub fn prove(
     keys: &[(Stem, u8)],
 ) -> Result<Witness, TreeError> {
     let settings = Settings::default();
-    let tools = Tools {
-        committer,
-        settings: &settings,
-    };
+    let tools = Tools::new(committer, &settings);
     let mut diffs = asked(keys);
     if diffs.is_empty() {
         return Err(TreeError::NoKeys);

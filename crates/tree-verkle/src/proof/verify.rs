@@ -53,10 +53,7 @@ impl Witness {
             commitments.push(point.map_err(|error| WitnessError::Commitment { index, error })?);
         }
         let settings = Settings::default();
-        let tools = Tools {
-            committer,
-            settings: &settings,
-        };
+        let tools = Tools::new(committer, &settings);
         let images = tools.images(&commitments);
         let questions = skeleton.questions(&self.state_diff).into_iter();
         let queries: Vec<Query> = questions
@@ -140,10 +137,7 @@ impl Verified<'_> {
             return Ok(self.commitments[0].to_bytes());
         }
         let settings = Settings::default();
-        let tools = Tools {
-            committer,
-            settings: &settings,
-        };
+        let tools = Tools::new(committer, &settings);
         let by_key = self.skeleton.nodes.iter().enumerate();
         let partial = Partial {
             verified: self,
