@@ -49,6 +49,7 @@ struct Constants<M>(PhantomData<M>);
 
 impl<M: Modulus> Constants<M> {
     const PRIME: [u64; LIMBS] = split(&M::MODULUS);
+    const PRIME_IN_LANES: &'static Half = &in_all_lanes(Self::PRIME);
     const NEGATIVE_INVERSE: u64 = M::NEGATIVE_INVERSE & MASK;
     /// Four primes, with 2^30 lent to each limb: minuends for one tight subtrahend.
     const FOUR: [u64; LIMBS] = lend(times(4, Self::PRIME), 1);
@@ -58,6 +59,17 @@ impl<M: Modulus> Constants<M> {
     const BIAS: [u64; LIMBS] = lend([0; LIMBS], 11);
     /// A value's bits from here up say how often 2^BITS is in it, and the prime is nearly that power: 0.9058 of it, both of them.
     const QUOTIENT_SHIFT: u64 = M::BITS as u64 - (8 * BITS) as u64;
+}
+
+const fn in_all_lanes(limbs: [u64; LIMBS]) -> Half {
+    let mut lanes = [[0; 4]; LIMBS];
+    let mut i = 0;
+    while i < LIMBS {
+        lanes[i] = [limbs[i]; 4];
+        i += 1;
+    }
+    // SAFETY: both have nine times 256 bits, and any bits are a vector.
+    unsafe { std::mem::transmute(lanes) }
 }
 
 const fn split(n: &Limbs) -> [u64; LIMBS] {
@@ -174,13 +186,36 @@ unsafe fn product(a: __m256i, b: __m256i) -> __m256i {
     product
 }
 
+/// [`product`] with one of nine limbs in memory, for constants: no instruction is spent on loading what registers have no room for.
+///
+/// # Safety
+///
+/// The processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn product_with<const LIMB: usize>(a: __m256i, limbs: &Half) -> __m256i {
+    let product;
+    // SAFETY: reads one of nine vectors, which are aligned; the instruction is this function's contract.
+    unsafe {
+        asm!(
+            "vpmuludq {product}, {a}, ymmword ptr [{limbs} + {at}]",
+            product = lateout(ymm_reg) product,
+            a = in(ymm_reg) a,
+            limbs = in(reg) limbs,
+            at = const LIMB * size_of::<__m256i>(),
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    product
+}
+
 #[inline(always)]
 fn multiply<M: Modulus>(a: &Half, b: &Half) -> Half {
     // SAFETY: as in `all`.
     unsafe {
         let zero = _mm256_setzero_si256();
         let (mask, inverse) = (all(MASK), all(Constants::<M>::NEGATIVE_INVERSE));
-        let prime = all_limbs(&Constants::<M>::PRIME);
+        let prime = Constants::<M>::PRIME_IN_LANES;
         let mut t = [zero; LIMBS];
         for b in b {
             for (t, a) in t.iter_mut().zip(a) {
@@ -193,12 +228,15 @@ fn multiply<M: Modulus>(a: &Half, b: &Half) -> Half {
                 lowest = _mm256_add_epi64(t[0], q);
             } else {
                 q = _mm256_and_si256(product(t[0], inverse), mask);
-                lowest = _mm256_add_epi64(t[0], product(q, prime[0]));
+                lowest = _mm256_add_epi64(t[0], product_with::<0>(q, prime));
             }
             let carry = _mm256_srli_epi64::<{ BITS as i32 }>(lowest);
-            for i in 1..LIMBS {
-                t[i - 1] = _mm256_add_epi64(t[i], product(q, prime[i]));
+            macro_rules! add_multiples {
+                ($($limb:literal)*) => {
+                    $(t[$limb - 1] = _mm256_add_epi64(t[$limb], product_with::<$limb>(q, prime));)*
+                };
             }
+            add_multiples!(1 2 3 4 5 6 7 8);
             t[0] = _mm256_add_epi64(t[0], carry);
             t[LIMBS - 1] = zero;
         }
