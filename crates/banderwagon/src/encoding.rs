@@ -4,7 +4,7 @@ use crate::{
     Point,
     curve::{BYTES, D, times_five},
 };
-use arbor_field::{Fp, divide_all, sqrt_all};
+use arbor_field::{Fp, Fr, divide_all, sqrt_all};
 use arbor_metrics::NORMALISATIONS;
 
 /// Bytes that are no element of the group.
@@ -72,6 +72,48 @@ impl Point {
             .into_iter()
             .map(join)
             .collect()
+    }
+
+    /// x of the representative with the larger y, and then x/y, each most significant byte first: a form that takes no square root to read, and has what
+    /// [`map_to_field`](Self::map_to_field) reduces. Two zeros for the neutral element.
+    #[must_use]
+    pub fn to_ratio_batch(points: &[Self]) -> Vec<[u8; 2 * BYTES]> {
+        let affine = Self::to_affine_batch(points);
+        let ratios = divide_all(&affine).into_iter();
+        let join = |((x, y), ratio): ((Fp, Fp), Fp)| {
+            let mut bytes = [0; 2 * BYTES];
+            bytes[..BYTES].copy_from_slice(&compress(x, y));
+            bytes[BYTES..].copy_from_slice(&ratio.to_be_bytes());
+            bytes
+        };
+        affine.into_iter().zip(ratios).map(join).collect()
+    }
+
+    /// Decodes x and x/y, and maps the element to the scalar field. That they belong together is checked, the subgroup is not.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodingError`] for a wrong length or range, or for numbers of which no point of the curve has both.
+    pub fn from_ratio(bytes: &[u8]) -> Result<(Self, Fr), DecodingError> {
+        let bytes: &[u8; 2 * BYTES] = exactly(bytes)?;
+        let (x, ratio) = bytes.split_at(BYTES);
+        let (x, ratio) = (coordinate(exactly(x)?)?, coordinate(exactly(ratio)?)?);
+        // The curve's equation with y = x / ratio, times ratio^2.
+        let (xx, square) = (x.square(), ratio.square());
+        if xx - times_five(xx * square) != square + D * xx.square() {
+            return Err(DecodingError::Curve);
+        }
+        if ratio.is_zero() {
+            return Ok((Self::IDENTITY, Fr::ZERO));
+        }
+        // With Z = x/y: Y/Z = x / (x/y) = y.
+        let point = Self {
+            x: x * ratio,
+            y: x,
+            z: ratio,
+            t: xx,
+        };
+        Ok((point, Fr::reduced(ratio.to_limbs())))
     }
 
     /// Decodes the compressed form, with all checks.

@@ -249,4 +249,21 @@ proptest! {
             prop_assert_eq!(Point::from_bytes(&bytes), Ok(*point));
         }
     }
+
+    #[test]
+    fn ratios(seeds in prop::collection::vec(any::<u64>(), 0..40), bit in 0usize..512) {
+        let mut points: Vec<_> = seeds.iter().map(|&seed| point(seed)).collect();
+        points.push(Point::IDENTITY);
+        for (point, mut bytes) in points.iter().zip(Point::to_ratio_batch(&points)) {
+            let (read, image) = Point::from_ratio(&bytes).unwrap();
+            prop_assert_eq!(read, *point);
+            prop_assert_eq!(image, point.map_to_field());
+            // Sums need all four coordinates.
+            prop_assert_eq!(read + points[0], *point + points[0]);
+            prop_assert_eq!(read.to_bytes(), point.to_bytes());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Point::from_ratio(&bytes).is_err());
+        }
+        prop_assert!(Point::from_ratio(&[0; 63]).is_err());
+    }
 }

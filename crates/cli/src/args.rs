@@ -301,7 +301,7 @@ pub(crate) struct Replay {
     /// new one]
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
-    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, images, leaf-commitments,
+    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, images, leaf-commitments, points-only,
     /// single-images, single-affine, narrow-tables
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
@@ -451,6 +451,8 @@ pub(crate) enum TreeSetting {
     Images,
     /// Store leaves' own commitments
     LeafCommitments,
+    /// Store the commitment to a leaf's values also where few values would be shorter
+    PointsOnly,
     /// Map commitments to the scalar field one by one
     SingleImages,
     /// Make points affine one by one
@@ -466,6 +468,7 @@ impl TreeSetting {
             Self::Compressed => "compressed",
             Self::Images => "images",
             Self::LeafCommitments => "leaf-commitments",
+            Self::PointsOnly => "points-only",
             Self::SingleImages => "single-images",
             Self::SingleAffine => "single-affine",
             Self::NarrowTables => "narrow-tables",

@@ -67,6 +67,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
             TreeSetting::Compressed => tree.form.compressed = true,
             TreeSetting::Images => tree.form.images = true,
             TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
+            TreeSetting::PointsOnly => tree.form.values = false,
             TreeSetting::SingleImages => tree.batched_images = false,
             TreeSetting::SingleAffine => tree.batched_affine = false,
             TreeSetting::NarrowTables => settings.wide_tables = false,

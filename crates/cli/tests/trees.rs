@@ -254,13 +254,13 @@ fn a_replay_takes_what_is_recorded() {
     let recorded = Written {
         nodes: 829,
         flat_bytes: 26_879,
-        node_bytes: 58_116,
+        node_bytes: 39_651,
         blob_bytes: 11_524,
     };
     let (written, inversions) = took(&folder, "verkle");
     assert_eq!(written, recorded);
     assert!(
-        (1..=(72 + 736) * 11 / 10).contains(&inversions),
+        (1..=(72 + 432) * 11 / 10).contains(&inversions),
         "{inversions}"
     );
 }

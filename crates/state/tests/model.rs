@@ -353,11 +353,13 @@ const COMPRESSED: Form = Form {
     compressed: true,
     images: false,
     leaf_commitments: false,
+    values: true,
 };
 const EVERYTHING: Form = Form {
     compressed: false,
     images: true,
     leaf_commitments: true,
+    values: false,
 };
 
 proptest! {

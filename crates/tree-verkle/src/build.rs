@@ -1,7 +1,8 @@
 //! Building a tree bottom-up from sorted leaves.
 
 use crate::{
-    ByteSet, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value,
+    ByteSet, FewValues, Half, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem,
+    TreeError, Value,
     tools::{BATCH, LeafState, LeafWork, Tools},
 };
 use arbor_ipa::{Committer, Fr, Point, Term, ValueChange};
@@ -223,10 +224,16 @@ impl Tools<'_> {
         let mut states = vec![LeafState::NEW; leaves.len()];
         self.change(&work, &mut states);
         for ((key, (stem, values)), state) in leaves.iter().zip(&states) {
+            let (lower, upper) =
+                values.split_at(values.partition_point(|(suffix, _)| *suffix < 128));
+            let kept = |values: &[_], point| match values {
+                [] => Half::Nothing,
+                values => Half::kept(self.settings.form, FewValues::new(values), point),
+            };
             let record = LeafRecord {
                 stem: *stem,
                 suffixes: values.iter().map(|(suffix, _)| *suffix).collect(),
-                halves: state.halves,
+                halves: [kept(lower, state.halves[0]), kept(upper, state.halves[1])],
                 commitment: state.commitment,
                 image: Some(state.image),
             };

@@ -1,12 +1,14 @@
 //! The arithmetic of an update: leaves first, then the internal nodes from the deepest level up, each level in one batch.
 
 use crate::{
-    InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate, TreeError, TreeStats,
+    FewValues, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
+    TreeError, TreeStats, Value,
     plan::{Child, Leaf, OldLeaf, Plan},
     tools::{LeafState, LeafWork, Tools},
 };
-use arbor_ipa::{Fr, Point, Term};
+use arbor_ipa::{Fr, Point, Term, ValueChange};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
 const LEAST: usize = 64;
@@ -63,53 +65,26 @@ impl<'a> Commit<'a> {
 
     /// Computes some leaves: their images before and after, and their records.
     fn leaves(&self, leaves: &[Leaf]) -> Result<(Vec<[Fr; 2]>, Vec<NodeChange>), TreeError> {
-        let mut states = self.states(leaves)?;
-        let before: Vec<Fr> = states.iter().map(|state| state.image).collect();
-        let changes = |leaf: &Leaf| match (leaf.update, leaf.new) {
-            (Some(update), Some(_)) => &self.updates[update].changes[..],
-            _ => &[],
-        };
-        let work: Vec<_> = leaves
-            .iter()
-            .map(|leaf| LeafWork {
-                stem: &leaf.stem,
-                changes: changes(leaf),
-            })
-            .collect();
-        self.tools.change(&work, &mut states);
-        let mut images = Vec::with_capacity(leaves.len());
-        let mut written = Vec::with_capacity(leaves.len());
-        for ((leaf, state), before) in leaves.iter().zip(&states).zip(before) {
-            let Some(key) = leaf.new else {
-                images.push([before, Fr::ZERO]);
-                continue;
-            };
-            images.push([before, state.image]);
-            let record = LeafRecord {
-                stem: leaf.stem,
-                suffixes: leaf.suffixes,
-                halves: state.halves,
-                commitment: state.commitment,
-                image: Some(state.image),
-            };
-            written.push((key, Record::Leaf(record)));
-        }
-        Ok((images, self.changes(&written)))
-    }
-
-    /// The leaves as they were.
-    fn states(&self, leaves: &[Leaf]) -> Result<Vec<LeafState>, TreeError> {
         let mut states = vec![LeafState::NEW; leaves.len()];
         let mut stored: Vec<usize> = Vec::new();
         let mut records: Vec<LeafRecord> = Vec::new();
+        let mut todo: Vec<Todo> = Vec::with_capacity(leaves.len());
         for (at, leaf) in leaves.iter().enumerate() {
+            let changes = match (leaf.update, leaf.new) {
+                (Some(update), Some(_)) => &self.updates[update].changes[..],
+                _ => &[],
+            };
             match &leaf.old {
-                None => {}
-                Some((_, OldLeaf::Known(state))) => states[at] = **state,
+                None => todo.push(Todo::on_new(changes)),
+                Some((_, OldLeaf::Known(state))) => {
+                    states[at] = **state;
+                    todo.push(Todo::on_points(changes));
+                }
                 Some((key, OldLeaf::Stored(record))) => {
                     let key = *key;
-                    let record = Record::leaf(&key, record)
+                    let mut record = Record::leaf(&key, record)
                         .map_err(|error| TreeError::Record { key, error })?;
+                    todo.push(Todo::on_stored(&mut record, changes));
                     stored.push(at);
                     records.push(record);
                 }
@@ -118,7 +93,38 @@ impl<'a> Commit<'a> {
         for (at, state) in stored.into_iter().zip(self.tools.load(&records)) {
             states[at] = state;
         }
-        Ok(states)
+        let before: Vec<Fr> = states.iter().map(|state| state.image).collect();
+        let work = leaves.iter().zip(&todo).map(|(leaf, todo)| LeafWork {
+            stem: &leaf.stem,
+            changes: &todo.changes,
+        });
+        self.tools.change(&work.collect::<Vec<_>>(), &mut states);
+        let mut images = Vec::with_capacity(leaves.len());
+        let mut written = Vec::with_capacity(leaves.len());
+        for (((leaf, state), before), todo) in leaves.iter().zip(&states).zip(before).zip(&todo) {
+            let Some(key) = leaf.new else {
+                images.push([before, Fr::ZERO]);
+                continue;
+            };
+            images.push([before, state.image]);
+            let kept = |half: usize| match leaf.suffixes.has_half(half) {
+                true => Half::kept(
+                    self.tools.settings.form,
+                    todo.values[half],
+                    state.halves[half],
+                ),
+                false => Half::Nothing,
+            };
+            let record = LeafRecord {
+                stem: leaf.stem,
+                suffixes: leaf.suffixes,
+                halves: [kept(0), kept(1)],
+                commitment: state.commitment,
+                image: Some(state.image),
+            };
+            written.push((key, Record::Leaf(record)));
+        }
+        Ok((images, self.changes(&written)))
     }
 
     /// Computes and writes the internal nodes; the root's commitment.
@@ -209,4 +215,83 @@ impl<'a> Commit<'a> {
         };
         records.map(change).collect()
     }
+}
+
+/// What is to be done to a leaf.
+struct Todo<'a> {
+    changes: Cow<'a, [ValueChange]>,
+    /// The values of each half afterwards, where all are known and few.
+    values: [Option<FewValues>; 2],
+}
+
+impl<'a> Todo<'a> {
+    /// Changes of a leaf of which only points are known.
+    fn on_points(changes: &'a [ValueChange]) -> Self {
+        Self {
+            changes: changes.into(),
+            values: [None; 2],
+        }
+    }
+
+    fn on_new(changes: &'a [ValueChange]) -> Self {
+        Self {
+            values: of_halves(changes).map(|changes| FewValues::new(&after(&[], changes))),
+            ..Self::on_points(changes)
+        }
+    }
+
+    /// Changes of a stored leaf. A half that has its values is not computed to be changed, but computed anew with what it has afterwards.
+    fn on_stored(record: &mut LeafRecord, changes: &'a [ValueChange]) -> Self {
+        let mut todo = Self::on_points(changes);
+        let mut anew = Vec::new();
+        for (half, changes) in of_halves(changes).into_iter().enumerate() {
+            let before = match &record.halves[half] {
+                Half::Values(few) => *few,
+                Half::Nothing => {
+                    todo.values[half] = FewValues::new(&after(&[], changes));
+                    anew.extend(changes);
+                    continue;
+                }
+                Half::Point(_) => {
+                    anew.extend(changes);
+                    continue;
+                }
+            };
+            let values = after(before.as_slice(), changes);
+            todo.values[half] = FewValues::new(&values);
+            // Without its image the leaf must be computed as it was.
+            if changes.is_empty() || values.is_empty() || record.image.is_none() {
+                anew.extend(changes);
+                continue;
+            }
+            let set = |(suffix, value)| ValueChange {
+                suffix,
+                old: None,
+                new: Some(value),
+            };
+            anew.extend(values.into_iter().map(set));
+            record.halves[half] = Half::Nothing;
+            record.commitment = None;
+        }
+        todo.changes = anew.into();
+        todo
+    }
+}
+
+/// The changes of suffixes below 128 and of those from there on.
+pub(crate) fn of_halves(changes: &[ValueChange]) -> [&[ValueChange]; 2] {
+    let (lower, upper) = changes.split_at(changes.partition_point(|change| change.suffix < 128));
+    [lower, upper]
+}
+
+/// Values after changes, ascending by suffix.
+fn after(before: &[(u8, Value)], changes: &[ValueChange]) -> Vec<(u8, Value)> {
+    let changed = |suffix: u8| changes.iter().any(|change| change.suffix == suffix);
+    let kept = before.iter().filter(|(suffix, _)| !changed(*suffix));
+    let new = changes
+        .iter()
+        .filter_map(|change| Some((change.suffix, change.new?)));
+    let mut values: Vec<_> = kept.copied().chain(new).collect();
+    values.sort_unstable_by_key(|(suffix, _)| *suffix);
+    values
 }

@@ -35,6 +35,7 @@ mod build;
 mod bytes;
 mod commit;
 mod error;
+mod few;
 mod key;
 mod plan;
 mod proof;
@@ -48,10 +49,11 @@ pub use arbor_ipa::ValueChange;
 pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;
 pub use error::TreeError;
+pub use few::FewValues;
 pub use key::{KeyError, NodeKey, Stem, Value};
 pub use proof::{
     Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError, WitnessSizes, prove,
 };
 pub use reader::{MemoryTree, NodeReader, ValueReader};
-pub use record::{Form, InternalRecord, LeafRecord, Record, RecordError};
+pub use record::{Form, Half, InternalRecord, LeafRecord, Record, RecordError};
 pub use update::{NodeChange, Settings, StemUpdate, TreeStats, TreeUpdate};

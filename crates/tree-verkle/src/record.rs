@@ -5,12 +5,14 @@
 //! | tag | tag |
 //! | bytes of children that are leaves | the stem from the leaf's depth on |
 //! | bytes of children that are internal nodes | suffixes that have values |
-//! | commitment | C1, C2: each where the leaf has values in its half |
+//! | commitment | C1, C2: each where the leaf has values in its half; or those values, where they are few and shorter |
 //! | its image, if kept | commitment, if kept |
 //! | | its image, if kept |
+//!
+//! An internal node's commitment and image are kept together as x and x/y, from which both follow, where points are not compressed.
 
-use crate::{ByteSet, NodeKey, Stem};
-use arbor_ipa::{DecodingError, Fr, Point, Trust};
+use crate::{ByteSet, FewValues, NodeKey, Stem};
+use arbor_ipa::{Committer, DecodingError, Fr, Point, Trust, half_terms};
 use std::sync::Arc;
 
 /// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
@@ -23,15 +25,18 @@ pub struct Form {
     pub images: bool,
     /// A leaf's own commitment is kept, which else is computed from its stem and the images of C1 and C2.
     pub leaf_commitments: bool,
+    /// A few values are kept in place of C1 or C2, where they take fewer bytes.
+    pub values: bool,
 }
 
 impl Default for Form {
-    /// What is recommended: images are kept, nothing else.
+    /// What is recommended: images are kept, and values where they are shorter than their commitment.
     fn default() -> Self {
         Self {
             compressed: false,
             images: true,
             leaf_commitments: false,
+            values: true,
         }
     }
 }
@@ -41,6 +46,8 @@ const LEAF: u8 = 1;
 const COMPRESSED: u8 = 2;
 const IMAGES: u8 = 4;
 const LEAF_COMMITMENT: u8 = 8;
+/// Of a leaf: values in place of C1, of C2.
+const VALUES: [u8; 2] = [16, 32];
 
 impl Form {
     fn tag(self, leaf: bool) -> u8 {
@@ -56,14 +63,21 @@ impl Form {
             compressed: tag & COMPRESSED != 0,
             images: tag & IMAGES != 0,
             leaf_commitments: tag & LEAF_COMMITMENT != 0,
+            values: tag & (VALUES[0] | VALUES[1]) != 0,
         }
     }
 
-    /// Reads a tag: the form, and whether a leaf has it, which the place must allow.
+    /// Whether internal nodes have x and x/y in place of a point and its image.
+    fn ratios(self) -> bool {
+        self.images && !self.compressed
+    }
+
+    /// Reads a tag, which the place must allow: the form, and of a leaf whether it has values in place of C1 and of C2.
+    #[expect(clippy::type_complexity, reason = "three parts of a tag, named above")]
     fn decode_front<'a>(
         key: &NodeKey,
         bytes: &'a [u8],
-    ) -> Result<(Self, bool, &'a [u8]), RecordError> {
+    ) -> Result<(Self, Option<[bool; 2]>, &'a [u8]), RecordError> {
         let (&tag, rest) = bytes.split_first().ok_or(RecordError::Part("bytes"))?;
         let (form, leaf) = (Self::of(tag), tag & LEAF != 0);
         let possible = if leaf {
@@ -71,10 +85,12 @@ impl Form {
         } else {
             0..=NodeKey::MAX_DEPTH - 1
         };
-        if tag != form.tag(leaf) || !possible.contains(&key.depth()) {
+        let values = if leaf { VALUES } else { [0; 2] };
+        if tag & !(values[0] | values[1]) != form.tag(leaf) || !possible.contains(&key.depth()) {
             return Err(RecordError::Tag(tag));
         }
-        Ok((form, leaf, rest))
+        let values = values.map(|bit| tag & bit != 0);
+        Ok((form, leaf.then_some(values), rest))
     }
 
     /// Bytes of a stored point.
@@ -123,12 +139,23 @@ pub struct LeafRecord {
     pub stem: Stem,
     /// Suffixes that have a value.
     pub suffixes: ByteSet,
-    /// C1 and C2; the identity where there are no values.
-    pub halves: [Point; 2],
+    /// What is kept of each half.
+    pub halves: [Half; 2],
     /// The leaf's commitment, if it is kept.
     pub commitment: Option<Point>,
     /// The image of the commitment, if it is kept.
     pub image: Option<Fr>,
+}
+
+/// What is kept of the values 0 to 127, or 128 to 255, of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Half {
+    /// There are none.
+    Nothing,
+    /// Their commitment, C1 or C2.
+    Point(Point),
+    /// They themselves.
+    Values(FewValues),
 }
 
 /// A node's record, decoded.
@@ -150,11 +177,11 @@ impl Record {
     /// # Errors
     /// [`RecordError`] for what cannot be a record.
     pub fn decode(key: &NodeKey, bytes: &[u8]) -> Result<Self, RecordError> {
-        let (form, leaf, rest) = Form::decode_front(key, bytes)?;
-        if leaf {
-            LeafRecord::decode(key, form, rest).map(Self::Leaf)
-        } else {
-            InternalRecord::decode(form, rest).map(Self::Internal)
+        match Form::decode_front(key, bytes)? {
+            (form, Some(values), rest) => {
+                LeafRecord::decode(key, form, values, rest).map(Self::Leaf)
+            }
+            (form, None, rest) => InternalRecord::decode(form, rest).map(Self::Internal),
         }
     }
 
@@ -189,13 +216,23 @@ pub(crate) enum Head {
 
 impl Head {
     pub(crate) fn decode(key: &NodeKey, bytes: &[u8]) -> Result<Self, RecordError> {
-        let (form, leaf, rest) = Form::decode_front(key, bytes)?;
-        if !leaf {
+        let (form, values, rest) = Form::decode_front(key, bytes)?;
+        let Some(values) = values else {
             return Ok(Self::Internal);
+        };
+        let (stem, suffixes, mut rest) = LeafRecord::decode_head(key, rest)?;
+        let mut points = usize::from(form.leaf_commitments);
+        // Values come before points.
+        for (half, kept) in values.into_iter().enumerate() {
+            if kept {
+                (_, rest) = FewValues::decode_front(&suffixes, half, rest)?;
+            } else {
+                points += usize::from(suffixes.has_half(half));
+            }
         }
-        let (stem, suffixes, rest) = LeafRecord::decode_head(key, rest)?;
-        let halves = (0..2).filter(|&half| suffixes.has_half(half)).count();
-        let points = halves + usize::from(form.leaf_commitments);
+        if form.compressed && points == 0 {
+            return Err(RecordError::Part("points"));
+        }
         if rest.len() != points * form.point() + 32 * usize::from(form.images) {
             return Err(RecordError::Part("last bytes"));
         }
@@ -206,6 +243,10 @@ impl Head {
 /// The image that the record of a node keeps, if it does: the rest is not looked at.
 pub(crate) fn kept_image(bytes: &[u8]) -> Option<Fr> {
     let (&tag, rest) = bytes.split_first()?;
+    if tag & LEAF == 0 && Form::of(tag).ratios() {
+        let (_, point) = rest.split_last_chunk::<64>()?;
+        return Some(Point::from_ratio(point).ok()?.1);
+    }
     let (_, image) = rest
         .split_last_chunk::<32>()
         .filter(|_| tag & IMAGES != 0)?;
@@ -221,8 +262,13 @@ impl InternalRecord {
             return Err(children);
         }
         let mut rest = Parts { form, rest };
-        let commitment = rest.point()?;
-        let image = form.images.then(|| rest.image()).transpose()?;
+        let (commitment, image) = if form.ratios() {
+            let (point, image) = Point::from_ratio(rest.take(64, "points")?)?;
+            (point, Some(image))
+        } else {
+            let point = rest.point()?;
+            (point, form.images.then(|| rest.image()).transpose()?)
+        };
         rest.end()?;
         Ok(Self {
             leaves,
@@ -252,14 +298,28 @@ impl LeafRecord {
         }
     }
 
-    fn decode(key: &NodeKey, form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
-        let (stem, suffixes, rest) = Self::decode_head(key, bytes)?;
+    fn decode(
+        key: &NodeKey,
+        form: Form,
+        values: [bool; 2],
+        bytes: &[u8],
+    ) -> Result<Self, RecordError> {
+        let (stem, suffixes, mut rest) = Self::decode_head(key, bytes)?;
+        let mut halves = [Half::Nothing; 2];
+        for half in (0..2).filter(|&half| values[half]) {
+            let few;
+            (few, rest) = FewValues::decode_front(&suffixes, half, rest)?;
+            halves[half] = Half::Values(few);
+        }
         let mut rest = Parts { form, rest };
-        let mut halves = [Point::IDENTITY; 2];
-        for half in (0..2).filter(|&half| suffixes.has_half(half)) {
-            halves[half] = rest.point()?;
+        for half in (0..2).filter(|&half| suffixes.has_half(half) && !values[half]) {
+            halves[half] = Half::Point(rest.point()?);
         }
         let commitment = form.leaf_commitments.then(|| rest.point()).transpose()?;
+        let without_points = values == [0, 1].map(|half| suffixes.has_half(half));
+        if form.compressed && without_points && commitment.is_none() {
+            return Err(RecordError::Part("points"));
+        }
         let image = form.images.then(|| rest.image()).transpose()?;
         rest.end()?;
         Ok(Self {
@@ -319,16 +379,18 @@ impl Parts<'_> {
 /// What the form keeps must be there.
 pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> Vec<Arc<[u8]>> {
     let mut points = Vec::with_capacity(2 * nodes.len());
+    let mut ratios = Vec::new();
     for (_, node) in nodes {
         match node {
+            Record::Internal(node) if form.ratios() => ratios.push(node.commitment),
             Record::Internal(node) => points.push(node.commitment),
             Record::Leaf(leaf) => {
-                points.extend(leaf.present().map(|half| leaf.halves[half]));
+                points.extend(leaf.points());
                 points.extend(leaf.commitment.filter(|_| form.leaf_commitments));
             }
         }
     }
-    let mut points = PointBytes::new(form, batched, &points);
+    let mut points = PointBytes::new(form, batched, &points, &ratios);
     let encode = |(key, node): &(NodeKey, Record)| {
         let mut out = Vec::with_capacity(3 * 64);
         match node {
@@ -345,6 +407,10 @@ impl InternalRecord {
         out.push(form.tag(false));
         self.leaves.encode_into(out);
         self.internals.encode_into(out);
+        if form.ratios() {
+            out.extend(points.ratios.next().into_iter().flatten());
+            return;
+        }
         points.next_into(out);
         for image in self.image.iter().filter(|_| form.images) {
             out.extend(image.to_le_bytes());
@@ -352,18 +418,54 @@ impl InternalRecord {
     }
 }
 
+impl Half {
+    /// What a form keeps of a half: its values, if all are known and the form keeps them, or else their commitment.
+    pub(crate) fn kept(form: Form, values: Option<FewValues>, point: Point) -> Self {
+        match values {
+            Some(few) if form.values && few.encoded_len() < form.point() => Self::Values(few),
+            _ => Self::Point(point),
+        }
+    }
+}
+
 impl LeafRecord {
-    /// The halves that have values.
-    pub(crate) fn present(&self) -> impl Iterator<Item = usize> + use<> {
-        let suffixes = self.suffixes;
-        (0..2).filter(move |&half| suffixes.has_half(half))
+    /// C1 and C2, the identity where there are no values: read, or computed from values.
+    #[must_use]
+    pub fn commitments(&self, committer: &Committer) -> [Point; 2] {
+        self.halves.map(|half| match half {
+            Half::Nothing => Point::IDENTITY,
+            Half::Point(point) => point,
+            Half::Values(few) => {
+                let terms: Vec<_> = few.sets().iter().flat_map(half_terms).collect();
+                committer.sum(&terms)
+            }
+        })
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point> {
+        let point = |half| match half {
+            Half::Point(point) => Some(point),
+            Half::Nothing | Half::Values(_) => None,
+        };
+        self.halves.into_iter().filter_map(point)
     }
 
     fn encode_into(&self, key: &NodeKey, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
-        out.push(form.tag(true));
+        let own_points = self.points().count() + usize::from(form.leaf_commitments);
+        let compressed = form.compressed && own_points > 0;
+        let mut tag = Form { compressed, ..form }.tag(true);
+        for (half, bit) in self.halves.iter().zip(VALUES) {
+            tag |= if let Half::Values(_) = half { bit } else { 0 };
+        }
+        out.push(tag);
         out.extend_from_slice(&self.stem[key.depth()..]);
         self.suffixes.encode_into(out);
-        for _ in 0..self.present().count() + usize::from(form.leaf_commitments) {
+        for half in &self.halves {
+            if let Half::Values(few) = half {
+                few.encode_into(out);
+            }
+        }
+        for _ in 0..own_points {
             points.next_into(out);
         }
         for image in self.image.iter().filter(|_| form.images) {
@@ -373,28 +475,40 @@ impl LeafRecord {
 }
 
 /// The bytes of many points, taken one after another.
-enum PointBytes {
+struct PointBytes {
+    points: OwnBytes,
+    /// Of those that are kept as x and x/y.
+    ratios: std::vec::IntoIter<[u8; 64]>,
+}
+
+enum OwnBytes {
     Compressed(std::vec::IntoIter<[u8; 32]>),
     Uncompressed(std::vec::IntoIter<[u8; 64]>),
 }
 
 impl PointBytes {
-    fn new(form: Form, batched: bool, points: &[Point]) -> Self {
-        let batch = if batched { points.len().max(1) } else { 1 };
-        let chunks = points.chunks(batch);
-        if form.compressed {
+    fn new(form: Form, batched: bool, points: &[Point], ratios: &[Point]) -> Self {
+        let batch = |points: &[Point]| if batched { points.len().max(1) } else { 1 };
+        let chunks = points.chunks(batch(points));
+        let points = if form.compressed {
             let bytes: Vec<_> = chunks.flat_map(Point::to_bytes_batch).collect();
-            Self::Compressed(bytes.into_iter())
+            OwnBytes::Compressed(bytes.into_iter())
         } else {
             let bytes: Vec<_> = chunks.flat_map(Point::to_uncompressed_batch).collect();
-            Self::Uncompressed(bytes.into_iter())
+            OwnBytes::Uncompressed(bytes.into_iter())
+        };
+        let ratios = ratios.chunks(batch(ratios));
+        let ratios: Vec<_> = ratios.flat_map(Point::to_ratio_batch).collect();
+        Self {
+            points,
+            ratios: ratios.into_iter(),
         }
     }
 
     fn next_into(&mut self, out: &mut Vec<u8>) {
-        match self {
-            Self::Compressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
-            Self::Uncompressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
+        match &mut self.points {
+            OwnBytes::Compressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
+            OwnBytes::Uncompressed(bytes) => out.extend(bytes.next().into_iter().flatten()),
         }
     }
 }

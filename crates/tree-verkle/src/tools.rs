@@ -1,7 +1,9 @@
 //! What every computation needs: the tables and the switches.
 
-use crate::{LeafRecord, NodeKey, Record, Settings, Stem, record::encode};
-use arbor_ipa::{Committer, Fr, Point, Term, ValueChange, half_terms, leaf_terms};
+use crate::{
+    Half, LeafRecord, NodeKey, Record, Settings, Stem, commit::of_halves, few, record::encode,
+};
+use arbor_ipa::{Committer, Fr, Point, Term, ValueChange, leaf_terms};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -102,22 +104,35 @@ impl<'a> Tools<'a> {
 
     /// Leaves as their records say they are, all images computed that are not kept.
     pub(crate) fn load(&self, records: &[LeafRecord]) -> Vec<LeafState> {
-        let present: Vec<(usize, usize)> = records
-            .iter()
-            .enumerate()
-            .flat_map(|(at, record)| record.present().map(move |half| (at, half)))
-            .collect();
-        let points: Vec<_> = present
-            .iter()
-            .map(|&(at, half)| records[at].halves[half])
-            .collect();
         let state = |record: &LeafRecord| LeafState {
-            halves: record.halves,
             commitment: record.commitment,
             image: record.image.unwrap_or(Fr::ZERO),
             ..LeafState::NEW
         };
         let mut states: Vec<_> = records.iter().map(state).collect();
+        let mut present: Vec<(usize, usize)> = Vec::with_capacity(records.len());
+        let (mut summed, mut lists) = (Vec::new(), Vec::new());
+        for (at, record) in records.iter().enumerate() {
+            for (half, kept) in record.halves.iter().enumerate() {
+                match kept {
+                    Half::Nothing => continue,
+                    Half::Point(point) => states[at].halves[half] = *point,
+                    Half::Values(values) => {
+                        let sets = values.sets();
+                        lists.push(few::terms(&sets));
+                        summed.push((at, half, few::no_code(self.committer, &sets)));
+                    }
+                }
+                present.push((at, half));
+            }
+        }
+        for ((at, half, known), sum) in summed.into_iter().zip(self.sums(&lists)) {
+            states[at].halves[half] = known.map_or(sum, |known| known + sum);
+        }
+        let points: Vec<_> = present
+            .iter()
+            .map(|&(at, half)| states[at].halves[half])
+            .collect();
         for (&(at, half), image) in present.iter().zip(self.images(&points)) {
             states[at].half_images[half] = image;
         }
@@ -172,9 +187,7 @@ impl<'a> Tools<'a> {
         let mut added: Vec<Option<Point>> = Vec::new();
         let mut unknown: Vec<&[ValueChange]> = Vec::new();
         for (at, LeafWork { changes, .. }) in work.iter().enumerate() {
-            let (lower, upper) =
-                changes.split_at(changes.partition_point(|change| change.suffix < 128));
-            for (half, changes) in [lower, upper].into_iter().enumerate() {
+            for (half, changes) in of_halves(changes).into_iter().enumerate() {
                 if !changes.is_empty() {
                     let known = self.committer.remembered_half(changes);
                     unknown.extend(known.is_none().then_some(changes));
@@ -183,12 +196,13 @@ impl<'a> Tools<'a> {
                 }
             }
         }
-        let terms = |changes: &&[ValueChange]| changes.iter().flat_map(half_terms).collect();
-        let lists: Vec<Vec<Term>> = unknown.iter().map(terms).collect();
+        let lists: Vec<Vec<Term>> = unknown.iter().map(|changes| few::terms(changes)).collect();
         let mut sums = self.sums(&lists).into_iter().zip(unknown);
         for (&(at, half), known) in halves.iter().zip(added) {
             let added = known.or_else(|| {
                 let (sum, changes) = sums.next()?;
+                let known = few::no_code(self.committer, changes);
+                let sum = known.map_or(sum, |known| known + sum);
                 self.committer.remember_half(changes, sum);
                 Some(sum)
             });

@@ -139,8 +139,8 @@ fn nodes_missing_misplaced_or_unreadable() {
 proptest! {
     /// Bytes that are no record are an error; a record that decodes is written again as it was, by an update that changes nothing near it.
     #[test]
-    fn damaged_records(flip in any::<prop::sample::Index>(), bit in 0..8, cut in any::<prop::sample::Index>(), images: bool, compressed: bool, leaf_commitments: bool) {
-        let settings = Settings { form: Form { compressed, images, leaf_commitments }, ..Settings::default() };
+    fn damaged_records(flip in any::<prop::sample::Index>(), bit in 0..8, cut in any::<prop::sample::Index>(), images: bool, compressed: bool, leaf_commitments: bool, values: bool) {
+        let settings = Settings { form: Form { compressed, images, leaf_commitments, values }, ..Settings::default() };
         let mut tree = MemoryTree::new();
         change(&mut tree, &settings, &[([3; 32], Some([1; 32])), ([4; 32], Some([1; 32]))]);
         for (key, record) in tree.records() {

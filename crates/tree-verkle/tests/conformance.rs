@@ -56,10 +56,7 @@ impl Subject for InMemory {
     }
 
     fn stored(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let records = support::records(&self.tree).into_iter();
-        records
-            .map(|(key, record)| (key.encode(), record))
-            .collect()
+        said(support::records(&self.tree))
     }
 
     fn built(&self, contents: &Contents) -> BTreeMap<Vec<u8>, Vec<u8>> {
@@ -72,20 +69,29 @@ impl Subject for InMemory {
             &mut |key, record| {
                 let above = last[key.depth()].replace(key);
                 assert!(above < Some(key), "a level in order");
-                records.insert(key.encode(), record.to_vec());
+                records.insert(key, record.to_vec());
             },
         );
         assert_eq!(root.expect("builds").to_bytes(), self.root);
-        records
+        said(records)
     }
 }
 
+/// What records say: their bytes may have values or points, by what was known.
+fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let records = support::said(records).into_iter();
+    records
+        .map(|(key, record)| (key.encode(), format!("{record:?}").into_bytes()))
+        .collect()
+}
+
 fn forms() -> impl Strategy<Value = Settings> {
-    any::<[bool; 5]>().prop_map(
+    any::<[bool; 6]>().prop_map(
         |[
             compressed,
             images,
             leaf_commitments,
+            values,
             batched_images,
             batched_affine,
         ]| Settings {
@@ -93,6 +99,7 @@ fn forms() -> impl Strategy<Value = Settings> {
                 compressed,
                 images,
                 leaf_commitments,
+                values,
             },
             batched_images,
             batched_affine,

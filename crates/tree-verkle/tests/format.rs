@@ -9,6 +9,7 @@ const PLAIN: Form = Form {
     compressed: false,
     images: false,
     leaf_commitments: false,
+    values: false,
 };
 
 /// One leaf of three values, in both halves, below the root.
@@ -48,8 +49,8 @@ fn an_internal_node() {
             ),
             "0201ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a1",
             concat!(
-                "0401ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a16c6840243b8ae2537da4360462eb",
-                "68fe5434e57cd72f2c65e818f8ede999100ea2262770d3733d4ed8acd529c400d972e3ea0681b0d09186fdff922aef2c6906"
+                "0401ab00602b0edd3b8da62b229eeaa2b774331709cbd27d55c7ca8042271a55726fc8a1236496c3f4fa5f4f936046b283",
+                "6f60e4726887c49deeb149c33a7a88989e0e83"
             )
         ]
     );
@@ -61,6 +62,7 @@ fn a_leaf() {
         compressed: true,
         images: true,
         leaf_commitments: true,
+        values: false,
     };
     let found = [PLAIN, everything].map(|form| record(form, 1));
     assert_eq!(
@@ -80,6 +82,43 @@ fn a_leaf() {
             )
         ]
     );
+}
+
+#[test]
+fn a_leaf_of_few_values() {
+    let few = Form {
+        images: true,
+        values: true,
+        ..PLAIN
+    };
+    let mut tree = MemoryTree::new();
+    let key = |suffix| {
+        let mut key = [0xab; 32];
+        key[31] = suffix;
+        key
+    };
+    let settings = Settings {
+        form: few,
+        ..Settings::default()
+    };
+    let no_code = hex::decode("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
+    let no_code: [u8; 32] = no_code.expect("hex").try_into().expect("32 bytes");
+    let mut small = [0; 32];
+    small[30] = 7;
+    let mut changes = vec![(key(0), Some(small)), (key(1), Some(no_code))];
+    // The upper half's two values would take more bytes than a point.
+    changes.extend([(key(200), Some([200; 32])), (key(201), Some([201; 32]))]);
+    change(&mut tree, &settings, &changes);
+    let record = hex::encode(&tree.records()[&NodeKey::on_way(&[0xab; 31], 1)]);
+    let front = concat!(
+        "15",
+        "abababababababababababababababababababababababababababababab",
+        "040001c8c9",
+        "020700",
+        "21"
+    );
+    assert_eq!(record[..front.len()], *front);
+    assert_eq!(record.len(), front.len() + 2 * (64 + 32));
 }
 
 #[test]

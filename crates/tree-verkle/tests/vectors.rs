@@ -6,7 +6,7 @@ use arbor_tree_verkle::{MemoryTree, Record, Settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use support::{change, csv, unhex, vectors, word};
+use support::{COMMITTER, change, csv, unhex, vectors, word};
 
 static ROOTS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../testdata/roots.json")).expect("JSON"));
@@ -71,7 +71,7 @@ fn a_stored_zero_is_not_absence() {
         .find(|(key, _)| key.depth() == 1)
         .expect("a leaf");
     let leaf = Record::leaf(key, record).expect("decodes");
-    let field = leaf.halves[0].map_to_field().to_le_bytes();
+    let field = leaf.commitments(&COMMITTER)[0].map_to_field().to_le_bytes();
     assert_eq!(field.to_vec(), unhex(text(&detail["C1_field_le"])));
 }
 

@@ -61,8 +61,9 @@ pub type LeafValue = [u8; 32];
 
 /// Nodes by depth and path.
 const NODES: Table = Table(3);
-/// Layout of flat records and node records; a change of either raises it. Databases of layout 1 had the names of stems besides.
-pub(crate) const LAYOUT: u32 = 2;
+/// Layout of flat records and node records; a change of either raises it. Databases of layout 1 had the names of stems besides, those of layout 2 both
+/// coordinates and the image of internal nodes.
+pub(crate) const LAYOUT: u32 = 3;
 
 /// The tables of a Verkle state. Accounts are keyed by address; slots by address and slot number (32 bytes big-endian).
 pub(crate) const TABLES: [TableSpec; 4] = [

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
 use arbor_store::Write;
 use arbor_tree_verkle::{
-    BuildLeaf, Form, NodeKey, Part, Record, RecordError, Settings, build_part, join,
+    BuildLeaf, Form, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part, join,
 };
 use arbor_versions::Meta;
 use rayon::prelude::*;
@@ -70,6 +70,7 @@ impl Rebuild<'_> {
             compressed: false,
             images: true,
             leaf_commitments: true,
+            values: true,
         },
         batched_images: true,
         batched_affine: true,
@@ -197,13 +198,42 @@ impl Rebuild<'_> {
             Ok(None) => return self.fault(format!("the node at {key}: missing")),
             Err(error) => return self.stop(error.into()),
         };
-        match agree(key, built, &stored) {
+        match self.agree(key, built, &stored) {
             Ok(true) => {}
             Ok(false) => self.fault(format!(
                 "the node at {key}: it differs from what the flat state gives"
             )),
             Err(error) => self.fault(format!("the node at {key}: {error}")),
         }
+    }
+
+    /// Whether a stored record says what the built one does, as far as its form says anything.
+    fn agree(&self, key: &NodeKey, built: &[u8], stored: &[u8]) -> Result<bool, RecordError> {
+        Ok(
+            match (Record::decode(key, built)?, Record::decode(key, stored)?) {
+                (Record::Internal(built), Record::Internal(stored)) => {
+                    built.leaves == stored.leaves
+                        && built.internals == stored.internals
+                        && built.commitment == stored.commitment
+                        && stored.image.is_none_or(|image| built.image == Some(image))
+                }
+                (Record::Leaf(built), Record::Leaf(stored)) => {
+                    let commitment = stored.commitment;
+                    built.stem == stored.stem
+                        && built.suffixes == stored.suffixes
+                        && (built.halves == stored.halves || self.agree_on_points(&built, &stored))
+                        && commitment.is_none_or(|point| built.commitment == Some(point))
+                        && stored.image.is_none_or(|image| built.image == Some(image))
+                }
+                _ => false,
+            },
+        )
+    }
+
+    /// Whether two leaves have the same commitments, of which one may keep values and the other one points.
+    fn agree_on_points(&self, one: &LeafRecord, other: &LeafRecord) -> bool {
+        let committer = self.verkle.stems().committer();
+        one.commitments(committer) == other.commitments(committer)
     }
 
     fn fault(&self, fault: String) {
@@ -214,29 +244,6 @@ impl Rebuild<'_> {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         stopped.get_or_insert(error);
     }
-}
-
-/// Whether a stored record says what the built one does, as far as its form says anything.
-fn agree(key: &NodeKey, built: &[u8], stored: &[u8]) -> Result<bool, RecordError> {
-    Ok(
-        match (Record::decode(key, built)?, Record::decode(key, stored)?) {
-            (Record::Internal(built), Record::Internal(stored)) => {
-                built.leaves == stored.leaves
-                    && built.internals == stored.internals
-                    && built.commitment == stored.commitment
-                    && stored.image.is_none_or(|image| built.image == Some(image))
-            }
-            (Record::Leaf(built), Record::Leaf(stored)) => {
-                let commitment = stored.commitment;
-                built.stem == stored.stem
-                    && built.suffixes == stored.suffixes
-                    && built.halves == stored.halves
-                    && commitment.is_none_or(|point| built.commitment == Some(point))
-                    && stored.image.is_none_or(|image| built.image == Some(image))
-            }
-            _ => false,
-        },
-    )
 }
 
 /// Counts stored nodes: another number than were built means nodes that nothing leads to, or that a scan does not see.

@@ -3,7 +3,8 @@
 
 use arbor_ipa::Committer;
 use arbor_tree_verkle::{
-    MemoryTree, NodeKey, Settings, Stem, StemUpdate, TreeUpdate, Value, ValueChange, apply,
+    Half, MemoryTree, NodeKey, Record, Settings, Stem, StemUpdate, TreeUpdate, Value, ValueChange,
+    apply,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,21 @@ pub fn records(tree: &MemoryTree) -> BTreeMap<NodeKey, Vec<u8>> {
     let records = tree.records().iter();
     records
         .map(|(key, record)| (*key, record.to_vec()))
+        .collect()
+}
+
+/// What records say, whichever leaves have values in place of points: that depends on what was known when they were written.
+pub fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<NodeKey, Record> {
+    let said = |key: &NodeKey, record: &[u8]| {
+        let mut record = Record::decode(key, record).expect("a record");
+        if let Record::Leaf(leaf) = &mut record {
+            leaf.halves = leaf.commitments(&COMMITTER).map(Half::Point);
+        }
+        record
+    };
+    let records = records.into_iter();
+    records
+        .map(|(key, record)| (key, said(&key, &record)))
         .collect()
 }
 
