@@ -103,6 +103,31 @@ pub(crate) enum Bench {
     Reads(BenchReads),
     /// How large the witnesses of a chain's blocks are under several trees: each is made, and checked
     Witnesses(BenchWitnesses),
+    /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
+    Engine(BenchEngine),
+}
+
+/// `arbor bench engine`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchEngine {
+    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    #[arg(value_name = "CHAIN", required = true)]
+    pub(crate) chain: Vec<PathBuf>,
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Stop after this block
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) to: Option<u64>,
+    /// The interface that is switched on
+    #[arg(long, value_name = "I", default_value = "v7")]
+    pub(crate) evm384: Interface,
+    /// How many times each executes a block; the shortest counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rounds: u32,
+    /// Write the figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// `arbor bench witnesses`.

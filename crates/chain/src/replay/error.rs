@@ -47,6 +47,14 @@ pub enum ReplayError {
         /// What checking it gave.
         why: String,
     },
+    /// Two executors disagree about a block.
+    #[error("block {number}: the executors have different {what}")]
+    Different {
+        /// The block.
+        number: u64,
+        /// What of its result differs.
+        what: &'static str,
+    },
     /// The first block does not continue the database.
     #[error("the chain begins with block {first}, but the database stands at block {head}: blocks {} to {} are missing", head + 1, first - 1)]
     Missing {

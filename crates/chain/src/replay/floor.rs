@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use alloy_consensus::Header;
-use alloy_primitives::B256;
 use arbor_state::Work;
 
 use super::{BlockStats, ReplayError, Times};
-use crate::executor::{Ancestor, BlockInput, Executor, FlatState, RecentBlocks};
+use crate::executor::{Ancestor, BlockInput, BlockOutput, Executor, FlatState, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
 use crate::senders::RecoveredBlock;
 
@@ -67,34 +66,42 @@ impl Floor {
         }
     }
 
-    fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
-        let start = Instant::now();
-        let number = block.block.header.number;
-        let parent = self
-            .recent
-            .latest()
-            .cloned()
-            .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
+    /// Executes a block on top of the last one, which it stays.
+    pub(super) fn execute(&mut self, block: &RecoveredBlock) -> Result<BlockOutput, ReplayError> {
+        let Some(parent) = self.recent.latest().cloned() else {
+            let number = block.block.header.number.saturating_sub(1);
+            return Err(ReplayError::DamagedHeader(number));
+        };
         let input = BlockInput::new(block, &parent.header, parent.hash, &self.spec);
         let output = self
             .executor
             .execute(&input, &self.state, &self.recent, None)?;
-        let executed = start.elapsed();
+        Ok(output)
+    }
+
+    /// Goes on to a block that was executed.
+    pub(super) fn apply(&mut self, block: &RecoveredBlock, output: &BlockOutput) {
         self.state.apply(&output.changes);
-        let ommers: Vec<B256> = block
-            .block
-            .body
-            .ommers
-            .iter()
-            .map(Header::hash_slow)
-            .collect();
+        let ommers = block.block.body.ommers.iter().map(Header::hash_slow);
         self.recent.push(Ancestor {
             hash: block.hash,
             header: block.block.header.clone(),
-            ommers,
+            ommers: ommers.collect(),
         });
+    }
+
+    /// Puts another executor in the place of the one that executes.
+    pub(super) fn swap_executor(&mut self, other: &mut Executor) {
+        std::mem::swap(&mut self.executor, other);
+    }
+
+    fn block(&mut self, block: &RecoveredBlock) -> Result<BlockStats, ReplayError> {
+        let start = Instant::now();
+        let output = self.execute(block)?;
+        let executed = start.elapsed();
+        self.apply(block, &output);
         Ok(BlockStats {
-            number,
+            number: block.block.header.number,
             hash: block.hash,
             transactions: block.block.body.transactions.len() as u64,
             gas: output.gas_used,

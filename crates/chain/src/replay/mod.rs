@@ -16,6 +16,7 @@ mod pipeline;
 mod record;
 mod run;
 mod settle;
+pub mod side_by_side;
 pub mod stateless;
 mod stats;
 mod witness_size;

@@ -18,6 +18,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Commitments(args) => commitments(args),
         Bench::Reads(args) => reads(args),
         Bench::Witnesses(args) => super::bench_witnesses::run(args),
+        Bench::Engine(args) => super::bench_engine::run(args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod bench;
+mod bench_engine;
 mod bench_witnesses;
 pub(crate) mod demo;
 pub(crate) mod dump;

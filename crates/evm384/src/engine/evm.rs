@@ -22,7 +22,7 @@ use revm::interpreter::{
 use revm::primitives::B256;
 use revm::{MainBuilder, MainnetEvm};
 
-use super::{CACHE_BYTES, Engine};
+use super::{CACHE_BYTES, Engine, run_plain};
 use crate::debug::Observer;
 use crate::interface::is_analyzed;
 use crate::{Backend, Frames, GasSchedule, HasFrames, Interface};
@@ -139,7 +139,7 @@ impl Runner {
         let action = match (&mut self.observer, &mut self.engine) {
             (Some(observer), _) => observed(observer.as_mut(), interpreter, table, gas, context),
             (None, Some(engine)) => engine.run(interpreter, table, gas, context),
-            (None, None) => interpreter.run_plain(table, gas, context),
+            (None, None) => run_plain(interpreter, table, gas, context),
         };
         let next = frame.process_next_action::<_, ContextError<_>>(context, action)?;
         if next.is_result() {

@@ -28,12 +28,17 @@ pub use evm::{EngineEvm, ExecutionError, FramesContext, Runner};
 /// Bytes of decoded code that an engine keeps, by default.
 const CACHE_BYTES: u64 = 16 << 20;
 
+/// Codes without runs that are known without asking the cache.
+const KNOWN_PLAIN: usize = 256;
+
 /// Executes frames; to be used instead of [`Interpreter::run_plain`].
 #[derive(Debug)]
 pub struct Engine {
     interface: Interface,
     backend: Backend,
     decoded: Cache<B256, Arc<Decoded>, DecodedBytes>,
+    /// By the last byte, the hash of a code that has no runs, as most code has none.
+    plain: Box<[B256; KNOWN_PLAIN]>,
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +58,7 @@ impl Engine {
             interface,
             backend,
             decoded: Cache::with_weighter(1024, CACHE_BYTES, DecodedBytes),
+            plain: Box::new([B256::ZERO; KNOWN_PLAIN]),
         }
     }
 
@@ -70,27 +76,53 @@ impl Engine {
         W: InterpreterTypes<Bytecode = ExtBytecode, Memory = SharedMemory>,
         H: Host + HasFrames + ?Sized,
     {
-        if !Decoded::knows(self.interface) {
-            return interpreter.run_plain(instructions, gas_table, host);
-        }
-        let decoded = self.decoded(&interpreter.bytecode);
-        match decoded {
-            Some(decoded) if decoded.has_runs() => with_arithmetic!(self.backend, A => {
+        match self.runs_of(&interpreter.bytecode) {
+            Some(decoded) => with_arithmetic!(self.backend, A => {
                 run_decoded::<A, W, H>(self.interface, &decoded, interpreter, instructions, gas_table, host)
             }),
-            _ => interpreter.run_plain(instructions, gas_table, host),
+            None => run_plain(interpreter, instructions, gas_table, host),
         }
     }
 
-    fn decoded(&mut self, code: &ExtBytecode) -> Option<Arc<Decoded>> {
-        let hash = code.hash()?;
-        if let Some(decoded) = self.decoded.get(&hash) {
-            return Some(Arc::clone(decoded));
+    /// The code decoded, if it has runs.
+    fn runs_of(&mut self, code: &ExtBytecode) -> Option<Arc<Decoded>> {
+        if !Decoded::knows(self.interface) {
+            return None;
         }
-        let decoded = Arc::new(Decoded::new(self.interface, code));
-        self.decoded.insert(hash, Arc::clone(&decoded));
-        Some(decoded)
+        let hash = code.hash()?;
+        let known = &mut self.plain[usize::from(hash[31])];
+        if *known == hash {
+            return None;
+        }
+        let decoded = match self.decoded.get(&hash) {
+            Some(decoded) => Arc::clone(decoded),
+            None => {
+                let decoded = Arc::new(Decoded::new(self.interface, code));
+                self.decoded.insert(hash, Arc::clone(&decoded));
+                decoded
+            }
+        };
+        if decoded.has_runs() {
+            return Some(decoded);
+        }
+        *known = hash;
+        None
     }
+}
+
+/// revm's own loop: one copy of it for all that leave code to it, so that none is slower than another.
+#[inline(never)]
+fn run_plain<W, H>(
+    interpreter: &mut Interpreter<W>,
+    instructions: &InstructionTable<W, H>,
+    gas_table: &GasTable,
+    host: &mut H,
+) -> InterpreterAction
+where
+    W: InterpreterTypes,
+    H: Host + ?Sized,
+{
+    interpreter.run_plain(instructions, gas_table, host)
 }
 
 fn run_decoded<A, W, H>(
