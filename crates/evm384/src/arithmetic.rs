@@ -8,6 +8,8 @@ mod mulx;
 mod portable;
 pub(crate) mod registers;
 
+use std::sync::OnceLock;
+
 use arbor_cpu::Features;
 
 #[cfg(target_arch = "x86_64")]
@@ -188,7 +190,11 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            Self::MulxAdx => Features::of_processor().mulx_adx,
+            Self::MulxAdx => {
+                // Asked for by every operation of [`apply`]; the answer takes as long as several of them, and stays.
+                static AVAILABLE: OnceLock<bool> = OnceLock::new();
+                *AVAILABLE.get_or_init(|| Features::of_processor().mulx_adx)
+            }
         }
     }
 
