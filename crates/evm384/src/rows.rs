@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use blst::{blst_fp, blst_fp2, blst_fp6, blst_fp12, blst_p1_affine, blst_p2_affine};
 use revm::precompile::{EthPrecompileResult, bls12_381 as eip2537, bn254};
 use revm::primitives::Bytes;
 
@@ -81,6 +82,34 @@ impl Row {
         })
     }
 
+    /// Native code for what a contract takes and returns in Montgomery form, which is blst's own.
+    fn of_blst(contract: BuiltIn) -> Option<Self> {
+        let BuiltIn::Pairing(part) = contract else {
+            return None;
+        };
+        let sample = residues(&contract.sample());
+        let mut run: Box<dyn FnMut() -> Bytes> = match (part, sample.as_slice()) {
+            (Part::Pairing, &[x, y, x0, x1, y0, y1]) => {
+                let p = blst_p1_affine { x, y };
+                let [x, y] = [[x0, x1], [y0, y1]].map(|fp| blst_fp2 { fp });
+                let q = blst_p2_affine { x, y };
+                Box::new(move || bytes(&blst_fp12::miller_loop(&q, &p).final_exp()))
+            }
+            (Part::FinalExponentiation, &[a, b, c, d, e, f, g, h, i, j, k, l]) => {
+                let fp6 = |parts: [[blst_fp; 2]; 3]| blst_fp6 {
+                    fp2: parts.map(|fp| blst_fp2 { fp }),
+                };
+                let (low, high) = ([[a, b], [c, d], [e, f]], [[g, h], [i, j], [k, l]]);
+                let f = blst_fp12 {
+                    fp6: [low, high].map(fp6),
+                };
+                Box::new(move || bytes(&f.final_exp()))
+            }
+            _ => return None,
+        };
+        Some(Self::new("blst", None, move || Some(run())))
+    }
+
     fn of_precompile(contract: BuiltIn) -> Option<Self> {
         let precompile: fn(&[u8]) -> EthPrecompileResult = match contract {
             BuiltIn::Pairing(Part::Check) => |input| eip2537::pairing::pairing(input, GAS),
@@ -103,10 +132,11 @@ impl Row {
 }
 
 impl Table {
-    /// A contract under every interface, in revm's interpreter and in the engine, beside the precompile, if there is one, and plain EVM code.
+    /// A contract under every interface, in revm's interpreter and in the engine, beside blst, the precompile and plain EVM code where there are any.
     #[must_use]
     pub fn of(contract: BuiltIn) -> Self {
-        let mut rows: Vec<Row> = Row::of_precompile(contract).into_iter().collect();
+        let native = [Row::of_blst(contract), Row::of_precompile(contract)];
+        let mut rows: Vec<Row> = native.into_iter().flatten().collect();
         if contract == BuiltIn::Bn254Multiple {
             rows.extend(contracts(BuiltIn::Bn254MultipleOfWords));
         }
@@ -225,6 +255,27 @@ fn seconds_each(backend: Backend, operation: Operation) -> f64 {
         begin.elapsed().as_secs_f64() / f64::from(TIMES)
     });
     rounds.fold(f64::INFINITY, f64::min)
+}
+
+/// Residues of 48 bytes each, little-endian.
+fn residues(bytes: &[u8]) -> Vec<blst_fp> {
+    let (residues, _) = bytes.as_chunks::<48>();
+    let limbs = |residue: &[u8; 48]| {
+        let (limbs, _) = residue.as_chunks::<8>();
+        std::array::from_fn(|index| u64::from_le_bytes(limbs[index]))
+    };
+    let residues = residues.iter().map(|residue| blst_fp { l: limbs(residue) });
+    residues.collect()
+}
+
+fn bytes(f: &blst_fp12) -> Bytes {
+    let residues = f
+        .fp6
+        .iter()
+        .flat_map(|six| &six.fp2)
+        .flat_map(|two| &two.fp);
+    let limbs = residues.flat_map(|residue| residue.l);
+    limbs.flat_map(u64::to_le_bytes).collect::<Vec<u8>>().into()
 }
 
 fn machine(contract: BuiltIn, setup: Setup) -> Machine {
