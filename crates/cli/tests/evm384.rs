@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::HashSet;
+
 use alloy_primitives::Bytes;
 use arbor_evm384::{Backend, End, GasSchedule, Machine, Setup, reference};
 use serde_json::Value;
@@ -64,6 +66,9 @@ fn evm384_says_what_is_wrong() {
         .run(&["evm384", "run", "wrong.easm"])
         .fails_with(&["wrong.easm", "not hex"]);
     folder
+        .run(&["evm384", "run", "parring"])
+        .fails_with(&["parring", "pairing-check"]);
+    folder
         .run(&["evm384", "run", "pairing", "--interface", "v8"])
         .fails_with(&["v8", "immediate"]);
     folder
@@ -98,6 +103,24 @@ fn a_chain_replays_with_any_interface_switched_on() {
 
 /// What is printed is read back, as another implementer would, and executed by everything that executes.
 #[test]
+fn a_chain_without_operations_is_executed_by_both_and_timed() {
+    let folder = Folder::with_chain();
+    let words = [
+        "bench", "engine", "chain", "--to", "12", "--rounds", "2", "--report", "r.json",
+    ];
+    let line = folder.run(&words).ok().stdout();
+    assert!(line.starts_with("12 blocks, "), "{line}");
+    let report = std::fs::read(folder.path("r.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    for time in ["revm_s", "engine_s"] {
+        assert!(report["results"][time].as_f64().expect("seconds") > 0.0);
+    }
+    folder
+        .run(&["bench", "engine", "chain", "--rounds", "0"])
+        .fails_with(&["--rounds"]);
+}
+
+#[test]
 fn vectors_hold_when_they_are_read_back() {
     let folder = Folder::new();
     let file = folder
@@ -107,10 +130,13 @@ fn vectors_hold_when_they_are_read_back() {
     assert_eq!(file["schedule"]["mul"], 6);
     let cases = file["cases"].as_array().expect("cases");
     let (mut halts, mut results) = (0, 0);
+    let mut names = HashSet::new();
     for case in cases {
         let text = |key: &str| case[key].as_str().expect("text");
         let bytes = |key: &str| text(key).parse::<Bytes>().expect("hex");
         let gas = |key: &str| case[key].as_u64().expect("a number");
+        let name = (text("interface"), text("name"));
+        assert!(names.insert(name), "{name:?} is there twice");
         for (backend, engine) in
             Backend::available().flat_map(|backend| [(backend, false), (backend, true)])
         {
@@ -171,6 +197,12 @@ fn evm384_debugs_by_commands_on_standard_input() {
     let answers = debug("sum.easm", "break f[1]\ncontinue\n");
     assert!(answers.contains("f[1] was written at"), "{answers}");
     assert!(answers.contains("(Montgomery 0x3)"), "{answers}");
+    let answers = debug("sum.easm", "break at nowhere\nquit\n");
+    assert!(
+        answers.contains("no line or routine 'nowhere'"),
+        "{answers}"
+    );
+    assert!(answers.ends_with("broken off\n"), "{answers}");
     let answers = debug("pairing", "break at multiply\ncontinue\nop\nprint f[0]\n");
     assert!(answers.contains("multiply: MULMODMONT384"), "{answers}");
     assert!(answers.contains("f[0] = 0x"), "{answers}");

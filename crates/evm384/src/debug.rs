@@ -5,6 +5,8 @@
 
 use std::io::{BufRead, Write};
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use revm::bytecode::opcode::OpCode;
 use revm::interpreter::Interpreter;
@@ -175,6 +177,7 @@ pub struct Debugger<R, W> {
     /// The routine that is executing, what its operations must leave, and how many are done.
     routine: Option<(usize, Vec<U384>, usize)>,
     modulus: Option<U384>,
+    broken_off: Arc<AtomicBool>,
 }
 
 const HELP: &str = "step [N]: to the next source line or routine; op [N]: to the next operation; instruction [N]; continue
@@ -196,7 +199,13 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
             pending: None,
             routine: None,
             modulus: None,
+            broken_off: Arc::default(),
         }
+    }
+
+    /// Becomes true when execution is broken off before its end.
+    pub fn broken_off(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.broken_off)
     }
 
     /// Who reads the answers may be gone; that is no reason to stop computing.
@@ -408,7 +417,13 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
                     }
                 },
                 ["break" | "b", "at", rest @ ..] if !rest.is_empty() => {
-                    self.break_places.push(rest.join(" "));
+                    let name = rest.join(" ");
+                    let mut places = self.symbols.places.iter();
+                    if places.any(|(_, place)| place.contains(&name)) {
+                        self.break_places.push(name);
+                    } else {
+                        self.say(&format!("there is no line or routine '{name}'"));
+                    }
                 }
                 ["break" | "b", name] => match self.symbols.offsets(name).as_slice() {
                     [] => self.say(&format!("there is no slot '{name}'")),
@@ -459,6 +474,7 @@ impl<R: BufRead, W: Write> Observer for Debugger<R, W> {
         if stop || arrived {
             self.show(interpreter);
             if !self.prompt(interpreter) {
+                self.broken_off.store(true, Ordering::Relaxed);
                 return false;
             }
         }

@@ -3,6 +3,8 @@
 //! Code copies calldata to memory, does something, and returns memory. Results of single operations are those of [`mod@crate::reference`], which no
 //! fast code has a part in; everything else is what revm's interpreter gives with portable code.
 
+use std::collections::HashMap;
+
 use revm::bytecode::opcode::*;
 
 use crate::asm::assemble;
@@ -115,7 +117,20 @@ pub fn cases(interface: Interface, schedule: GasSchedule) -> Result<Vec<Case>, R
         places(interface, schedule, &mut cases)?;
     }
     codes(interface, schedule, &mut cases)?;
+    number(&mut cases);
     Ok(cases)
+}
+
+/// Tells cases of the same name apart.
+fn number(cases: &mut [Case]) {
+    let mut seen: HashMap<String, u32> = HashMap::new();
+    for case in cases {
+        let count = seen.entry(case.name.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            case.name = format!("{}, {count}", case.name);
+        }
+    }
 }
 
 fn operation(interface: Interface, operation: Operation, at: Offsets) -> Vec<u8> {

@@ -91,6 +91,14 @@ fn errors_say_where_and_what() {
         error("PUSH1 0x100"),
         (1, 7, Fault::TooLarge(name("0x100"), 1))
     );
+    assert_eq!(error("PUSH1 1-2"), (1, 7, Fault::Negative(name("1-2"))));
+    assert_eq!(error("push 0x"), (1, 6, Fault::NoNumber(name("0x"))));
+    assert_eq!(error("add = 1"), (1, 1, Fault::Instruction(name("add"))));
+    assert_eq!(error("macro m x x\nend"), (1, 11, Fault::Twice(name("x"))));
+    assert_eq!(
+        error("slot f = 96 12\nslot g = 0 2\nslot h = 624"),
+        (3, 6, Fault::Overlap(name("h"), name("f")))
+    );
     assert_eq!(error("PUSH1 y"), (1, 7, Fault::NoNumber(name("y"))));
     assert_eq!(error("1a:"), (1, 1, Fault::NoName(name("1a"))));
     assert_eq!(error("é PUSH1"), (1, 1, Fault::NoInstruction(name("é"))));

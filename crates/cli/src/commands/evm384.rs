@@ -2,6 +2,7 @@
 
 use std::io::BufReader;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
@@ -57,6 +58,10 @@ fn machine(args: &Evm384Contract, contract: BuiltIn, setup: Setup) -> Result<(Ma
     Ok((machine, program))
 }
 
+fn names() -> String {
+    BuiltIn::ALL.map(BuiltIn::name).join(", ")
+}
+
 fn hex_file(path: &Path) -> Result<Vec<u8>> {
     let text = String::from_utf8(output::read_input(path)?).context("the file is no text")?;
     let digits: String = text.split_whitespace().collect();
@@ -72,7 +77,8 @@ fn call(args: &Evm384Run) -> Result<()> {
     let (mut machine, sample) = match BuiltIn::named(&contract.contract) {
         Some(built_in) => (machine(contract, built_in, setup)?.0, built_in.sample()),
         None => {
-            let code = hex_file(Path::new(&contract.contract))?;
+            let code = hex_file(Path::new(&contract.contract))
+                .with_context(|| format!("the built-in contracts are: {}", names()))?;
             (Machine::new(setup, code), Vec::new())
         }
     };
@@ -98,8 +104,10 @@ fn gas(args: &Evm384Gas) -> Result<()> {
         ..
     } = &args.contract;
     let Some(built_in) = BuiltIn::named(contract) else {
-        let names = BuiltIn::ALL.map(BuiltIn::name).join(", ");
-        bail!("'{contract}' is none of the contracts whose routines are known: {names}");
+        bail!(
+            "'{contract}' is none of the contracts whose routines are known: {}",
+            names()
+        );
     };
     let setup = Setup::new(*interface, *schedule);
     let (mut machine, program) = machine(&args.contract, built_in, setup)?;
@@ -197,10 +205,12 @@ fn debug(args: &Evm384Debug) -> Result<()> {
     };
     let commands = BufReader::new(std::io::stdin());
     let debugger = Debugger::new(interface, symbols, commands, std::io::stdout());
+    let broken_off = debugger.broken_off();
     machine.observe(Box::new(debugger));
     let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
     let outcome = machine.call(calldata, args.gas)?;
     match outcome.end {
+        _ if broken_off.load(Ordering::Relaxed) => output::line("broken off"),
         End::Halted(reason) => output::line(&format!("halted: {reason:?}")),
         End::Returned(_) => output::line(&format!("ended, {} gas", outcome.gas_used)),
         End::Reverted(_) => output::line(&format!("reverted, {} gas", outcome.gas_used)),

@@ -1,13 +1,13 @@
 //! Text to code.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use revm::bytecode::opcode::{self, OpCode};
 use revm::primitives::U256;
 
 use super::source::{AssemblyError, Fault, Place, Token, tokens};
-use crate::{Immediate, Interface, Opcode};
+use crate::{Immediate, Interface, OPERAND_BYTES, Opcode};
 
 /// Operands of an operation under v7, where they are packed into a word, the first most significant.
 const PACKED: &[Immediate] = Interface::Immediate.opcodes()[0].immediates;
@@ -127,6 +127,8 @@ struct Assembler<'r> {
     files: Vec<String>,
     assembly: Assembly,
     constants: HashMap<String, U256>,
+    /// Where slots lie: offsets of the first byte and of the one behind the last, and their name.
+    taken: BTreeMap<u64, (u64, String)>,
     macros: HashMap<String, Macro>,
     labels: HashMap<(usize, String), usize>,
     /// Where two bytes wait for a label.
@@ -156,6 +158,7 @@ impl<'r> Assembler<'r> {
                 ..Assembly::default()
             },
             constants: HashMap::new(),
+            taken: BTreeMap::new(),
             macros: HashMap::new(),
             labels: HashMap::new(),
             references: Vec::new(),
@@ -243,6 +246,12 @@ impl<'r> Assembler<'r> {
         for token in [name].into_iter().chain(parameters) {
             self.check_name(&token.text, token)?;
         }
+        for (index, token) in parameters.iter().enumerate() {
+            let mut earlier = parameters[..index].iter();
+            if earlier.any(|other| other.text == token.text) {
+                return Err(self.error(token, Fault::Twice(token.text.clone())));
+            }
+        }
         let parameters = parameters.iter().map(|token| token.text.clone());
         let body = Macro {
             parameters: parameters.collect(),
@@ -253,6 +262,9 @@ impl<'r> Assembler<'r> {
 
     fn define(&mut self, name: &Token, value: &Token) -> Result<U256, AssemblyError> {
         self.check_name(&name.text, name)?;
+        if self.is_instruction(&name.text.to_ascii_uppercase()) {
+            return Err(self.error(name, Fault::Instruction(name.text.clone())));
+        }
         let number = self.number(value, 32)?;
         match self.constants.insert(name.text.clone(), number) {
             None => Ok(number),
@@ -267,12 +279,33 @@ impl<'r> Assembler<'r> {
             Some(count) => self.number(count, 2)?.to::<u32>(),
             None => 1,
         };
-        self.assembly.slots.push(NamedSlots {
+        let slots = NamedSlots {
             name: tokens[1].text.clone(),
             offset,
             count,
-        });
+        };
+        let begin = u64::from(offset);
+        let end = begin + u64::from(count) * OPERAND_BYTES as u64;
+        // As those before overlap nobody, the last of them to begin before the end reaches furthest.
+        if let Some((_, (until, other))) = self.taken.range(..end).next_back()
+            && *until > begin
+        {
+            let fault = Fault::Overlap(slots.name, other.clone());
+            return Err(self.error(&tokens[1], fault));
+        }
+        if end > begin {
+            self.taken.insert(begin, (end, slots.name.clone()));
+        }
+        self.assembly.slots.push(slots);
         Ok(())
+    }
+
+    /// Whether a word in capitals is one that code is written with.
+    fn is_instruction(&self, mnemonic: &str) -> bool {
+        let extensions = self.interface.opcodes();
+        ["PUSH", "DATA"].contains(&mnemonic)
+            || extensions.iter().any(|opcode| opcode.mnemonic == mnemonic)
+            || plain_opcode(mnemonic).is_some()
     }
 
     fn instructions(&mut self, mut tokens: &[Token], depth: usize) -> Result<(), AssemblyError> {
@@ -460,9 +493,7 @@ impl<'r> Assembler<'r> {
         mnemonic: &str,
         rest: &[Token],
     ) -> Result<usize, AssemblyError> {
-        let opcode = (0..=u8::MAX)
-            .filter_map(OpCode::new)
-            .find(|opcode| opcode.as_str() == mnemonic)
+        let opcode = plain_opcode(mnemonic)
             .ok_or_else(|| self.error(first, Fault::NoInstruction(first.text.clone())))?;
         let length = usize::from(opcode.info().immediate_size());
         self.assembly.code.push(opcode.get());
@@ -495,6 +526,7 @@ impl<'r> Assembler<'r> {
     fn number(&self, token: &Token, bytes: usize) -> Result<U256, AssemblyError> {
         let no_number = || self.error(token, Fault::NoNumber(token.text.clone()));
         let too_large = || self.error(token, Fault::TooLarge(token.text.clone(), bytes));
+        let negative = || self.error(token, Fault::Negative(token.text.clone()));
         let mut sum = U256::ZERO;
         for term in token.text.split('+') {
             for (index, product) in term.split('-').enumerate() {
@@ -504,11 +536,10 @@ impl<'r> Assembler<'r> {
                     value = value.checked_mul(factor).ok_or_else(too_large)?;
                 }
                 // What comes before the first minus is added.
-                let next = match index {
-                    0 => sum.checked_add(value),
-                    _ => sum.checked_sub(value),
+                sum = match index {
+                    0 => sum.checked_add(value).ok_or_else(too_large)?,
+                    _ => sum.checked_sub(value).ok_or_else(negative)?,
                 };
-                sum = next.ok_or_else(too_large)?;
             }
         }
         if sum.byte_len() > bytes {
@@ -520,7 +551,10 @@ impl<'r> Assembler<'r> {
     fn factor(&self, text: &str) -> Option<U256> {
         let known = self.constants.get(text).copied();
         known.or_else(|| match text.strip_prefix("0x") {
-            Some(digits) if digits.len() <= 64 && digits.bytes().all(|d| d.is_ascii_hexdigit()) => {
+            Some(digits)
+                if (1..=64).contains(&digits.len())
+                    && digits.bytes().all(|d| d.is_ascii_hexdigit()) =>
+            {
                 U256::from_str_radix(digits, 16).ok()
             }
             Some(_) => None,
@@ -554,6 +588,12 @@ impl<'r> Assembler<'r> {
         }
         Ok(self.assembly)
     }
+}
+
+/// One of the EVM's own.
+fn plain_opcode(mnemonic: &str) -> Option<OpCode> {
+    let mut opcodes = (0..=u8::MAX).filter_map(OpCode::new);
+    opcodes.find(|opcode| opcode.as_str() == mnemonic)
 }
 
 /// The bytes of `0x` and hex digits; of an odd number of digits the first has a byte of its own.

@@ -63,6 +63,15 @@ pub enum Fault {
     /// More bits than there is room for.
     #[error("{0} does not fit into {1} bytes")]
     TooLarge(String, usize),
+    /// A difference below zero.
+    #[error("{0} is negative")]
+    Negative(String),
+    /// A constant that could not be told from an instruction.
+    #[error("'{0}' is an instruction")]
+    Instruction(String),
+    /// Slots that lie where others do.
+    #[error("'{0}' overlaps '{1}'")]
+    Overlap(String, String),
     /// A name with two meanings.
     #[error("'{0}' is defined twice")]
     Twice(String),
