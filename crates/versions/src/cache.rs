@@ -52,7 +52,7 @@ impl Weighter<CacheKey, Option<Value>> for Weight {
 }
 
 /// A store read through a cache of bounded weight. Only callers' tables are cached, and an entry
-/// always equals what the store holds: flushes replace the entries of what they wrote.
+/// equals what the store holds, or what a flush under way is writing to it: until that is done the layer is read first.
 pub(crate) struct CachedStore {
     /// None without a budget: over a store that is in memory itself.
     cache: Option<Cache<CacheKey, Option<Value>, Weight, RandomState>>,

@@ -115,6 +115,7 @@ impl Versions {
             undo_bytes: 0,
             drop_epochs: BTreeSet::new(),
             in_flight: None,
+            giving_back: None,
             files,
             store_snapshot: None,
             flushed: crate::FlushStats::default(),

@@ -29,7 +29,7 @@ pub struct Options {
     /// Budget of the clean cache in bytes, keys and overhead counted; zero for none at all.
     pub cache_bytes: u64,
     /// A flush begins when unflushed data exceed this many bytes, overhead and undo counted.
-    /// While it runs in the background up to as much again is taken by newer versions.
+    /// While it runs in the background up to as much again is taken by newer versions, and by what was flushed before until that is given back.
     pub dirty_bytes: usize,
     /// History to keep.
     pub retain: Retain,

@@ -51,6 +51,8 @@ pub struct Versions {
     pub(crate) drop_epochs: BTreeSet<u64>,
     /// The flush in the background; its layer is the frame's first.
     pub(crate) in_flight: Option<InFlight>,
+    /// The thread that gives back the memory of what was flushed last.
+    pub(crate) giving_back: Option<JoinHandle<()>>,
     pub(crate) files: Option<Files>,
     /// The store as of the last flush, if a snapshot has been asked for since.
     pub(crate) store_snapshot: Option<Arc<dyn Reader>>,
@@ -527,9 +529,15 @@ impl Versions {
         self.flush_wait += start.elapsed();
         let version = Version(flight.job.to.version);
         let finished = self.finish(&flight.job, result);
-        // What was flushed are very many small pieces of memory: giving them back takes time that nobody needs to wait for.
-        let unneeded = std::thread::Builder::new().spawn(move || drop(flight.job));
-        drop(unneeded);
+        // What was flushed are very many small pieces of memory: giving them back takes time that nobody needs to wait for, but for the next time. Nothing
+        // else of the job goes along: it has the store.
+        let flushed = flight.job.layer.clone();
+        drop(flight.job);
+        if let Some(before) = self.giving_back.take() {
+            drop(before.join());
+        }
+        let thread = std::thread::Builder::new().spawn(move || drop(flushed));
+        self.giving_back = thread.ok();
         match finished {
             Ok(_) => Ok(()),
             Err(source) => Err(VersionsError::BackgroundFlush {
