@@ -244,6 +244,21 @@ fn execute<A: Arithmetic, H: Host + ?Sized>(
     Ok(())
 }
 
+/// Enters the three operations, each of them the function with its opcode, where `A`, `W` and `H` are arithmetic, interpreter types and host.
+macro_rules! insert_operations {
+    ($instructions:ident, $gas:ident, $instruction:ident) => {{
+        use revm::interpreter::Instruction;
+        use $crate::{ADDMOD384, MULMODMONT384, SUBMOD384};
+        let add = Instruction::new($instruction::<A, ADDMOD384, W, H>);
+        let sub = Instruction::new($instruction::<A, SUBMOD384, W, H>);
+        let mul = Instruction::new($instruction::<A, MULMODMONT384, W, H>);
+        $instructions.insert_instruction(ADDMOD384, add, $gas.add);
+        $instructions.insert_instruction(SUBMOD384, sub, $gas.sub);
+        $instructions.insert_instruction(MULMODMONT384, mul, $gas.mul);
+    }};
+}
+use insert_operations;
+
 const fn operation_of(opcode: u8) -> Operation {
     match Operation::from_opcode(opcode) {
         Some(operation) => operation,

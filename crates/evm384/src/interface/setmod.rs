@@ -8,7 +8,7 @@ use revm::interpreter::{
     InterpreterTypes, SharedMemory,
 };
 
-use super::{ADDMOD384, MULMODMONT384, SUBMOD384, execute, operation_of, take_immediate};
+use super::{execute, insert_operations, operation_of, take_immediate};
 use crate::arithmetic::{Arithmetic, negated_inverse};
 use crate::{GasSchedule, HasFrames, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets};
 
@@ -24,12 +24,7 @@ where
     W: InterpreterTypes<Memory = SharedMemory, Bytecode = ExtBytecode>,
     H: Host + HasFrames,
 {
-    let add = Instruction::new(instruction::<A, ADDMOD384, W, H>);
-    let sub = Instruction::new(instruction::<A, SUBMOD384, W, H>);
-    let mul = Instruction::new(instruction::<A, MULMODMONT384, W, H>);
-    instructions.insert_instruction(ADDMOD384, add, gas.add);
-    instructions.insert_instruction(SUBMOD384, sub, gas.sub);
-    instructions.insert_instruction(MULMODMONT384, mul, gas.mul);
+    insert_operations!(instructions, gas, instruction);
     instructions.insert_instruction(SETMOD, Instruction::new(set::<W, H>), gas.set_modulus);
 }
 
@@ -74,11 +69,11 @@ where
 
 /// The offsets that an operation has behind its opcode.
 pub(crate) fn offsets(bytes: [u8; IMMEDIATE_BYTES]) -> Offsets {
-    let [out, x, y] = [0, 2, 4].map(|at| u32::from(u16::from_le_bytes([bytes[at], bytes[at + 1]])));
+    let [a, b, c, d, e, f] = bytes;
     Offsets {
-        out,
-        x,
-        y,
+        out: u32::from(u16::from_le_bytes([a, b])),
+        x: u32::from(u16::from_le_bytes([c, d])),
+        y: u32::from(u16::from_le_bytes([e, f])),
         modulus: 0,
     }
 }

@@ -3,11 +3,11 @@
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter_types::StackTr;
 use revm::interpreter::{
-    Host, Instruction, InstructionContext, InstructionExecResult, InstructionResult,
-    InterpreterTypes, SharedMemory,
+    Host, InstructionContext, InstructionExecResult, InstructionResult, InterpreterTypes,
+    SharedMemory,
 };
 
-use super::{ADDMOD384, MULMODMONT384, SUBMOD384, execute, operation_of};
+use super::{execute, insert_operations, operation_of};
 use crate::arithmetic::Arithmetic;
 use crate::{GasSchedule, Offsets};
 
@@ -17,12 +17,7 @@ where
     W: InterpreterTypes<Memory = SharedMemory>,
     H: Host,
 {
-    let add = Instruction::new(instruction::<A, ADDMOD384, W, H>);
-    let sub = Instruction::new(instruction::<A, SUBMOD384, W, H>);
-    let mul = Instruction::new(instruction::<A, MULMODMONT384, W, H>);
-    instructions.insert_instruction(ADDMOD384, add, gas.add);
-    instructions.insert_instruction(SUBMOD384, sub, gas.sub);
-    instructions.insert_instruction(MULMODMONT384, mul, gas.mul);
+    insert_operations!(instructions, gas, instruction);
 }
 
 fn instruction<A, const OPCODE: u8, W, H>(
