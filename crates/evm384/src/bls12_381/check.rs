@@ -115,16 +115,9 @@ impl Writer {
         let v = self.variables;
         let doubles = self.contract.code.label();
         let add = self.contract.code.label();
+        let multiply = self.contract.code.label();
         self.contract.code.place(in_subgroup);
-        for _ in 0..2 {
-            self.contract.code.copy(v.multiplicand, v.multiple);
-            for (zeros, one) in RUNS {
-                self.contract.call_times(zeros, doubles);
-                if one {
-                    self.contract.code.call(add);
-                }
-            }
-        }
+        self.contract.call_times(2, multiply, multiply);
         self.contract.inline("subgroup of P");
         self.contract
             .push(any_bit(v.zeros.offset(), Slots::<2>::BYTES));
@@ -135,9 +128,19 @@ impl Writer {
         self.require_zero();
         self.contract.code.ret();
 
+        self.contract.code.place(multiply);
+        self.contract.code.copy(v.multiplicand, v.multiple);
+        for (zeros, one) in RUNS {
+            self.contract.call_times(zeros, doubles, doubles);
+            if one {
+                self.contract.code.call(add);
+            }
+        }
+        self.contract.code.ret();
+
         self.contract.code.place(doubles);
         self.contract.inline("double over Fp");
-        self.contract.repeat(doubles);
+        self.contract.code.ret();
         self.contract.code.place(add);
         self.contract.inline("add over Fp");
         self.contract.code.ret();

@@ -16,7 +16,7 @@ pub(super) enum Pairs {
 }
 
 impl Writer {
-    /// f = the Miller loop's function with the sign of the parameter applied, from f = 1. Records keep |z| Q as their T.
+    /// f = the Miller loop's function for |z|, from f = 1. Records keep |z| Q as their T.
     pub(super) fn miller_loop(&mut self, pairs: Pairs) {
         let run = self.contract.code.label();
         let first = self.contract.code.label();
@@ -25,34 +25,42 @@ impl Writer {
         self.copy_constant_one_to_f();
         for (index, (zeros, one)) in RUNS.into_iter().enumerate() {
             // The square of f = 1 is left out.
-            self.contract
-                .call_times(zeros, if index == 0 { first } else { run });
+            let entry = if index == 0 { first } else { run };
+            self.contract.call_times(zeros, entry, run);
             if one {
                 self.contract.code.call(add);
             }
         }
-        self.contract.code.call(self.labels.conjugate);
         self.contract.code.jump(after);
 
         self.contract.code.place(run);
         self.contract.inline("square");
         self.contract.code.place(first);
-        self.each_pair(pairs, "double step");
-        self.contract.repeat(run);
-
-        self.contract.code.place(add);
-        self.each_pair(pairs, "addition step");
-        self.contract.code.ret();
+        match pairs {
+            // One copy of the product behind both steps, which goes back for them.
+            Pairs::One => {
+                self.contract.inline("double step");
+                self.contract
+                    .subroutine(self.labels.times_line, "times line");
+                self.contract.code.place(add);
+                self.contract.inline("addition step");
+                self.contract.code.jump(self.labels.times_line);
+            }
+            Pairs::Records => {
+                self.each_pair("double step");
+                self.contract.code.ret();
+                self.contract.code.place(add);
+                self.each_pair("addition step");
+                self.contract.code.ret();
+                self.contract
+                    .subroutine(self.labels.times_line, "times line");
+            }
+        }
         self.contract.code.place(after);
     }
 
-    /// A step for each pair: its routine here, then f times the line.
-    fn each_pair(&mut self, pairs: Pairs, step: &'static str) {
-        if pairs == Pairs::One {
-            self.contract.inline(step);
-            self.contract.code.call(self.labels.times_line);
-            return;
-        }
+    /// A step for each record: its routine here, then f times the line.
+    fn each_pair(&mut self, step: &'static str) {
         let point_bytes = u64::from(
             self.variables
                 .t

@@ -91,19 +91,21 @@ pub(super) struct Labels {
     pub(super) conjugate: Label,
     pub(super) mul: Label,
     pub(super) times_line: Label,
-    pub(super) cyclotomic_squares: Label,
-    /// The same, entered behind the first of the squarings that an iteration makes.
-    pub(super) cyclotomic_square: Label,
+    /// An iteration of cyclotomic squarings, entered behind so many of them.
+    pub(super) squares: [Label; MOST_SQUARINGS],
     pub(super) frobenius_twice: Label,
 }
+
+/// The most that `squarings` of a [`Writer`] is.
+const MOST_SQUARINGS: usize = 3;
 
 /// A contract being written.
 pub(super) struct Writer {
     pub(super) contract: Contract,
     pub(super) variables: Variables,
     pub(super) labels: Labels,
-    /// How many cyclotomic squarings an iteration makes: one, or two where there is room for their code.
-    pub(super) squarings: u64,
+    /// How many cyclotomic squarings an iteration makes: as many as there is room for in code that may be deployed.
+    pub(super) squarings: usize,
     one: Slot,
 }
 
@@ -123,11 +125,15 @@ impl Pairing {
                 if self.part == Part::Pairing {
                     writer.final_exponentiation();
                     writer.contract.inline("a ninth");
+                } else {
+                    // The parameter is negative.
+                    writer.contract.inline("conjugate");
                 }
                 writer.return_f();
             }
             Part::FinalExponentiation => {
                 writer.calldata(v.f, 0);
+                writer.contract.inline("conjugate");
                 writer.final_exponentiation();
                 writer.contract.inline("a ninth");
                 writer.return_f();
@@ -154,15 +160,18 @@ impl Writer {
             conjugate: contract.code.label(),
             mul: contract.code.label(),
             times_line: contract.code.label(),
-            cyclotomic_squares: contract.code.label(),
-            cyclotomic_square: contract.code.label(),
+            squares: std::array::from_fn(|_| contract.code.label()),
             frobenius_twice: contract.code.label(),
         };
         Self {
             contract,
             variables,
             labels,
-            squarings: if part == Part::Check { 1 } else { 2 },
+            squarings: match (part, goal) {
+                (Part::Check, _) => 1,
+                (_, Goal::Time) => 2,
+                (_, Goal::Gas) => MOST_SQUARINGS,
+            },
             one,
         }
     }
@@ -197,15 +206,12 @@ impl Writer {
     /// Subroutines behind the contract's main part.
     fn finish(mut self, part: Part) -> Program {
         let labels = self.labels;
-        if part != Part::FinalExponentiation {
-            self.contract.subroutine(labels.times_line, "times line");
-        }
         if part != Part::MillerLoop {
             self.contract.subroutine(labels.mul, "multiply");
             self.contract
                 .subroutine(labels.frobenius_twice, "Frobenius map twice");
+            self.contract.subroutine(labels.conjugate, "conjugate");
         }
-        self.contract.subroutine(labels.conjugate, "conjugate");
         self.contract.finish()
     }
 }

@@ -83,8 +83,8 @@ pub(super) fn routines(layout: &mut Layout, v: Variables, often: Weights) -> Vec
                 .load::<Fp2, 2>(v.norm)
                 .conjugate()
                 .scale(b.load(v.inverse));
-            b.store(v.g.part(0), b.load::<Fp6, 6>(v.adjoint).scale(inverse));
-            b.store(v.g.part(6), Fp6::zero(b));
+            b.store(v.f.part(0), b.load::<Fp6, 6>(v.adjoint).scale(inverse));
+            b.store(v.f.part(6), Fp6::zero(b));
         }),
         routine("Frobenius map", &|b| {
             let mut parts = b.load::<Fp12, 12>(v.g).powers_of_w();
@@ -105,7 +105,7 @@ pub(super) fn routines(layout: &mut Layout, v: Variables, often: Weights) -> Vec
             b.store(v.f, b.load::<Fp12, 12>(v.f).scale(b.input(ninth)));
         }),
         routine("Frobenius map twice", &|b| {
-            let mut parts = b.load::<Fp12, 12>(v.g).powers_of_w();
+            let mut parts = b.load::<Fp12, 12>(v.saved).powers_of_w();
             for (k, root) in twice {
                 parts[k] = parts[k].scale(b.input(root));
             }

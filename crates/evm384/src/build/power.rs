@@ -11,12 +11,13 @@ const WINDOW: usize = 5;
 /// How many odd powers that is.
 pub const ODD_POWERS: usize = 1 << (WINDOW - 1);
 /// Longest sequence of squarings that one call makes.
-const LADDER: usize = 8;
+const LADDER: usize = 9;
 
 impl Contract {
     /// result = (the first of the powers)^exponent. The others of `powers` become the base's odd powers; squarings are entered as far from their end as many are needed.
     pub fn power(&mut self, result: Slots<1>, powers: Slots<ODD_POWERS>, exponent: U384) {
         let rungs: [Label; LADDER] = std::array::from_fn(|_| self.code.label());
+        let mut entered = [false; LADDER];
         let after = self.code.label();
         let (result, powers) = (Slot(result.offset()), powers.each());
         self.multiply(result, powers[0], powers[0]);
@@ -30,6 +31,7 @@ impl Contract {
             while left > 0 {
                 let now = left.min(LADDER);
                 self.code.call(rungs[LADDER - now]);
+                entered[LADDER - now] = true;
                 left -= now;
             }
             if let Some(digit) = digit {
@@ -37,8 +39,11 @@ impl Contract {
             }
         }
         self.code.jump(after);
-        for rung in rungs {
-            self.code.place(rung);
+        for (rung, entered) in rungs.into_iter().zip(entered) {
+            // Every pass would pay for a destination.
+            if entered {
+                self.code.place(rung);
+            }
             self.multiply(result, result, result);
         }
         self.code.ret();
