@@ -15,7 +15,7 @@ use crate::bytes;
 mod evm384;
 
 pub(crate) use evm384::{
-    Evm384, Evm384Asm, Evm384Bench, Evm384Contract, Evm384Debug, Evm384Gas, Evm384Run, Evm384Text,
+    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
     Evm384Vectors, GoalChoice,
 };
 

@@ -137,8 +137,8 @@ impl Table {
     pub fn of(contract: BuiltIn) -> Self {
         let native = [Row::of_blst(contract), Row::of_precompile(contract)];
         let mut rows: Vec<Row> = native.into_iter().flatten().collect();
-        if contract == BuiltIn::Bn254Multiple {
-            rows.extend(contracts(BuiltIn::Bn254MultipleOfWords));
+        if let Some(of_words) = contract.of_words() {
+            rows.extend(contracts(of_words));
         }
         rows.extend(contracts(contract));
         Self {

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use arbor_evm384::build::tower::Fp;
-use arbor_evm384::build::{Body, Code, Layout, Routine, Slot, Slots};
+use arbor_evm384::build::{Body, Code, Contract, Layout, Routine, Slot, Slots};
 use arbor_evm384::reference::{self, U384};
 use arbor_evm384::{
-    Backend, GasSchedule, Interface, Machine, OPERAND_BYTES, Operation, Setup, apply,
+    Backend, GasSchedule, Interface, Machine, OPERAND_BYTES, Operation, PrimeField, Setup, apply,
 };
 use proptest::prelude::*;
 
@@ -198,4 +198,66 @@ fn labels_point_where_they_were_placed() {
         .call(Vec::new().into(), 1000)
         .expect("an ordinary call");
     assert_eq!(outcome.output().and_then(|output| output.last()), Some(&14));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Two words of plain EVM code stand for the three operations: residues, results and forms are the same, edges included.
+    #[test]
+    fn operations_on_two_words_are_evm384s(
+        modulus in prop::sample::select(vec![
+            PrimeField::Bls12381.modulus(),
+            PrimeField::Bls12377.modulus(),
+            (U384::ONE << 383) - U384::ONE,
+            (U384::ONE << 382) + U384::ONE,
+            (U384::ONE << 256) + U384::ONE,
+            (U384::ONE << 257) - U384::ONE,
+        ]),
+        limbs in any::<[[u64; 6]; 2]>(),
+        edges in any::<[u8; 2]>(),
+    ) {
+        let one = U384::ONE;
+        let word: U384 = U384::ONE << 256;
+        let operands = [0, 1].map(|index| match edges[index] % 16 {
+            0 => U384::ZERO,
+            1 => one,
+            2 => modulus - one,
+            3 => word % modulus,
+            4 => (word - one) % modulus,
+            5 => modulus >> 1,
+            _ => U384::from_limbs(limbs[index]) % modulus,
+        });
+        let mut layout = Layout::of_two_words(modulus);
+        let at = layout.variable::<2>("operands");
+        let results = layout.variable::<4>("results");
+        let body = Body::new(layout.zero());
+        let [x, y] = at.each().map(|slot| body.input(slot));
+        for (slot, value) in [x + y, x - y, x * y, -x].into_iter().enumerate() {
+            body.store(results.part::<1>(slot), value);
+        }
+        let mut c = Contract::new(Interface::V7, layout, vec![Routine::new("all", body)]);
+        c.load_constants();
+        c.residues_from_calldata(at, 0);
+        c.inline("all");
+        c.return_residues(results);
+        let calldata: Vec<u8> = operands.iter().flat_map(|x| x.to_le_bytes::<48>()).collect();
+        let setup = Setup::new(Interface::V7, GasSchedule::MODEL_A);
+        let outcome = Machine::new(setup, c.finish().code).call(calldata.into(), 1_000_000);
+        let outcome = outcome.expect("an ordinary call");
+        let [x, y] = operands;
+        let m = modulus;
+        let negated = |x: U384| if x == U384::ZERO { m } else { m - x };
+        let radix: U384 = U384::ONE << 383;
+        let radix = radix % m;
+        let by_radix = |x: U384| x.mul_mod(radix.add_mod(radix, m).inv_mod(m).expect("odd"), m);
+        let expected = [
+            x.add_mod(y, m),
+            x.add_mod(negated(y) % m, m),
+            by_radix(x.mul_mod(y, m)),
+            negated(x) % m,
+        ];
+        let expected: Vec<u8> = expected.iter().flat_map(|x| x.to_le_bytes::<48>()).collect();
+        prop_assert_eq!(outcome.output().map(|output| output.to_vec()), Some(expected));
+    }
 }

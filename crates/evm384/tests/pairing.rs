@@ -22,6 +22,10 @@ fn variants(part: Part) -> impl Iterator<Item = Pairing> {
     })
 }
 
+fn run_of_words(part: Part, calldata: Vec<u8>) -> Outcome {
+    common::run(Interface::V7, &part.of_words().code, calldata)
+}
+
 fn cases(op: &str) -> Vec<Value> {
     let all = vectors("evm384/pairing_parts.json");
     all.into_iter().filter(|case| case["op"] == op).collect()
@@ -52,6 +56,31 @@ fn pairings_are_those_of_2020() {
                 "{pairing:?}"
             );
         }
+        let outcome = run_of_words(Part::Pairing, bytes(case, "input"));
+        assert_eq!(returned(&outcome), expected(result, "output"), "of words");
+    }
+}
+
+/// Each takes some 30 ms in an optimised build.
+#[test]
+fn the_check_of_words_decides_as_the_precompile_does() {
+    for case in vectors("eip-2537/pairing_check_bls.json").iter().take(8) {
+        let outcome = run_of_words(Part::Check, bytes(case, "Input"));
+        assert_eq!(
+            returned(&outcome),
+            expected(case, "Expected"),
+            "{}",
+            case["Name"]
+        );
+    }
+    for case in vectors("eip-2537/fail-pairing_check_bls.json") {
+        let outcome = run_of_words(Part::Check, bytes(&case, "Input"));
+        assert!(
+            matches!(outcome.end, End::Reverted(_)),
+            "{}: {:?}",
+            case["Name"],
+            outcome.end
+        );
     }
 }
 
@@ -97,6 +126,8 @@ fn contracts_fit_the_code_size_limit() {
             let size = pairing.program().code.len();
             assert!(size <= CODE_LIMIT, "{pairing:?}: {size}");
         }
+        let size = part.of_words().code.len();
+        assert!(size <= CODE_LIMIT, "{part:?} of words: {size}");
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Evm384 {
     /// Turn code, in hex, into text
     Disasm(Evm384Text),
     /// Execute step by step, by commands on standard input: `help` lists them
-    Debug(Evm384Debug),
+    Debug(Evm384Call),
     /// Print cases for other implementers, as JSON: code, calldata and what comes of them
     Vectors(Evm384Vectors),
 }
@@ -30,7 +30,7 @@ pub(crate) enum Evm384 {
 /// A contract and the rules that it runs under.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD, poseidon, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
+    /// miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
     /// The form of the operations: v7, immediate, setmod or eip-6690
@@ -56,17 +56,24 @@ pub(crate) enum GoalChoice {
 /// The most gas that a call of `arbor evm384` may have: its memory then stays below 200 MB.
 const MAX_GAS: u64 = 1 << 36;
 
-/// `arbor evm384 run`.
+/// A call of a contract.
 #[derive(Debug, Args)]
-pub(crate) struct Evm384Run {
+pub(crate) struct Evm384Call {
     #[command(flatten)]
     pub(crate) contract: Evm384Contract,
     /// Calldata in hex [default: that of the built-in contract's sample, else none]
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
     /// Gas for the call, of which no transaction takes its share
-    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
     pub(crate) gas: u64,
+}
+
+/// `arbor evm384 run`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Run {
+    #[command(flatten)]
+    pub(crate) call: Evm384Call,
     /// Interpret instruction by instruction, without the engine
     #[arg(long)]
     pub(crate) no_engine: bool,
@@ -107,19 +114,6 @@ pub(crate) struct Evm384Asm {
     /// Write the source map here, as JSON: for each instruction its position, file, line, column and macros; and slots
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
-}
-
-/// `arbor evm384 debug`.
-#[derive(Debug, Args)]
-pub(crate) struct Evm384Debug {
-    #[command(flatten)]
-    pub(crate) contract: Evm384Contract,
-    /// Calldata in hex [default: that of the built-in contract's sample, else none]
-    #[arg(long, value_name = "HEX")]
-    pub(crate) calldata: Option<Bytes>,
-    /// Gas for the call, of which no transaction takes its share
-    #[arg(long, value_name = "N", default_value_t = 16_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
-    pub(crate) gas: u64,
 }
 
 /// `arbor evm384 vectors`.

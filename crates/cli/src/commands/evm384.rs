@@ -15,13 +15,13 @@ use arbor_metrics::{Envelope, Measurement};
 use serde_json::{Value, json};
 
 use crate::args::{
-    Evm384, Evm384Asm, Evm384Bench, Evm384Contract, Evm384Debug, Evm384Gas, Evm384Run, Evm384Text,
+    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
     Evm384Vectors, GoalChoice,
 };
 use crate::{output, report};
 
 /// More than any contract here needs.
-const GAS: u64 = 16_000_000;
+const GAS: u64 = 100_000_000;
 
 /// EIP-170's limit for deployed code, in bytes.
 const CODE_LIMIT: usize = 24_576;
@@ -69,7 +69,11 @@ fn hex_file(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn call(args: &Evm384Run) -> Result<()> {
-    let Evm384Run { contract, .. } = args;
+    let Evm384Call {
+        contract,
+        calldata,
+        gas,
+    } = &args.call;
     let setup = Setup {
         engine: !args.no_engine,
         ..Setup::new(contract.interface, contract.schedule)
@@ -82,8 +86,8 @@ fn call(args: &Evm384Run) -> Result<()> {
             (Machine::new(setup, code), Vec::new())
         }
     };
-    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
-    let outcome = machine.call(calldata, args.gas)?;
+    let calldata = calldata.clone().unwrap_or_else(|| sample.into());
+    let outcome = machine.call(calldata, *gas)?;
     let (end, bytes) = match &outcome.end {
         End::Returned(bytes) => ("returned".to_owned(), bytes.clone()),
         End::Reverted(bytes) => ("reverted".to_owned(), bytes.clone()),
@@ -185,8 +189,12 @@ fn assembled(file: &Path, interface: Interface) -> Result<Assembly> {
     Ok(assemble_file(interface, &file.to_string_lossy(), &read)?)
 }
 
-fn debug(args: &Evm384Debug) -> Result<()> {
-    let Evm384Debug { contract, .. } = args;
+fn debug(args: &Evm384Call) -> Result<()> {
+    let Evm384Call {
+        contract,
+        calldata,
+        gas,
+    } = args;
     let interface = contract.interface;
     let setup = Setup::new(interface, contract.schedule);
     let (mut machine, symbols, sample) = match BuiltIn::named(&contract.contract) {
@@ -207,8 +215,8 @@ fn debug(args: &Evm384Debug) -> Result<()> {
     let debugger = Debugger::new(interface, symbols, commands, std::io::stdout());
     let broken_off = debugger.broken_off();
     machine.observe(Box::new(debugger));
-    let calldata = args.calldata.clone().unwrap_or_else(|| sample.into());
-    let outcome = machine.call(calldata, args.gas)?;
+    let calldata = calldata.clone().unwrap_or_else(|| sample.into());
+    let outcome = machine.call(calldata, *gas)?;
     match outcome.end {
         _ if broken_off.load(Ordering::Relaxed) => output::line("broken off"),
         End::Halted(reason) => output::line(&format!("halted: {reason:?}")),

@@ -4,7 +4,7 @@ use super::constants::{MODULUS, montgomery};
 use super::miller::Pairs;
 use super::routines::routines;
 use crate::Interface;
-use crate::build::{Contract, Goal, Label, Layout, ODD_POWERS, Program, Slot, Slots};
+use crate::build::{Contract, Goal, Label, Layout, ODD_POWERS, Program, Slot, Slots, Weights};
 use crate::reference::U384;
 
 /// What a contract computes.
@@ -38,6 +38,15 @@ impl Part {
             Self::FinalExponentiation => "final-exponentiation",
             Self::Pairing => "pairing",
             Self::Check => "pairing-check",
+        }
+    }
+
+    pub(crate) const fn name_of_words(self) -> &'static str {
+        match self {
+            Self::MillerLoop => "miller-loop-words",
+            Self::FinalExponentiation => "final-exponentiation-words",
+            Self::Pairing => "pairing-words",
+            Self::Check => "pairing-check-words",
         }
     }
 }
@@ -99,6 +108,9 @@ pub(super) struct Labels {
 /// The most that `squarings` of a [`Writer`] is.
 const MOST_SQUARINGS: usize = 3;
 
+/// Gas of an operation on two words, its call included.
+const WORDS: Weights = Weights { mul: 750, add: 250 };
+
 /// A contract being written.
 pub(super) struct Writer {
     pub(super) contract: Contract,
@@ -113,48 +125,70 @@ impl Pairing {
     /// Writes it.
     #[must_use]
     pub fn program(self) -> Program {
-        let mut writer = Writer::new(self);
+        let Self {
+            part,
+            interface,
+            goal,
+        } = self;
+        Writer {
+            squarings: match (part, goal) {
+                (Part::Check, _) => 1,
+                (_, Goal::Time) => 2,
+                (_, Goal::Gas) => MOST_SQUARINGS,
+            },
+            ..Writer::new(Layout::new(MODULUS), interface, goal.weights(interface))
+        }
+        .program(part)
+    }
+}
+
+impl Part {
+    /// The contract without EVM384, its operations on two words by subroutines: calldata and result are the same.
+    #[must_use]
+    pub fn of_words(self) -> Program {
+        let layout = Layout::of_two_words(MODULUS);
+        Writer::new(layout, Interface::V7, WORDS).program(self)
+    }
+}
+
+impl Writer {
+    fn program(mut self, part: Part) -> Program {
+        let writer = &mut self;
         writer.contract.load_constants();
         let v = writer.variables;
-        match self.part {
+        match part {
             Part::MillerLoop | Part::Pairing => {
-                writer.calldata(v.p, 0);
-                writer.calldata(v.q, Slots::<2>::BYTES);
+                writer.contract.residues_from_calldata(v.p, 0);
+                writer
+                    .contract
+                    .residues_from_calldata(v.q, Slots::<2>::BYTES);
                 writer.contract.inline("begin");
                 writer.miller_loop(Pairs::One);
-                if self.part == Part::Pairing {
+                if part == Part::Pairing {
                     writer.final_exponentiation();
                     writer.contract.inline("a ninth");
                 } else {
                     // The parameter is negative.
                     writer.contract.inline("conjugate");
                 }
-                writer.return_f();
+                writer.contract.return_residues(v.f);
             }
             Part::FinalExponentiation => {
-                writer.calldata(v.f, 0);
+                writer.contract.residues_from_calldata(v.f, 0);
                 writer.contract.inline("conjugate");
                 writer.final_exponentiation();
                 writer.contract.inline("a ninth");
-                writer.return_f();
+                writer.contract.return_residues(v.f);
             }
             Part::Check => writer.check(),
         }
-        writer.finish(self.part)
+        self.finish(part)
     }
-}
 
-impl Writer {
-    fn new(pairing: Pairing) -> Self {
-        let Pairing {
-            part,
-            interface,
-            goal,
-        } = pairing;
-        let mut layout = Layout::new(MODULUS);
+    fn new(mut layout: Layout, interface: Interface, often: Weights) -> Self {
         let variables = Variables::new(&mut layout);
         let one = layout.constant(montgomery(U384::ONE));
-        let routines = routines(&mut layout, variables, goal.weights(interface));
+        let routines = routines(&mut layout, variables, often);
         let mut contract = Contract::new(interface, layout, routines);
         let labels = Labels {
             conjugate: contract.code.label(),
@@ -167,11 +201,7 @@ impl Writer {
             contract,
             variables,
             labels,
-            squarings: match (part, goal) {
-                (Part::Check, _) => 1,
-                (_, Goal::Time) => 2,
-                (_, Goal::Gas) => MOST_SQUARINGS,
-            },
+            squarings: 1,
             one,
         }
     }
@@ -191,16 +221,6 @@ impl Writer {
     /// Offset of the word that says whether the record's P is finite.
     pub(super) fn record_flag(&self) -> u64 {
         u64::from(self.variables.t.offset()) + RECORD_BYTES - 32
-    }
-
-    fn calldata<const N: usize>(&mut self, to: Slots<N>, from: u32) {
-        self.contract
-            .copy_calldata(to.offset(), from, Slots::<N>::BYTES);
-    }
-
-    fn return_f(&mut self) {
-        let f = self.variables.f;
-        self.contract.return_bytes(f.offset(), Slots::<12>::BYTES);
     }
 
     /// Subroutines behind the contract's main part.

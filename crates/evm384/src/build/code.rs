@@ -3,9 +3,9 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode;
 
-use super::layout::{Layout, Slots};
+use super::layout::{Form, Layout, Slots};
 use super::routine::Routine;
-use super::word::Word;
+use super::words::{TwoWords, Words, on_one_word};
 use crate::interface::immediate::operand_bytes;
 use crate::interface::setmod;
 use crate::{Interface, OPERAND_BYTES, Offsets, Operation};
@@ -22,8 +22,8 @@ pub struct Code {
     positions: Vec<Option<usize>>,
     /// Where two bytes wait for a label's position.
     references: Vec<(usize, Label)>,
-    /// The modulus where operations take the EVM's own arithmetic instead of an interface's.
-    words: Option<U256>,
+    /// What operations take instead of an interface's.
+    words: Option<Words>,
 }
 
 impl Code {
@@ -39,18 +39,19 @@ impl Code {
         }
     }
 
-    /// The same without EVM384: operations are MULMOD and ADDMOD on words that lie at the slots, for a modulus below 2^256.
+    /// No code yet, for memory laid out so; without EVM384 if slots hold words.
     #[must_use]
-    pub const fn of_words(modulus: U256) -> Self {
-        let mut code = Self::new(Interface::V7);
-        code.words = Some(modulus);
+    pub fn for_layout(interface: Interface, layout: &Layout) -> Self {
+        let mut code = Self::new(interface);
+        code.words = match layout.form() {
+            Form::Residues => None,
+            Form::Word => Some(Words::One(U256::from(layout.modulus_value()))),
+            Form::TwoWords => {
+                let words = TwoWords::new(&mut code, layout.modulus_value());
+                Some(Words::Two(words))
+            }
+        };
         code
-    }
-
-    /// Whether it does without EVM384.
-    #[must_use]
-    pub const fn is_of_words(&self) -> bool {
-        self.words.is_some()
     }
 
     /// Bytes so far.
@@ -165,8 +166,10 @@ impl Code {
     ///
     /// Under an interface whose operands are not in memory ([`Interface::ON_MEMORY`]), and with two-byte offsets beyond 64 KiB.
     pub fn operation(&mut self, operation: Operation, offsets: Offsets) {
-        if let Some(modulus) = self.words {
-            return self.operation_on_words(operation, offsets, modulus);
+        match self.words {
+            Some(Words::One(modulus)) => return on_one_word(self, operation, offsets, modulus),
+            Some(Words::Two(words)) => return words.call(self, operation, offsets),
+            None => {}
         }
         match self.interface {
             Interface::V7 => {
@@ -189,17 +192,11 @@ impl Code {
         }
     }
 
-    fn operation_on_words(&mut self, operation: Operation, offsets: Offsets, modulus: U256) {
-        let load = |at: u32| Word::memory(at);
-        let (x, y) = (load(offsets.x), load(offsets.y));
-        let result = match operation {
-            Operation::Add => x.add_mod(y, modulus),
-            Operation::Sub => x.add_mod(Word::from(modulus) - y, modulus),
-            Operation::Mul => x.mul_mod(y, modulus),
-        };
-        result.write(self);
-        self.push(u64::from(offsets.out));
-        self.ops(&[opcode::MSTORE]);
+    /// The subroutines that stand for operations, if there are any.
+    pub(super) fn arithmetic(&mut self) {
+        if let Some(Words::Two(words)) = self.words {
+            words.place(self);
+        }
     }
 
     /// Sets the modulus, which the layout's constants have in memory by now, where that is not an operand of each operation.

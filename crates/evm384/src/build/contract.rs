@@ -8,10 +8,9 @@ use revm::bytecode::opcode::*;
 
 use super::Weights;
 use super::code::{Code, Label};
-use super::layout::{Layout, Region, Slot, Slots};
+use super::layout::{Form, Layout, Region, Slot, Slots};
 use super::routine::{Counts, Routine};
 use super::word::{Variable, Word};
-use crate::reference::U384;
 use crate::{GasSchedule, Interface, OPERAND_BYTES};
 
 /// What a contract is short of.
@@ -75,10 +74,7 @@ impl Contract {
     #[must_use]
     pub fn new(interface: Interface, layout: Layout, routines: Vec<Routine>) -> Self {
         let temporaries = routines.iter().map(Routine::temporaries).max();
-        let mut code = match layout.modulus_of_words() {
-            Some(modulus) => Code::of_words(modulus),
-            None => Code::new(interface),
-        };
+        let mut code = Code::for_layout(interface, &layout);
         let data = code.label();
         Self {
             code,
@@ -292,7 +288,7 @@ impl Contract {
     /// Brings a residue that is one word, most significant byte first, to a slot whose upper 16 bytes are zero already. Reverts unless it is below the modulus, which must be below
     /// 2^256.
     pub fn decode_word(&mut self, to: Slot, word: Word) {
-        let modulus = U384::from_le_slice(&self.layout.initial_memory()[..OPERAND_BYTES]);
+        let modulus = self.layout.modulus_value();
         self.require(word.clone().below(U256::from(modulus)));
         self.push(word);
         self.reverse_bytes();
@@ -324,9 +320,9 @@ impl Contract {
         }
     }
 
-    /// Replaces the word on top of the stack by that of its bytes in the opposite order, unless that is the order in memory.
+    /// Replaces the word on top of the stack by that of its bytes in the opposite order, unless slots hold plain words.
     pub fn reverse_bytes(&mut self) {
-        if self.code.is_of_words() {
+        if self.layout.form() == Form::Word {
             return;
         }
         let reverse = *self.reverse.get_or_insert_with(|| self.code.label());
@@ -352,6 +348,36 @@ impl Contract {
         }
     }
 
+    /// Brings residues in EVM384's form from calldata to slots.
+    pub fn residues_from_calldata<const N: usize>(&mut self, to: Slots<N>, from: u32) {
+        if self.layout.form() == Form::Residues {
+            return self.copy_calldata(to.offset(), from, Slots::<N>::BYTES);
+        }
+        self.reversed(to.offset(), N, |at| Word::calldata(from + at));
+    }
+
+    /// Returns what slots hold, in EVM384's form.
+    pub fn return_residues<const N: usize>(&mut self, from: Slots<N>) {
+        let mut at = from.offset();
+        if self.layout.form() != Form::Residues {
+            at = self.heap();
+            self.reversed(at, N, |index| Word::memory(from.offset() + index));
+        }
+        self.return_bytes(at, Slots::<N>::BYTES);
+    }
+
+    /// Brings so many residues to memory, the bytes of each in the opposite order. The words of one overlap.
+    fn reversed(&mut self, to: u32, count: usize, word: impl Fn(u32) -> Word) {
+        for at in (0..count).map(|index| (index * OPERAND_BYTES) as u32) {
+            for (from, to) in [(at + 16, to + at), (at, to + at + 16)] {
+                self.push(word(from));
+                self.reverse_bytes();
+                self.push(to);
+                self.code.ops(&[MSTORE]);
+            }
+        }
+    }
+
     /// Subroutines and data behind everything else.
     ///
     /// # Panics
@@ -369,6 +395,7 @@ impl Contract {
             self.code.place(fail);
             self.code.ops(&[PUSH0, PUSH0, REVERT]);
         }
+        self.code.arithmetic();
         self.code.mark(self.data);
         // What CODECOPY asks for behind the end of the code is zero.
         let constants = &self.layout.initial_memory()[..self.constants];
@@ -388,7 +415,7 @@ impl Contract {
     /// Takes an address in memory and one in calldata above it: 64 bytes there, most significant first, become 48 here, least significant first, and 16 zeros
     /// behind them. Fails unless the number is below the modulus.
     fn decode_subroutine(&mut self, decode: Label) {
-        let modulus = U384::from_le_slice(&self.layout.initial_memory()[..OPERAND_BYTES]);
+        let modulus = self.layout.modulus_value();
         let modulus = modulus.to_be_bytes::<OPERAND_BYTES>();
         let (high, low) = modulus.split_at(16);
         let fail = self.fail();
@@ -404,6 +431,16 @@ impl Contract {
         self.code.push_bytes(high);
         self.code.ops(&[DUP4, LT, OR, ISZERO]);
         self.code.jump_if(fail);
+        if self.layout.form() == Form::TwoWords {
+            // high << 128 to the slot, low 16 bytes behind.
+            self.code.ops(&[SWAP1]);
+            self.code.push(128);
+            self.code.ops(&[SHL, DUP3, MSTORE, SWAP1]);
+            self.code.push(16);
+            self.code.ops(&[ADD, MSTORE]);
+            self.code.ret();
+            return;
+        }
         self.reverse_bytes();
         self.code.ops(&[DUP3, MSTORE]);
         self.reverse_bytes();

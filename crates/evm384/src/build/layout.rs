@@ -70,8 +70,18 @@ pub struct Layout {
     regions: Vec<Region>,
     first_variable: u32,
     variables: u32,
-    /// Whether slots hold plain words, most significant byte first, instead of residues in Montgomery form.
-    words: bool,
+    form: Form,
+}
+
+/// What slots hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// EVM384's residues, in Montgomery form, least significant byte first.
+    Residues,
+    /// Plain residues of up to 256 bits, most significant byte first, for the EVM's own arithmetic.
+    Word,
+    /// Residues in Montgomery form, 48 bytes, most significant first, for arithmetic on two words.
+    TwoWords,
 }
 
 /// Bytes kept for the modulus, its inverse, and constants, unless said otherwise: variables begin behind them.
@@ -95,7 +105,7 @@ impl Layout {
             regions: Vec::new(),
             first_variable: room,
             variables: room,
-            words: false,
+            form: Form::Residues,
         };
         layout.constant(U384::ZERO);
         layout
@@ -105,15 +115,33 @@ impl Layout {
     #[must_use]
     pub fn of_words(modulus: U256) -> Self {
         let mut layout = Self::new(U384::from(modulus));
-        layout.words = true;
+        layout.form = Form::Word;
         layout
     }
 
-    /// The modulus if this is memory for the EVM's own arithmetic.
+    /// Memory for arithmetic on two words modulo an odd number between 2^256 and 2^383.
+    ///
+    /// # Panics
+    ///
+    /// If the modulus is not between these.
     #[must_use]
-    pub fn modulus_of_words(&self) -> Option<U256> {
-        let modulus = U256::from_le_slice(&self.constants[..32]);
-        self.words.then_some(modulus)
+    pub fn of_two_words(modulus: U384) -> Self {
+        assert!((257..384).contains(&modulus.bit_len()), "two words");
+        let mut layout = Self::new(modulus);
+        layout.form = Form::TwoWords;
+        layout
+    }
+
+    /// What slots hold.
+    #[must_use]
+    pub const fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn modulus_value(&self) -> U384 {
+        U384::from_le_slice(&self.constants[..OPERAND_BYTES])
     }
 
     /// Offset of the modulus.
@@ -139,8 +167,10 @@ impl Layout {
         }
         let slot = Slot(self.constants.len() as u32);
         let mut bytes = value.to_le_bytes::<OPERAND_BYTES>();
-        if self.words {
-            bytes[..32].reverse();
+        match self.form {
+            Form::Residues => {}
+            Form::Word => bytes[..32].reverse(),
+            Form::TwoWords => bytes.reverse(),
         }
         self.constants.extend_from_slice(&bytes);
         let room = self.first_variable;
@@ -161,10 +191,10 @@ impl Layout {
     /// x 2^384 modulo the modulus; x itself where slots hold plain words.
     #[must_use]
     pub fn montgomery(&self, x: U384) -> U384 {
-        if self.words {
+        if self.form == Form::Word {
             return x;
         }
-        let modulus = U384::from_le_slice(&self.constants[..OPERAND_BYTES]);
+        let modulus = self.modulus_value();
         let wide = |x: U384| Uint::<768, 12>::from(x);
         U384::from((wide(x) << 384) % wide(modulus))
     }

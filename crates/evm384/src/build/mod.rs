@@ -26,11 +26,12 @@ mod power;
 mod routine;
 pub mod tower;
 mod word;
+mod words;
 
 pub use body::{Body, Weights};
 pub use code::{Code, Label};
 pub use contract::{Contract, Goal, Program, any_bit};
-pub use layout::{Layout, Region, Slot, Slots};
+pub use layout::{Form, Layout, Region, Slot, Slots};
 pub use power::ODD_POWERS;
 pub use routine::{Counts, Routine};
 pub use word::{Variable, Word};

@@ -12,6 +12,8 @@ use super::code::{Code, Label};
 pub enum Word {
     /// A number.
     Number(U256),
+    /// A word on the stack of a subroutine, by its position from the subroutine's lowest.
+    Local(usize),
     /// Position of a label in the code.
     Position(Label),
     /// An instruction that leaves one word, and what it pops, the top of the stack first.
@@ -92,12 +94,25 @@ impl Word {
     }
 
     pub(super) fn write(&self, code: &mut Code) {
+        self.write_above(code, 0);
+    }
+
+    /// Writes it where the stack of a subroutine has so many words.
+    ///
+    /// # Panics
+    ///
+    /// If it takes a local word that is not there, or more than sixteen words deep.
+    pub(super) fn write_above(&self, code: &mut Code, height: usize) {
         match self {
             Self::Number(number) => code.push_bytes(&number.to_be_bytes::<32>()),
+            Self::Local(index) => {
+                assert!((1..=16).contains(&(height - index)), "within reach of DUP");
+                code.ops(&[opcode::DUP1 + (height - index) as u8 - 1]);
+            }
             Self::Position(label) => code.push_label(*label),
             Self::Computed(opcode, operands) => {
-                for operand in operands.iter().rev() {
-                    operand.write(code);
+                for (above, operand) in operands.iter().rev().enumerate() {
+                    operand.write_above(code, height + above);
                 }
                 code.ops(&[*opcode]);
             }

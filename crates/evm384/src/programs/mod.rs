@@ -19,6 +19,8 @@ use crate::bls12_381::{Goal, Group, Pairing, Part, Program, Sum, map_to_g2, veri
 pub enum BuiltIn {
     /// A pairing on BLS12-381, its halves, or EIP-2537's check.
     Pairing(Part),
+    /// The same without EVM384, with numbers of two words.
+    PairingOfWords(Part),
     /// EIP-2537's addition in a group.
     Addition(Group),
     /// EIP-2537's multi-scalar multiplication in a group.
@@ -52,11 +54,13 @@ const VERKLE_LABEL: &[u8] = b"vt";
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
         Self::Pairing(Part::Check),
+        Self::PairingOfWords(Part::Pairing),
+        Self::PairingOfWords(Part::Check),
         Self::Addition(Group::G1),
         Self::Addition(Group::G2),
         Self::Multiples(Group::G1),
@@ -82,6 +86,7 @@ impl BuiltIn {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pairing(part) => part.name(),
+            Self::PairingOfWords(part) => part.name_of_words(),
             Self::Addition(Group::G1) => "g1-add",
             Self::Addition(Group::G2) => "g2-add",
             Self::Multiples(Group::G1) => "g1-msm",
@@ -123,6 +128,7 @@ impl BuiltIn {
                 goal,
             }
             .program(),
+            Self::PairingOfWords(part) => part.of_words(),
             Self::Addition(group) => sum(group, false).program(),
             Self::Multiples(group) => sum(group, true).program(),
             Self::MapToG2 => map_to_g2(interface, goal),
@@ -141,7 +147,20 @@ impl BuiltIn {
     /// Whether it has any of EVM384's operations.
     #[must_use]
     pub const fn uses_operations(self) -> bool {
-        !matches!(self, Self::Bn254MultipleOfWords | Self::Sha1)
+        !matches!(
+            self,
+            Self::PairingOfWords(_) | Self::Bn254MultipleOfWords | Self::Sha1
+        )
+    }
+
+    /// The contract that does the same without EVM384.
+    #[must_use]
+    pub const fn of_words(self) -> Option<Self> {
+        match self {
+            Self::Pairing(part @ (Part::Pairing | Part::Check)) => Some(Self::PairingOfWords(part)),
+            Self::Bn254Multiple => Some(Self::Bn254MultipleOfWords),
+            _ => None,
+        }
     }
 
     /// Contracts that it calls, where it expects them.
@@ -161,7 +180,7 @@ impl BuiltIn {
     #[must_use]
     pub fn sample(self) -> Vec<u8> {
         match self {
-            Self::Pairing(part) => part.sample(),
+            Self::Pairing(part) | Self::PairingOfWords(part) => part.sample(),
             Self::Addition(group) => [group.generator(), group.generator()].concat(),
             // Every window of the scalar has some bits.
             Self::Multiples(group) => [group.generator(), vec![0x5a; 32]].concat(),
