@@ -8,6 +8,7 @@ mod keys;
 mod leaf;
 mod multiproof;
 mod proof;
+mod recent;
 mod repeated;
 mod transcript;
 
@@ -23,4 +24,5 @@ pub use multiproof::{
     Multiproof, Opening, Polynomial, Query, SparseOpening, Statement, verify_all,
 };
 pub use proof::ProofError;
+pub use recent::Recent;
 pub use transcript::Transcript;

@@ -1,34 +1,24 @@
 //! Sums that come again: the halves of leaves that hold code, of which many contracts have the same.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::recent::Recent;
 use crate::{Committer, Point, ValueChange};
 
 /// Values from which on looking a half up is much cheaper than its sum.
 const MANY: usize = 16;
-/// Halves remembered in each of two generations, 4 kB each at most: 4 MB together.
-const GENERATION: usize = 512;
+/// Halves remembered, 4 kB each at most: 4 MB together.
+const HALVES: usize = 1024;
 
 /// The values of a half by suffix within it. All of them are compared, so that no two halves are taken for one.
 type Values = Box<[(u8, [u8; 32])]>;
 
-/// Halves by their values, in two generations: what is used moves to the young one, and when that is full the old one goes.
-#[derive(Default)]
-pub(crate) struct Repeated(Mutex<Generations>);
+/// Halves by their values.
+pub(crate) struct Repeated(Mutex<Recent<Values, Point>>);
 
-#[derive(Default)]
-struct Generations {
-    young: HashMap<Values, Point>,
-    old: HashMap<Values, Point>,
-}
-
-impl Generations {
-    fn put(&mut self, values: Values, sum: Point) {
-        if self.young.len() >= GENERATION {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(values, sum);
+impl Default for Repeated {
+    fn default() -> Self {
+        Self(Mutex::new(Recent::new(HALVES)))
     }
 }
 
@@ -49,17 +39,8 @@ impl Committer {
     #[must_use]
     pub fn remembered_half(&self, changes: &[ValueChange]) -> Option<Point> {
         let values = values(changes)?;
-        let mut known = self
-            .repeated
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(sum) = known.young.get(&values) {
-            return Some(*sum);
-        }
-        let sum = known.old.remove(&values)?;
-        known.put(values, sum);
-        Some(sum)
+        let known = self.repeated.0.lock();
+        known.unwrap_or_else(PoisonError::into_inner).get(&values)
     }
 
     /// Remembers what changes of one half add to it, where that may be asked for again.
@@ -127,7 +108,7 @@ mod tests {
             half[1].new = Some([(number >> 8) as u8; 32]);
             half
         };
-        for number in 0..3 * GENERATION {
+        for number in 0..2 * HALVES {
             committer.remember_half(&numbered(number), Point::IDENTITY);
             assert!(
                 committer.remembered_half(&numbered(0)).is_some(),

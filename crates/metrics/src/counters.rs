@@ -24,6 +24,18 @@ pub static POINT_ADDITIONS: Counter = Counter::new();
 /// Curve points made affine, alone or many with one inversion.
 pub static NORMALISATIONS: Counter = Counter::new();
 
+/// Requests that read from a store, in units of a disk's (`arbor_store::disk`).
+pub static STORE_READS: Counter = Counter::new();
+
+/// Bytes of keys and values that they gave.
+pub static STORE_READ_BYTES: Counter = Counter::new();
+
+/// Requests that wrote to a store.
+pub static STORE_WRITES: Counter = Counter::new();
+
+/// Bytes of keys and values that they wrote.
+pub static STORE_WRITTEN_BYTES: Counter = Counter::new();
+
 /// A monotonic count that any thread may raise; aligned so that two never share a cache line.
 ///
 /// Additions are relaxed: they order nothing, and a reader sees every addition that
@@ -56,7 +68,7 @@ impl Counter {
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that
 /// nothing else ran in the process.
 #[must_use]
-pub fn snapshot() -> [(&'static str, u64); 6] {
+pub fn snapshot() -> [(&'static str, u64); 10] {
     [
         ("keccak_permutations", KECCAK_PERMUTATIONS.get()),
         ("blake2s_compressions", BLAKE2S_COMPRESSIONS.get()),
@@ -64,6 +76,10 @@ pub fn snapshot() -> [(&'static str, u64); 6] {
         ("square_roots", SQUARE_ROOTS.get()),
         ("point_additions", POINT_ADDITIONS.get()),
         ("normalisations", NORMALISATIONS.get()),
+        ("store_reads", STORE_READS.get()),
+        ("store_read_bytes", STORE_READ_BYTES.get()),
+        ("store_writes", STORE_WRITES.get()),
+        ("store_written_bytes", STORE_WRITTEN_BYTES.get()),
     ]
 }
 

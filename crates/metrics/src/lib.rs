@@ -15,7 +15,8 @@ mod timestamp;
 
 pub use counters::{
     BLAKE2S_COMPRESSIONS, Counter, FIELD_INVERSIONS, KECCAK_PERMUTATIONS, NORMALISATIONS,
-    POINT_ADDITIONS, SQUARE_ROOTS, snapshot,
+    POINT_ADDITIONS, SQUARE_ROOTS, STORE_READ_BYTES, STORE_READS, STORE_WRITES,
+    STORE_WRITTEN_BYTES, snapshot,
 };
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;

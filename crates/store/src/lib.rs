@@ -12,7 +12,7 @@
 //!   crash, sees all of a call or nothing of it. Calls take effect in the order they return.
 //! - A [`Reader`] made by [`Store::snapshot`] never changes, and may be used from any thread.
 //!
-//! With the feature `faulty` there is also a store that fails when told to, for tests.
+//! [`disk::Disk`] counts what a store is asked for, and can make it as slow as a slow disk would. With the feature `faulty` there is also a store that fails when told to, for tests.
 //!
 //! ```
 //! use arbor_store::{MemoryStore, Reader, Store, Table, Write};
@@ -31,6 +31,7 @@
 
 pub mod conformance;
 mod contract;
+pub mod disk;
 mod error;
 #[cfg(feature = "faulty")]
 pub mod faulty;

@@ -1,11 +1,10 @@
 //! Names to stems.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::Address;
-use arbor_ipa::{AddressCommitment, Committer};
+use arbor_ipa::{AddressCommitment, Committer, Recent};
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
@@ -130,39 +129,5 @@ impl Known {
             parts.insert(address, part);
         }
         parts
-    }
-}
-
-/// Two generations: what is used moves to the young one, and when that is full the old one goes.
-struct Recent<K, V> {
-    young: HashMap<K, V, RandomState>,
-    old: HashMap<K, V, RandomState>,
-    /// Entries of a generation.
-    most: usize,
-}
-
-impl<K: Eq + Hash + Copy, V: Copy> Recent<K, V> {
-    fn new(entries: usize) -> Self {
-        Self {
-            young: HashMap::default(),
-            old: HashMap::default(),
-            most: entries / 2,
-        }
-    }
-
-    fn get(&mut self, key: &K) -> Option<V> {
-        if let Some(value) = self.young.get(key) {
-            return Some(*value);
-        }
-        let value = self.old.remove(key)?;
-        self.put(*key, value);
-        Some(value)
-    }
-
-    fn put(&mut self, key: K, value: V) {
-        if self.young.len() >= self.most {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, value);
     }
 }
