@@ -4,6 +4,7 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
@@ -152,6 +153,42 @@ fn flipped_bits_are_found(tree: &Tree) {
         }
     }
     assert!(open_as(&store, tree).verify().unwrap().is_ok());
+}
+
+/// One Verkle node of each form that is written: x and x/y of an internal node; leaves with values in either half, in both, in none. Every second byte of it.
+#[test]
+fn damage_to_every_form_of_verkle_node_is_found() {
+    let tree = &TREES[1];
+    let store = stored_state(tree);
+    let table = 3;
+    let mut forms = BTreeMap::new();
+    for (key, value) in records(&store, table) {
+        forms.entry(value[0]).or_insert((key, value));
+    }
+    let (leaf, values) = (1, [16, 32]);
+    let has = |bits: u8| forms.keys().any(|tag| tag & (leaf | 16 | 32) == bits);
+    assert!(
+        has(0) && has(leaf | values[0]) && has(leaf | values[1]),
+        "{:?}",
+        forms.keys()
+    );
+    for (key, value) in forms.values() {
+        for place in (0..value.len()).step_by(2) {
+            let mut damaged = value.to_vec();
+            damaged[place] ^= 1 << (place / 2 % 8);
+            store
+                .write(&[Write::put(Table(table), &key[..], &damaged)], true)
+                .unwrap();
+            let found = open_as(&store, tree).verify();
+            assert!(
+                found.is_ok_and(|report| !report.is_ok()),
+                "byte {place} of {value:02x?}"
+            );
+        }
+        store
+            .write(&[Write::put(Table(table), &key[..], value)], true)
+            .unwrap();
+    }
 }
 
 #[test]

@@ -354,12 +354,11 @@ const COMPRESSED: Form = Form {
     images: false,
     leaf_commitments: false,
     values: true,
+    whole: false,
 };
 const EVERYTHING: Form = Form {
-    compressed: false,
     images: true,
-    leaf_commitments: true,
-    values: false,
+    ..Form::PUBLISHED
 };
 
 proptest! {

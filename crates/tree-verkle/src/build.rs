@@ -4,8 +4,10 @@ use crate::{
     ByteSet, FewValues, Half, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem,
     TreeError, Value,
     tools::{BATCH, LeafState, LeafWork, Tools},
+    whole,
 };
 use arbor_ipa::{Committer, Fr, Point, Term, ValueChange};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A leaf to build with: its stem and its values, ascending by suffix, at least one.
@@ -98,7 +100,7 @@ pub fn join(
         Record::Internal(root) => root.commitment,
         Record::Leaf(_) => unreachable!("invariant: an internal node was computed"),
     };
-    tools.give(nodes, sink);
+    tools.give(nodes, &[], sink);
     Ok(commitment)
 }
 
@@ -182,7 +184,7 @@ impl<'a> Builder<'a> {
             images = self.tools.internals(&closed, &mut nodes);
         }
         self.open[0].settle(&leaf_images, &images);
-        self.tools.give(nodes, self.sink);
+        self.tools.give(nodes, &leaves, self.sink);
     }
 }
 
@@ -259,11 +261,23 @@ impl Tools<'_> {
         images
     }
 
-    /// Gives nodes away, ascending.
-    fn give(&self, mut nodes: Vec<(NodeKey, Record)>, sink: &mut Sink) {
+    /// Gives nodes away, ascending; leaves with all their values, if that is their form.
+    fn give(
+        &self,
+        mut nodes: Vec<(NodeKey, Record)>,
+        leaves: &[(NodeKey, BuildLeaf)],
+        sink: &mut Sink,
+    ) {
         nodes.sort_unstable_by_key(|(key, _)| *key);
         let records = self.records(&nodes);
-        for ((key, _), record) in nodes.into_iter().zip(records) {
+        let whole = leaves.iter().filter(|_| self.settings.form.whole);
+        let whole: HashMap<&NodeKey, &BuildLeaf> = whole.map(|(key, leaf)| (key, leaf)).collect();
+        for ((key, _), mut record) in nodes.into_iter().zip(records) {
+            if let Some((_, values)) = whole.get(&key) {
+                let values: Vec<Value> = values.iter().map(|(_, value)| *value).collect();
+                record = whole::with_values(&key, &record, &values)
+                    .expect("invariant: a leaf's record was just written");
+            }
             sink(key, record);
         }
     }

@@ -5,6 +5,7 @@ use crate::{
     TreeError, TreeStats, Value,
     plan::{Child, Leaf, OldLeaf, Plan},
     tools::{LeafState, LeafWork, Tools},
+    whole,
 };
 use arbor_ipa::{Fr, Point, Term, ValueChange};
 use rayon::prelude::*;
@@ -124,7 +125,30 @@ impl<'a> Commit<'a> {
             };
             written.push((key, Record::Leaf(record)));
         }
-        Ok((images, self.changes(&written)))
+        let mut written = self.changes(&written);
+        if self.tools.settings.form.whole {
+            self.put_values_in(leaves, &mut written)?;
+        }
+        Ok((images, written))
+    }
+
+    /// Puts all values of the leaves written into their records, where they are known.
+    fn put_values_in(&self, leaves: &[Leaf], written: &mut [NodeChange]) -> Result<(), TreeError> {
+        let leaves = leaves.iter().filter(|leaf| leaf.new.is_some());
+        for (leaf, NodeChange { key, record }) in leaves.zip(written) {
+            let old = match &leaf.old {
+                None => None,
+                Some((key, OldLeaf::Stored(record))) => Some((key, &record[..])),
+                Some((_, OldLeaf::Known(_))) => continue,
+            };
+            let changes = leaf.update.map_or(&[][..], |at| &self.updates[at].changes);
+            let malformed = |error| TreeError::Record { key: *key, error };
+            let values = whole::after(old, changes).map_err(malformed)?;
+            if let (Some(values), Some(record)) = (values, record) {
+                *record = whole::with_values(key, record, &values).map_err(malformed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Computes and writes the internal nodes; the root's commitment.
@@ -285,7 +309,7 @@ pub(crate) fn of_halves(changes: &[ValueChange]) -> [&[ValueChange]; 2] {
 }
 
 /// Values after changes, ascending by suffix.
-fn after(before: &[(u8, Value)], changes: &[ValueChange]) -> Vec<(u8, Value)> {
+pub(crate) fn after(before: &[(u8, Value)], changes: &[ValueChange]) -> Vec<(u8, Value)> {
     let changed = |suffix: u8| changes.iter().any(|change| change.suffix == suffix);
     let kept = before.iter().filter(|(suffix, _)| !changed(*suffix));
     let new = changes

@@ -109,7 +109,8 @@ pub(crate) fn terms(changes: &[ValueChange]) -> Vec<Term> {
     changes.flat_map(half_terms).collect()
 }
 
-/// What the hash of no code adds where changes put it, computed once for each suffix.
+/// What the hash of no code adds where changes put it, computed once for each suffix and all committers: these differ in their tables alone, not in the points
+/// ([`arbor_ipa::points`]) that commitments are made of.
 pub(crate) fn no_code(committer: &Committer, changes: &[ValueChange]) -> Option<Point> {
     static KNOWN: [OnceLock<Point>; 128] = [const { OnceLock::new() }; 128];
     let point = |change: &ValueChange| {

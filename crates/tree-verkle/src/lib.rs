@@ -43,6 +43,7 @@ mod reader;
 mod record;
 mod tools;
 mod update;
+mod whole;
 
 pub use apply::{apply, root};
 pub use arbor_ipa::ValueChange;
@@ -57,3 +58,4 @@ pub use proof::{
 pub use reader::{MemoryTree, NodeReader, ValueReader};
 pub use record::{Form, Half, InternalRecord, LeafRecord, Record, RecordError};
 pub use update::{NodeChange, Settings, StemUpdate, TreeStats, TreeUpdate};
+pub use whole::whole_values;

@@ -5,13 +5,14 @@
 //! | tag | tag |
 //! | bytes of children that are leaves | the stem from the leaf's depth on |
 //! | bytes of children that are internal nodes | suffixes that have values |
+//! | | all values, if kept: 32 bytes each |
 //! | commitment | C1, C2: each where the leaf has values in its half; or those values, where they are few and shorter |
 //! | its image, if kept | commitment, if kept |
 //! | | its image, if kept |
 //!
 //! An internal node's commitment and image are kept together as x and x/y, from which both follow, where points are not compressed.
 
-use crate::{ByteSet, FewValues, NodeKey, Stem};
+use crate::{ByteSet, FewValues, NodeKey, Stem, whole};
 use arbor_ipa::{Committer, DecodingError, Fr, Point, Trust, half_terms};
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ pub struct Form {
     pub leaf_commitments: bool,
     /// A few values are kept in place of C1 or C2, where they take fewer bytes.
     pub values: bool,
+    /// Leaves have all their values in their records, beside everything else: as the published systems have them.
+    pub whole: bool,
 }
 
 impl Default for Form {
@@ -37,8 +40,20 @@ impl Default for Form {
             images: true,
             leaf_commitments: false,
             values: true,
+            whole: false,
         }
     }
+}
+
+impl Form {
+    /// What the published systems keep of nodes, as near as these records come: leaves with C, C1, C2 and all values, points uncompressed, no images.
+    pub const PUBLISHED: Self = Self {
+        compressed: false,
+        images: false,
+        leaf_commitments: true,
+        values: false,
+        whole: true,
+    };
 }
 
 /// Bits of the tag.
@@ -48,6 +63,8 @@ const IMAGES: u8 = 4;
 const LEAF_COMMITMENT: u8 = 8;
 /// Of a leaf: values in place of C1, of C2.
 const VALUES: [u8; 2] = [16, 32];
+/// Of a leaf: all values.
+pub(crate) const WHOLE: u8 = 64;
 
 impl Form {
     fn tag(self, leaf: bool) -> u8 {
@@ -56,6 +73,7 @@ impl Form {
             | bit(self.compressed, COMPRESSED)
             | bit(self.images, IMAGES)
             | bit(leaf && self.leaf_commitments, LEAF_COMMITMENT)
+            | bit(leaf && self.whole, WHOLE)
     }
 
     fn of(tag: u8) -> Self {
@@ -64,6 +82,7 @@ impl Form {
             images: tag & IMAGES != 0,
             leaf_commitments: tag & LEAF_COMMITMENT != 0,
             values: tag & (VALUES[0] | VALUES[1]) != 0,
+            whole: tag & WHOLE != 0,
         }
     }
 
@@ -74,7 +93,7 @@ impl Form {
 
     /// Reads a tag, which the place must allow: the form, and of a leaf whether it has values in place of C1 and of C2.
     #[expect(clippy::type_complexity, reason = "three parts of a tag, named above")]
-    fn decode_front<'a>(
+    pub(crate) fn decode_front<'a>(
         key: &NodeKey,
         bytes: &'a [u8],
     ) -> Result<(Self, Option<[bool; 2]>, &'a [u8]), RecordError> {
@@ -220,7 +239,8 @@ impl Head {
         let Some(values) = values else {
             return Ok(Self::Internal);
         };
-        let (stem, suffixes, mut rest) = LeafRecord::decode_head(key, rest)?;
+        let (stem, suffixes, rest) = LeafRecord::decode_head(key, rest)?;
+        let (_, mut rest) = whole::split(form, &suffixes, rest)?;
         let mut points = usize::from(form.leaf_commitments);
         // Values come before points.
         for (half, kept) in values.into_iter().enumerate() {
@@ -281,7 +301,7 @@ impl InternalRecord {
 
 impl LeafRecord {
     /// The stem and the suffixes, and what comes after them.
-    fn decode_head<'a>(
+    pub(crate) fn decode_head<'a>(
         key: &NodeKey,
         bytes: &'a [u8],
     ) -> Result<(Stem, ByteSet, &'a [u8]), RecordError> {
@@ -304,7 +324,8 @@ impl LeafRecord {
         values: [bool; 2],
         bytes: &[u8],
     ) -> Result<Self, RecordError> {
-        let (stem, suffixes, mut rest) = Self::decode_head(key, bytes)?;
+        let (stem, suffixes, rest) = Self::decode_head(key, bytes)?;
+        let (_, mut rest) = whole::split(form, &suffixes, rest)?;
         let mut halves = [Half::Nothing; 2];
         for half in (0..2).filter(|&half| values[half]) {
             let few;
@@ -429,17 +450,23 @@ impl Half {
 }
 
 impl LeafRecord {
-    /// C1 and C2, the identity where there are no values: read, or computed from values.
+    /// C1 and C2 of each of some leaves, the identity where there are no values: read, or computed from values, those of all leaves together.
     #[must_use]
-    pub fn commitments(&self, committer: &Committer) -> [Point; 2] {
-        self.halves.map(|half| match half {
+    pub fn commitments(committer: &Committer, leaves: &[Self]) -> Vec<[Point; 2]> {
+        let mut lists = Vec::new();
+        for half in leaves.iter().flat_map(|leaf| &leaf.halves) {
+            if let Half::Values(few) = half {
+                lists.push(few.sets().iter().flat_map(half_terms).collect::<Vec<_>>());
+            }
+        }
+        let mut sums = committer.sums(&lists).into_iter();
+        let mut point = |half| match half {
             Half::Nothing => Point::IDENTITY,
             Half::Point(point) => point,
-            Half::Values(few) => {
-                let terms: Vec<_> = few.sets().iter().flat_map(half_terms).collect();
-                committer.sum(&terms)
-            }
-        })
+            Half::Values(_) => sums.next().unwrap_or(Point::IDENTITY),
+        };
+        let leaves = leaves.iter();
+        leaves.map(|leaf| leaf.halves.map(&mut point)).collect()
     }
 
     fn points(&self) -> impl Iterator<Item = Point> {
@@ -453,7 +480,14 @@ impl LeafRecord {
     fn encode_into(&self, key: &NodeKey, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
         let own_points = self.points().count() + usize::from(form.leaf_commitments);
         let compressed = form.compressed && own_points > 0;
-        let mut tag = Form { compressed, ..form }.tag(true);
+        // All values are put in afterwards, where they are known.
+        let whole = false;
+        let mut tag = Form {
+            compressed,
+            whole,
+            ..form
+        }
+        .tag(true);
         for (half, bit) in self.halves.iter().zip(VALUES) {
             tag |= if let Half::Values(_) = half { bit } else { 0 };
         }

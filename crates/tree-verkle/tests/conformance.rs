@@ -7,7 +7,8 @@ mod support;
 use arbor_tree::Hash;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, run, steps};
 use arbor_tree_verkle::{
-    BuildLeaf, Form, MemoryTree, NodeKey, Settings, Stem, Value, build, build_part, join,
+    BuildLeaf, Form, MemoryTree, NodeKey, Record, Settings, Stem, Value, build, build_part, join,
+    whole_values,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -79,19 +80,25 @@ impl Subject for InMemory {
 
 /// What records say: their bytes may have values or points, by what was known.
 fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let records = support::said(records).into_iter();
+    let whole = |(key, record): (&NodeKey, &Vec<u8>)| match Record::leaf(key, record) {
+        Ok(_) => format!("{:?}", whole_values(key, record)),
+        Err(_) => String::new(),
+    };
+    let values: Vec<String> = records.iter().map(whole).collect();
+    let records = support::said(records).into_iter().zip(values);
     records
-        .map(|(key, record)| (key.encode(), format!("{record:?}").into_bytes()))
+        .map(|((key, record), values)| (key.encode(), format!("{record:?}{values}").into_bytes()))
         .collect()
 }
 
 fn forms() -> impl Strategy<Value = Settings> {
-    any::<[bool; 6]>().prop_map(
+    any::<[bool; 7]>().prop_map(
         |[
             compressed,
             images,
             leaf_commitments,
             values,
+            whole,
             batched_images,
             batched_affine,
         ]| Settings {
@@ -100,6 +107,7 @@ fn forms() -> impl Strategy<Value = Settings> {
                 images,
                 leaf_commitments,
                 values,
+                whole,
             },
             batched_images,
             batched_affine,

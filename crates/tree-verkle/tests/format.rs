@@ -2,7 +2,7 @@
 
 mod support;
 
-use arbor_tree_verkle::{Form, MemoryTree, NodeKey, Settings};
+use arbor_tree_verkle::{Form, MemoryTree, NodeKey, Settings, Value};
 use support::change;
 
 const PLAIN: Form = Form {
@@ -10,23 +10,31 @@ const PLAIN: Form = Form {
     images: false,
     leaf_commitments: false,
     values: false,
+    whole: false,
 };
 
-/// One leaf of three values, in both halves, below the root.
-fn record(form: Form, depth: usize) -> String {
+/// The node at this depth above the values of one leaf, which hangs below the root.
+fn node(form: Form, depth: usize, values: &[(u8, Value)]) -> String {
     let mut tree = MemoryTree::new();
-    let key = |suffix| {
-        let mut key = [0xab; 32];
-        key[31] = suffix;
-        key
-    };
     let settings = Settings {
         form,
         ..Settings::default()
     };
-    let changes = [0, 1, 200].map(|suffix| (key(suffix), Some([suffix; 32])));
-    change(&mut tree, &settings, &changes);
+    let key = |suffix| std::array::from_fn(|i| if i == 31 { suffix } else { 0xab });
+    let changes = values
+        .iter()
+        .map(|(suffix, value)| (key(*suffix), Some(*value)));
+    change(&mut tree, &settings, &changes.collect::<Vec<_>>());
     hex::encode(&tree.records()[&NodeKey::on_way(&[0xab; 31], depth)])
+}
+
+/// One leaf of three values, in both halves, below the root.
+fn record(form: Form, depth: usize) -> String {
+    node(
+        form,
+        depth,
+        &[0, 1, 200].map(|suffix| (suffix, [suffix; 32])),
+    )
 }
 
 #[test]
@@ -63,6 +71,7 @@ fn a_leaf() {
         images: true,
         leaf_commitments: true,
         values: false,
+        whole: false,
     };
     let found = [PLAIN, everything].map(|form| record(form, 1));
     assert_eq!(
@@ -91,25 +100,13 @@ fn a_leaf_of_few_values() {
         values: true,
         ..PLAIN
     };
-    let mut tree = MemoryTree::new();
-    let key = |suffix| {
-        let mut key = [0xab; 32];
-        key[31] = suffix;
-        key
-    };
-    let settings = Settings {
-        form: few,
-        ..Settings::default()
-    };
     let no_code = hex::decode("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
     let no_code: [u8; 32] = no_code.expect("hex").try_into().expect("32 bytes");
     let mut small = [0; 32];
     small[30] = 7;
-    let mut changes = vec![(key(0), Some(small)), (key(1), Some(no_code))];
     // The upper half's two values would take more bytes than a point.
-    changes.extend([(key(200), Some([200; 32])), (key(201), Some([201; 32]))]);
-    change(&mut tree, &settings, &changes);
-    let record = hex::encode(&tree.records()[&NodeKey::on_way(&[0xab; 31], 1)]);
+    let values = [(0, small), (1, no_code), (200, [200; 32]), (201, [201; 32])];
+    let record = node(few, 1, &values);
     let front = concat!(
         "15",
         "abababababababababababababababababababababababababababababab",
@@ -119,6 +116,22 @@ fn a_leaf_of_few_values() {
     );
     assert_eq!(record[..front.len()], *front);
     assert_eq!(record.len(), front.len() + 2 * (64 + 32));
+}
+
+#[test]
+fn a_leaf_with_all_its_values() {
+    let without = Form {
+        whole: false,
+        ..Form::PUBLISHED
+    };
+    let (with, without) = (record(Form::PUBLISHED, 1), record(without, 1));
+    let head = 2 * (1 + 30 + 4);
+    let values = [0, 1, 200].map(|value| hex::encode([value; 32])).concat();
+    assert_eq!((&with[..2], &without[..2]), ("49", "09"));
+    assert_eq!(
+        with[2..],
+        [&without[2..head], &values, &without[head..]].concat()
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use arbor_tree_verkle::{MemoryTree, Record, Settings};
+use arbor_tree_verkle::{LeafRecord, MemoryTree, Record, Settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -71,7 +71,9 @@ fn a_stored_zero_is_not_absence() {
         .find(|(key, _)| key.depth() == 1)
         .expect("a leaf");
     let leaf = Record::leaf(key, record).expect("decodes");
-    let field = leaf.commitments(&COMMITTER)[0].map_to_field().to_le_bytes();
+    let field = LeafRecord::commitments(&COMMITTER, &[leaf])[0][0]
+        .map_to_field()
+        .to_le_bytes();
     assert_eq!(field.to_vec(), unhex(text(&detail["C1_field_le"])));
 }
 

@@ -29,10 +29,17 @@ pub(super) fn first_bytes(view: View<'_>) -> Result<Vec<Vec<u8>>, StateError> {
     };
     // Each account and each slot has one stem at most; further stems of code are few.
     let most = count(ACCOUNTS)? + count(SLOTS)?;
-    let groups = most.div_ceil(AT_ONCE).clamp(1, 256);
-    let all: Vec<u8> = (0..=u8::MAX).collect();
-    let each = all.len().div_ceil(groups as usize);
-    Ok(all.chunks(each).map(<[u8]>::to_vec).collect())
+    Ok(groups(most))
+}
+
+/// All first bytes in groups of nearly the same size, so few bytes in each that no more than [`AT_ONCE`] stems have them, if they are spread evenly; with more than
+/// 256 times as many, each byte is a group.
+fn groups(stems: u64) -> Vec<Vec<u8>> {
+    let largest = (256 * AT_ONCE / stems.max(1)).clamp(1, 256);
+    let groups = 256u64.div_ceil(largest);
+    let first = |group: u64| 256 * group / groups;
+    let bytes = |group| (first(group)..first(group + 1)).map(|byte| byte as u8);
+    (0..groups).map(|group| bytes(group).collect()).collect()
 }
 
 /// The stems with these first bytes and their names, ascending. Records that cannot be read are passed over.
@@ -101,4 +108,34 @@ fn of_slots(view: View<'_>, first: u8, mut give: impl FnMut(StemName)) -> Result
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_have_every_byte_once_and_few_enough_stems() {
+        for stems in [
+            0,
+            1,
+            AT_ONCE,
+            AT_ONCE + 1,
+            100 << 22,
+            129 << 22,
+            1 << 30,
+            u64::MAX,
+        ] {
+            let groups = groups(stems);
+            assert_eq!(groups.concat(), (0..=255).collect::<Vec<u8>>());
+            for group in &groups {
+                let of_group = u128::from(stems) * group.len() as u128 / 256;
+                assert!(
+                    of_group <= u128::from(AT_ONCE) || group.len() == 1,
+                    "{stems}"
+                );
+            }
+        }
+        assert_eq!(groups(AT_ONCE).len(), 1);
+    }
 }

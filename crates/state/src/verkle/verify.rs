@@ -1,13 +1,13 @@
 //! Checking a Verkle database: the tree rebuilt from the flat tables, in the order of stems, and compared node by node.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
 use arbor_store::Write;
 use arbor_tree_verkle::{
-    BuildLeaf, Form, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part, join,
+    BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
+    join, whole_values,
 };
 use arbor_versions::Meta;
 use rayon::prelude::*;
@@ -33,6 +33,7 @@ pub(crate) fn check_state(
         verkle,
         accounts: AtomicU64::new(0),
         slots: AtomicU64::new(0),
+        unsettled: Mutex::default(),
         stopped: Mutex::new(None),
     };
     let root = rebuild.root()?;
@@ -53,12 +54,24 @@ pub(crate) fn check_state(
     }
 }
 
+/// A leaf as it was built and as it is stored.
+type TwoLeaves = (NodeKey, [LeafRecord; 2]);
+
+/// Leaves whose points are computed together.
+const TOGETHER: usize = 1024;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Rebuild<'a> {
     check: &'a Check<'a>,
     verkle: &'a Verkle,
     /// Records that were reached through stems.
     accounts: AtomicU64,
     slots: AtomicU64,
+    /// Leaves that agree if their points do.
+    unsettled: Mutex<Vec<TwoLeaves>>,
     /// Why the check cannot go on.
     stopped: Mutex<Option<StateError>>,
 }
@@ -71,6 +84,7 @@ impl Rebuild<'_> {
             images: true,
             leaf_commitments: true,
             values: true,
+            whole: true,
         },
         batched_images: true,
         batched_affine: true,
@@ -95,12 +109,9 @@ impl Rebuild<'_> {
             parts.extend(of_first?);
         }
         let root = join(committer, &Self::SETTINGS, parts, &mut sink)?;
-        match self
-            .stopped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
+        let unsettled = lock(&self.unsettled).split_off(0);
+        self.settle(&unsettled);
+        match lock(&self.stopped).take() {
             Some(error) => Err(error),
             None => Ok(root.to_bytes().into()),
         }
@@ -200,40 +211,72 @@ impl Rebuild<'_> {
         };
         match self.agree(key, built, &stored) {
             Ok(true) => {}
-            Ok(false) => self.fault(format!(
-                "the node at {key}: it differs from what the flat state gives"
-            )),
+            Ok(false) => self.differs(key),
             Err(error) => self.fault(format!("the node at {key}: {error}")),
         }
     }
 
-    /// Whether a stored record says what the built one does, as far as its form says anything.
-    fn agree(&self, key: &NodeKey, built: &[u8], stored: &[u8]) -> Result<bool, RecordError> {
-        Ok(
-            match (Record::decode(key, built)?, Record::decode(key, stored)?) {
-                (Record::Internal(built), Record::Internal(stored)) => {
-                    built.leaves == stored.leaves
-                        && built.internals == stored.internals
-                        && built.commitment == stored.commitment
-                        && stored.image.is_none_or(|image| built.image == Some(image))
-                }
-                (Record::Leaf(built), Record::Leaf(stored)) => {
-                    let commitment = stored.commitment;
-                    built.stem == stored.stem
-                        && built.suffixes == stored.suffixes
-                        && (built.halves == stored.halves || self.agree_on_points(&built, &stored))
-                        && commitment.is_none_or(|point| built.commitment == Some(point))
-                        && stored.image.is_none_or(|image| built.image == Some(image))
-                }
-                _ => false,
-            },
-        )
+    /// Whether a stored record says what the built one does, as far as its form says anything. Where one keeps values and the other one points, only
+    /// whether the rest agrees; the points are looked at with those of other leaves.
+    fn agree(
+        &self,
+        key: &NodeKey,
+        built_bytes: &[u8],
+        stored_bytes: &[u8],
+    ) -> Result<bool, RecordError> {
+        let built = Record::decode(key, built_bytes)?;
+        let stored = Record::decode(key, stored_bytes)?;
+        Ok(match (built, stored) {
+            (Record::Internal(built), Record::Internal(stored)) => {
+                built.leaves == stored.leaves
+                    && built.internals == stored.internals
+                    && built.commitment == stored.commitment
+                    && stored.image.is_none_or(|image| built.image == Some(image))
+            }
+            (Record::Leaf(built), Record::Leaf(stored)) => {
+                let commitment = stored.commitment;
+                let values = whole_values(key, stored_bytes)?;
+                built.stem == stored.stem
+                    && built.suffixes == stored.suffixes
+                    && self.halves_agree(key, built, stored)
+                    && commitment.is_none_or(|point| built.commitment == Some(point))
+                    && stored.image.is_none_or(|image| built.image == Some(image))
+                    && (values.is_none() || values == whole_values(key, built_bytes)?)
+            }
+            _ => false,
+        })
     }
 
-    /// Whether two leaves have the same commitments, of which one may keep values and the other one points.
-    fn agree_on_points(&self, one: &LeafRecord, other: &LeafRecord) -> bool {
-        let committer = self.verkle.stems().committer();
-        one.commitments(committer) == other.commitments(committer)
+    /// Whether two leaves have the same halves, or may have: then they wait until there are enough to be computed together.
+    fn halves_agree(&self, key: &NodeKey, built: LeafRecord, stored: LeafRecord) -> bool {
+        let points = |halves: [Half; 2]| halves.iter().all(|half| !matches!(half, Half::Values(_)));
+        if built.halves == stored.halves || points(built.halves) && points(stored.halves) {
+            return built.halves == stored.halves;
+        }
+        let full = {
+            let mut unsettled = lock(&self.unsettled);
+            unsettled.push((*key, [built, stored]));
+            (unsettled.len() >= TOGETHER).then(|| unsettled.split_off(0))
+        };
+        self.settle(&full.unwrap_or_default());
+        true
+    }
+
+    /// Compares the points of leaves.
+    fn settle(&self, leaves: &[TwoLeaves]) {
+        let both: Vec<LeafRecord> = leaves.iter().flat_map(|(_, both)| *both).collect();
+        let points = LeafRecord::commitments(self.verkle.stems().committer(), &both);
+        for ((key, _), points) in leaves.iter().zip(points.as_chunks::<2>().0) {
+            if points[0] != points[1] {
+                self.differs(key);
+            }
+        }
+    }
+
+    fn differs(&self, key: &NodeKey) {
+        self.fault(format!(
+            "the node at {key}: it differs from what the flat state gives"
+        ));
     }
 
     fn fault(&self, fault: String) {
@@ -241,8 +284,7 @@ impl Rebuild<'_> {
     }
 
     fn stop(&self, error: StateError) {
-        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        stopped.get_or_insert(error);
+        lock(&self.stopped).get_or_insert(error);
     }
 }
 

@@ -3,8 +3,8 @@
 
 use arbor_ipa::Committer;
 use arbor_tree_verkle::{
-    Half, MemoryTree, NodeKey, Record, Settings, Stem, StemUpdate, TreeUpdate, Value, ValueChange,
-    apply,
+    Half, LeafRecord, MemoryTree, NodeKey, Record, Settings, Stem, StemUpdate, TreeUpdate, Value,
+    ValueChange, apply,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ pub fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<NodeKey, Record> {
     let said = |key: &NodeKey, record: &[u8]| {
         let mut record = Record::decode(key, record).expect("a record");
         if let Record::Leaf(leaf) = &mut record {
-            leaf.halves = leaf.commitments(&COMMITTER).map(Half::Point);
+            let points = LeafRecord::commitments(&COMMITTER, &[*leaf]);
+            leaf.halves = points[0].map(Half::Point);
         }
         record
     };
