@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Replays the same chains under several trees in one run, and compares what each takes with the first.
 
-    bench-peers/trees.py [--runs N] [--sides mpt,verkle,verkle:images+compressed] [--report FILE] CHAIN_DIR...
+    bench-peers/trees.py [--runs N] [--sides mpt,verkle,verkle:leaf-commitments+compressed] [--report FILE] CHAIN_DIR...
 
 A side is a tree and, after a colon, settings of `--tree-settings` joined by plus signs; or `no-lanes`, for portable code; or `write-through`, for a flush after
-every block. Sides take turns, each time from nothing, with the same write-back, memory and
+every block (which `published` has, too); or `throttled`, for a disk as slow as `--throttle` says. Sides take turns, each time from nothing, with the same write-back, memory and
 retention; medians are printed. Every side must end at the same block hash, and the state of those that headers say nothing of is compared with the last header
 (`arbor verify`, outside all figures). Only arbor takes part.
 """
@@ -30,6 +30,7 @@ def parse():
     parser.add_argument("--memory", default="512MiB")
     parser.add_argument("--write-back", default="64MiB")
     parser.add_argument("--retain", default="128")
+    parser.add_argument("--throttle", default="1000:1000", help="requests a second, and microseconds of each, of `throttled` sides (default: %(default)s)")
     parser.add_argument("--threads", help="arbor's --threads (default: all cores)")
     parser.add_argument("--to", help="last block to replay")
     parser.add_argument("--report", help="write the figures of all runs here, as JSON")
@@ -43,9 +44,10 @@ def replay(arbor, chain, side, folder, arguments):
     database, log, report = folder / "db", folder / "log", folder / "report.json"
     words = ["replay", "--db", database, "--tree", tree, "--genesis", chain.genesis, "--report", report]
     settings = settings.split("+") if settings else []
-    write_back = "0" if "write-through" in settings else arguments.write_back
+    write_back = "0" if {"write-through", "published"} & set(settings) else arguments.write_back
     words += ["--memory", arguments.memory, "--write-back", write_back, "--retain", arguments.retain]
-    of_tree = [setting for setting in settings if setting not in ("write-through", "no-lanes")]
+    of_tree = [setting for setting in settings if setting not in ("write-through", "no-lanes", "throttled")]
+    words += ["--throttle", arguments.throttle] if "throttled" in settings else []
     words += ["--tree-settings", ",".join(of_tree)] if of_tree else []
     words += ["--threads", arguments.threads] if arguments.threads else []
     words += ["--to", arguments.to] if arguments.to else []
@@ -80,8 +82,14 @@ def rows(run):
         "nodes written, million": total["nodes"] / 1e6,
         **{f"to the store: {kind}, MB": count / 1e6 for kind, count in stored.items()},
         **{f"published form: {kind}, MB": count / 1e6 for kind, count in published.items()},
-        **{f"{name}, million": count / 1e6 for name, count in results["counters"].items()},
+        **{counted(name): count / 1e6 for name, count in results["counters"].items()},
     }
+
+
+def counted(name):
+    """What a counter is called in the table."""
+    name = name.replace("_", " ")
+    return name.replace(" bytes", ", MB") if name.endswith(" bytes") else f"{name}, million"
 
 
 def show(chain, sides, runs):

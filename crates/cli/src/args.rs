@@ -2,11 +2,13 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_chain::generator::{Mix, Preset};
 use arbor_chain::genesis::{ChainSpec, WitnessGas};
 use arbor_evm384::{GasSchedule, Interface};
+use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -284,6 +286,24 @@ fn parse_threads(text: &str) -> Result<usize, String> {
     threads.ok_or_else(|| format!("'{text}' is not a number up to 1024"))
 }
 
+fn parse_limits(text: &str) -> Result<Limits, String> {
+    let limits = || {
+        let (requests, latency) = text.split_once(':')?;
+        let per_second = requests.parse().ok().filter(|requests| *requests > 0)?;
+        let micros = latency
+            .parse()
+            .ok()
+            .filter(|micros| *micros <= 10_000_000)?;
+        let latency = Duration::from_micros(micros);
+        Some(Limits {
+            per_second,
+            latency,
+        })
+    };
+    let why = "is not REQUESTS:US, requests a second (at least 1) and the microseconds of each (at most 10 seconds)";
+    limits().ok_or_else(|| format!("'{text}' {why}"))
+}
+
 fn parse_schedule(name: &str) -> Result<GasSchedule, String> {
     let named = GasSchedule::NAMED.into_iter();
     let mut found = named.filter(|(known, _)| *known == name);
@@ -326,8 +346,8 @@ pub(crate) struct Replay {
     /// new one]
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
-    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, images, leaf-commitments, points-only,
-    /// single-images, single-affine, narrow-tables
+    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, no-images, leaf-commitments, points-only,
+    /// published, single-images, single-affine, narrow-tables
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -381,12 +401,17 @@ pub(crate) struct Replay {
     /// Merge the store's files at the end, so that sizes are those of the contents
     #[arg(long)]
     pub(crate) compact: bool,
+    /// Be as slow as a disk that takes so many requests a second, each of which lasts so many microseconds: to measure what a slow disk makes of a replay
+    #[arg(long, value_name = "REQUESTS:US", value_parser = parse_limits, conflicts_with = "witness")]
+    pub(crate) throttle: Option<Limits>,
 }
 
 impl Replay {
-    /// Unflushed bytes kept in memory.
+    /// Unflushed bytes kept in memory; none where every node of every block is to be written.
     pub(crate) fn write_back(&self) -> u64 {
-        self.write_back.unwrap_or(self.memory / 16)
+        let through = self.tree_settings.contains(&TreeSetting::Published);
+        let default = if through { 0 } else { self.memory / 16 };
+        self.write_back.unwrap_or(default)
     }
 
     /// Threads, where `--threads` does not say: as many as rayon would start.
@@ -472,12 +497,14 @@ impl TreeChoice {
 pub(crate) enum TreeSetting {
     /// Store points in 32 bytes, not 64
     Compressed,
-    /// Store the images of commitments in the scalar field
-    Images,
+    /// Store no images of commitments in the scalar field
+    NoImages,
     /// Store leaves' own commitments
     LeafCommitments,
     /// Store the commitment to a leaf's values also where few values would be shorter
     PointsOnly,
+    /// Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once
+    Published,
     /// Map commitments to the scalar field one by one
     SingleImages,
     /// Make points affine one by one
@@ -491,9 +518,10 @@ impl TreeSetting {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Compressed => "compressed",
-            Self::Images => "images",
+            Self::NoImages => "no-images",
             Self::LeafCommitments => "leaf-commitments",
             Self::PointsOnly => "points-only",
+            Self::Published => "published",
             Self::SingleImages => "single-images",
             Self::SingleAffine => "single-affine",
             Self::NarrowTables => "narrow-tables",

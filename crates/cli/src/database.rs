@@ -10,8 +10,9 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
 use arbor_state::ar16mt::Ar16mt;
 use arbor_state::ar16mt::recovery::is_recovering;
-use arbor_state::verkle::{HeaderLayout, Verkle, VerkleSettings};
+use arbor_state::verkle::{Form, HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
+use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
@@ -31,6 +32,8 @@ pub(crate) struct Budget {
     pub(crate) retain: Retain,
     /// Whether every version is made durable.
     pub(crate) durable: bool,
+    /// How slow a disk the store is on; as fast as it is, if none is given.
+    pub(crate) throttle: Option<Limits>,
 }
 
 impl Budget {
@@ -65,9 +68,10 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
     for setting in asked {
         match setting {
             TreeSetting::Compressed => tree.form.compressed = true,
-            TreeSetting::Images => tree.form.images = true,
+            TreeSetting::NoImages => tree.form.images = false,
             TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
             TreeSetting::PointsOnly => tree.form.values = false,
+            TreeSetting::Published => tree.form = Form::PUBLISHED,
             TreeSetting::SingleImages => tree.batched_images = false,
             TreeSetting::SingleAffine => tree.batched_affine = false,
             TreeSetting::NarrowTables => settings.wide_tables = false,
@@ -169,7 +173,7 @@ pub(crate) fn open_store(
         ),
     };
     let create = wanted.is_some() && may_create(dir);
-    Ok(match choice {
+    let store: Arc<dyn Store> = match choice {
         StoreChoice::Memory => Arc::new(MemoryStore::default()),
         StoreChoice::Fjall => {
             let options = arbor_store_fjall::Options {
@@ -191,7 +195,8 @@ pub(crate) fn open_store(
                 &options,
             )?)
         }
-    })
+    };
+    Ok(Disk::new(store, budget.throttle))
 }
 
 /// Opens the store in a database folder for reading alone, beside whoever writes it.
@@ -351,6 +356,7 @@ pub(crate) fn open(args: &Database) -> Result<State> {
         // What is not asked for is not pruned.
         retain: Retain::All,
         durable: false,
+        throttle: None,
     };
     open_existing(&args.db, budget)
 }
@@ -403,8 +409,9 @@ pub(crate) fn open_or_create(
     budget: Budget,
 ) -> Result<State> {
     let Some(dir) = dir else {
+        let store = Arc::new(MemoryStore::default());
         return Ok(State::open(
-            Arc::new(MemoryStore::default()),
+            Disk::new(store, budget.throttle),
             None,
             tree,
             network(genesis),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use arbor_chain::replay::{Series, Sums};
 use arbor_metrics::{Measurement, Versions};
+use arbor_store::disk::Limits;
 use serde_json::{Value, json};
 
 use crate::args::{Replay as Args, TreeChoice};
@@ -52,6 +53,8 @@ pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     measurement.setting("verify", args.verify.name());
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);
+    let limits = |limits: Limits| json!({ "requests_per_second": limits.per_second, "latency_s": limits.latency.as_secs_f64() });
+    measurement.setting("throttle", args.throttle.map(limits));
     measurement
 }
 

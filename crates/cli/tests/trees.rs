@@ -18,8 +18,10 @@ fn dump(run: &Run) -> BTreeMap<String, String> {
     lines.collect()
 }
 
+/// With small tables, which are made quickly; what they compute does not depend on their sizes.
 fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
-    folder.run(&[&["replay", "--db", db, "chain"], more].concat())
+    let words = ["replay", "--db", db, "--memory", "64MiB", "chain"];
+    folder.run(&[&words, more].concat())
 }
 
 #[test]
@@ -52,7 +54,7 @@ fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
     let header_root = folder.status("mpt")["stateRoot"].clone();
     let header_root = header_root.as_str().expect("a root");
     for db in ["verkle", "older"] {
-        let verified = folder.run(&["verify", "--db", db]);
+        let verified = folder.run(&["verify", "--memory", "64MiB", "--db", db]);
         let text = verified.ok().stdout();
         assert!(text.contains(header_root), "{text}");
         let status = folder.status(db);
@@ -76,6 +78,55 @@ fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
     );
 }
 
+/// Records of all forms say the same, beside each other as well; and a slow disk is only slow.
+#[test]
+fn all_forms_of_records_give_the_same_roots() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "verkle"]).ok();
+    let expected = roots(&folder, "db/roots");
+    let half = (expected.len() / 2).to_string();
+    let mut bytes = Vec::new();
+    for form in [
+        "published",
+        "no-images",
+        "compressed,leaf-commitments",
+        "points-only",
+    ] {
+        let words = ["--tree", "verkle", "--tree-settings", form];
+        let report = [
+            "--to",
+            &half,
+            "--report",
+            "r.json",
+            "--throttle",
+            "5000:200",
+        ];
+        replay(&folder, form, &[&words[..], &report].concat()).ok();
+        let report = std::fs::read(folder.path("r.json")).expect("a report");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        let results = &report["results"];
+        bytes.push(
+            results["database"]["bytes"]["nodes"]
+                .as_u64()
+                .expect("bytes"),
+        );
+        assert_eq!(report["settings"]["throttle"]["requests_per_second"], 5000);
+        assert!(results["counters"]["store_writes"].as_u64() > Some(0));
+        folder
+            .run(&["verify", "--memory", "64MiB", "--db", form])
+            .ok();
+        // The rest in the default form.
+        replay(&folder, form, &[]).ok();
+        assert_eq!(roots(&folder, &format!("{form}/roots")), expected);
+        folder
+            .run(&["verify", "--memory", "64MiB", "--db", form])
+            .ok();
+    }
+    let largest = bytes.iter().max();
+    assert_eq!(largest, bytes.first(), "{bytes:?}");
+    replay(&folder, "db", &["--throttle", "0:1"]).fails_with(&["REQUESTS:US"]);
+}
+
 #[test]
 fn a_verkle_database_goes_back_and_on() {
     let folder = Folder::with_chain();
@@ -83,11 +134,13 @@ fn a_verkle_database_goes_back_and_on() {
     let whole = roots(&folder, "db/roots");
     let head = folder.status("db")["block"].as_u64().expect("a number");
     let back = (head - 6).to_string();
-    let rolled = folder.run(&["rollback", "--db", "db", "--to", &back]);
+    let rolled = folder.run(&["rollback", "--memory", "64MiB", "--db", "db", "--to", &back]);
     let root = whole[whole.len() - 7].rsplit(' ').next().expect("a root");
     assert!(rolled.ok().stdout().contains(root));
     assert_eq!(roots(&folder, "db/roots"), whole[..whole.len() - 6]);
-    folder.run(&["verify", "--db", "db"]).ok();
+    folder
+        .run(&["verify", "--memory", "64MiB", "--db", "db"])
+        .ok();
     // A line that a crash cut short, and blocks beyond where the database stands, are written anew.
     let file = folder.path("db/roots");
     let text = whole.join("\n") + "\n";
@@ -112,7 +165,9 @@ fn a_verkle_database_goes_back_and_on() {
     std::fs::write(&file, text).expect("written");
     replay(&folder, "db", &["--roots", "/dev/null"]).fails_with(&["not a regular file"]);
     folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();
-    folder.run(&["verify", "--db", "db"]).ok();
+    folder
+        .run(&["verify", "--memory", "64MiB", "--db", "db"])
+        .ok();
     // One thread makes the same tree.
     let alone = ["--tree", "verkle", "--threads", "1", "--roots", "elsewhere"];
     replay(&folder, "alone", &alone).ok();
@@ -172,7 +227,9 @@ fn accounts_and_slots_are_proven_under_a_verkle_root() {
         let root = roots[block as usize].rsplit(' ').next().expect("a root");
         let verify = |address: &str, slots: &[&str]| {
             let block = block.to_string();
-            let words = ["prove", "--db", "db", "--at", &block, address];
+            let words = [
+                "prove", "--memory", "64MiB", "--db", "db", "--at", &block, address,
+            ];
             let proof = folder.run(&[&words[..], slots].concat()).ok().stdout();
             std::fs::write(folder.path("proof.json"), proof).expect("written");
             let checked = folder.run(&["verify-proof", "proof.json", "--root", root]);
@@ -222,8 +279,9 @@ struct Written {
 
 /// What a replay on one thread writes, and the inversions that it needs.
 fn took(folder: &Folder, tree: &str) -> (Written, u64) {
-    let words = ["--tree", tree, "--threads", "1", "--report", "report.json"];
-    replay(folder, tree, &words).ok();
+    let words = ["replay", "--db", tree, "chain", "--tree", tree];
+    let words = [&words[..], &["--threads", "1", "--report", "report.json"]].concat();
+    folder.run(&words).ok();
     let report = std::fs::read(folder.path("report.json")).expect("a report");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
     let results = &report["results"];

@@ -126,6 +126,7 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
             false => Retain::All,
         },
         durable: false,
+        throttle: None,
     };
     let Some(dir) = dir else {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

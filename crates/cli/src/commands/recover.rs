@@ -145,6 +145,7 @@ fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h 
         write_back: args.database.write_back,
         retain: Retain::None,
         durable: false,
+        throttle: None,
     };
     let dir = args.database.db.as_path();
     let state = database::open_or_begin(dir, (args.store, tree), network, budget)?;

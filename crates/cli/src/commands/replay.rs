@@ -295,9 +295,10 @@ fn full(
     }
     let budget = Budget {
         memory: args.memory,
-        write_back: args.write_back,
+        write_back: Some(args.write_back()),
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
+        throttle: args.throttle,
     };
     if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
         bail!(
