@@ -26,7 +26,6 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 /// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 130 stopped when asked to (by
 /// Ctrl-C or SIGTERM), with what was done until then kept.
 fn main() -> ExitCode {
-    arbor_lab::allocations::keep_freed_pages();
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
     match run(&arbor.command) {

@@ -18,6 +18,7 @@ use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    arbor_lab::allocations::keep_freed_pages();
     let tree = tree(args)?;
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
