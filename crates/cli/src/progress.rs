@@ -128,12 +128,9 @@ impl PartDone {
             return;
         }
         *next = now + LINE_EVERY;
-        let left = (now - self.start).as_secs_f64() * (1.0 - done) / done.max(1e-4);
-        eprintln!(
-            "{} {:.1} %: {what}, {left:.0} s left",
-            self.verb,
-            100.0 * done
-        );
+        let left = seconds_left(now - self.start, done);
+        let left = left.map_or_else(String::new, |left| format!(", {left:.0} s left"));
+        eprintln!("{} {:.1} %: {what}{left}", self.verb, 100.0 * done);
     }
 
     /// Takes the bar off the terminal.
@@ -142,6 +139,11 @@ impl PartDone {
             bar.finish_and_clear();
         }
     }
+}
+
+/// What is left of a job at the pace so far; unknown before a fiftieth of it is done, for opening and the first reads are no measure of the rest.
+fn seconds_left(elapsed: Duration, done: f64) -> Option<f64> {
+    (done >= 0.02).then(|| elapsed.as_secs_f64() * (1.0 - done) / done)
 }
 
 fn bar(first: u64, last: Option<u64>) -> ProgressBar {
@@ -156,4 +158,18 @@ fn bar(first: u64, last: Option<u64>) -> ProgressBar {
         .expect("invariant: the templates above are well formed");
     bar.set_style(style);
     bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_once_it_can_be_known() {
+        let elapsed = Duration::from_secs(10);
+        assert_eq!(seconds_left(elapsed, 0.0), None);
+        assert_eq!(seconds_left(elapsed, 0.019), None);
+        assert_eq!(seconds_left(elapsed, 0.25), Some(30.0));
+        assert_eq!(seconds_left(elapsed, 1.0), Some(0.0));
+    }
 }

@@ -682,7 +682,7 @@ fn a_database_without_head_is_called_one() {
     std::fs::remove_file(folder.path("db/HEAD")).expect("removed");
     folder
         .run(&["status", "--db", "db"])
-        .fails_with(&["is a database with its HEAD file missing"]);
+        .fails_with(&["has a fjall store, but no HEAD file"]);
 }
 
 /// `""` and `"0x"` were taken for zero.
