@@ -174,6 +174,14 @@ fn the_load_test_gives_the_roots_of_the_original() {
     let updated = of("3", "100", &["--updates", "20"]);
     assert_eq!(of("3", "100", &["--updates", "20", "--prune"]), updated);
     assert_eq!(of("3", "100", &["--updates", "20", "--proofs"]), updated);
+    let after = of("3", "100", &["--update-blocks", "2"]);
+    assert_eq!(
+        of("3", "100", &["--update-blocks", "2", "--prune"]),
+        after,
+        "the same leaves are changed"
+    );
+    assert_ne!(after, of("3", "100", &["--update-blocks", "1"]));
+    assert_ne!(after, of("3", "100", &[]));
     assert_ne!(
         of("3", "100", &["--updates", "20", "--rng-seed", "1"]),
         updated
@@ -192,6 +200,8 @@ fn the_load_test_runs_under_every_tree() {
             "10",
             "--reads",
             "10",
+            "--update-blocks",
+            "2",
             "--tree",
             tree,
         ];
@@ -202,8 +212,11 @@ fn the_load_test_runs_under_every_tree() {
         assert_eq!(report["settings"]["tree"], tree);
         let results = &report["results"];
         assert_eq!(results["leaves"], 150);
-        assert_eq!(results["blocks"].as_array().map(Vec::len), Some(3));
-        assert_eq!(results["verified_versions"], 2, "all versions are kept");
+        let blocks = results["blocks"].as_array().expect("blocks");
+        assert_eq!(blocks.len(), 5);
+        assert_eq!(blocks[4]["leaves"], 150, "changes bring no leaves");
+        assert!(results["updates"]["writes_per_second"].as_f64() > Some(0.0));
+        assert_eq!(results["verified_versions"], 4, "all versions are kept");
     }
     for (words, why) in [
         (&["--tree", "mpt", "--no-hash"][..], "--no-hash"),

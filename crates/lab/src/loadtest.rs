@@ -1,12 +1,12 @@
 //! The load test of zkSync's tree, for every tree: blocks of new leaves, updates and reads.
 //!
 //! Leaf `i` is slot `i` of one contract, and what is written to it are running numbers, as in the original: block `b` of `w` writes and `u` updates brings the
-//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on. In AR16MT leaves are numbered from 1 on as they come, by which 75 blocks of 150,000 have the
+//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on. Blocks that only change leaves may follow. In AR16MT leaves are numbered from 1 on as they come, by which 75 blocks of 150,000 have the
 //! published root (of zksync-era's `core/lib/merkle_tree/README.md`; the load test there has since given leaves the numbers of their values). Which slots are read
 //! and updated is drawn from [`Settings::seed`].
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
@@ -33,6 +33,8 @@ pub struct Settings {
     pub writes: u64,
     /// Leaves of earlier blocks that a block changes; fewer while there are fewer.
     pub updates: u64,
+    /// Blocks after those which bring no leaves, and change as many as the others wrote.
+    pub update_blocks: u64,
     /// Leaves of earlier blocks that a block reads; fewer while there are fewer.
     pub reads: u64,
     /// Which leaves those are.
@@ -128,7 +130,7 @@ pub struct BlockFigures {
     pub cache_hits: u64,
     /// As above.
     pub cache_misses: u64,
-    /// Bytes that the process has really written since the beginning.
+    /// Bytes that the process has really written since the beginning of the run.
     pub written_bytes: Option<u64>,
 }
 
@@ -174,6 +176,19 @@ pub struct TableSize {
     pub bytes: u64,
 }
 
+/// What a run of blocks took, its flush included.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Run {
+    /// Seconds for all blocks and the flush after the last.
+    pub wall_s: f64,
+    /// Leaves that came, or were changed where none come, in a second of these.
+    pub writes_per_second: f64,
+    /// Seconds for the flush.
+    pub flush_s: f64,
+    /// Bytes really written meanwhile.
+    pub written_bytes: Option<u64>,
+}
+
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
@@ -181,14 +196,11 @@ pub struct Results {
     pub leaves: u64,
     /// The last root.
     pub root: B256,
-    /// Seconds for all blocks and the last flush.
-    pub wall_s: f64,
-    /// New leaves in a second of these.
-    pub writes_per_second: f64,
-    /// Seconds for the flush at the end.
-    pub flush_s: f64,
-    /// Bytes really written by then.
-    pub written_bytes: Option<u64>,
+    /// The blocks that bring leaves.
+    #[serde(flatten)]
+    pub new: Run,
+    /// Those that change leaves alone, where there are some.
+    pub updates: Option<Run>,
     /// The process's most memory by then.
     pub peak_rss_bytes: Option<u64>,
     /// Bytes of the store's files by then.
@@ -220,28 +232,20 @@ pub fn run(
     state: &mut State,
     passed: &mut dyn FnMut(&BlockFigures) -> ControlFlow<()>,
 ) -> Result<Results, LoadTestError> {
-    let usage = ProcessUsage::now();
-    let written = || ProcessUsage::now().since(&usage).written_bytes;
     let mut load = Load {
         settings: *settings,
         random: Random(settings.seed),
         values: Vec::new(),
         before: Stats::default(),
     };
-    let start = Instant::now();
     let mut blocks = Vec::new();
-    for block in 0..settings.blocks {
-        let mut figures = load.block(state, block)?;
-        figures.written_bytes = written();
-        if passed(&figures).is_break() {
-            return Err(LoadTestError::Stopped { block });
-        }
-        blocks.push(figures);
-    }
-    let flushing = Instant::now();
-    state.flush()?;
-    let (flush_s, wall_s) = (seconds(flushing), seconds(start));
-    let (written_bytes, disk_bytes) = (written(), state.disk_bytes()?);
+    let new = load.run(state, 0..settings.blocks, &mut blocks, passed)?;
+    let after = settings.blocks..settings.blocks + settings.update_blocks;
+    let updates = match after.is_empty() {
+        true => None,
+        false => Some(load.run(state, after, &mut blocks, passed)?),
+    };
+    let disk_bytes = state.disk_bytes()?;
     let peak_rss_bytes = ProcessUsage::now().peak_rss_bytes;
     let compacting = Instant::now();
     state.compact()?;
@@ -259,10 +263,8 @@ pub fn run(
     Ok(Results {
         leaves,
         root: state.root(),
-        wall_s,
-        writes_per_second: leaves as f64 / wall_s,
-        flush_s,
-        written_bytes,
+        new,
+        updates,
         peak_rss_bytes,
         disk_bytes,
         compact_s,
@@ -382,17 +384,60 @@ struct SlotWrite {
 }
 
 impl Load {
-    fn block(&mut self, state: &mut State, block: u64) -> Result<BlockFigures, LoadTestError> {
+    /// Leaves that a block brings, and that it changes.
+    fn of_block(&self, block: u64) -> (u64, u64) {
         let Settings {
+            blocks,
             writes,
             updates,
-            reads,
             ..
         } = self.settings;
+        match block < blocks {
+            true => (writes, updates),
+            false => (0, writes),
+        }
+    }
+
+    /// Applies consecutive blocks, and makes them durable.
+    fn run(
+        &mut self,
+        state: &mut State,
+        numbers: Range<u64>,
+        figures: &mut Vec<BlockFigures>,
+        passed: &mut dyn FnMut(&BlockFigures) -> ControlFlow<()>,
+    ) -> Result<Run, LoadTestError> {
+        let usage = ProcessUsage::now();
+        let written = || ProcessUsage::now().since(&usage).written_bytes;
+        let (start, mut writes) = (Instant::now(), 0);
+        for block in numbers {
+            let mut of_block = self.block(state, block)?;
+            of_block.written_bytes = written();
+            let stop = passed(&of_block).is_break();
+            figures.push(of_block);
+            if stop {
+                return Err(LoadTestError::Stopped { block });
+            }
+            let (new, changed) = self.of_block(block);
+            writes += if new > 0 { new } else { changed };
+        }
+        let flushing = Instant::now();
+        state.flush()?;
+        let (flush_s, wall_s) = (seconds(flushing), seconds(start));
+        Ok(Run {
+            wall_s,
+            writes_per_second: writes as f64 / wall_s,
+            flush_s,
+            written_bytes: written(),
+        })
+    }
+
+    fn block(&mut self, state: &mut State, block: u64) -> Result<BlockFigures, LoadTestError> {
+        let Settings { reads, .. } = self.settings;
+        let (writes, updates) = self.of_block(block);
         let known = self.values.len() as u64;
         let read = self.random.distinct(reads, known);
         let updated = self.random.distinct(updates, known);
-        let first = (block + 1) * (writes + updates);
+        let first = (block + 1) * (self.settings.writes + self.settings.updates);
         let slots = (known..known + writes).chain(updated);
         let changes: Vec<SlotWrite> = slots
             .zip(first..)

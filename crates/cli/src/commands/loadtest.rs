@@ -30,6 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         blocks: args.blocks,
         writes: args.writes,
         updates: args.updates,
+        update_blocks: args.update_blocks,
         reads: args.reads,
         seed: args.rng_seed,
         proofs: args.proofs,
@@ -101,6 +102,7 @@ fn measurement(args: &Args) -> Measurement {
     measurement.setting("tree", args.tree.name());
     measurement.setting("reads", args.reads);
     measurement.setting("updates", args.updates);
+    measurement.setting("update_blocks", args.update_blocks);
     measurement.setting("rng_seed", args.rng_seed);
     measurement.setting("proofs", args.proofs);
     measurement.setting("no_hash", args.no_hash);
@@ -197,14 +199,23 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "not available".into(), bytes::show);
     output::line(&format!(
         "{} leaves in {:.2} s: {:.0} new leaves/s, the flush at the end included",
-        results.leaves, results.wall_s, results.writes_per_second
+        results.leaves, results.new.wall_s, results.new.writes_per_second
     ))?;
+    if let Some(updates) = &results.updates {
+        output::line(&format!(
+            "then {:.2} s: {:.0} leaves changed/s, likewise",
+            updates.wall_s, updates.writes_per_second
+        ))?;
+    }
     let [half, most, nearly, all] = results.block_ms;
     line(
         "block, 50 / 90 / 99 / 100 %",
         format!("{half:.0} / {most:.0} / {nearly:.0} / {all:.0} ms"),
     )?;
-    line("written by the process", size(results.written_bytes))?;
+    line("written by the process", size(results.new.written_bytes))?;
+    if let Some(updates) = &results.updates {
+        line("written by the changes", size(updates.written_bytes))?;
+    }
     line("size on disk", size(results.disk_bytes))?;
     line("after merging", size(results.compacted_bytes))?;
     for table in &results.tables {
