@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pairings on BLS12-381: blst, arkworks, wasmcurves under Node, and arbor's contracts, in one table.
+"""Pairings on BLS12-381: blst, arkworks, wasmcurves under Node, wasmtime and wasmi, and arbor's contracts, in one table.
 
     bench-peers/pairings.py [--rounds N]
 
@@ -17,18 +17,23 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+WASM = HERE / "wasmcurves"
+
+
 def peers(rounds):
-    """blst and arkworks, by the crate beside this script."""
+    """blst, arkworks, and wasmcurves' module in two engines, by the crate beside this script."""
+    if not (WASM / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=WASM, check=True, capture_output=True)
     manifest = HERE / "pairings/Cargo.toml"
-    command = ["cargo", "run", "--release", "--quiet", "--locked", "--manifest-path", manifest, "--", str(rounds)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    with tempfile.TemporaryDirectory() as modules:
+        subprocess.run(["node", "modules.js", modules], cwd=WASM, check=True)
+        command = ["cargo", "run", "--release", "--quiet", "--locked", "--manifest-path", manifest]
+        command += ["--", str(rounds), modules]
+        return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def wasm(rounds):
-    folder = HERE / "wasmcurves"
-    if not (folder / "node_modules").exists():
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
-    result = subprocess.run(["node", "measure.js", str(rounds)], cwd=folder, check=True, capture_output=True)
+def node(rounds):
+    result = subprocess.run(["node", "measure.js", str(rounds)], cwd=WASM, check=True, capture_output=True)
     return json.loads(result.stdout)
 
 
@@ -66,11 +71,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
     rounds = parser.parse_args().rounds
-    native, node, tables = peers(rounds), wasm(rounds), contracts(rounds)
+    native, compiled, tables = peers(rounds), node(rounds), contracts(rounds)
     ours = lambda table: [(row["name"], row["fastest_s"], row["gas"]) for row in tables[table]["rows"]]
     for title, key, table in [("one pairing", "pairing_s", "pairing"), ("two pairs", "two_pairs_s", "pairing-check")]:
         rows = [(name, times[key], None) for name, times in native.items()]
-        rows.append((f"wasmcurves, node {node['node']}", node[key], None))
+        rows.append((f"wasmcurves, node {compiled['node']}", compiled[key], None))
         show(f"{title}, microseconds, beside blst, gas", rows + ours(table))
     show("SHA-1 of 1,024 bytes", [("OpenSSL", native_sha1(rounds), None)] + ours("sha1"))
     for table in tables:

@@ -1,7 +1,10 @@
 //! Times one pairing and the product of two pairs, without subgroup checks; results are compared first. Prints a JSON object of seconds, the fastest of so many rounds.
 //!
-//! Usage: `pairings-bench [ROUNDS]`.
+//! Usage: `pairings-bench [ROUNDS [FOLDER]]`, the folder with what `wasmcurves/modules.js` writes.
 
+mod wasm;
+
+use std::path::Path;
 use std::time::Instant;
 
 use ark_bls12_381::{Bls12_381, G1Affine, G2Affine};
@@ -9,16 +12,21 @@ use ark_ec::{AffineRepr, pairing::Pairing};
 use blst::{blst_fp12, blst_p1_affine, blst_p2_affine};
 
 fn main() {
-    let rounds = std::env::args().nth(1);
-    let rounds: u32 = rounds.and_then(|n| n.parse().ok()).unwrap_or(50);
-    let rows = [blst(rounds), arkworks(rounds)];
+    let mut arguments = std::env::args().skip(1);
+    let rounds = arguments.next().and_then(|n| n.parse().ok());
+    let rounds: u32 = rounds.unwrap_or(50);
+    let mut rows = vec![blst(rounds), arkworks(rounds)];
+    if let Some(folder) = arguments.next() {
+        // Each takes some hundred times as long in an interpreter.
+        rows.extend(wasm::rows(rounds.div_ceil(5), Path::new(&folder)));
+    }
     let rows = rows.iter().map(|(name, pairing, two)| {
         format!("\"{name}\": {{\"pairing_s\": {pairing:e}, \"two_pairs_s\": {two:e}}}")
     });
     println!("{{{}}}", rows.collect::<Vec<_>>().join(", "));
 }
 
-fn fastest<T>(rounds: u32, run: impl Fn() -> T) -> f64 {
+fn fastest<T>(rounds: u32, mut run: impl FnMut() -> T) -> f64 {
     let times = (0..rounds).map(|_| {
         let begin = Instant::now();
         std::hint::black_box(run());

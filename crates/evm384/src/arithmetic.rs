@@ -7,6 +7,8 @@
 mod mulx;
 mod portable;
 pub(crate) mod registers;
+#[cfg(target_arch = "x86_64")]
+mod twice;
 
 use std::sync::OnceLock;
 
@@ -15,6 +17,8 @@ use arbor_cpu::Features;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use mulx::MulxAdx;
 pub(crate) use portable::Portable;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use twice::Twice;
 
 /// Bytes of an operand, and of a modulus.
 pub const OPERAND_BYTES: usize = 48;
@@ -165,6 +169,8 @@ pub enum Backend {
     Portable,
     /// Assembly with `mulx`, `adcx` and `adox`: Intel since Broadwell, AMD since Zen.
     MulxAdx,
+    /// The same, which makes each product twice: by as much as that takes longer, products are what time goes to.
+    ProductsTwice,
 }
 
 impl Backend {
@@ -178,7 +184,7 @@ impl Backend {
         }
     }
 
-    /// All that this processor can run.
+    /// All that this processor can run and that is of use outside measurements.
     pub fn available() -> impl Iterator<Item = Self> {
         [Self::Portable, Self::MulxAdx]
             .into_iter()
@@ -190,7 +196,7 @@ impl Backend {
     pub fn is_available(self) -> bool {
         match self {
             Self::Portable => true,
-            Self::MulxAdx => {
+            Self::MulxAdx | Self::ProductsTwice => {
                 // Asked for by every operation of [`apply`]; the answer takes as long as several of them, and stays.
                 static AVAILABLE: OnceLock<bool> = OnceLock::new();
                 *AVAILABLE.get_or_init(|| Features::of_processor().mulx_adx)
@@ -204,6 +210,7 @@ impl Backend {
         match self {
             Self::Portable => "portable",
             Self::MulxAdx => "mulx-adx",
+            Self::ProductsTwice => "products twice",
         }
     }
 }
@@ -218,6 +225,13 @@ macro_rules! with_arithmetic {
                 if $crate::arithmetic::Backend::MulxAdx.is_available() =>
             {
                 type $arithmetic = $crate::arithmetic::MulxAdx;
+                $body
+            }
+            #[cfg(target_arch = "x86_64")]
+            $crate::arithmetic::Backend::ProductsTwice
+                if $crate::arithmetic::Backend::MulxAdx.is_available() =>
+            {
+                type $arithmetic = $crate::arithmetic::Twice<$crate::arithmetic::MulxAdx>;
                 $body
             }
             _ => {

@@ -227,7 +227,7 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
             }
             Interface::Immediate => immediate::offsets(*behind()?.first_chunk()?),
             Interface::SetMod => setmod::offsets(*behind()?.first_chunk()?),
-            Interface::Registers => return None,
+            Interface::Registers | Interface::Stack => return None,
         };
         Some((operation, offsets))
     }

@@ -5,6 +5,7 @@ mod memory_gas;
 mod opcodes;
 mod registers;
 pub(crate) mod setmod;
+mod stack;
 mod v7;
 
 use std::{fmt, str::FromStr};
@@ -76,10 +77,13 @@ pub enum Interface {
     SetMod,
     /// EIP-6690: registers apart from memory, moduli of up to 768 bits, several operations for one opcode.
     Registers,
+    /// Version 2 of 2020: out, x, y and modulus as words on the stack, the first on top, and for a multiplication the inverse below them. Here to be compared with v7; the
+    /// command line, the vectors and the engine leave it out.
+    Stack,
 }
 
 impl Interface {
-    /// All interfaces.
+    /// All interfaces that are worth having.
     pub const ALL: [Self; 4] = [Self::V7, Self::Immediate, Self::SetMod, Self::Registers];
 
     /// Those whose operands lie in memory: the forms that programs for EVM384 can take.
@@ -93,6 +97,7 @@ impl Interface {
             Self::Immediate => "immediate",
             Self::SetMod => "setmod",
             Self::Registers => "eip-6690",
+            Self::Stack => "v2",
         }
     }
 
@@ -112,15 +117,18 @@ impl Interface {
             Self::Immediate => immediate::install::<A, W, H>(instructions, gas),
             Self::SetMod => setmod::install::<A, W, H>(instructions, gas),
             Self::Registers => registers::install::<A, W, H>(instructions, gas.registers),
+            Self::Stack => stack::install::<A, W, H>(instructions, gas),
         });
     }
 
-    /// Gas of bringing an operation its operand.
+    /// Gas of bringing an operation its operands, in a program, whose modulus lies at 0.
     #[must_use]
-    pub const fn push_gas(self) -> u64 {
-        match self {
-            Self::V7 => 3,
-            Self::Immediate | Self::SetMod | Self::Registers => 0,
+    pub const fn push_gas(self, operation: Operation) -> u64 {
+        match (self, operation) {
+            (Self::V7, _) => 3,
+            (Self::Immediate | Self::SetMod | Self::Registers, _) => 0,
+            (Self::Stack, Operation::Add | Operation::Sub) => 3 * 3 + 2,
+            (Self::Stack, Operation::Mul) => 3 * 3 + 2 + 3,
         }
     }
 
@@ -141,7 +149,7 @@ impl Interface {
     /// Whether opcodes are followed by immediate data, of which revm's own analysis knows nothing.
     #[must_use]
     pub const fn has_immediates(self) -> bool {
-        !matches!(self, Self::V7)
+        !matches!(self, Self::V7 | Self::Stack)
     }
 
     /// Code with its jump destinations, of which none lies in immediate data.

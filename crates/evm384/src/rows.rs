@@ -30,6 +30,8 @@ pub struct Table {
     pub name: &'static str,
     /// How.
     pub rows: Vec<Row>,
+    /// Rows, each with one that makes every product twice.
+    twice: Vec<(usize, usize)>,
 }
 
 /// Two rows of a table disagree, or one has no result.
@@ -141,10 +143,47 @@ impl Table {
             rows.extend(contracts(of_words));
         }
         rows.extend(contracts(contract));
-        Self {
+        let mut table = Self {
             name: contract.name(),
             rows,
+            twice: Vec::new(),
+        };
+        if contract == BuiltIn::Pairing(Part::Pairing) {
+            table.add_comparisons(contract);
         }
+        table
+    }
+
+    /// Offsets on the stack one by one instead of packed, and each product made twice.
+    fn add_comparisons(&mut self, contract: BuiltIn) {
+        let setup = |interface, engine| Setup {
+            engine,
+            ..Setup::new(interface, GasSchedule::MODEL_A)
+        };
+        let row = Row::of_contract(contract, setup(Interface::Stack, false));
+        self.rows.push(row);
+        let usual = setup(Interface::V7, false);
+        if usual.backend != Backend::MulxAdx {
+            return;
+        }
+        for engine in [false, true] {
+            let setup = Setup { engine, ..usual };
+            let once = Row::of_contract(contract, setup).name;
+            let once = self.rows.iter().position(|row| row.name == once);
+            let backend = Backend::ProductsTwice;
+            let twice = Row::of_contract(contract, Setup { backend, ..setup });
+            self.twice.extend(once.map(|once| (once, self.rows.len())));
+            self.rows.push(twice);
+        }
+    }
+
+    /// The share of products in the time of rows for which that was measured: what making them twice adds.
+    pub fn product_shares(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.twice.iter().map(|&(once, twice)| {
+            let [once, twice] = [once, twice].map(|index| &self.rows[index]);
+            let added = twice.fastest.as_secs_f64() - once.fastest.as_secs_f64();
+            (once.name.as_str(), added / once.fastest.as_secs_f64())
+        })
     }
 
     /// All that is measured.

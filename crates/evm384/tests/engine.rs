@@ -176,7 +176,7 @@ fn assemble(interface: Interface, pieces: &[Piece]) -> Vec<u8> {
                         code.extend_from_slice(&(field as u16).to_le_bytes());
                     }
                 }
-                Interface::Registers => unreachable!("it has no runs"),
+                Interface::Registers | Interface::Stack => unreachable!("it has no runs"),
             },
         }
     }

@@ -79,6 +79,9 @@ fn program(interface: Interface, bytes: &[u8], operations: &[(Operation, Offsets
     code
 }
 
+/// Where the inverse is a word on the stack: any will do.
+const PUSHED_INVERSE: u64 = 0x89f3_fffc_fffc_fffd;
+
 fn instruction(interface: Interface, operation: Operation, at: Offsets) -> Vec<u8> {
     let fields = [at.out, at.x, at.y, at.modulus];
     let opcode = match operation {
@@ -105,6 +108,17 @@ fn instruction(interface: Interface, operation: Operation, at: Offsets) -> Vec<u
                 let field = field as u16;
                 field.to_le_bytes()
             }));
+        }
+        Interface::Stack => {
+            if operation == Operation::Mul {
+                code.push(0x67);
+                code.extend(PUSHED_INVERSE.to_be_bytes());
+            }
+            for field in fields.iter().rev() {
+                code.push(0x63);
+                code.extend(field.to_be_bytes());
+            }
+            code.push(opcode);
         }
         Interface::Registers => unreachable!("its operands are not in memory"),
     }
@@ -134,7 +148,8 @@ fn model(
     let mut memory = bytes.to_vec();
     let mut gas = bytes.len() as u64 / 32 * 9;
     for &(operation, at) in operations {
-        let with_inverse = operation == Operation::Mul && interface != Interface::SetMod;
+        let in_memory = matches!(interface, Interface::V7 | Interface::Immediate);
+        let with_inverse = operation == Operation::Mul && in_memory;
         let modulus_bytes = if with_inverse { 56 } else { 48 };
         let ends = [
             at.out + 48,
@@ -152,6 +167,7 @@ fn model(
             Operation::Mul => {
                 let inverse = match interface {
                     Interface::SetMod => negated_inverse(m),
+                    Interface::Stack => PUSHED_INVERSE,
                     _ => {
                         let inverse = memory[at.modulus as usize + 48..][..8].try_into();
                         u64::from_le_bytes(inverse.expect("eight bytes"))
@@ -165,6 +181,7 @@ fn model(
         gas += match interface {
             Interface::V7 => 3,
             Interface::SetMod => 6 + u64::from(schedule.set_modulus),
+            Interface::Stack => 3 * (4 + u64::from(operation == Operation::Mul)),
             _ => 0,
         };
     }
@@ -173,7 +190,9 @@ fn model(
 }
 
 fn interface() -> impl Strategy<Value = Interface> {
-    prop::sample::select(Interface::ON_MEMORY.to_vec())
+    let mut interfaces = Interface::ON_MEMORY.to_vec();
+    interfaces.push(Interface::Stack);
+    prop::sample::select(interfaces)
 }
 
 fn operations(limit: u32) -> impl Strategy<Value = Vec<(Operation, Offsets)>> {

@@ -56,6 +56,13 @@ fn pairings_are_those_of_2020() {
                 "{pairing:?}"
             );
         }
+        let unpacked = Pairing {
+            part: Part::Pairing,
+            interface: Interface::Stack,
+            goal: Goal::Gas,
+        };
+        let outcome = run(unpacked, bytes(case, "input"));
+        assert_eq!(returned(&outcome), expected(result, "output"), "v2");
         let outcome = run_of_words(Part::Pairing, bytes(case, "input"));
         assert_eq!(returned(&outcome), expected(result, "output"), "of words");
     }

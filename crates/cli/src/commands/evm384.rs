@@ -286,15 +286,26 @@ fn bench(args: &Evm384Bench) -> Result<()> {
         let rows: Vec<Value> = table.rows.iter().map(|row| {
             json!({ "name": row.name, "fastest_s": row.fastest.as_secs_f64(), "gas": row.gas })
         }).collect();
+        for (name, share) in table.product_shares() {
+            let what = format!("products' share in {name}");
+            output::line(&format!("  {what:49} {:>3.0}%", 100.0 * share))?;
+        }
+        let shares: serde_json::Map<String, Value> = table
+            .product_shares()
+            .map(|(name, share)| (name.to_owned(), json!(share)))
+            .collect();
         let executed = Executed::by(contract).filter(|_| contract.uses_operations());
         let mut entry = json!({ "rows": rows });
+        if !shares.is_empty() {
+            entry["product_shares"] = json!(shares);
+        }
         if let Some(executed) = executed {
             let [mul, add] = executed
                 .estimate(Backend::detect())
                 .map(|time| time.as_secs_f64());
             output::line(&format!(
                 "  {:38} {:>12.1}   {} multiplications, {:.0}% of it; {} additions",
-                "its operations alone, by their number",
+                "estimate: its operations, by their number",
                 (mul + add) * 1e6,
                 executed.mul,
                 100.0 * mul / (mul + add),

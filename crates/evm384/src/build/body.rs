@@ -25,10 +25,9 @@ impl Weights {
     /// What they cost, pushes included: under v7 with model A a multiplication less than two additions.
     #[must_use]
     pub const fn gas(interface: Interface, schedule: GasSchedule) -> Self {
-        let push = interface.push_gas();
         Self {
-            mul: schedule.mul as u64 + push,
-            add: schedule.add as u64 + push,
+            mul: schedule.mul as u64 + interface.push_gas(Operation::Mul),
+            add: schedule.add as u64 + interface.push_gas(Operation::Add),
         }
     }
 }

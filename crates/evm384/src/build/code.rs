@@ -6,6 +6,7 @@ use revm::bytecode::opcode;
 use super::layout::{Form, Layout, Slots};
 use super::routine::Routine;
 use super::words::{TwoWords, Words, on_one_word};
+use crate::arithmetic::negated_inverse;
 use crate::interface::immediate::operand_bytes;
 use crate::interface::setmod;
 use crate::{Interface, OPERAND_BYTES, Offsets, Operation};
@@ -22,6 +23,8 @@ pub struct Code {
     positions: Vec<Option<usize>>,
     /// Where two bytes wait for a label's position.
     references: Vec<(usize, Label)>,
+    /// -1/m modulo 2^64, where it is no operand in memory.
+    inverse: u64,
     /// What operations take instead of an interface's.
     words: Option<Words>,
 }
@@ -35,6 +38,7 @@ impl Code {
             bytes: Vec::new(),
             positions: Vec::new(),
             references: Vec::new(),
+            inverse: 0,
             words: None,
         }
     }
@@ -43,6 +47,7 @@ impl Code {
     #[must_use]
     pub fn for_layout(interface: Interface, layout: &Layout) -> Self {
         let mut code = Self::new(interface);
+        code.inverse = negated_inverse(layout.modulus_value().as_limbs()[0]);
         code.words = match layout.form() {
             Form::Residues => None,
             Form::Word => Some(Words::One(U256::from(layout.modulus_value()))),
@@ -187,6 +192,16 @@ impl Code {
                     let offset = u16::try_from(offset).expect("slots lie below 64 KiB");
                     self.bytes.extend_from_slice(&offset.to_le_bytes());
                 }
+            }
+            Interface::Stack => {
+                if operation == Operation::Mul {
+                    self.push(self.inverse);
+                }
+                let Offsets { out, x, y, modulus } = offsets;
+                for offset in [modulus, y, x, out] {
+                    self.push(u64::from(offset));
+                }
+                self.bytes.push(operation.opcode());
             }
             Interface::Registers => panic!("programs have their operands in memory"),
         }

@@ -58,10 +58,12 @@ impl Counts {
     /// What they cost, pushes included, once memory has grown.
     #[must_use]
     pub fn gas(self, interface: Interface, schedule: GasSchedule) -> u64 {
-        self.add * u64::from(schedule.add)
-            + self.sub * u64::from(schedule.sub)
-            + self.mul * u64::from(schedule.mul)
-            + self.total() * interface.push_gas()
+        let each = |operation: Operation| {
+            u64::from(schedule.cost(operation)) + interface.push_gas(operation)
+        };
+        self.add * each(Operation::Add)
+            + self.sub * each(Operation::Sub)
+            + self.mul * each(Operation::Mul)
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Run {
 impl Decoded {
     /// Whether code under an interface can have runs. Operations on registers are left to the interpreter: there is no push to save, and an opcode does many of them.
     pub(super) const fn knows(interface: Interface) -> bool {
-        !matches!(interface, Interface::Registers)
+        !matches!(interface, Interface::Registers | Interface::Stack)
     }
 
     /// Finds the runs.
@@ -214,7 +214,7 @@ fn operation_at(
             let (bytes, end) = immediate_at(code, position)?;
             Some(((operation, setmod::offsets(bytes)), end))
         }
-        Interface::Registers => None,
+        Interface::Registers | Interface::Stack => None,
     }
 }
 

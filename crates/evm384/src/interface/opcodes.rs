@@ -81,7 +81,7 @@ impl Interface {
     #[must_use]
     pub const fn opcodes(self) -> &'static [Opcode] {
         match self {
-            Self::V7 => &V7,
+            Self::V7 | Self::Stack => &V7,
             Self::Immediate => &IMMEDIATE,
             Self::SetMod => &SETMOD,
             Self::Registers => &EIP_6690,
