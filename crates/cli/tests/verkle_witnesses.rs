@@ -5,21 +5,24 @@ mod support;
 use serde_json::Value;
 use support::{Folder, roots, shared};
 
+/// Memory that leaves room for small tables only.
+const SMALL: [&str; 2] = ["--memory", "64MiB"];
+
 /// What a block needs, made from the state before it and checked without any database.
 #[test]
 fn a_block_has_a_witness_under_a_verkle_tree() {
     let folder = Folder::with_chain();
     for tree in ["verkle", "verkle-2023"] {
+        // Small tables are made quickly, and compute the same.
         let words = ["replay", "--db", tree, "chain", "--tree", tree];
-        folder.run(&words).ok();
+        folder.run(&[&words[..], &SMALL].concat()).ok();
         let head = folder.status(tree)["block"].as_u64().expect("a number");
         let roots = roots(&folder, &format!("{tree}/roots"));
         let root = |block: u64| roots[block as usize].rsplit(' ').next().expect("a root");
         for block in [1, head - 4, head] {
             let number = block.to_string();
-            let words = [
-                "witness", "--db", tree, "--block", &number, "chain", "--out",
-            ];
+            let words = ["witness", "--db", tree, "--block", &number, "chain"];
+            let words = [&words[..], &SMALL, &["--out"]].concat();
             let made = folder
                 .run(&[&words[..], &["w.json.gz"]].concat())
                 .ok()
@@ -51,7 +54,7 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
         }
     }
     let words = ["witness", "--db", "verkle", "--block", "9", "chain"];
-    let text = folder.run(&words).ok().stdout();
+    let text = folder.run(&[&words[..], &SMALL].concat()).ok().stdout();
     let good: Value = serde_json::from_str(&text).expect("JSON");
     // Code is in it as far as it runs.
     let suffixes = good.pointer("/executionWitness/stateDiff").expect("a diff");
@@ -192,7 +195,7 @@ fn witnesses_of_a_chain_are_measured() {
         "--plot",
         "p.svg",
     ];
-    let table = folder.run(&words).ok().stdout();
+    let table = folder.run(&[&words[..], &SMALL].concat()).ok().stdout();
     assert_eq!(
         table.matches("witnesses of 12 blocks").count(),
         2,
