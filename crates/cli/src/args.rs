@@ -506,7 +506,8 @@ pub(crate) enum TreeSetting {
     LeafCommitments,
     /// Store the commitment to a leaf's values also where few values would be shorter
     PointsOnly,
-    /// Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once
+    /// Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once;
+    /// for a new database, since leaves that are stored otherwise stay without values
     Published,
     /// Map commitments to the scalar field one by one
     SingleImages,

@@ -65,13 +65,17 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
     settings.table_bytes = settings.table_bytes.min(bytes(memory / 3));
     settings.stem_bytes = bytes(memory / 32);
     let tree = &mut settings.tree;
+    if asked.contains(&TreeSetting::Published) {
+        tree.form = Form::PUBLISHED;
+    }
     for setting in asked {
         match setting {
             TreeSetting::Compressed => tree.form.compressed = true,
             TreeSetting::NoImages => tree.form.images = false,
             TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
             TreeSetting::PointsOnly => tree.form.values = false,
-            TreeSetting::Published => tree.form = Form::PUBLISHED,
+            // The others change what it begins with.
+            TreeSetting::Published => {}
             TreeSetting::SingleImages => tree.batched_images = false,
             TreeSetting::SingleAffine => tree.batched_affine = false,
             TreeSetting::NarrowTables => settings.wide_tables = false,
@@ -492,4 +496,19 @@ pub(crate) fn version_of(state: Head<'_>, block: Option<u64>) -> Result<Version>
         "block {number} is not retained: the database has blocks {from} to {}",
         head.block_number
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_tree_settings_means_nothing() {
+        let form = |asked: &[TreeSetting]| verkle_settings(1 << 30, asked).tree.form;
+        let (published, compressed) = (TreeSetting::Published, TreeSetting::Compressed);
+        let both = form(&[compressed, published]);
+        assert_eq!(both, form(&[published, compressed]));
+        assert_ne!(both, form(&[published]));
+        assert_ne!(both, form(&[compressed]));
+    }
 }

@@ -182,6 +182,8 @@ fn the_load_test_gives_the_roots_of_the_original() {
     );
     assert_ne!(after, of("3", "100", &["--update-blocks", "1"]));
     assert_ne!(after, of("3", "100", &[]));
+    let nothing = of("0", "100", &["--update-blocks", "2", "--proofs"]);
+    assert_eq!(nothing, of("0", "100", &[]), "there is nothing to change");
     assert_ne!(
         of("3", "100", &["--updates", "20", "--rng-seed", "1"]),
         updated

@@ -14,7 +14,7 @@ pub struct Recent<K, V> {
 }
 
 impl<K: Eq + Hash, V: Copy> Recent<K, V> {
-    /// Holds so many entries at most; nothing, if it is none.
+    /// Holds so many entries at most, or one more for an odd number; nothing, if it is none.
     #[must_use]
     pub fn new(entries: usize) -> Self {
         Self {

@@ -130,7 +130,7 @@ pub struct BlockFigures {
     pub cache_hits: u64,
     /// As above.
     pub cache_misses: u64,
-    /// Bytes that the process has really written since the beginning of the run.
+    /// Bytes that the process has really written since the first of these blocks, or since the first that changes leaves alone.
     pub written_bytes: Option<u64>,
 }
 
@@ -187,6 +187,8 @@ pub struct Run {
     pub flush_s: f64,
     /// Bytes really written meanwhile.
     pub written_bytes: Option<u64>,
+    /// Milliseconds of a block within which a half, nine tenths, 99 hundredths and all of them were done.
+    pub block_ms: [f64; 4],
 }
 
 /// What was found.
@@ -217,13 +219,12 @@ pub struct Results {
     pub verified_nodes: u64,
     /// Older versions that it rebuilt.
     pub verified_versions: u64,
-    /// Milliseconds of a block within which a half, nine tenths, 99 hundredths and all of them were done.
-    pub block_ms: [f64; 4],
     /// Block by block.
     pub blocks: Vec<BlockFigures>,
 }
 
-/// Runs the test on an empty state, and checks the whole database at the end. `passed` is told of each block, and may break off after it.
+/// Runs the test on an empty state, and checks the whole database at the end. `passed` is told of each block, and may break off after it: what was done by then
+/// is made durable.
 ///
 /// # Errors
 /// [`LoadTestError`].
@@ -277,7 +278,6 @@ pub fn run(
         verify_s,
         verified_nodes: report.nodes,
         verified_versions: report.versions,
-        block_ms: percentiles(&blocks),
         blocks,
     })
 }
@@ -408,30 +408,37 @@ impl Load {
     ) -> Result<Run, LoadTestError> {
         let usage = ProcessUsage::now();
         let written = || ProcessUsage::now().since(&usage).written_bytes;
-        let (start, mut writes) = (Instant::now(), 0);
+        let (start, first) = (Instant::now(), figures.len());
+        let (mut leaves, mut changed) = (0, 0);
         for block in numbers {
-            let mut of_block = self.block(state, block)?;
+            let (mut of_block, new, updated) = self.block(state, block)?;
+            (leaves, changed) = (leaves + new, changed + updated);
             of_block.written_bytes = written();
             let stop = passed(&of_block).is_break();
             figures.push(of_block);
             if stop {
+                state.flush()?;
                 return Err(LoadTestError::Stopped { block });
             }
-            let (new, changed) = self.of_block(block);
-            writes += if new > 0 { new } else { changed };
         }
         let flushing = Instant::now();
         state.flush()?;
         let (flush_s, wall_s) = (seconds(flushing), seconds(start));
         Ok(Run {
             wall_s,
-            writes_per_second: writes as f64 / wall_s,
+            writes_per_second: if leaves > 0 { leaves } else { changed } as f64 / wall_s,
             flush_s,
             written_bytes: written(),
+            block_ms: percentiles(&figures[first..]),
         })
     }
 
-    fn block(&mut self, state: &mut State, block: u64) -> Result<BlockFigures, LoadTestError> {
+    /// Applies a block; returns its figures, and how many leaves came and were changed.
+    fn block(
+        &mut self,
+        state: &mut State,
+        block: u64,
+    ) -> Result<(BlockFigures, u64, u64), LoadTestError> {
         let Settings { reads, .. } = self.settings;
         let (writes, updates) = self.of_block(block);
         let known = self.values.len() as u64;
@@ -489,7 +496,7 @@ impl Load {
         let duration = |duration: Duration| duration.as_secs_f64();
         let before = std::mem::replace(&mut self.before, stats);
         let (flushed, before_flush) = (stats.flush, before.flush);
-        Ok(BlockFigures {
+        let figures = BlockFigures {
             block,
             root,
             wall_s,
@@ -509,7 +516,8 @@ impl Load {
             cache_hits: stats.cache_hits - before.cache_hits,
             cache_misses: stats.cache_misses - before.cache_misses,
             written_bytes: None,
-        })
+        };
+        Ok((figures, writes, changes.len() as u64 - writes))
     }
 
     /// Holds some of a block's proofs, the first and the last among them, to what was written and read; returns how many there are.
@@ -521,7 +529,8 @@ impl Load {
         proofs: &OperationProofs,
     ) -> Result<u64, LoadTestError> {
         let count = proofs.len();
-        for operation in (0..count).step_by(1 + count / CHECKED).chain([count - 1]) {
+        let last = count.checked_sub(1);
+        for operation in (0..count).step_by(1 + count / CHECKED).chain(last) {
             let proof = proofs.get(operation);
             let before = match operation.checked_sub(1) {
                 Some(last) => proofs.roots()[last],

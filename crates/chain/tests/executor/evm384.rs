@@ -13,6 +13,9 @@ use super::support::check_exact;
 /// Stores 5 + 4 modulo 7, computed by the interface's opcode, in slot 1.
 fn arithmetic(interface: Interface) -> String {
     let add = match interface {
+        Interface::Stack => {
+            "push 7 144 MSTORE8 push 5 0 MSTORE8 push 4 48 MSTORE8 push 144 48 0 96 ADDMOD384"
+        }
         Interface::V7 | Interface::Immediate => {
             "push 7 144 MSTORE8 push 5 0 MSTORE8 push 4 48 MSTORE8 ADDMOD384 96 0 48 144"
         }

@@ -122,7 +122,11 @@ fn gas(args: &Evm384Gas) -> Result<()> {
         std::fs::write(path, hex::encode(&program.code))
             .with_context(|| format!("writing {}", path.display()))?;
     }
-    let of_routine = |counts: arbor_evm384::build::Counts| counts.gas(*interface, *schedule);
+    // Without EVM384 an operation is a call of a subroutine, and no schedule says what that costs.
+    let of_routine = |counts: arbor_evm384::build::Counts| {
+        let uses = built_in.uses_operations();
+        uses.then(|| counts.gas(*interface, *schedule))
+    };
     if args.json {
         let routines: Vec<Value> = program
             .routines
@@ -149,7 +153,7 @@ fn gas(args: &Evm384Gas) -> Result<()> {
             counts.sub,
             counts.mul,
             counts.copies,
-            of_routine(*counts)
+            of_routine(*counts).map_or_else(|| "-".into(), |gas| gas.to_string())
         ))?;
     }
     output::line(&format!(

@@ -207,11 +207,14 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
             updates.wall_s, updates.writes_per_second
         ))?;
     }
-    let [half, most, nearly, all] = results.block_ms;
-    line(
-        "block, 50 / 90 / 99 / 100 %",
-        format!("{half:.0} / {most:.0} / {nearly:.0} / {all:.0} ms"),
-    )?;
+    let blocks = |name: &str, [half, most, nearly, all]: [f64; 4]| {
+        let times = format!("{half:.0} / {most:.0} / {nearly:.0} / {all:.0} ms");
+        line(&format!("{name}, 50 / 90 / 99 / 100 %"), times)
+    };
+    blocks("block", results.new.block_ms)?;
+    if let Some(updates) = &results.updates {
+        blocks("of changes", updates.block_ms)?;
+    }
     line("written by the process", size(results.new.written_bytes))?;
     if let Some(updates) = &results.updates {
         line("written by the changes", size(updates.written_bytes))?;

@@ -78,6 +78,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--db", args.db.is_some(), "nothing is stored"),
         ("--check-state", args.check_state.is_some(), NO_ROOT),
         ("--roots", args.roots.is_some(), NO_ROOT),
+        ("--throttle", args.throttle.is_some(), "nothing is stored"),
     ] {
         if tree == TreeChoice::None && given {
             bail!("{flag} is of no use with --tree none: {why}");

@@ -238,10 +238,11 @@ impl Rebuild<'_> {
                 let values = whole_values(key, stored_bytes)?;
                 built.stem == stored.stem
                     && built.suffixes == stored.suffixes
-                    && self.halves_agree(key, built, stored)
                     && commitment.is_none_or(|point| built.commitment == Some(point))
                     && stored.image.is_none_or(|image| built.image == Some(image))
                     && (values.is_none() || values == whole_values(key, built_bytes)?)
+                    // Last, for it may wait with its answer.
+                    && self.halves_agree(key, built, stored)
             }
             _ => false,
         })
