@@ -206,7 +206,7 @@ pub(crate) struct Loadtest {
     /// Leaves of earlier blocks that each block changes
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
     pub(crate) updates: u64,
-    /// Blocks after those which bring no leaves, and change <WRITES> of them each
+    /// Blocks after those which bring no leaves, and change as many of them each
     #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) update_blocks: u64,
     /// Which leaves are read and changed
