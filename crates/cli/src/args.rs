@@ -14,8 +14,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bytes;
 
+mod bench;
 mod evm384;
 
+pub(crate) use bench::{
+    Bench, BenchCommitments, BenchEngine, BenchReads, BenchWitnesses, Loadtest,
+};
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
     Evm384Vectors, GoalChoice,
@@ -94,183 +98,6 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-}
-
-/// What is measured.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
-    /// Keccak against Pedersen commitments: leaves, updates, keys, points, proofs
-    Commitments(BenchCommitments),
-    /// Reads and proofs of a database: accounts and slots picked at random, from the disk and from memory, now and in the past
-    Reads(BenchReads),
-    /// How large the witnesses of a chain's blocks are under several trees: each is made, and checked
-    Witnesses(BenchWitnesses),
-    /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
-    Engine(BenchEngine),
-}
-
-/// `arbor bench engine`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchEngine {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
-    #[arg(value_name = "CHAIN", required = true)]
-    pub(crate) chain: Vec<PathBuf>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
-    #[arg(long, value_name = "FILE|PRESET")]
-    pub(crate) genesis: Option<String>,
-    /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) to: Option<u64>,
-    /// The interface that is switched on
-    #[arg(long, value_name = "I", default_value = "v7")]
-    pub(crate) evm384: Interface,
-    /// How many times each executes a block; the shortest counts
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) rounds: u32,
-    /// Write the figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-}
-
-/// `arbor bench witnesses`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchWitnesses {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
-    #[arg(value_name = "CHAIN", required = true)]
-    pub(crate) chain: Vec<PathBuf>,
-    /// The trees
-    #[arg(
-        long,
-        value_name = "T,...",
-        value_delimiter = ',',
-        default_value = "mpt,verkle"
-    )]
-    pub(crate) trees: Vec<TreeChoice>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
-    #[arg(long, value_name = "FILE|PRESET")]
-    pub(crate) genesis: Option<String>,
-    /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) to: Option<u64>,
-    /// Memory for everything together; the state itself is kept in memory besides
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
-    pub(crate) memory: u64,
-    /// Write each block's figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-    /// Draw the distribution into this file, as SVG
-    #[arg(long, value_name = "FILE")]
-    pub(crate) plot: Option<PathBuf>,
-}
-
-/// `arbor bench reads`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchReads {
-    #[command(flatten)]
-    pub(crate) database: Database,
-    /// Accounts, and as many slots and absent accounts; fewer where the state has fewer
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) reads: usize,
-    /// Proofs of an account and a slot, of Merkle-Patricia databases alone [default: 1000; else 0]
-    #[arg(long, value_name = "N")]
-    pub(crate) proofs: Option<usize>,
-    /// Blocks behind the latest; 0 is the latest
-    #[arg(long, value_name = "BLOCKS", num_args = 1.., default_values_t = [0])]
-    pub(crate) back: Vec<u64>,
-    /// Threads that share the reads
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) threads: NonZeroUsize,
-    /// Which accounts and slots are picked
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-}
-
-/// `arbor loadtest`.
-#[derive(Debug, Args)]
-pub(crate) struct Loadtest {
-    /// Blocks, a version each
-    #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
-    pub(crate) blocks: u64,
-    /// New leaves in a block
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
-    pub(crate) writes: u64,
-    /// The tree: ar16mt, mpt, verkle, verkle-2023
-    #[arg(long, value_name = "T", default_value = "ar16mt", value_parser = parse_tree)]
-    pub(crate) tree: TreeChoice,
-    /// Leaves of earlier blocks that each block reads
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
-    pub(crate) reads: u64,
-    /// Leaves of earlier blocks that each block changes
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
-    pub(crate) updates: u64,
-    /// Blocks after those which bring no leaves, and change as many of them each
-    #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 24))]
-    pub(crate) update_blocks: u64,
-    /// Which leaves are read and changed
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) rng_seed: u64,
-    /// Prove each write and read, with the root after it (AR16MT alone)
-    #[arg(long, conflicts_with = "no_hash")]
-    pub(crate) proofs: bool,
-    /// Leave the hashing out, so that the rest can be measured: roots mean nothing then (AR16MT alone)
-    #[arg(long)]
-    pub(crate) no_hash: bool,
-    /// Keep nothing on disk
-    #[arg(long, short = 'M', conflicts_with_all = ["db", "store"])]
-    pub(crate) in_memory: bool,
-    /// Directory of the database, which must not have one, and stays [default: one in the system's temporary directory, removed at the end]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) db: Option<PathBuf>,
-    /// The store
-    #[arg(long, value_name = "S", default_value = "fjall")]
-    pub(crate) store: StoreChoice,
-    /// Keep the latest version alone [default: all of them]
-    #[arg(long)]
-    pub(crate) prune: bool,
-    /// Keys that one thread reads together (AR16MT alone) [default: 512]
-    #[arg(long, value_name = "KEYS")]
-    pub(crate) chunk_size: Option<NonZeroUsize>,
-    /// Memory for everything together: caches, write-back, tables
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
-    pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
-    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
-    pub(crate) write_back: Option<u64>,
-    /// Threads; 0 for all cores [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
-    pub(crate) threads: usize,
-    /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-}
-
-/// `arbor bench commitments`.
-#[derive(Debug, Args)]
-pub(crate) struct BenchCommitments {
-    /// What to measure: keccak, vectors, leaves, updates, keys, points, proofs [default: all]
-    #[arg(value_name = "GROUP")]
-    pub(crate) groups: Vec<arbor_lab::commitments::Group>,
-    /// Threads
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
-    /// Bytes for the tables of multiples of the 256 points
-    #[arg(long, value_name = "BYTES", default_value = "150MB", value_parser = bytes::parse)]
-    pub(crate) tables: u64,
-    /// Milliseconds to spend on each figure
-    #[arg(long, value_name = "MS", default_value_t = 500)]
-    pub(crate) budget: u64,
-    /// Openings of the multiproofs
-    #[arg(long, value_name = "N", num_args = 1.., default_values_t = arbor_lab::commitments::Settings::OPENINGS)]
-    pub(crate) openings: Vec<usize>,
-    /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) report: Option<PathBuf>,
-    /// Draw leaves.svg and updates.svg into this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) plots: Option<PathBuf>,
 }
 
 /// A tree, which `none` is not.
