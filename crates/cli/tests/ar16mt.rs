@@ -286,9 +286,14 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     assert!(rest.contains("chunks that were there"), "{rest}");
     folder.run(&["verify", "--db", "new"]).ok();
     let mut changed = bytes.clone();
-    changed[bytes.len() / 2] ^= 1;
+    changed[bytes.len() * 3 / 4] ^= 1;
     write("changed", &changed);
-    recover("other", "changed").fails_with(&["changed", "damaged", "at byte"]);
+    recover("other", "changed").fails_with(&[
+        "changed",
+        "damaged",
+        "at byte",
+        "remove that folder",
+    ]);
     write("none", b"nothing");
     recover("other", "none").fails_with(&["none", "cut short"]);
     recover("db", "older").fails_with(&["has the state of block"]);
@@ -296,6 +301,8 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     let words = ["recover", "--db", "other", "by-key", "--root", &root];
     folder.run(&words).fails_with(&["0x1111"]);
     replay(&folder, "mpt", &[]).ok();
+    let words = ["snapshot", "--db", "db", "--out", "by-key"];
+    folder.run(&words).fails_with(&["by-key", "there already"]);
     let words = ["snapshot", "--db", "mpt", "--out", "x"];
     folder.run(&words).fails_with(&["ar16mt"]);
 }

@@ -288,6 +288,9 @@ fn what_does_not_fit_is_an_error() {
     let mut recovery = Recovery::new(&mut state, head.clone()).unwrap();
     let error = recovery.add(name, Place::default()).unwrap_err();
     assert!(matches!(error, RecoveryError::Name(_)), "{error}");
+    other.blocks[0].hash = B256::repeat_byte(0xff);
+    let error = Recovery::new(&mut fresh(), other.clone()).err().unwrap();
+    assert!(matches!(error, RecoveryError::Hash(_)), "{error}");
     other.blocks.clear();
     let error = Recovery::new(&mut state, other).err().unwrap();
     assert!(matches!(error, RecoveryError::NoBlock), "{error}");

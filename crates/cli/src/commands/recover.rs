@@ -1,7 +1,7 @@
 //! `arbor snapshot` and `arbor recover`: an ar16mt database as a list of its leaves, and back.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +20,9 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let dir = args.database.db.as_path();
     let state = database::look(&args.database)?;
     let (network, genesis) = database::chain_in(dir)?;
+    if args.out.exists() {
+        bail!("{} is there already", args.out.display());
+    }
     let reader = state.reader();
     let then = reader.at(database::version_of(reader, args.at)?)?;
     let order = match args.order {
@@ -73,30 +76,30 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     stop::listen();
     let mut recovery = Recovery::new(&mut state, head.clone())
         .with_context(|| format!("recovering into {}", dir.display()))?;
-    let progress = PartDone::new("recover");
     let (before, finished) = (recovery.done(), recovery.is_finished());
-    while let Some(chunk) = entries.next_chunk().with_context(context)? {
-        if entries.chunks() <= before || finished {
-            continue;
-        }
-        let place = entries.place();
-        pool.install(|| recovery.add(chunk, place))
-            .with_context(|| {
-                let chunk = entries.chunks();
-                format!("{}: chunk {chunk}", args.file.display())
-            })?;
-        let done = entries.offset() as f64 / size.max(1) as f64;
-        progress.set(done, &format!("{} leaves", entries.totals().leaves));
-        if stop::asked() {
-            let done = recovery.done();
-            recovery.pause()?;
-            return output::line(&format!(
-                "stopped after chunk {done}; the same command goes on"
-            ));
-        }
+    let in_all = pool.install(|| add_all(&mut recovery, &mut entries, size));
+    let in_all = in_all.with_context(|| match recovery.done() {
+        0 => args.file.display().to_string(),
+        done => format!(
+            "{}: the {done} chunks before are in {}, to go on with a whole copy of the same file; for another file remove that folder",
+            args.file.display(),
+            dir.display()
+        ),
+    })?;
+    if !in_all {
+        let done = recovery.done();
+        recovery.pause()?;
+        return output::line(&format!(
+            "stopped after chunk {done}; the same command goes on"
+        ));
     }
-    progress.finish();
-    recovery.finish(entries.place()).with_context(context)?;
+    recovery.finish(entries.place()).with_context(|| {
+        format!(
+            "{}: none of it is a state; remove {}, where its leaves are",
+            args.file.display(),
+            dir.display()
+        )
+    })?;
     drop(state);
     let number = head.blocks.last().map_or(0, |block| block.number);
     if finished {
@@ -110,6 +113,30 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         "recovered {} at block {number}{from}, root {root}; `arbor verify` checks names, codes and block records too",
         entries.totals()
     ))
+}
+
+/// Takes in all chunks that are not in yet; returns `false` if asked to stop before the last.
+fn add_all<R: Read>(
+    recovery: &mut Recovery<'_>,
+    entries: &mut EntriesReader<R>,
+    size: u64,
+) -> Result<bool> {
+    let progress = PartDone::new("recover");
+    let (before, finished) = (recovery.done(), recovery.is_finished());
+    while let Some(chunk) = entries.next_chunk()? {
+        if entries.chunks() <= before || finished {
+            continue;
+        }
+        let add = recovery.add(chunk, entries.place());
+        add.with_context(|| format!("chunk {}", entries.chunks()))?;
+        let done = entries.offset() as f64 / size.max(1) as f64;
+        progress.set(done, &format!("{} leaves", entries.totals().leaves));
+        if stop::asked() {
+            return Ok(false);
+        }
+    }
+    progress.finish();
+    Ok(true)
 }
 
 /// Opens the database to recover into, and finds the text of its genesis.

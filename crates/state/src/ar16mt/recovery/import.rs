@@ -37,9 +37,13 @@ impl<'a> Recovery<'a> {
     /// Begins, or goes on where an earlier one of the same list ended.
     ///
     /// # Errors
-    /// A state that has a block already (unless it is the list's, when nothing is left to do), or whose record is damaged; a list of no block.
+    /// A state that has a block already (unless it is the list's, when nothing is left to do), or whose record is damaged; a list of no block, or of a block that
+    /// cannot be.
     pub fn new(state: &'a mut State, head: EntriesHead) -> Result<Self, RecoveryError> {
         let root = head.root()?;
+        if let Some(block) = head.blocks.iter().find(|block| block.hash == RECOVERING) {
+            return Err(RecoveryError::Hash(block.number));
+        }
         let (last, done, finished) = match state.head() {
             None => (None, 0, false),
             Some(meta) if is_recovering(&meta.block_hash) => {

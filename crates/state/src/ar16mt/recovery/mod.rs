@@ -159,6 +159,9 @@ pub enum RecoveryError {
     /// A list of no version.
     #[error("it names no block")]
     NoBlock,
+    /// A block whose hash is what marks a recovery that is under way.
+    #[error("block {0} has a hash that no block has")]
+    Hash(u64),
     /// The database has a state already.
     #[error("the database has the state of block {block} already")]
     NotEmpty {
