@@ -453,7 +453,7 @@ pub(crate) fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
 }
 
 /// Replaces a file, so that a crash leaves the old one or the new one.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let part = path.with_added_extension("new");
     let mut file = std::fs::File::create(&part)?;
     file.write_all(text.as_bytes())?;

@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod report;
 mod roots;
+mod rules;
 mod stop;
 
 use std::io::IsTerminal;

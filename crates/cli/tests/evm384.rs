@@ -93,6 +93,19 @@ fn a_chain_replays_with_any_interface_switched_on() {
     for interface in ["v7", "immediate", "setmod", "eip-6690"] {
         assert_eq!(roots(interface, &["--evm384", interface]), plain);
     }
+    // What a database was replayed with stays as it is.
+    let again = |db: &str, more: &[&str]| {
+        let words = ["replay", "--db", db, "--evm384", "immediate", "chain"];
+        folder.run(&[&words, more].concat())
+    };
+    again("v7", &[]).fails_with(&["with --evm384 v7", "not with --evm384 immediate"]);
+    again("plain", &[]).fails_with(&["without --gas and --evm384"]);
+    again("immediate", &["--evm384-schedule", "a"]).fails_with(&["draft"]);
+    again("immediate", &[]).ok();
+    folder.run(&["replay", "--db", "v7", "chain"]).ok();
+    folder
+        .run(&["witness", "--db", "v7", "--block", "3", "chain"])
+        .fails_with(&["EVM384", "v7"]);
     folder
         .run(&["replay", "--db", "other", "--evm384", "v8", "chain"])
         .fails_with(&["v8", "eip-6690"]);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use arbor_chain::executor::{Evm384, Executor};
 use arbor_chain::genesis::{Genesis, Network, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::stateless::replay_witness;
@@ -25,6 +24,7 @@ use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
+use crate::rules::Rules;
 use crate::{described, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -51,14 +51,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
-    GasChoice::set(args.gas, &mut genesis.spec);
+    let rules = Rules::asked(args).agreed(args.db.as_deref())?;
+    rules.set(&mut genesis.spec);
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
     genesis.check_chain(&input)?;
     match tree {
-        None => floor(args, measurement, input, &genesis),
-        Some(tree) => full(args, tree, measurement, input, (&genesis, &text)),
+        None => floor(args, rules, measurement, input, &genesis),
+        Some(tree) => full(args, (tree, rules), measurement, input, (&genesis, &text)),
     }
 }
 
@@ -241,17 +242,9 @@ fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
     }
 }
 
-fn executor(args: &Args) -> Executor {
-    let schedule = args.evm384_schedule;
-    let evm384 = args.evm384.map(|interface| Evm384 {
-        interface,
-        schedule,
-    });
-    evm384.map_or_else(Executor::new, Executor::with_evm384)
-}
-
 fn floor(
     args: &Args,
+    rules: Rules,
     measurement: Measurement,
     mut input: ChainInput,
     genesis: &Genesis,
@@ -263,7 +256,7 @@ fn floor(
     }
     let last = last_block(args, &input);
     input.skip_to(1)?;
-    let mut floor = Floor::new(genesis).with_executor(executor(args));
+    let mut floor = Floor::new(genesis).with_executor(rules.executor());
     let mut blocks = wanted(args, ahead(args, input, genesis)?);
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
@@ -274,7 +267,7 @@ fn floor(
 
 fn full(
     args: &Args,
-    tree: Tree,
+    (tree, rules): (Tree, Rules),
     measurement: Measurement,
     mut input: ChainInput,
     (genesis, text): (&Genesis, &str),
@@ -313,11 +306,12 @@ fn full(
         _ => None,
     };
     let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
+    dir.map_or(Ok(()), |dir| rules.remember(dir))?;
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, genesis, population)?;
     }
     let replay = Replay::new(state, genesis, budget.names())?;
-    let mut replay = replay.with_executor(executor(args));
+    let mut replay = replay.with_executor(rules.executor());
     let (head, _) = replay.head();
     let roots_file = roots_file
         .map(|file| RootsFile::open(&file, replay.state()))

@@ -19,13 +19,17 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::args::{VerifyWitness, Witness};
+use crate::rules::Rules;
 use crate::{bytes, database, output};
 
 /// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
 pub(super) const TABLE_BYTES: usize = 6_000_000;
 
 pub(crate) fn run(args: &Witness) -> Result<()> {
-    let (state, genesis) = database::open_to_read(&args.database)?;
+    let (state, mut genesis) = database::open_to_read(&args.database)?;
+    let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
+    rules.without_evm384("a witness is made")?;
+    rules.set(&mut genesis.spec);
     let state = state.reader();
     if args.block == 0 {
         bail!("block 0 is the genesis: nothing comes before it");
@@ -242,7 +246,7 @@ fn verify_leaves(
     };
     match verdict {
         Verdict::Holds { root_after } => Ok(format!(
-            "{block}{keys} keys under {} stems hold at root {before}; {changes} new values lead to root {root_after}{}, {} bytes",
+            "{block}{keys} keys under {} stems hold at root {before}; {changes} new values lead to root {root_after}{}, {}",
             witness.witness.state_diff.len(),
             match witness.root_after {
                 Some(_) => ", which is the block's",

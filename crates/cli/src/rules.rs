@@ -1,0 +1,184 @@
+//! What a chain's blocks mean beyond what its genesis says: what the command line switches on for all of them, which the database then remembers.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::executor::{Evm384, Executor};
+use arbor_chain::genesis::ChainSpec;
+use arbor_evm384::GasSchedule;
+use clap::ValueEnum;
+
+use crate::args::{GasChoice, Replay};
+use crate::database::write_whole;
+
+/// Rules that no genesis has.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Rules {
+    /// Gas for witnesses.
+    gas: Option<GasChoice>,
+    /// 384-bit arithmetic as opcodes.
+    evm384: Option<Evm384>,
+}
+
+impl Rules {
+    /// Those that a replay asks for.
+    pub(crate) fn asked(args: &Replay) -> Self {
+        let schedule = args.evm384_schedule;
+        Self {
+            gas: args.gas,
+            evm384: args.evm384.map(|interface| Evm384 {
+                interface,
+                schedule,
+            }),
+        }
+    }
+
+    /// Those that the database in a folder has been replayed by; `None` where it does not say so.
+    pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
+        let path = file(dir);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        };
+        let rules = Self::parse(&text);
+        let rules = rules.ok_or_else(|| anyhow!("{} is damaged: {text:?}", path.display()))?;
+        Ok(Some(rules))
+    }
+
+    /// The rules to replay by: those of the database in the folder, if there is one, which must be the ones asked for if any are.
+    pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
+        let stored = dir.map(Self::stored).transpose()?.flatten();
+        match (dir, stored) {
+            (Some(dir), Some(stored)) if self != Self::default() && self != stored => bail!(
+                "{} has been replayed {}, not {}: the blocks to come would mean something else than those before",
+                dir.display(),
+                stored.described(),
+                self.described()
+            ),
+            _ => Ok(stored.unwrap_or(self)),
+        }
+    }
+
+    /// Has the database in a folder remember them.
+    pub(crate) fn remember(self, dir: &Path) -> Result<()> {
+        if Self::stored(dir)? == Some(self) {
+            return Ok(());
+        }
+        let path = file(dir);
+        write_whole(&path, &self.text()).with_context(|| format!("writing {}", path.display()))
+    }
+
+    /// Has a chain follow them, as far as its specification goes.
+    pub(crate) fn set(self, spec: &mut ChainSpec) {
+        GasChoice::set(self.gas, spec);
+    }
+
+    /// An executor that follows the rest.
+    pub(crate) fn executor(self) -> Executor {
+        self.evm384
+            .map_or_else(Executor::new, Executor::with_evm384)
+    }
+
+    /// Refuses EVM384 for what executes without it.
+    pub(crate) fn without_evm384(self, what: &str) -> Result<()> {
+        match self.evm384 {
+            None => Ok(()),
+            Some(_) => bail!(
+                "{what} without EVM384's opcodes, but the database was replayed {}",
+                self.described()
+            ),
+        }
+    }
+
+    /// The words of the command line that ask for them.
+    fn words(self) -> Vec<String> {
+        let gas = self.gas.and_then(|gas| gas.to_possible_value());
+        let gas = gas.map(|gas| format!("--gas {}", gas.get_name()));
+        let evm384 = self.evm384.map(|evm384| {
+            let (interface, schedule) = (evm384.interface.name(), name_of(evm384.schedule));
+            format!("--evm384 {interface} --evm384-schedule {schedule}")
+        });
+        gas.into_iter().chain(evm384).collect()
+    }
+
+    fn described(self) -> String {
+        match &self.words()[..] {
+            [] => "without --gas and --evm384".to_owned(),
+            words => format!("with {}", words.join(" ")),
+        }
+    }
+
+    fn text(self) -> String {
+        format!("{}\n", self.words().join(" "))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut rules = Self::default();
+        let mut words = text.strip_suffix('\n')?.split_ascii_whitespace();
+        while let Some(flag) = words.next() {
+            let value = words.next()?;
+            match flag {
+                "--gas" => rules.gas = Some(GasChoice::from_str(value, false).ok()?),
+                "--evm384" => {
+                    rules.evm384 = Some(Evm384 {
+                        interface: value.parse().ok()?,
+                        schedule: GasSchedule::DRAFT,
+                    });
+                }
+                "--evm384-schedule" => {
+                    let mut named = GasSchedule::NAMED.into_iter();
+                    let (_, schedule) = named.find(|(name, _)| *name == value)?;
+                    rules.evm384.as_mut()?.schedule = schedule;
+                }
+                _ => return None,
+            }
+        }
+        Some(rules)
+    }
+}
+
+fn file(dir: &Path) -> PathBuf {
+    dir.join("rules")
+}
+
+fn name_of(schedule: GasSchedule) -> &'static str {
+    let mut named = GasSchedule::NAMED.into_iter();
+    let found = named.find(|(_, known)| *known == schedule);
+    found.map_or("", |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use arbor_evm384::Interface;
+
+    use super::*;
+
+    #[test]
+    fn rules_are_read_as_they_were_written() {
+        let gas = [None, Some(GasChoice::Eip4762), Some(GasChoice::Kaustinen6)];
+        let schedules = GasSchedule::NAMED.into_iter().flat_map(|(_, schedule)| {
+            Interface::ALL.map(|interface| Evm384 {
+                interface,
+                schedule,
+            })
+        });
+        let evm384: Vec<_> = schedules.map(Some).chain([None]).collect();
+        for gas in gas {
+            for evm384 in evm384.iter().copied() {
+                let rules = Rules { gas, evm384 };
+                assert_eq!(Rules::parse(&rules.text()), Some(rules), "{rules:?}");
+            }
+        }
+        for damaged in [
+            "",
+            "x\n",
+            "--gas\n",
+            "--gas x\n",
+            "--evm384-schedule a\n",
+            "--evm384 v7",
+        ] {
+            assert_eq!(Rules::parse(damaged), None, "{damaged:?}");
+        }
+    }
+}
