@@ -74,6 +74,8 @@ pub(crate) enum Command {
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against flat state, root against the one verified at the last block
     Verify(Verify),
+    /// Write the HEAD file of a database anew where it was lost or damaged, after a check of all the rest
+    Repair(Repair),
     /// Return to an earlier retained block
     Rollback(Rollback),
     /// Forget history
@@ -483,6 +485,19 @@ pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
     /// Threads, which share the keys by ranges; 0 for all cores [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
+    pub(crate) threads: usize,
+}
+
+/// `arbor repair`.
+#[derive(Debug, Args)]
+pub(crate) struct Repair {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Take the store as it is though HEAD knows of a later version or another one: a copy from a backup
+    #[arg(long)]
+    pub(crate) accept_store: bool,
+    /// Threads that check; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
 }

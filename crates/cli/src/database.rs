@@ -16,7 +16,7 @@ use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
-    DirLock, DirReader, HeadFile, Meta, Options, Retain, Version, read_head_file,
+    DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, Version, read_head_file,
 };
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
@@ -119,8 +119,13 @@ fn tree_in(dir: &Path, memory: u64) -> Result<Tree> {
     let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
         return Ok(Tree::MerklePatricia);
     };
-    Tree::of(&identity, verkle_settings(memory, &[])).ok_or_else(|| {
-        let (tree, revision) = (identity.tree, identity.revision);
+    known_tree(&identity, memory)
+}
+
+/// The tree that an identity names.
+pub(crate) fn known_tree(identity: &Identity, memory: u64) -> Result<Tree> {
+    Tree::of(identity, verkle_settings(memory, &[])).ok_or_else(|| {
+        let Identity { tree, revision, .. } = identity;
         anyhow!(
             "its tree is {tree} of revision {revision}, which this version of arbor does not know"
         )
@@ -354,15 +359,24 @@ pub(crate) fn forget_files(_: &Path) -> Result<()> {
 
 /// Opens an existing database for a command that edits its history.
 pub(crate) fn open(args: &Database) -> Result<State> {
-    let budget = Budget {
+    open_existing(&args.db, editing(args))
+}
+
+/// Opens the store in a database folder, whatever is known of the database.
+pub(crate) fn open_store_alone(args: &Database) -> Result<Arc<dyn Store>> {
+    open_store(&args.db, None, editing(args))
+}
+
+/// The budget of a command that edits a database.
+fn editing(args: &Database) -> Budget {
+    Budget {
         memory: args.memory,
         write_back: args.write_back,
         // What is not asked for is not pruned.
         retain: Retain::All,
         durable: false,
         throttle: None,
-    };
-    open_existing(&args.db, budget)
+    }
 }
 
 /// Opens the database in a folder, which must hold one.

@@ -65,6 +65,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Witness(args) => commands::witness::run(args),
         Command::VerifyWitness(args) => commands::witness::verify(args),
         Command::Verify(args) => commands::verify::run(args),
+        Command::Repair(args) => commands::repair::run(args),
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
         Command::Snapshot(args) => commands::recover::snapshot(args),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arbor_store::Reader;
-use arbor_versions::{DirReader, Snapshot};
+use arbor_versions::{DirLock, DirReader, Snapshot};
 
 use crate::head::Head;
 use crate::tree::Tree;
@@ -38,5 +38,14 @@ impl StateSnapshot {
     /// The latest version and the retained ones before it.
     pub fn reader(&self) -> Head<'_> {
         Head::new(self.versions.view(), &self.tree)
+    }
+
+    /// Writes the head record of a directory anew from what the store there says, as [`Snapshot::rebuild_head_file`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rebuild_head_file(&self, lock: &DirLock, network: Network) -> Result<(), StateError> {
+        let identity = self.tree.identity(network);
+        Ok(self.versions.rebuild_head_file(lock, &identity)?)
     }
 }

@@ -146,6 +146,28 @@ impl Snapshot {
         }
         Ok(Self { base, frame })
     }
+
+    /// Writes the HEAD file of a directory anew, from what the store there says: where the file was lost or damaged, or knows of
+    /// another version than the store.
+    ///
+    /// That the store was put back to an older state, which HEAD is there to tell, can then no longer be noticed: so it takes somebody
+    /// who says that this store is the one that is meant. Nobody may have written to it since the snapshot was opened, for which the
+    /// lock must have been taken before.
+    ///
+    /// # Errors
+    /// [`VersionsError::NotCreated`] if no version was ever flushed; errors of files.
+    pub fn rebuild_head_file(
+        &self,
+        lock: &DirLock,
+        identity: &Identity,
+    ) -> Result<(), VersionsError> {
+        let head = self.frame.head.as_ref().ok_or(VersionsError::NotCreated)?;
+        let files = Files {
+            dir: lock.dir().to_owned(),
+            identity: identity.clone(),
+        };
+        files.write(Some((head, head.version.0)))
+    }
 }
 
 /// Reads everything but the state from a store that has a database, which must be the one asked for.

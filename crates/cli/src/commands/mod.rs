@@ -12,6 +12,7 @@ pub(crate) mod history;
 pub(crate) mod loadtest;
 pub(crate) mod prove;
 pub(crate) mod recover;
+pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod verify;

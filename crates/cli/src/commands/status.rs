@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             .find(|store| dir.join(store).is_dir())
         {
             bail!(
-                "{} has a {store} store, but no HEAD file, which says what was flushed to it: either what began the database was ended before it wrote one, and can be run again, or it was lost, and the database cannot be opened",
+                "{} has a {store} store, but no HEAD file, which says what was flushed to it: either what began the database was ended before it wrote one, and can be run again, or it was lost: `arbor repair` writes it anew",
                 dir.display()
             );
         }

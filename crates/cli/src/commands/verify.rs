@@ -1,8 +1,10 @@
 //! `arbor verify`: the whole database.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use arbor_chain::replay::HeaderCheck;
-use arbor_state::VerifyProgress;
+use arbor_state::{StateSnapshot, VerifyProgress};
 
 use crate::args::Verify;
 use crate::progress::PartDone;
@@ -10,11 +12,21 @@ use crate::{database, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     let state = database::look(&args.database)?;
+    let dir = args.database.db.as_path();
+    check(&state, dir, database::has_chain(dir)?, args.threads)
+}
+
+/// Checks the whole database in a folder, whose versions have headers if it is of a chain, on so many threads.
+pub(crate) fn check(
+    state: &StateSnapshot,
+    dir: &Path,
+    has_headers: bool,
+    threads: usize,
+) -> Result<()> {
     let head = database::head(state.reader())?;
     let mut headers = HeaderCheck::new(state.reader().tree());
-    let has_headers = database::has_chain(&args.database.db)?;
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(args.threads)
+        .num_threads(threads)
         .build()?;
     let progress = PartDone::new("verify");
     let report = pool.install(|| {
@@ -66,9 +78,6 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
         0 => output::line(&format!(
             "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
         )),
-        faults => bail!(
-            "{} is damaged: {faults} faults found",
-            args.database.db.display()
-        ),
+        faults => bail!("{} is damaged: {faults} faults found", dir.display()),
     }
 }

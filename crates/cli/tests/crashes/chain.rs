@@ -1,6 +1,6 @@
 //! The chain that the tests here replay, and the undisturbed replay of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -177,16 +177,6 @@ fn root_of(text: &str) -> B256 {
     let (_, agrees) = text.split_once(" agrees with ").expect("it agrees");
     let (_, root) = agrees.split_once("root ").expect("with a root");
     root[..66].parse().expect("a hash")
-}
-
-/// Copies a folder with its subfolders; holes stay holes.
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let done = Command::new("cp")
-        .args(["-a", "--sparse=always"])
-        .arg(from)
-        .arg(to)
-        .status();
-    assert!(done.expect("cp runs").success());
 }
 
 /// Numbers from a seed: SplitMix64.

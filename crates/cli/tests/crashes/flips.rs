@@ -14,8 +14,8 @@ use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_store_fjall::{FjallStore, Options as FjallOptions};
 
-use crate::chain::{Chain, Random, Standing, copy, number};
-use crate::support::Run;
+use crate::chain::{Chain, Random, Standing, number};
+use crate::support::{Run, copy};
 
 /// Flips in files of an ordinary test run.
 const FEW: u64 = 25;

@@ -1,7 +1,7 @@
 //! Running the binary in a temporary folder.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -42,6 +42,16 @@ impl Run {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.0.stdout).expect("JSON on standard output")
     }
+}
+
+/// Copies a folder with its subfolders; holes stay holes.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp")
+        .args(["-a", "--sparse=always"])
+        .arg(from)
+        .arg(to)
+        .status();
+    assert!(done.expect("cp runs").success());
 }
 
 /// A temporary folder in which commands run.
