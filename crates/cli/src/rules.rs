@@ -92,7 +92,7 @@ impl Rules {
     }
 
     /// The words of the command line that ask for them.
-    fn words(self) -> Vec<String> {
+    pub(crate) fn words(self) -> Vec<String> {
         let gas = self.gas.and_then(|gas| gas.to_possible_value());
         let gas = gas.map(|gas| format!("--gas {}", gas.get_name()));
         let evm384 = self.evm384.map(|evm384| {

@@ -102,6 +102,8 @@ fn a_chain_replays_with_any_interface_switched_on() {
     again("plain", &[]).fails_with(&["without --gas and --evm384"]);
     again("immediate", &["--evm384-schedule", "a"]).fails_with(&["draft"]);
     again("immediate", &[]).ok();
+    let rules = &folder.status("immediate")["rules"];
+    assert_eq!(rules[0], "--evm384 immediate --evm384-schedule draft");
     folder.run(&["replay", "--db", "v7", "chain"]).ok();
     folder
         .run(&["witness", "--db", "v7", "--block", "3", "chain"])

@@ -9,6 +9,7 @@ use arbor_versions::read_head_file;
 use serde_json::json;
 
 use crate::args::Status;
+use crate::rules::Rules;
 use crate::{bytes, output};
 
 pub(crate) fn run(args: &Status) -> Result<()> {
@@ -47,6 +48,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let identity = &file.identity;
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
+    let rules = Rules::stored(dir)?.unwrap_or_default().words();
     if args.json {
         return output::json(&json!({
             "tree": identity.tree,
@@ -55,6 +57,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "layout": identity.layout,
             "chainId": identity.chain_id,
             "genesis": B256::from(identity.genesis),
+            "rules": rules,
             "store": store,
             "version": head.version,
             "block": head.block_number,
@@ -73,6 +76,9 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         identity.chain_id,
         B256::from(identity.genesis)
     ))?;
+    if !rules.is_empty() {
+        output::line(&format!("rules       {}", rules.join(" ")))?;
+    }
     output::line(&format!(
         "store       {store}, {} on disk",
         bytes::show(size)
