@@ -176,6 +176,10 @@ impl Interface {
     }
 }
 
+/// For operands that no gas would make acceptable: a modulus that is too long or of no field, registers or memory that are not there. EIP-6690 calls it a failed assertion; of
+/// revm's words this one says that an operand is out of range.
+const REFUSED: InstructionResult = InstructionResult::OutOfOffset;
+
 /// Zeros behind analyzed code: an opcode and the longest immediate, which a truncated push reads, and a STOP. revm's own
 /// analysis appends fewer, which tells its code from ours.
 const PADDING: usize = 64;

@@ -9,7 +9,7 @@ use revm::interpreter::{
 };
 use revm::primitives::U256;
 
-use super::{memory_gas, take_immediate};
+use super::{REFUSED, memory_gas, take_immediate};
 use crate::arithmetic::Arithmetic;
 use crate::arithmetic::registers::{FRAME_BYTES, Field, MAX_LIMBS, Stride};
 use crate::{HasFrames, Operation, RegisterGas};
@@ -36,9 +36,6 @@ const MAX_ID: usize = 256;
 const MAX_REGISTERS: usize = 256;
 /// Gas of copying a word, as MCOPY has it.
 const COPY_GAS: u64 = 3;
-
-/// What the EIP calls a failed assertion.
-const REFUSED: InstructionResult = InstructionResult::InvalidOperandOOG;
 
 pub(super) fn install<A, W, H>(instructions: &mut EthInstructions<W, H>, gas: RegisterGas)
 where

@@ -8,7 +8,7 @@ use revm::interpreter::{
     InterpreterTypes, SharedMemory,
 };
 
-use super::{execute, insert_operations, operation_of, take_immediate};
+use super::{REFUSED, execute, insert_operations, operation_of, take_immediate};
 use crate::arithmetic::{Arithmetic, negated_inverse};
 use crate::{GasSchedule, HasFrames, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets};
 
@@ -44,7 +44,7 @@ where
     let length = usize::try_from(length)
         .ok()
         .filter(|&length| length <= OPERAND_BYTES);
-    let length = length.ok_or(InstructionResult::InvalidOperandOOG)?;
+    let length = length.ok_or(REFUSED)?;
     let mut modulus = [0; MULTIPLICATION_MODULUS_BYTES];
     if length > 0 {
         let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
