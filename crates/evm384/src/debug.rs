@@ -4,10 +4,11 @@
 //! it ([`crate::build::Routine::expected`]): a value that was clobbered, put into a wrong place or computed from a wrong one is found where it happens.
 
 use std::io::{BufRead, Write};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use alloy_primitives::ruint::aliases::U768;
 use revm::bytecode::opcode::OpCode;
 use revm::interpreter::Interpreter;
 use revm::interpreter::interpreter::EthInterpreter;
@@ -15,21 +16,17 @@ use revm::interpreter::interpreter_types::{InputsTr, Jumps};
 
 use crate::asm::{Assembly, NamedSlots};
 use crate::build::{Program, Routine, Slot};
-use crate::interface::{immediate, setmod};
+use crate::interface::{immediate, registers, setmod};
 use crate::reference::{self, U384};
 use crate::{
-    Interface, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation,
+    FrameView, Interface, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation,
     arithmetic::negated_inverse,
 };
 
 /// What is told of every instruction before it is executed.
 pub trait Observer {
-    /// Whether to go on; `modulus` is what the frame has set by SETMOD.
-    fn before(
-        &mut self,
-        interpreter: &Interpreter<EthInterpreter>,
-        modulus: Option<&[u8; MULTIPLICATION_MODULUS_BYTES]>,
-    ) -> bool;
+    /// Whether to go on.
+    fn before(&mut self, interpreter: &Interpreter<EthInterpreter>, frame: FrameView<'_>) -> bool;
 }
 
 /// Names of positions in code and of slots in memory.
@@ -180,9 +177,13 @@ pub struct Debugger<R, W> {
     broken_off: Arc<AtomicBool>,
 }
 
+/// The opcodes that the command `op` stops before under EIP-6690.
+const REGISTER_OPERATIONS: RangeInclusive<u8> = registers::ADDMODX..=registers::MULMODX;
+
 const HELP: &str = "step [N]: to the next source line or routine; op [N]: to the next operation; instruction [N]; continue
 break SLOT: after an operation has written it; break at PLACE: where the name of a line or routine contains that
-print SLOT...: as a field element and as it lies in memory; slots: all names; stack; where; quit";
+print SLOT...: as a field element and as it lies in memory; slots: all names; stack; where; quit
+registers: EIP-6690's that are not zero, of the active field, as plain numbers; registers N...: these";
 
 impl<R: BufRead, W: Write> Debugger<R, W> {
     /// Stops before the first instruction. At the end of the commands execution is broken off, as by `quit`.
@@ -346,7 +347,10 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
                 return true;
             }
         }
-        let operation = self.operation(interpreter).is_some();
+        let operation = match self.interface {
+            Interface::Registers => REGISTER_OPERATIONS.contains(&interpreter.bytecode.opcode()),
+            _ => self.operation(interpreter).is_some(),
+        };
         let left = match &mut self.until {
             Until::Break => return false,
             Until::Places(left) if elsewhere => left,
@@ -371,6 +375,17 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
             (None, None) => "unknown",
         };
         let mut line = format!("{}: {mnemonic}", self.place);
+        if let (Interface::Registers, Some(extension)) = (self.interface, extension) {
+            let code = interpreter.bytecode.bytes_slice();
+            let operands = code.get(interpreter.bytecode.pc() + 1..);
+            for (immediate, byte) in extension
+                .immediates
+                .iter()
+                .zip(operands.unwrap_or_default())
+            {
+                line += &format!(" {} {byte}", immediate.name);
+            }
+        }
         if let Some((_, offsets)) = self.operation(interpreter) {
             let Offsets { out, x, y, .. } = offsets;
             for offset in [out, x, y] {
@@ -380,8 +395,33 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
         self.say(&line);
     }
 
+    /// Shows these registers, or all that are not zero.
+    fn registers(&mut self, frame: FrameView<'_>, indices: &[&str]) {
+        let Some((modulus, count)) = frame.field() else {
+            return self.say("no field is active");
+        };
+        self.say(&format!("{count} registers modulo {modulus:#x}"));
+        let registers: Vec<(String, Option<U768>)> = if indices.is_empty() {
+            let all = (0..count).map(|index| (index.to_string(), frame.register(index)));
+            all.filter(|(_, value)| value.is_some_and(|value| !value.is_zero()))
+                .collect()
+        } else {
+            let named = |&name: &&str| {
+                let value = name.parse().ok().and_then(|index| frame.register(index));
+                (name.to_owned(), value)
+            };
+            indices.iter().map(named).collect()
+        };
+        for (name, value) in registers {
+            match value {
+                Some(value) => self.say(&format!("register {name} = {value:#x}")),
+                None => self.say(&format!("there is no register '{name}'")),
+            }
+        }
+    }
+
     /// Takes commands until one goes on; false to end.
-    fn prompt(&mut self, interpreter: &Interpreter<EthInterpreter>) -> bool {
+    fn prompt(&mut self, interpreter: &Interpreter<EthInterpreter>, frame: FrameView<'_>) -> bool {
         loop {
             let mut line = String::new();
             match self.commands.read_line(&mut line) {
@@ -448,6 +488,7 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
                     let names: Vec<String> = names.collect();
                     self.say(&names.join("\n"));
                 }
+                ["registers" | "r", indices @ ..] => self.registers(frame, indices),
                 ["stack"] => {
                     let words = interpreter.stack.data().iter().rev();
                     let words: Vec<String> = words.map(|word| format!("{word:#x}")).collect();
@@ -460,11 +501,7 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
 }
 
 impl<R: BufRead, W: Write> Observer for Debugger<R, W> {
-    fn before(
-        &mut self,
-        interpreter: &Interpreter<EthInterpreter>,
-        modulus: Option<&[u8; MULTIPLICATION_MODULUS_BYTES]>,
-    ) -> bool {
+    fn before(&mut self, interpreter: &Interpreter<EthInterpreter>, frame: FrameView<'_>) -> bool {
         // What the contract calls is executed without stops.
         if interpreter.input.depth() > 0 {
             return true;
@@ -473,12 +510,12 @@ impl<R: BufRead, W: Write> Observer for Debugger<R, W> {
         let arrived = self.arrived(interpreter);
         if stop || arrived {
             self.show(interpreter);
-            if !self.prompt(interpreter) {
+            if !self.prompt(interpreter, frame) {
                 self.broken_off.store(true, Ordering::Relaxed);
                 return false;
             }
         }
-        self.prepare(interpreter, modulus);
+        self.prepare(interpreter, frame.modulus());
         true
     }
 }

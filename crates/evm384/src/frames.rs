@@ -4,6 +4,7 @@
 //! depth of its own, the same contract entered again included; when a frame begins, all that was kept at its depth and below is of frames that
 //! have ended, however they ended, and is dropped.
 
+use alloy_primitives::ruint::aliases::U768;
 use revm::Database;
 use revm::context::{Context, JournalTr, LocalContextTr};
 use revm::interpreter::host::DummyHost;
@@ -30,6 +31,34 @@ pub(crate) struct Frame {
     pub(crate) fields: Fields,
 }
 
+/// What a frame has set, for whoever looks on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FrameView<'a>(Option<&'a Frame>);
+
+impl<'a> FrameView<'a> {
+    /// What was set by SETMOD: the modulus and -1/m modulo 2^64, little-endian.
+    #[must_use]
+    pub const fn modulus(self) -> Option<&'a [u8; MULTIPLICATION_MODULUS_BYTES]> {
+        match self.0 {
+            Some(frame) => frame.modulus.as_ref(),
+            None => None,
+        }
+    }
+
+    /// The modulus of the field that SETMODX has made active, and how many registers it has.
+    #[must_use]
+    pub fn field(self) -> Option<(U768, usize)> {
+        let field = self.0?.fields.current()?;
+        Some((field.modulus(), field.len()))
+    }
+
+    /// A register of that field, as a plain number.
+    #[must_use]
+    pub fn register(self, index: usize) -> Option<U768> {
+        self.0?.fields.current()?.register(index)
+    }
+}
+
 impl Frames {
     /// No frames yet; operations on registers will cost this.
     #[must_use]
@@ -48,6 +77,12 @@ impl Frames {
     /// The state of the frame at a depth if it has set any.
     pub(crate) fn get(&mut self, depth: usize) -> Option<&mut Frame> {
         self.by_depth.get_mut(depth)
+    }
+
+    /// The same for whoever looks on.
+    #[must_use]
+    pub fn view(&self, depth: usize) -> FrameView<'_> {
+        FrameView(self.by_depth.get(depth))
     }
 
     /// The state of the frame at a depth, to be set.

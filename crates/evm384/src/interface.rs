@@ -3,7 +3,7 @@
 pub(crate) mod immediate;
 mod memory_gas;
 mod opcodes;
-mod registers;
+pub(crate) mod registers;
 pub(crate) mod setmod;
 mod stack;
 mod v7;

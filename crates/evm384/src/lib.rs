@@ -42,7 +42,7 @@ pub mod vectors;
 pub use arithmetic::{
     Backend, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets, Operation, apply,
 };
-pub use frames::{Frames, HasFrames};
+pub use frames::{FrameView, Frames, HasFrames};
 pub use gas::{GasSchedule, RegisterGas};
 pub use interface::{
     ADDMOD384, Immediate, Interface, MULMODMONT384, Opcode, SUBMOD384, UnknownInterface,

@@ -99,6 +99,39 @@ fn it_steps_by_line_and_names_slots() {
     assert_eq!(lines[2], "a.easm line 12: ADDMOD384 f[1] f[0] f[0]");
 }
 
+/// Modulo 7 the product of 3 and 5 is 1, and twice that is 2; registers hold other bits, and are shown as plain numbers.
+#[test]
+fn it_shows_registers_of_the_active_field() {
+    let text = "push 7 31 MSTORE8 push 3 39 MSTORE8 push 5 47 MSTORE8
+push 3 1 31 9 SETMODX
+push 2 32 0 STOREX
+MULMODX 2 1 0 1 1 1 1
+ADDMODX 2 1 2 1 2 1 1
+STOP
+";
+    let interface = Interface::Registers;
+    let assembly = assemble_file(interface, "r.easm", &|_| Ok(text.to_owned())).expect("right");
+    let commands = "registers\nop\nop\nregisters\ninstruction\nregisters 2 3 x\ncontinue\n";
+    let symbols = Symbols::from(&assembly);
+    let answers = debugged(interface, symbols, assembly.code, Vec::new(), commands);
+    let expected = [
+        "r.easm line 1: PUSH1",
+        "no field is active",
+        "r.easm line 4: MULMODX out 2 out_stride 1 x 0 x_stride 1 y 1 y_stride 1 count 1",
+        "r.easm line 5: ADDMODX out 2 out_stride 1 x 2 x_stride 1 y 2 y_stride 1 count 1",
+        "3 registers modulo 0x7",
+        "register 0 = 0x3",
+        "register 1 = 0x5",
+        "register 2 = 0x1",
+        "r.easm line 6: STOP",
+        "3 registers modulo 0x7",
+        "register 2 = 0x2",
+        "there is no register '3'",
+        "there is no register 'x'",
+    ];
+    assert_eq!(answers, expected);
+}
+
 /// The whole pairing agrees with what was written; with one offset changed, the first wrong value is found.
 #[test]
 fn it_finds_the_first_difference_from_what_was_written() {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Uint;
+use alloy_primitives::ruint::aliases::U768;
 
 use super::{Arithmetic, Backend, negated_inverse, with_arithmetic};
 use crate::Operation;
@@ -35,6 +36,11 @@ impl Fields {
     /// The field that operations are in.
     pub(crate) fn active(&mut self) -> Option<&mut Field> {
         self.fields.get_mut(self.active)
+    }
+
+    /// The same for whoever looks on.
+    pub(crate) fn current(&self) -> Option<&Field> {
+        self.fields.get(self.active)
     }
 
     /// Makes a field active if there is one with this name.
@@ -135,6 +141,21 @@ impl Field {
     /// Bytes of a value in memory.
     pub(crate) const fn element_bytes(&self) -> usize {
         self.limbs * 8
+    }
+
+    pub(crate) fn modulus(&self) -> U768 {
+        U768::from_limbs_slice(&self.modulus[..self.limbs])
+    }
+
+    /// What a register holds, as [`Self::load`] has it.
+    pub(crate) fn register(&self, index: usize) -> Option<U768> {
+        let mut bytes = [0; MAX_LIMBS * 8];
+        let bytes = &mut bytes[..self.element_bytes()];
+        let exists = index < self.len();
+        exists.then(|| {
+            self.load(index, bytes);
+            U768::from_be_slice(bytes)
+        })
     }
 
     /// How many registers there are.

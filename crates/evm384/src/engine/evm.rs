@@ -158,10 +158,9 @@ fn observed<H: Host + HasFrames>(
     host: &mut H,
 ) -> InterpreterAction {
     let halt = loop {
-        let frames = host.frames();
-        let frame = frames.and_then(|frames| frames.get(interpreter.input.depth()));
-        let modulus = frame.and_then(|frame| frame.modulus.as_ref());
-        if !observer.before(interpreter, modulus) {
+        let depth = interpreter.input.depth();
+        let frame = host.frames().map(|frames| frames.view(depth));
+        if !observer.before(interpreter, frame.unwrap_or_default()) {
             break InstructionResult::Stop;
         }
         if let Err(result) = interpreter.step(instructions, gas_table, host) {
