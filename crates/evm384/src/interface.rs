@@ -6,7 +6,6 @@ mod opcodes;
 pub(crate) mod registers;
 pub(crate) mod setmod;
 mod stack;
-mod v7;
 
 use std::{fmt, str::FromStr};
 
@@ -14,7 +13,8 @@ use revm::bytecode::{Bytecode, JumpTable, opcode};
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::interpreter::{ExtBytecode, resize_memory};
 use revm::interpreter::{
-    Gas, Host, InstructionExecResult, InstructionResult, InterpreterTypes, SharedMemory,
+    Host, InstructionContext, InstructionExecResult, InstructionResult, Interpreter,
+    InterpreterTypes, SharedMemory,
 };
 use revm::primitives::Bytes;
 
@@ -113,11 +113,11 @@ impl Interface {
         H: Host + HasFrames,
     {
         with_arithmetic!(backend, A => match self {
-            Self::V7 => v7::install::<A, W, H>(instructions, gas),
+            Self::V7 => stack::install_packed::<A, W, H>(instructions, gas),
             Self::Immediate => immediate::install::<A, W, H>(instructions, gas),
             Self::SetMod => setmod::install::<A, W, H>(instructions, gas),
             Self::Registers => registers::install::<A, W, H>(instructions, gas.registers),
-            Self::Stack => stack::install::<A, W, H>(instructions, gas),
+            Self::Stack => stack::install_apart::<A, W, H>(instructions, gas),
         });
     }
 
@@ -227,33 +227,73 @@ impl FromStr for Interface {
 #[error("'{0}' is not an interface; there are: v7, immediate, setmod, eip-6690")]
 pub struct UnknownInterface(String);
 
-/// Grows memory to what the operands need, charges for it, and applies the operation; `modulus` is where it lies if that is not in memory.
+/// Applies the operation with this opcode, once memory has grown to what its operands need and that is paid for; `modulus` is where it lies if that is not in memory.
 #[inline(always)]
-fn execute<A: Arithmetic, H: Host + ?Sized>(
-    operation: Operation,
+fn execute<A, const OPCODE: u8, W, H>(
+    InstructionContext { interpreter, host }: InstructionContext<'_, H, W>,
     offsets: Offsets,
     modulus: Option<&[u8; crate::MULTIPLICATION_MODULUS_BYTES]>,
-    (gas, memory): (&mut Gas, &mut SharedMemory),
-    host: &H,
-) -> InstructionExecResult {
-    let end = match modulus {
-        None => offsets.memory_end(operation),
-        Some(_) => offsets.operands_end(),
+) -> InstructionExecResult
+where
+    A: Arithmetic,
+    W: InterpreterTypes<Memory = SharedMemory>,
+    H: Host + ?Sized,
+{
+    let end = memory_end::<OPCODE>(offsets, modulus.is_some());
+    let Some(operands) = bytes_to(&mut interpreter.memory, end) else {
+        // The last thing done, so that registers need not be saved on the usual way.
+        return grow_and_execute::<A, OPCODE, W, H>(interpreter, host, offsets, modulus);
     };
-    resize_memory(gas, memory, host.gas_params(), 0, end)?;
-    let mut memory = memory.context_memory_mut();
-    let Some(operands) = memory.get_mut(..end) else {
-        return Err(InstructionResult::MemoryOOG);
-    };
-    let operands = operands.as_mut_ptr();
-    // SAFETY: `operands` has all bytes up to the end of the furthest operand; `install` has asked the processor.
+    // SAFETY: `operands` has all bytes up to the end of the furthest operand, of which nobody else knows before this is over; `install` has asked
+    // the processor.
     unsafe {
+        let operation = const { operation_of(OPCODE) };
         match modulus {
             None => A::apply(operation, operands, offsets),
             Some(modulus) => A::apply_modulo(operation, operands, offsets, modulus.as_ptr()),
         }
     }
     Ok(())
+}
+
+/// The length that memory must have, with or without the modulus.
+#[inline(always)]
+fn memory_end<const OPCODE: u8>(offsets: Offsets, modulus_elsewhere: bool) -> usize {
+    if modulus_elsewhere {
+        offsets.operands_end()
+    } else {
+        offsets.memory_end(const { operation_of(OPCODE) })
+    }
+}
+
+/// The frame's memory, if it has so many bytes, all of which are then paid for.
+#[inline(always)]
+fn bytes_to(memory: &mut SharedMemory, end: usize) -> Option<*mut u8> {
+    let mut memory = memory.context_memory_mut();
+    memory.get_mut(..end).map(<[u8]>::as_mut_ptr)
+}
+
+#[cold]
+#[inline(never)]
+fn grow_and_execute<A, const OPCODE: u8, W, H>(
+    interpreter: &mut Interpreter<W>,
+    host: &mut H,
+    offsets: Offsets,
+    modulus: Option<&[u8; crate::MULTIPLICATION_MODULUS_BYTES]>,
+) -> InstructionExecResult
+where
+    A: Arithmetic,
+    W: InterpreterTypes<Memory = SharedMemory>,
+    H: Host + ?Sized,
+{
+    let end = memory_end::<OPCODE>(offsets, modulus.is_some());
+    let (gas, memory) = (&mut interpreter.gas, &mut interpreter.memory);
+    resize_memory(gas, memory, host.gas_params(), 0, end)?;
+    if bytes_to(memory, end).is_none() {
+        return Err(InstructionResult::MemoryOOG);
+    }
+    let context = InstructionContext { interpreter, host };
+    execute::<A, OPCODE, W, H>(context, offsets, modulus)
 }
 
 /// Enters the three operations, each of them the function with its opcode, where `A`, `W` and `H` are arithmetic, interpreter types and host.

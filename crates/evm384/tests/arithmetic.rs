@@ -90,6 +90,33 @@ proptest! {
         }
     }
 
+    /// Where the highest limb of a sum is that of the modulus, the limbs below decide whether it is reduced.
+    #[test]
+    fn sums_beside_the_modulus_are_reduced_as_by_the_reference(
+        m in operand(),
+        shorter in 0usize..6,
+        x in operand(),
+        distance in prop_oneof![Just(0), Just(1), any::<u64>()],
+        limb in 0usize..6,
+        above in any::<bool>(),
+    ) {
+        let m = m >> (64 * shorter);
+        let x = x.checked_rem(m).unwrap_or(x);
+        let distance = U384::from(distance) << (64 * limb);
+        let y = m.wrapping_sub(x);
+        let y = if above { y.wrapping_add(distance) } else { y.wrapping_sub(distance) };
+        let mut memory: Vec<u8> = [x, y, m].iter().flat_map(|number| number.to_le_bytes::<48>()).collect();
+        memory.extend_from_slice(&[0; 48]);
+        let offsets = Offsets { out: 144, x: 0, y: 48, modulus: 96 };
+        let mut expected = memory.clone();
+        model(Operation::Add, &mut expected, offsets);
+        for backend in Backend::available() {
+            let mut actual = memory.clone();
+            apply(backend, Operation::Add, &mut actual, offsets);
+            prop_assert_eq!(&actual, &expected, "{}", backend.name());
+        }
+    }
+
     #[test]
     fn operands_may_overlap_the_result_and_each_other(
         operation in operation(),

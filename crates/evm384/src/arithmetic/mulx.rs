@@ -1,5 +1,5 @@
-//! Assembly, with registers by name: left to choose them, the compiler takes some more for the addresses of operands, and saves others in turn. Products by `mulx`, their low and high halves added by two independent chains of carries; sums and differences reduced by conditional moves, of
-//! which compilers make branches that cannot be predicted.
+//! Assembly, with registers by name: left to choose them, the compiler takes some more for the addresses of operands, and saves others in turn. Products by `mulx`, their low and high halves added by two independent chains of carries; sums and differences reduced by a number that is chosen without a branch, which
+//! could not be predicted.
 
 #[macro_use]
 mod kernels;
@@ -11,63 +11,54 @@ use super::{Arithmetic, Backend, Portable};
 /// `mulx`, `adcx` and `adox`.
 pub(crate) struct MulxAdx;
 
+/// What sums and differences that need no reduction are reduced by.
+static ZERO: [u64; 6] = [0; 6];
+
 impl Arithmetic for MulxAdx {
     const BACKEND: Backend = Backend::MulxAdx;
 
     #[inline(always)]
     unsafe fn add(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
-        let (r0, r1, r2, r3, r4, r5): (u64, u64, u64, u64, u64, u64);
-        // SAFETY: reads 48 bytes at x, y and m, which the caller vouches for, and writes nothing.
+        // SAFETY: reads 48 bytes at x, y and m and then writes as many at out, which the caller vouches for.
         unsafe {
             asm!(
-                // Of fourteen registers that it wants, there are thirteen here.
-                sum!("movq xmm0, r13", "movq rcx, xmm0", "rcx"),
+                sum!(),
+                zero = sym ZERO,
+                out = in(reg) out,
                 inout("rsi") x => _,
                 inout("rdi") y => _,
                 inout("rcx") m => _,
                 out("rax") _,
                 out("rdx") _,
-                out("r8") r0,
-                out("r9") r1,
-                out("r10") r2,
-                out("r11") r3,
-                out("r12") r4,
-                out("r13") r5,
-                out("r14") _,
-                out("r15") _,
-                out("xmm0") _,
-                options(pure, readonly, nostack),
+                out("r8") _,
+                out("r9") _,
+                out("r10") _,
+                out("r11") _,
+                options(nostack),
             );
         }
-        // SAFETY: the caller vouches for 48 bytes at `out`.
-        unsafe { write(out, [r0, r1, r2, r3, r4, r5]) }
     }
 
     #[inline(always)]
     unsafe fn sub(out: *mut u8, x: *const u8, y: *const u8, m: *const u8) {
-        let (r0, r1, r2, r3, r4, r5): (u64, u64, u64, u64, u64, u64);
-        // SAFETY: reads 48 bytes at x, y and m, which the caller vouches for, and writes nothing.
+        // SAFETY: reads 48 bytes at x, y and m and then writes as many at out, which the caller vouches for.
         unsafe {
             asm!(
                 difference!(),
-                inout("rsi") x => _,
+                zero = sym ZERO,
+                out = in(reg) out,
+                in("rsi") x,
                 inout("rdi") y => _,
-                in("rcx") m,
+                inout("rcx") m => _,
                 out("rax") _,
                 out("rdx") _,
-                out("r8") r0,
-                out("r9") r1,
-                out("r10") r2,
-                out("r11") r3,
-                out("r12") r4,
-                out("r13") r5,
-                out("r14") _,
-                out("r15") _,
-                options(pure, readonly, nostack),
+                out("r8") _,
+                out("r9") _,
+                out("r10") _,
+                out("r11") _,
+                options(nostack),
             );
         }
-        // SAFETY: the caller vouches for 48 bytes at `out`.
-        unsafe { write(out, [r0, r1, r2, r3, r4, r5]) }
     }
 
     #[inline(always)]

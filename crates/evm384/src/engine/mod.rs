@@ -206,14 +206,16 @@ where
     let mut memory = memory.context_memory_mut();
     let memory = &mut memory[..run.memory_end()];
     let memory = memory.as_mut_ptr();
+    // Asked once: within the loop it would be asked for every operation. SETMOD's operations have 0 for the offset of the modulus.
+    let moduli = match &modulus {
+        Some(modulus) => modulus.as_ptr(),
+        None => memory.cast_const(),
+    };
     for &(operation, offsets) in decoded.operations(run) {
         // SAFETY: all operands of the run end at or before `memory_end`, but for a modulus that lies elsewhere, and `with_arithmetic` has asked the
         // processor.
         unsafe {
-            let modulus = match &modulus {
-                Some(modulus) => modulus.as_ptr(),
-                None => memory.add(offsets.modulus as usize),
-            };
+            let modulus = moduli.add(offsets.modulus as usize);
             match operation {
                 Operation::Add => A::apply_modulo(Operation::Add, memory, offsets, modulus),
                 Operation::Sub => A::apply_modulo(Operation::Sub, memory, offsets, modulus),

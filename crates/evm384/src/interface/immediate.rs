@@ -6,7 +6,7 @@ use revm::interpreter::{
     Host, InstructionContext, InstructionExecResult, InterpreterTypes, SharedMemory,
 };
 
-use super::{execute, insert_operations, operation_of, take_immediate};
+use super::{execute, insert_operations, take_immediate};
 use crate::arithmetic::Arithmetic;
 use crate::{GasSchedule, Offsets};
 
@@ -52,14 +52,6 @@ where
     W: InterpreterTypes<Memory = SharedMemory, Bytecode = ExtBytecode>,
     H: Host,
 {
-    let interpreter = context.interpreter;
-    let offsets = offsets(take_immediate(&mut interpreter.bytecode)?);
-    let machine = (&mut interpreter.gas, &mut interpreter.memory);
-    execute::<A, H>(
-        const { operation_of(OPCODE) },
-        offsets,
-        None,
-        machine,
-        context.host,
-    )
+    let offsets = offsets(take_immediate(&mut context.interpreter.bytecode)?);
+    execute::<A, OPCODE, W, H>(context, offsets, None)
 }

@@ -8,7 +8,7 @@ use revm::interpreter::{
     InterpreterTypes, SharedMemory,
 };
 
-use super::{REFUSED, execute, insert_operations, operation_of, take_immediate};
+use super::{REFUSED, execute, insert_operations, take_immediate};
 use crate::arithmetic::{Arithmetic, negated_inverse};
 use crate::{GasSchedule, HasFrames, MULTIPLICATION_MODULUS_BYTES, OPERAND_BYTES, Offsets};
 
@@ -93,12 +93,6 @@ where
         .and_then(|frames| frames.get(interpreter.input.depth()));
     let modulus = frame.and_then(|frame| frame.modulus);
     let modulus = modulus.ok_or(InstructionResult::NotActivated)?;
-    let machine = (&mut interpreter.gas, &mut interpreter.memory);
-    execute::<A, H>(
-        const { operation_of(OPCODE) },
-        offsets,
-        Some(&modulus),
-        machine,
-        host,
-    )
+    let context = InstructionContext { interpreter, host };
+    execute::<A, OPCODE, W, H>(context, offsets, Some(&modulus))
 }

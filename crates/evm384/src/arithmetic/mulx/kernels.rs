@@ -1,8 +1,9 @@
 //! The instructions of the three operations, for whoever has operands' addresses in registers: x in `rsi`, y in `rdi`, m in `rcx`.
 
-/// x + y mod m in `r8` to `r13`. Spoils `rax`, `rdx`, `rsi`, `rdi`, `r14` and `r15`; one register more, `$spare`, gets the sum's last limb by `$save`, and has it after `$restore`.
+/// x + y mod m to `out`. Spoils `rax`, `rcx`, `rdx`, `rsi`, `rdi` and `r8` to `r11`: no register that the caller would have to save for its own caller, which took longer than the sum.
+/// What is subtracted is m, or the six zeros at `zero`: one conditional move of an address in the place of six of limbs.
 macro_rules! sum {
-    ($save:literal, $restore:literal, $spare:literal) => {
+    () => {
         concat!(
             "mov r8, [rsi + 0]\n",
             "add r8, [rdi + 0]\n",
@@ -12,41 +13,48 @@ macro_rules! sum {
             "adc r10, [rdi + 16]\n",
             "mov r11, [rsi + 24]\n",
             "adc r11, [rdi + 24]\n",
-            "mov r12, [rsi + 32]\n",
-            "adc r12, [rdi + 32]\n",
-            "mov r13, [rsi + 40]\n",
-            "adc r13, [rdi + 40]\n",
-            // All ones if the sum has a 385th bit: then the borrow below is no borrow.
-            "sbb r14, r14\n",
+            "mov rax, [rsi + 32]\n",
+            "adc rax, [rdi + 32]\n",
+            "mov rdx, [rsi + 40]\n",
+            "adc rdx, [rdi + 40]\n",
+            "lea rdi, [rip + {zero}]\n",
+            // With a 385th bit it is not below m.
+            "jc 3f\n",
+            "cmp rdx, [rcx + 40]\n",
+            "jne 2f\n",
+            // The highest limbs are equal, as they always are where both are zero.
             "mov rsi, r8\n",
+            "sub rsi, [rcx + 0]\n",
+            "mov rsi, r9\n",
+            "sbb rsi, [rcx + 8]\n",
+            "mov rsi, r10\n",
+            "sbb rsi, [rcx + 16]\n",
+            "mov rsi, r11\n",
+            "sbb rsi, [rcx + 24]\n",
+            "mov rsi, rax\n",
+            "sbb rsi, [rcx + 32]\n",
+            "mov rsi, rdx\n",
+            "sbb rsi, [rcx + 40]\n",
+            "2:\n",
+            "cmovc rcx, rdi\n",
+            "3:\n",
             "sub r8, [rcx + 0]\n",
-            "mov rdi, r9\n",
             "sbb r9, [rcx + 8]\n",
-            "mov rax, r10\n",
             "sbb r10, [rcx + 16]\n",
-            "mov rdx, r11\n",
             "sbb r11, [rcx + 24]\n",
-            "mov r15, r12\n",
-            "sbb r12, [rcx + 32]\n",
-            $save,
-            "\n",
-            "sbb r13, [rcx + 40]\n",
-            "sbb r14, 0\n",
-            $restore,
-            "\n",
-            "cmovc r8, rsi\n",
-            "cmovc r9, rdi\n",
-            "cmovc r10, rax\n",
-            "cmovc r11, rdx\n",
-            "cmovc r12, r15\n",
-            "cmovc r13, ",
-            $spare,
-            "\n",
+            "sbb rax, [rcx + 32]\n",
+            "sbb rdx, [rcx + 40]\n",
+            "mov [{out} + 0], r8\n",
+            "mov [{out} + 8], r9\n",
+            "mov [{out} + 16], r10\n",
+            "mov [{out} + 24], r11\n",
+            "mov [{out} + 32], rax\n",
+            "mov [{out} + 40], rdx\n",
         )
     };
 }
 
-/// x - y mod m in `r8` to `r13`. Spoils `rax`, `rdx`, `rsi`, `rdi`, `r14` and `r15`.
+/// x - y mod m to `out`. Spoils what [`sum`] does but for `rsi`. What is added is m, or the six zeros at `zero`.
 macro_rules! difference {
     () => {
         concat!(
@@ -58,29 +66,24 @@ macro_rules! difference {
             "sbb r10, [rdi + 16]\n",
             "mov r11, [rsi + 24]\n",
             "sbb r11, [rdi + 24]\n",
-            "mov r12, [rsi + 32]\n",
-            "sbb r12, [rdi + 32]\n",
-            "mov r13, [rsi + 40]\n",
-            "sbb r13, [rdi + 40]\n",
-            // m if it is negative, else 0.
-            "sbb r14, r14\n",
-            "mov rsi, [rcx + 0]\n",
-            "and rsi, r14\n",
-            "mov rdi, [rcx + 8]\n",
-            "and rdi, r14\n",
-            "mov rax, [rcx + 16]\n",
-            "and rax, r14\n",
-            "mov rdx, [rcx + 24]\n",
-            "and rdx, r14\n",
-            "mov r15, [rcx + 32]\n",
-            "and r15, r14\n",
-            "and r14, [rcx + 40]\n",
-            "add r8, rsi\n",
-            "adc r9, rdi\n",
-            "adc r10, rax\n",
-            "adc r11, rdx\n",
-            "adc r12, r15\n",
-            "adc r13, r14\n",
+            "mov rax, [rsi + 32]\n",
+            "sbb rax, [rdi + 32]\n",
+            "mov rdx, [rsi + 40]\n",
+            "sbb rdx, [rdi + 40]\n",
+            "lea rdi, [rip + {zero}]\n",
+            "cmovnc rcx, rdi\n",
+            "add r8, [rcx + 0]\n",
+            "adc r9, [rcx + 8]\n",
+            "adc r10, [rcx + 16]\n",
+            "adc r11, [rcx + 24]\n",
+            "adc rax, [rcx + 32]\n",
+            "adc rdx, [rcx + 40]\n",
+            "mov [{out} + 0], r8\n",
+            "mov [{out} + 8], r9\n",
+            "mov [{out} + 16], r10\n",
+            "mov [{out} + 24], r11\n",
+            "mov [{out} + 32], rax\n",
+            "mov [{out} + 40], rdx\n",
         )
     };
 }
