@@ -48,4 +48,6 @@ pub use interface::{
     ADDMOD384, Immediate, Interface, MULMODMONT384, Opcode, SUBMOD384, UnknownInterface,
 };
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
-pub use programs::{BuiltIn, PAIRING_CHECK, PrimeField, REFERENCE_STRING, polynomial, verkle};
+pub use programs::{
+    AMPLE_GAS, BuiltIn, PAIRING_CHECK, PrimeField, REFERENCE_STRING, polynomial, verkle,
+};

@@ -8,10 +8,9 @@ use revm::primitives::Bytes;
 
 use crate::bls12_381::{Goal, Group, Part};
 use crate::programs::verkle::Statement;
-use crate::{Backend, BuiltIn, GasSchedule, Interface, Machine, Offsets, Operation, Setup, apply};
-
-/// More than any of the samples takes.
-const GAS: u64 = 100_000_000;
+use crate::{
+    AMPLE_GAS, Backend, BuiltIn, GasSchedule, Interface, Machine, Offsets, Operation, Setup, apply,
+};
 
 /// One way to a result.
 pub struct Row {
@@ -70,7 +69,7 @@ impl Row {
         let mut machine = machine(contract, setup);
         let sample: Bytes = contract.sample().into();
         let gas = machine
-            .call(sample.clone(), GAS)
+            .call(sample.clone(), AMPLE_GAS)
             .map(|outcome| outcome.gas_used);
         let executor = if setup.engine { "engine" } else { "revm" };
         let name = if contract.uses_operations() {
@@ -79,7 +78,7 @@ impl Row {
             format!("{executor}, plain EVM")
         };
         Self::new(name, gas.ok(), move || {
-            let outcome = machine.call(sample.clone(), GAS).ok()?;
+            let outcome = machine.call(sample.clone(), AMPLE_GAS).ok()?;
             outcome.output().cloned()
         })
     }
@@ -114,14 +113,14 @@ impl Row {
 
     fn of_precompile(contract: BuiltIn) -> Option<Self> {
         let precompile: fn(&[u8]) -> EthPrecompileResult = match contract {
-            BuiltIn::Pairing(Part::Check) => |input| eip2537::pairing::pairing(input, GAS),
-            BuiltIn::Addition(Group::G1) => |input| eip2537::g1_add::g1_add(input, GAS),
-            BuiltIn::Addition(Group::G2) => |input| eip2537::g2_add::g2_add(input, GAS),
-            BuiltIn::Multiples(Group::G1) => |input| eip2537::g1_msm::g1_msm(input, GAS),
-            BuiltIn::Multiples(Group::G2) => |input| eip2537::g2_msm::g2_msm(input, GAS),
-            BuiltIn::MapToG2 => |input| eip2537::map_fp2_to_g2::map_fp2_to_g2(input, GAS),
+            BuiltIn::Pairing(Part::Check) => |input| eip2537::pairing::pairing(input, AMPLE_GAS),
+            BuiltIn::Addition(Group::G1) => |input| eip2537::g1_add::g1_add(input, AMPLE_GAS),
+            BuiltIn::Addition(Group::G2) => |input| eip2537::g2_add::g2_add(input, AMPLE_GAS),
+            BuiltIn::Multiples(Group::G1) => |input| eip2537::g1_msm::g1_msm(input, AMPLE_GAS),
+            BuiltIn::Multiples(Group::G2) => |input| eip2537::g2_msm::g2_msm(input, AMPLE_GAS),
+            BuiltIn::MapToG2 => |input| eip2537::map_fp2_to_g2::map_fp2_to_g2(input, AMPLE_GAS),
             BuiltIn::Bn254Multiple => {
-                |input| bn254::run_mul(input, bn254::mul::ISTANBUL_MUL_GAS_COST, GAS)
+                |input| bn254::run_mul(input, bn254::mul::ISTANBUL_MUL_GAS_COST, AMPLE_GAS)
             }
             _ => return None,
         };
@@ -246,7 +245,7 @@ impl Executed {
                 ..GasSchedule::MODEL_A
             };
             let mut machine = machine(contract, Setup::new(Interface::V7, schedule));
-            let outcome = machine.call(contract.sample().into(), GAS).ok()?;
+            let outcome = machine.call(contract.sample().into(), AMPLE_GAS).ok()?;
             Some(outcome.gas_used)
         };
         let nothing = gas(0, 0)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::Bytes;
-use arbor_evm384::{GasSchedule, Interface};
+use arbor_evm384::{AMPLE_GAS, GasSchedule, Interface};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::parse_schedule;
@@ -30,7 +30,7 @@ pub(crate) enum Evm384 {
 /// A contract and the rules that it runs under.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
+    /// miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bls12-377-mul, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
     #[arg(value_name = "CONTRACT")]
     pub(crate) contract: String,
     /// The form of the operations: v7, immediate, setmod or eip-6690
@@ -65,7 +65,7 @@ pub(crate) struct Evm384Call {
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
     /// Gas for the call, of which no transaction takes its share
-    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
+    #[arg(long, value_name = "N", default_value_t = AMPLE_GAS, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
     pub(crate) gas: u64,
 }
 

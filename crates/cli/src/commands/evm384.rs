@@ -10,7 +10,7 @@ use arbor_evm384::asm::{Assembly, Place, assemble_file, disassemble};
 use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
-use arbor_evm384::{Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
+use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
 use arbor_metrics::{Envelope, Measurement};
 use serde_json::{Value, json};
 
@@ -19,9 +19,6 @@ use crate::args::{
     Evm384Vectors, GoalChoice,
 };
 use crate::{output, report};
-
-/// More than any contract here needs.
-const GAS: u64 = 100_000_000;
 
 /// EIP-170's limit for deployed code, in bytes.
 const CODE_LIMIT: usize = 24_576;
@@ -117,7 +114,7 @@ fn gas(args: &Evm384Gas) -> Result<()> {
     let (mut machine, program) = machine(&args.contract, built_in, setup)?;
     let sample = built_in.sample();
     let sample_bytes = sample.len();
-    let used = machine.call(sample.into(), GAS)?.gas_used;
+    let used = machine.call(sample.into(), AMPLE_GAS)?.gas_used;
     if let Some(path) = &args.code {
         std::fs::write(path, hex::encode(&program.code))
             .with_context(|| format!("writing {}", path.display()))?;

@@ -40,15 +40,6 @@ impl Part {
             Self::Check => "pairing-check",
         }
     }
-
-    pub(crate) const fn name_of_words(self) -> &'static str {
-        match self {
-            Self::MillerLoop => "miller-loop-words",
-            Self::FinalExponentiation => "final-exponentiation-words",
-            Self::Pairing => "pairing-words",
-            Self::Check => "pairing-check-words",
-        }
-    }
 }
 
 /// A contract to be written.

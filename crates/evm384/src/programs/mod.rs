@@ -1,7 +1,9 @@
 //! The contracts that are written here, by name, and those that are for other fields than that of BLS12-381.
 
+mod bls12_377;
 mod bn254;
 mod fields;
+mod multiples;
 mod poseidon;
 mod sha1;
 pub mod verkle;
@@ -19,8 +21,10 @@ use crate::bls12_381::{Goal, Group, Pairing, Part, Program, Sum, map_to_g2, veri
 pub enum BuiltIn {
     /// A pairing on BLS12-381, its halves, or EIP-2537's check.
     Pairing(Part),
-    /// The same without EVM384, with numbers of two words.
-    PairingOfWords(Part),
+    /// A pairing without EVM384, with numbers of two words.
+    PairingOfWords,
+    /// EIP-2537's check in the same way.
+    PairingCheckOfWords,
     /// EIP-2537's addition in a group.
     Addition(Group),
     /// EIP-2537's multi-scalar multiplication in a group.
@@ -33,6 +37,8 @@ pub enum BuiltIn {
     Polynomial(PrimeField),
     /// Poseidon of two words.
     Poseidon,
+    /// A multiple of a point of BLS12-377's first group.
+    Bls12377Multiple,
     /// EIP-196's multiplication.
     Bn254Multiple,
     /// The same without EVM384, by MULMOD and ADDMOD.
@@ -49,18 +55,21 @@ pub const PAIRING_CHECK: Address = Address::repeat_byte(0x39);
 /// Where contracts expect the reference string of Verkle trees.
 pub const REFERENCE_STRING: Address = Address::repeat_byte(0x40);
 
+/// More gas than any of the contracts takes on its sample.
+pub const AMPLE_GAS: u64 = 100_000_000;
+
 /// What transcripts of Verkle trees begin with.
 const VERKLE_LABEL: &[u8] = b"vt";
 
 impl BuiltIn {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Pairing(Part::MillerLoop),
         Self::Pairing(Part::FinalExponentiation),
         Self::Pairing(Part::Pairing),
         Self::Pairing(Part::Check),
-        Self::PairingOfWords(Part::Pairing),
-        Self::PairingOfWords(Part::Check),
+        Self::PairingOfWords,
+        Self::PairingCheckOfWords,
         Self::Addition(Group::G1),
         Self::Addition(Group::G2),
         Self::Multiples(Group::G1),
@@ -73,6 +82,7 @@ impl BuiltIn {
         Self::Polynomial(PrimeField::Bn254Scalars),
         Self::Polynomial(PrimeField::Banderwagon),
         Self::Poseidon,
+        Self::Bls12377Multiple,
         Self::Bn254Multiple,
         Self::Bn254MultipleOfWords,
         Self::Sha1,
@@ -86,7 +96,8 @@ impl BuiltIn {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pairing(part) => part.name(),
-            Self::PairingOfWords(part) => part.name_of_words(),
+            Self::PairingOfWords => "pairing-words",
+            Self::PairingCheckOfWords => "pairing-check-words",
             Self::Addition(Group::G1) => "g1-add",
             Self::Addition(Group::G2) => "g2-add",
             Self::Multiples(Group::G1) => "g1-msm",
@@ -95,6 +106,7 @@ impl BuiltIn {
             Self::VerifySignature => "bls-verify",
             Self::Polynomial(field) => field.polynomial_name(),
             Self::Poseidon => "poseidon",
+            Self::Bls12377Multiple => "bls12-377-mul",
             Self::Bn254Multiple => "bn254-mul",
             Self::Bn254MultipleOfWords => "bn254-mul-words",
             Self::Sha1 => "sha1",
@@ -128,13 +140,15 @@ impl BuiltIn {
                 goal,
             }
             .program(),
-            Self::PairingOfWords(part) => part.of_words(),
+            Self::PairingOfWords => Part::Pairing.of_words(),
+            Self::PairingCheckOfWords => Part::Check.of_words(),
             Self::Addition(group) => sum(group, false).program(),
             Self::Multiples(group) => sum(group, true).program(),
             Self::MapToG2 => map_to_g2(interface, goal),
             Self::VerifySignature => verifier(PAIRING_CHECK, interface, goal),
             Self::Polynomial(field) => polynomial(field, interface, goal),
             Self::Poseidon => poseidon::poseidon(interface, goal),
+            Self::Bls12377Multiple => bls12_377::multiplication(interface, goal),
             Self::Bn254Multiple => bn254::multiplication(interface, goal),
             Self::Bn254MultipleOfWords => bn254::multiplication_of_words(),
             Self::Sha1 => sha1::sha1(),
@@ -149,7 +163,10 @@ impl BuiltIn {
     pub const fn uses_operations(self) -> bool {
         !matches!(
             self,
-            Self::PairingOfWords(_) | Self::Bn254MultipleOfWords | Self::Sha1
+            Self::PairingOfWords
+                | Self::PairingCheckOfWords
+                | Self::Bn254MultipleOfWords
+                | Self::Sha1
         )
     }
 
@@ -157,7 +174,8 @@ impl BuiltIn {
     #[must_use]
     pub const fn of_words(self) -> Option<Self> {
         match self {
-            Self::Pairing(part @ (Part::Pairing | Part::Check)) => Some(Self::PairingOfWords(part)),
+            Self::Pairing(Part::Pairing) => Some(Self::PairingOfWords),
+            Self::Pairing(Part::Check) => Some(Self::PairingCheckOfWords),
             Self::Bn254Multiple => Some(Self::Bn254MultipleOfWords),
             _ => None,
         }
@@ -180,7 +198,9 @@ impl BuiltIn {
     #[must_use]
     pub fn sample(self) -> Vec<u8> {
         match self {
-            Self::Pairing(part) | Self::PairingOfWords(part) => part.sample(),
+            Self::Pairing(part) => part.sample(),
+            Self::PairingOfWords => Part::Pairing.sample(),
+            Self::PairingCheckOfWords => Part::Check.sample(),
             Self::Addition(group) => [group.generator(), group.generator()].concat(),
             // Every window of the scalar has some bits.
             Self::Multiples(group) => [group.generator(), vec![0x5a; 32]].concat(),
@@ -198,8 +218,9 @@ impl BuiltIn {
                 .collect(),
             Self::Verkle(statement) => verkle::sample(statement, VERKLE_LABEL),
             Self::Poseidon => [[0; 31].as_slice(), &[1], &[0; 31], &[2]].concat(),
-            // The generator (1, 2).
             Self::Sha1 => vec![0x5a; 1024],
+            Self::Bls12377Multiple => [bls12_377::generator(), vec![0x5a; 32]].concat(),
+            // The generator (1, 2).
             Self::Bn254Multiple | Self::Bn254MultipleOfWords => {
                 [[0; 31].as_slice(), &[1], &[0; 31], &[2], &[0x5a; 32]].concat()
             }

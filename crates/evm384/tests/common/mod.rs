@@ -4,12 +4,9 @@
 
 use std::path::PathBuf;
 
-use arbor_evm384::{GasSchedule, Interface, Machine, Outcome, Setup};
+use arbor_evm384::{AMPLE_GAS, GasSchedule, Interface, Machine, Outcome, Setup};
 use revm::primitives::Address;
 use serde_json::Value;
-
-/// More than any call here takes.
-const GAS: u64 = 100_000_000;
 
 /// EIP-170.
 pub(crate) const CODE_LIMIT: usize = 24_576;
@@ -77,7 +74,7 @@ pub(crate) fn run_in(
         ..Setup::new(interface, GasSchedule::MODEL_A)
     };
     let mut machine = Machine::with_others(setup, code.to_vec(), others);
-    let outcome = machine.call(calldata.into(), GAS);
+    let outcome = machine.call(calldata.into(), AMPLE_GAS);
     outcome.expect("an ordinary call")
 }
 
