@@ -1,6 +1,7 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
-use std::io::BufReader;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -163,22 +164,35 @@ fn asm(args: &Evm384Asm) -> Result<()> {
     let Evm384Text { file, interface } = &args.text;
     let assembly = assembled(file, *interface)?;
     if let Some(path) = &args.map {
-        let instructions = assembly.map.iter().map(|mapped| {
-            let place = |place: &Place| json!({ "file": &*place.file, "line": place.line, "column": place.column });
-            let expansions = assembly.expansions(mapped).into_iter();
-            let expansions: Vec<Value> = expansions
-                .map(|(name, used)| json!({ "macro": name, "used": place(&used) }))
-                .collect();
-            json!({ "position": mapped.position, "place": place(&mapped.place), "expansions": expansions })
-        });
-        let slots = assembly.slots.iter().map(
-            |slots| json!({ "name": slots.name, "offset": slots.offset, "count": slots.count }),
-        );
-        let map = json!({ "instructions": instructions.collect::<Vec<_>>(), "slots": slots.collect::<Vec<_>>() });
-        std::fs::write(path, format!("{map}\n"))
-            .with_context(|| format!("writing {}", path.display()))?;
+        let written = File::create(path).and_then(|file| write_map(file, &assembly));
+        written.with_context(|| format!("writing {}", path.display()))?;
     }
     output::line(&hex::encode(assembly.code))
+}
+
+/// Writes the source map, one instruction after the other: as text it has some hundred times the code's length, and more where macros expand in macros.
+fn write_map(file: File, assembly: &Assembly) -> io::Result<()> {
+    let place =
+        |place: &Place| json!({ "file": &*place.file, "line": place.line, "column": place.column });
+    let mut file = BufWriter::new(file);
+    write!(file, "{{\"instructions\":[")?;
+    for (index, mapped) in assembly.map.iter().enumerate() {
+        let expansions: Vec<Value> = assembly
+            .expansions(mapped)
+            .into_iter()
+            .map(|(name, used)| json!({ "macro": name, "used": place(&used) }))
+            .collect();
+        let instruction = json!({ "position": mapped.position, "place": place(&mapped.place), "expansions": expansions });
+        let separator = if index == 0 { "" } else { "," };
+        write!(file, "{separator}{instruction}")?;
+    }
+    let slots: Vec<Value> = assembly
+        .slots
+        .iter()
+        .map(|slots| json!({ "name": slots.name, "offset": slots.offset, "count": slots.count }))
+        .collect();
+    writeln!(file, "],\"slots\":{}}}", json!(slots))?;
+    file.flush()
 }
 
 /// Code from a file and what it includes; `-` is standard input, which includes from the current folder.
