@@ -241,8 +241,9 @@ where
 {
     let end = memory_end::<OPCODE>(offsets, modulus.is_some());
     let Some(operands) = bytes_to(&mut interpreter.memory, end) else {
-        // The last thing done, so that registers need not be saved on the usual way.
-        return grow_and_execute::<A, OPCODE, W, H>(interpreter, host, offsets, modulus);
+        // The last thing done, and with offsets as a number, so that on the usual way neither registers nor they are put on the stack.
+        let word = offsets.to_word();
+        return grow_and_execute::<A, OPCODE, W, H>(interpreter, host, word, modulus);
     };
     // SAFETY: `operands` has all bytes up to the end of the furthest operand, of which nobody else knows before this is over; `install` has asked
     // the processor.
@@ -278,7 +279,7 @@ fn bytes_to(memory: &mut SharedMemory, end: usize) -> Option<*mut u8> {
 fn grow_and_execute<A, const OPCODE: u8, W, H>(
     interpreter: &mut Interpreter<W>,
     host: &mut H,
-    offsets: Offsets,
+    word: u128,
     modulus: Option<&[u8; crate::MULTIPLICATION_MODULUS_BYTES]>,
 ) -> InstructionExecResult
 where
@@ -286,6 +287,7 @@ where
     W: InterpreterTypes<Memory = SharedMemory>,
     H: Host + ?Sized,
 {
+    let offsets = Offsets::from_word(word);
     let end = memory_end::<OPCODE>(offsets, modulus.is_some());
     let (gas, memory) = (&mut interpreter.gas, &mut interpreter.memory);
     resize_memory(gas, memory, host.gas_params(), 0, end)?;
