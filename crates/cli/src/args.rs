@@ -185,13 +185,13 @@ pub(crate) struct Replay {
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
-    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on; without it no chain does
+    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on [default: as before; not, for a new database]
     #[arg(long, value_name = "TEXT")]
     pub(crate) gas: Option<GasChoice>,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
-    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690
+    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690 [default: as before]
     #[arg(long, value_name = "I", conflicts_with_all = ["witness", "gas"])]
     pub(crate) evm384: Option<Interface>,
     /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)

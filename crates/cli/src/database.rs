@@ -17,6 +17,7 @@ use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
     DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, Version, read_head_file,
+    stored_identity,
 };
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
@@ -237,7 +238,7 @@ fn open_store_to_read(dir: &Path, memory: u64) -> Result<Arc<dyn Reader>> {
 }
 
 /// The store that a database folder holds.
-fn store_in(dir: &Path) -> Option<StoreChoice> {
+pub(crate) fn store_in(dir: &Path) -> Option<StoreChoice> {
     if dir.join("fjall").is_dir() {
         return Some(StoreChoice::Fjall);
     }
@@ -385,11 +386,20 @@ fn open_existing(dir: &Path, budget: Budget) -> Result<State> {
     let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
+    has_head(dir, &*store).with_context(context)?;
     let tree = tree_in(dir, budget.memory).with_context(context)?;
     let state = State::open(store, Some(lock), tree, network, budget.options());
     let state = state.with_context(context)?;
     recovered(state.head()).with_context(context)?;
     Ok(state)
+}
+
+/// Refuses a store that has a database where HEAD cannot be read: what else the database is would be guessed from it.
+fn has_head(dir: &Path, store: &dyn Store) -> Result<()> {
+    if stored_identity(store)?.is_some() {
+        read_head_file(dir)?;
+    }
+    Ok(())
 }
 
 /// The genesis that a database keeps.
@@ -454,6 +464,7 @@ pub(crate) fn open_or_begin(
         .with_context(|| format!("making the database folder {}", dir.display()))?;
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
+    has_head(dir, &*store).with_context(context)?;
     State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
 }
 

@@ -13,9 +13,12 @@ mod rules;
 mod stop;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use arbor_lab::allocations::Counting;
+use arbor_state::StateError;
+use arbor_versions::VersionsError;
 use args::{Arbor, Command};
 use clap::{CommandFactory, Parser};
 use tracing_subscriber::EnvFilter;
@@ -34,9 +37,34 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {}", described(&error));
+            if let Some(dir) = without_head(&error) {
+                let dir = dir.display();
+                eprintln!(
+                    "hint: `arbor repair --db {dir}` writes HEAD anew from what the store says"
+                );
+            }
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error of the versioned tables that a cause is.
+fn of_versions<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a VersionsError> {
+    match cause.downcast_ref() {
+        Some(StateError::Versions(error)) => Some(&**error),
+        _ => cause.downcast_ref(),
+    }
+}
+
+/// The folder of a database that has a store but no HEAD that can be read, if that is what an error comes of.
+fn without_head(error: &anyhow::Error) -> Option<&Path> {
+    let path = error.chain().find_map(|cause| match of_versions(cause) {
+        Some(VersionsError::HeadFile { path, .. }) => Some(path),
+        _ => None,
+    });
+    path?
+        .parent()
+        .filter(|dir| database::store_in(dir).is_some())
 }
 
 /// An error with its causes, each told once: many messages repeat their cause.

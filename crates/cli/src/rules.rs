@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::executor::{Evm384, Executor};
 use arbor_chain::genesis::ChainSpec;
 use arbor_evm384::GasSchedule;
+use arbor_versions::read_head_file;
 use clap::ValueEnum;
 
 use crate::args::{GasChoice, Replay};
@@ -42,27 +43,42 @@ impl Rules {
             Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
         let rules = Self::parse(&text);
-        let rules = rules.ok_or_else(|| anyhow!("{} is damaged: {text:?}", path.display()))?;
+        let rules = rules.ok_or_else(|| {
+            anyhow!(
+                "{} is damaged: {text:?}; it is to have the --gas and --evm384 that the database was replayed with, or to be removed",
+                path.display()
+            )
+        })?;
         Ok(Some(rules))
     }
 
-    /// The rules to replay by: those of the database in the folder, if there is one, which must be the ones asked for if any are.
+    /// The rules to replay by: those that the blocks in the folder's database were, if there are any, which must be the ones asked for if any are.
     pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
-        let stored = dir.map(Self::stored).transpose()?.flatten();
-        match (dir, stored) {
-            (Some(dir), Some(stored)) if self != Self::default() && self != stored => bail!(
+        let Some(dir) = dir.filter(|dir| has_blocks(dir)) else {
+            return Ok(self);
+        };
+        match Self::stored(dir)? {
+            Some(stored) if self != Self::default() && self != stored => bail!(
                 "{} has been replayed {}, not {}: the blocks to come would mean something else than those before",
                 dir.display(),
                 stored.described(),
                 self.described()
             ),
-            _ => Ok(stored.unwrap_or(self)),
+            Some(stored) => {
+                if self != stored {
+                    eprintln!("replaying {}, as before", stored.described());
+                }
+                Ok(stored)
+            }
+            None => Ok(self),
         }
     }
 
-    /// Has the database in a folder remember them.
+    /// Has the database in a folder remember them; but none at all, if it has blocks of which it does not know how they were replayed.
     pub(crate) fn remember(self, dir: &Path) -> Result<()> {
-        if Self::stored(dir)? == Some(self) {
+        let stored = Self::stored(dir)?;
+        let unknown = stored.is_none() && self == Self::default() && has_blocks(dir);
+        if unknown || stored == Some(self) {
             return Ok(());
         }
         let path = file(dir);
@@ -109,11 +125,13 @@ impl Rules {
         }
     }
 
-    fn text(self) -> String {
+    /// As they are kept.
+    pub(crate) fn text(self) -> String {
         format!("{}\n", self.words().join(" "))
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// The reverse of [`text`](Self::text).
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut rules = Self::default();
         let mut words = text.strip_suffix('\n')?.split_ascii_whitespace();
         while let Some(flag) = words.next() {
@@ -136,6 +154,12 @@ impl Rules {
         }
         Some(rules)
     }
+}
+
+/// Whether a database has more than its genesis.
+fn has_blocks(dir: &Path) -> bool {
+    let head = read_head_file(dir).ok().and_then(|file| file.head);
+    head.is_some_and(|head| head.block_number > 0)
 }
 
 fn file(dir: &Path) -> PathBuf {

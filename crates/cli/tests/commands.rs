@@ -686,16 +686,19 @@ fn a_lost_or_damaged_head_is_written_anew() {
     let whole = std::fs::read(&head).expect("HEAD");
     let repair = ["repair", "--db", "db"];
     let nothing = folder.run(&repair).ok().stdout();
-    assert!(nothing.contains("nothing to repair"), "{nothing}");
+    assert!(nothing.contains("HEAD is whole: block 12"), "{nothing}");
 
     std::fs::remove_file(&head).expect("removed");
     folder
         .run(&["status", "--db", "db"])
         .fails_with(&["has a fjall store, but no HEAD file", "arbor repair"]);
-    folder
-        .run(&["replay", "--db", "db", "chain"])
-        .fails_with(&["HEAD", "there is none"]);
-    folder.run(&repair).ok();
+    folder.run(&["replay", "--db", "db", "chain"]).fails_with(&[
+        "HEAD",
+        "there is none",
+        "arbor repair --db db",
+    ]);
+    let wrote = folder.run(&repair).ok().stdout();
+    assert!(wrote.contains("is not known any more"), "{wrote}");
     assert_eq!(std::fs::read(&head).expect("HEAD"), whole);
     flip(&head, whole.len() / 2);
     folder.run(&["verify", "--db", "db"]).fails_with(&["HEAD"]);
@@ -707,7 +710,7 @@ fn a_lost_or_damaged_head_is_written_anew() {
     folder.run(&["verify", "--db", "db"]).ok();
     folder
         .run(&["repair", "--db", "elsewhere"])
-        .fails_with(&["elsewhere", "no such folder"]);
+        .fails_with(&["elsewhere", "no store"]);
     assert!(!folder.path("elsewhere").exists());
 }
 
@@ -724,7 +727,27 @@ fn repair_takes_an_older_store_only_if_told_to() {
     folder.run(&["repair", "--db", "db"]).fails_with(&why);
     folder.run(&["repair", "--db", "db", "--accept-store"]).ok();
     assert_eq!(folder.status("db")["block"], 5);
+    // A HEAD that lags behind, as a crash may leave it, follows the store.
+    let head = std::fs::read(folder.path("db/HEAD")).expect("HEAD");
     replay("8").ok();
+    std::fs::write(folder.path("db/HEAD"), head).expect("put back");
+    let follows = folder.run(&["repair", "--db", "db"]).ok().stdout();
+    assert!(follows.contains("up to its store: block 8"), "{follows}");
+    assert_eq!(folder.status("db")["block"], 8);
+    folder.run(&["verify", "--db", "db"]).ok();
+}
+
+#[test]
+fn a_head_is_written_anew_for_any_tree_and_whatever_else_is_lost() {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--db", "db", "--tree", "verkle", "chain"];
+    folder.run(&words).ok();
+    std::fs::remove_file(folder.path("db/HEAD")).expect("removed");
+    std::fs::write(folder.path("db/genesis.json"), "{").expect("damaged");
+    let again = ["replay", "--db", "db", "chain"];
+    folder.run(&again).fails_with(&["HEAD", "there is none"]);
+    folder.run(&["repair", "--db", "db"]).ok();
+    folder.run(&again).ok();
     folder.run(&["verify", "--db", "db"]).ok();
 }
 

@@ -105,6 +105,13 @@ fn a_chain_replays_with_any_interface_switched_on() {
     let rules = &folder.status("immediate")["rules"];
     assert_eq!(rules[0], "--evm384 immediate --evm384-schedule draft");
     folder.run(&["replay", "--db", "v7", "chain"]).ok();
+    // Nothing is remembered of what no block was replayed with, nor said of blocks that were there before.
+    let charged = ["replay", "--db", "charged", "--gas", "eip4762", "chain"];
+    folder.run(&charged).fails_with(&["gasUsed"]);
+    folder.run(&["replay", "--db", "charged", "chain"]).ok();
+    std::fs::remove_file(folder.path("plain/rules")).expect("removed");
+    folder.run(&["replay", "--db", "plain", "chain"]).ok();
+    assert!(!folder.path("plain/rules").exists());
     folder
         .run(&["witness", "--db", "v7", "--block", "3", "chain"])
         .fails_with(&["EVM384", "v7"]);

@@ -155,18 +155,18 @@ impl Snapshot {
     /// lock must have been taken before.
     ///
     /// # Errors
-    /// [`VersionsError::NotCreated`] if no version was ever flushed; errors of files.
+    /// Those of files.
     pub fn rebuild_head_file(
         &self,
         lock: &DirLock,
         identity: &Identity,
     ) -> Result<(), VersionsError> {
-        let head = self.frame.head.as_ref().ok_or(VersionsError::NotCreated)?;
         let files = Files {
             dir: lock.dir().to_owned(),
             identity: identity.clone(),
         };
-        files.write(Some((head, head.version.0)))
+        let head = self.frame.head.as_deref();
+        files.write(head.map(|head| (head, head.version.0)))
     }
 }
 

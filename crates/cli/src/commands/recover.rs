@@ -4,16 +4,19 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_state::ar16mt::recovery::{EntriesHead, EntriesReader, Order, Recovery, Totals};
+use arbor_state::ar16mt::recovery::{
+    EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals,
+};
 use arbor_state::{Historical, Network, State};
 use arbor_versions::Retain;
 
 use crate::args::{OrderChoice, Recover, Snapshot, StoreChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
+use crate::rules::Rules;
 use crate::{bytes, output, stop};
 
 pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
@@ -29,7 +32,8 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
         OrderChoice::Key => Order::Key,
         OrderChoice::Index => Order::Index,
     };
-    let head = then.entries_head(network, genesis, (order, args.chunk_size))?;
+    let mut head = then.entries_head(network, genesis, (order, args.chunk_size))?;
+    head.rules = Rules::stored(dir)?.map(Rules::text);
     let part = args.out.with_added_extension("new");
     let written = write(&then, &head, &part).with_context(|| format!("writing {}", part.display()));
     if written.is_err() {
@@ -66,8 +70,14 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     if let Some(wanted) = args.root.filter(|wanted| *wanted != root) {
         bail!("{} has root {root}, not {wanted}", args.file.display());
     }
+    let rules = head.rules.as_deref().map(|text| {
+        let rules = Rules::parse(text);
+        rules.ok_or_else(|| anyhow!("{}: unknown rules {text:?}", args.file.display()))
+    });
+    let rules = rules.transpose()?;
     let (mut state, genesis) = open(args, &head)?;
     let dir = args.database.db.as_path();
+    rules.map_or(Ok(()), |rules| rules.remember(dir))?;
     if let Some(text) = genesis {
         database::keep_genesis(dir, text)?;
     }
@@ -78,14 +88,10 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         .with_context(|| format!("recovering into {}", dir.display()))?;
     let (before, finished) = (recovery.done(), recovery.is_finished());
     let in_all = pool.install(|| add_all(&mut recovery, &mut entries, size));
-    let in_all = in_all.with_context(|| match recovery.done() {
-        0 => args.file.display().to_string(),
-        done => format!(
-            "{}: the {done} chunks before are in {}, to go on with a whole copy of the same file; for another file remove that folder",
-            args.file.display(),
-            dir.display()
-        ),
-    })?;
+    let in_all = match in_all {
+        Ok(in_all) => in_all,
+        Err(error) => return Err(broken_off(args, recovery, error)),
+    };
     if !in_all {
         let done = recovery.done();
         recovery.pause()?;
@@ -113,6 +119,23 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         "recovered {} at block {number}{from}, root {root}; `arbor verify` checks names, codes and block records too",
         entries.totals()
     ))
+}
+
+/// Keeps what is in of a recovery that cannot go on, and says what can be done.
+fn broken_off(args: &Recover, recovery: Recovery<'_>, error: anyhow::Error) -> anyhow::Error {
+    let file = args.file.display();
+    let other = matches!(error.downcast_ref(), Some(RecoveryError::OtherFile(_)));
+    let done = recovery.done();
+    if done == 0 || other {
+        return error.context(file.to_string());
+    }
+    let dir = args.database.db.display();
+    match recovery.pause() {
+        Ok(()) => error.context(format!(
+            "{file}: the {done} chunks before are in {dir}, to go on with a whole copy of the same file; for another file remove that folder"
+        )),
+        Err(lost) => error.context(format!("{file}, and what came before could not be kept ({lost})")),
+    }
 }
 
 /// Takes in all chunks that are not in yet; returns `false` if asked to stop before the last.

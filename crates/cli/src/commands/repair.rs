@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 use arbor_state::ar16mt::recovery::is_recovering;
-use arbor_state::{Network, StateSnapshot, Tree};
+use arbor_state::{Network, StateError, StateSnapshot, Tree};
 use arbor_store::{Reader, Store};
-use arbor_versions::{DirLock, DirReader, read_head_file, stored_identity};
+use arbor_versions::{
+    DirLock, DirReader, HeadFile, Meta, VersionsError, read_head_file, stored_identity,
+};
 
 use super::verify;
 use crate::args::Repair;
@@ -15,9 +17,9 @@ use crate::{database, output};
 
 pub(crate) fn run(args: &Repair) -> Result<()> {
     let dir = args.database.db.as_path();
-    if !dir.is_dir() {
+    if database::store_in(dir).is_none() {
         bail!(
-            "{} is not a database: there is no such folder",
+            "{} is not a database: there is no store in it",
             dir.display()
         );
     }
@@ -30,40 +32,80 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
         let reader: Arc<dyn Reader> = store.clone();
         StateSnapshot::open(reader, head, tree.clone(), network)
     };
-    if read_head_file(dir).is_ok() {
+    let head_file = read_head_file(dir).ok();
+    if let Some(file) = &head_file {
         let with_head = DirReader::new(dir).with_context(context)?;
         match open(Some(with_head)) {
-            Ok(state) => return output::line(&format!("{}: nothing to repair", standing(&state)?)),
-            // Without HEAD it may be whole.
+            Ok(state) => return follow(&state, file, &lock, network),
+            Err(error) if !is_about_head(&error) => return Err(error).with_context(context),
             Err(_) if args.accept_store => {}
-            Err(error) => {
-                let why = format!(
-                    "the store of {} is not what its HEAD file says; if it is the one that you want, --accept-store takes it as it is",
-                    dir.display()
-                );
-                return Err(error).context(why);
-            }
+            Err(error) => return Err(refused(dir, error)),
         }
     }
     let state = open(None).with_context(context)?;
-    let standing = standing(&state)?;
-    let head = database::head(state.reader())?;
-    if is_recovering(&head.block_hash) {
-        output::line("being recovered: what is there is not checked")?;
-    } else {
+    let head = state.reader().meta();
+    if head.is_some_and(|head| !is_recovering(&head.block_hash)) {
         let has_headers = network != database::NO_CHAIN;
         verify::check(&state, dir, has_headers, args.threads)?;
     }
     state
         .rebuild_head_file(&lock, network)
         .with_context(context)?;
-    output::line(&format!("wrote HEAD: {standing}"))
+    output::line(&format!("wrote HEAD: {}", standing(head)))?;
+    match head_file {
+        Some(_) => Ok(()),
+        None => output::line(
+            "whether a later version had been flushed, which HEAD would tell, is not known any more",
+        ),
+    }
+}
+
+/// Brings a HEAD that is whole up to its store, which may be one flush ahead.
+fn follow(state: &StateSnapshot, file: &HeadFile, lock: &DirLock, network: Network) -> Result<()> {
+    let head = state.reader().meta();
+    let said = file.head.as_ref().map(|head| head.version);
+    if said == head.map(|head| head.version.0) {
+        let standing = standing(head);
+        return output::line(&format!(
+            "HEAD is whole: {standing}; `arbor verify` checks the rest"
+        ));
+    }
+    state.rebuild_head_file(lock, network)?;
+    output::line(&format!("brought HEAD up to its store: {}", standing(head)))
+}
+
+/// Whether a store cannot be opened because of what HEAD says of it.
+fn is_about_head(error: &StateError) -> bool {
+    let StateError::Versions(error) = error else {
+        return false;
+    };
+    matches!(
+        **error,
+        VersionsError::StoreOlder { .. }
+            | VersionsError::HeadDiffers { .. }
+            | VersionsError::Identity { .. }
+    )
+}
+
+fn refused(dir: &Path, error: StateError) -> Error {
+    let why = match &error {
+        StateError::Versions(other) if matches!(**other, VersionsError::Identity { .. }) => {
+            "its HEAD file is that of another database".to_owned()
+        }
+        error => error.to_string(),
+    };
+    anyhow!(
+        "{}: {why}; if the store is the one that you want, --accept-store takes it as it is",
+        dir.display()
+    )
 }
 
 /// The tree and the chain of the database in a store.
 fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
     let identity = stored_identity(store)?;
-    let identity = identity.ok_or_else(|| anyhow!("its store has no database"))?;
+    let identity = identity.ok_or_else(|| {
+        anyhow!("its store has no database yet: whatever began it can be run again")
+    })?;
     let tree = database::known_tree(&identity, memory)?;
     let network = Network {
         chain_id: identity.chain_id,
@@ -72,28 +114,34 @@ fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
     Ok((tree, network))
 }
 
-/// Refuses a folder whose genesis is that of another chain than the store's.
+/// Refuses a folder whose genesis is that of another chain than the store's. One that cannot be read says nothing.
 fn same_chain(dir: &Path, network: Network) -> Result<()> {
     if !database::genesis_path(dir).exists() {
         return Ok(());
     }
-    let (kept, _) = database::chain_in(dir)?;
-    if kept != network {
-        bail!(
-            "the store of {} is of chain {} with genesis {}, but its genesis.json is of chain {} with {}",
+    match database::chain_in(dir) {
+        Ok((kept, _)) if kept != network => bail!(
+            "the store of {} is of chain {} with genesis {}, but its genesis.json is of chain {} with {}: take that file away if the store is the one that you want",
             dir.display(),
             network.chain_id,
             network.genesis_hash,
             kept.chain_id,
             kept.genesis_hash
-        );
+        ),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Where a database stands, in words.
-fn standing(state: &StateSnapshot) -> Result<String> {
-    let head = database::head(state.reader())?;
-    let root = state.reader().root();
-    Ok(format!("block {}, root {root}", head.block_number))
+fn standing(head: Option<&Meta>) -> String {
+    match head {
+        None => "nothing was flushed yet".to_owned(),
+        Some(head) if is_recovering(&head.block_hash) => {
+            "being recovered, `arbor recover` with the same file goes on with it".to_owned()
+        }
+        Some(head) => {
+            let root = alloy_primitives::B256::from(head.root);
+            format!("block {}, root {root}", head.block_number)
+        }
+    }
 }

@@ -64,6 +64,7 @@ impl Historical<'_> {
             hash: identity.hash,
             chain_id: identity.chain_id,
             genesis: network.genesis_hash,
+            rules: None,
             genesis_json,
             order,
             together,

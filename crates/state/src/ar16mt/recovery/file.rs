@@ -393,6 +393,7 @@ impl EntriesHead {
             hash: String::new(),
             chain_id: 0,
             genesis: B256::ZERO,
+            rules: None,
             genesis_json: None,
             order: Order::default(),
             together: NonZeroUsize::MIN,
