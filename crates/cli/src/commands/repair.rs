@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
             Ok(state) => return follow(&state, file, &lock, network),
             Err(error) if !is_about_head(&error) => return Err(error).with_context(context),
             Err(_) if args.accept_store => {}
-            Err(error) => return Err(refused(dir, error)),
+            Err(error) => return Err(refused(dir, &error)),
         }
     }
     let state = open(None).with_context(context)?;
@@ -87,8 +87,8 @@ fn is_about_head(error: &StateError) -> bool {
     )
 }
 
-fn refused(dir: &Path, error: StateError) -> Error {
-    let why = match &error {
+fn refused(dir: &Path, error: &StateError) -> Error {
+    let why = match error {
         StateError::Versions(other) if matches!(**other, VersionsError::Identity { .. }) => {
             "its HEAD file is that of another database".to_owned()
         }
