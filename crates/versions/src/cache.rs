@@ -56,6 +56,7 @@ impl Weighter<CacheKey, Option<Value>> for Weight {
 pub(crate) struct CachedStore {
     /// None without a budget: over a store that is in memory itself.
     cache: Option<Cache<CacheKey, Option<Value>, Weight, RandomState>>,
+    budget: u64,
     hits: AtomicU64,
     misses: AtomicU64,
     store: Arc<dyn Store>,
@@ -70,6 +71,7 @@ impl CachedStore {
         };
         Self {
             cache: (bytes > 0).then(cache),
+            budget: bytes,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             store,
@@ -78,6 +80,11 @@ impl CachedStore {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    /// The weight that it may have.
+    pub(crate) fn budget(&self) -> u64 {
+        self.budget
     }
 
     /// Returns the cached value: `None` if nothing is cached, `Some(None)` if the key is absent

@@ -67,9 +67,6 @@ impl Files {
 /// A key of this crate's tables to its new value.
 type OwnWrites = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
 
-/// A caller's change that needs writing.
-type LayerWrite<'a> = (Table, Box<[u8]>, Option<&'a Value>);
-
 impl FlushJob {
     /// Makes the versions durable. After an error the store holds either all or nothing of them.
     pub(crate) fn run(&self) -> Result<FlushStats, VersionsError> {
@@ -80,9 +77,9 @@ impl FlushJob {
             ..FlushStats::default()
         };
         let own = self.own_writes(&mut stats)?;
-        let changes = self.layer_writes(&mut stats)?;
+        let same = self.compare(&mut stats)?;
         self.announce_rollback()?;
-        self.write(own, changes, stats.bytes.total())?;
+        self.write(own, &same, stats.bytes.total())?;
         if let Some(files) = &self.files {
             files.write(Some((&self.head, self.head.version.0)))?;
         }
@@ -96,16 +93,17 @@ impl FlushJob {
         Ok(stats)
     }
 
-    fn write(
-        &self,
-        own: OwnWrites,
-        changes: Vec<LayerWrite<'_>>,
-        bytes: u64,
-    ) -> Result<(), VersionsError> {
-        let changes = changes.into_iter().map(|(table, key, value)| Write {
-            table,
-            key,
-            value: value.cloned(),
+    fn write(&self, own: OwnWrites, same: &[Vec<bool>], bytes: u64) -> Result<(), VersionsError> {
+        let tables = self.schema.specs().iter().enumerate().zip(same);
+        let changes = tables.flat_map(|((position, spec), same)| {
+            let entries = self.layer.entries(position).zip(same);
+            entries
+                .filter(|(_, same)| !**same)
+                .map(|((key, slot), _)| Write {
+                    table: spec.table,
+                    key,
+                    value: slot.value.clone(),
+                })
         });
         let own = own
             .into_iter()
@@ -131,15 +129,19 @@ impl FlushJob {
         files.write(Some((&stored.meta, floor)))
     }
 
-    /// Collects what the layer changes in the store, ascending by table and key. The cache takes it over at once, while what it has of the key is at
+    /// Finds what of the layer is the same in the store: by table whether each entry, ascending, is. The cache takes the layer over at once, while what it has of the key is at
     /// hand: until the flush is done the layer is read first, and when it fails the cache is cleared.
-    fn layer_writes(&self, stats: &mut FlushStats) -> Result<Vec<LayerWrite<'_>>, VersionsError> {
-        let mut changes = Vec::with_capacity(self.layer.len());
+    fn compare(&self, stats: &mut FlushStats) -> Result<Vec<Vec<bool>>, VersionsError> {
+        // More than the cache has room for would drive out what is used: what is new and was never looked for stays outside then.
+        let floods = self.layer.bytes() as u64 > self.base.budget();
+        let mut all = Vec::new();
         for (position, spec) in self.schema.specs().iter().enumerate() {
             let bytes = stats.bytes.of_kind(spec.kind);
+            let mut of_table = Vec::new();
             for (key, slot) in self.layer.entries(position) {
                 let (table, value) = (spec.table, slot.value.as_ref());
                 let known = self.base.peek(table, &key);
+                let is_known = known.is_some();
                 let same = match (known, value) {
                     (Some(stored), _) => stored.as_ref() == value,
                     (None, Some(_)) => false,
@@ -157,12 +159,15 @@ impl FlushJob {
                 } else {
                     stats.keys += 1;
                     *bytes += (key.len() + value.map_or(0, |value| value.len())) as u64;
-                    self.base.insert(table, &key, value);
-                    changes.push((table, key, value));
+                    if is_known || slot.base != Base::Absent || !floods {
+                        self.base.insert(table, &key, value);
+                    }
                 }
+                of_table.push(same);
             }
+            all.push(of_table);
         }
-        Ok(changes)
+        Ok(all)
     }
 
     fn own_writes(&self, stats: &mut FlushStats) -> Result<OwnWrites, VersionsError> {

@@ -1,10 +1,10 @@
 //! Unflushed data: the newest value of every changed key, merged over versions.
 
-use std::collections::{BTreeMap, HashMap, btree_map, hash_map};
+use std::collections::{BTreeMap, btree_map};
 
 use arbor_store::{ShortKey, Value};
-use foldhash::fast::RandomState;
 
+use crate::hashed::{self, Hashed};
 use crate::identity::{Schema, TableKind};
 
 /// What a key held below a layer, as far as it is known.
@@ -22,11 +22,14 @@ pub(crate) struct Slot {
     pub(crate) base: Base,
 }
 
-/// Bytes of a node's or blob's entry besides its value and what of its key is not inline: a hash-map slot at its usual
+/// Bytes of a node's or blob's entry besides its value and what of its key is not inline: its place in a block and in the table at the usual
 /// load, and the header of the value's allocation.
-const HASHED_BYTES: usize = 170;
+const HASHED_BYTES: usize = 116;
 /// Bytes of a flat entry, likewise: its share of a tree node at the usual load, and the header of the value's allocation.
 const ORDERED_BYTES: usize = 192;
+/// So many changes or more, if they are also [`PART`] of what a flat table has, are put by merging both anew: tree nodes that are filled in order are full.
+const MANY: usize = 1 << 12;
+const PART: usize = 8;
 
 /// The changes of consecutive versions to all of the caller's tables.
 #[derive(Clone, Debug)]
@@ -45,8 +48,8 @@ pub(crate) struct TableLayer {
 enum Slots {
     /// A flat table, where scans are frequent. Its keys are mostly an account's hash, or that and a slot's.
     Ordered(BTreeMap<ShortKey<64>, Slot>),
-    /// Any other. Most keys of nodes are an account's hash and a short path.
-    Hashed(HashMap<ShortKey<40>, Slot, RandomState>),
+    /// Any other.
+    Hashed(Hashed),
 }
 
 /// Entries of one table, ascending by key.
@@ -62,7 +65,7 @@ impl Slots {
     fn new(kind: TableKind) -> Self {
         match kind {
             TableKind::Flat => Self::Ordered(BTreeMap::new()),
-            TableKind::Nodes | TableKind::Blobs => Self::Hashed(HashMap::default()),
+            TableKind::Nodes | TableKind::Blobs => Self::Hashed(Hashed::default()),
         }
     }
 
@@ -121,7 +124,31 @@ impl TableLayer {
         }
         match &mut self.slots {
             Slots::Ordered(slots) => put!(btree_map::Entry, slots),
-            Slots::Hashed(slots) => put!(hash_map::Entry, slots),
+            Slots::Hashed(slots) => put!(hashed::Entry, slots),
+        }
+    }
+
+    /// As [`put`](Self::put), of changes whose keys ascend.
+    pub(crate) fn put_sorted(
+        &mut self,
+        changes: impl ExactSizeIterator<Item = (Box<[u8]>, Option<Value>, Base)>,
+    ) {
+        let count = changes.len();
+        let many = count >= MANY && count >= self.slots.len() / PART;
+        let mut fresh = Vec::with_capacity(if many { count } else { 0 });
+        for (key, value, base) in changes {
+            if !many || self.slots.get(&key).is_some() {
+                self.put(&key, value, base);
+            } else if value.is_some() || base != Base::Absent {
+                self.bytes += self
+                    .slots
+                    .cost(&key, value.as_ref().map_or(0, |value| value.len()));
+                fresh.push((ShortKey::new(&key), Slot { value, base }));
+            }
+        }
+        match &mut self.slots {
+            Slots::Ordered(slots) => slots.append(&mut fresh.into_iter().collect()),
+            Slots::Hashed(_) => debug_assert!(fresh.is_empty(), "only flat changes are sorted"),
         }
     }
 }
@@ -141,10 +168,7 @@ impl Layer {
     pub(crate) fn successor(&self) -> Self {
         let table = |old: &TableLayer| match &old.slots {
             Slots::Ordered(_) => Slots::Ordered(BTreeMap::new()).into(),
-            Slots::Hashed(slots) => {
-                let hasher = RandomState::default();
-                Slots::Hashed(HashMap::with_capacity_and_hasher(slots.len(), hasher)).into()
-            }
+            Slots::Hashed(slots) => Slots::Hashed(Hashed::with_capacity(slots.len())).into(),
         };
         Self {
             tables: self.tables.iter().map(table).collect(),
@@ -237,7 +261,7 @@ impl Layer {
             Slots::Hashed(slots) => {
                 let start = ShortKey::new(start);
                 let fits =
-                    |(key, _): &(&ShortKey<40>, _)| **key >= start && key.starts_with(&prefix);
+                    |(key, _): &(&hashed::Key, _)| **key >= start && key.starts_with(&prefix);
                 let found = slots.iter().filter(fits);
                 // With the first bytes beside them hardly any key is fetched to be compared.
                 let mut found: Vec<_> = found

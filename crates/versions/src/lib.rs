@@ -30,6 +30,7 @@ mod changes;
 mod error;
 mod flush;
 mod frame;
+mod hashed;
 mod head_file;
 mod history;
 mod identity;

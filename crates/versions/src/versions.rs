@@ -319,7 +319,7 @@ impl Versions {
     /// put by two threads.
     fn put_changes(
         &mut self,
-        flat: Vec<Change>,
+        mut flat: Vec<Change>,
         nodes: Vec<Write>,
         undone: bool,
     ) -> Option<Arc<UndoRecord>> {
@@ -334,20 +334,23 @@ impl Versions {
             }
         };
         let chunk = self.options.undo_chunk;
-        let put_flat = move || {
+        let mut put_flat = move || {
             let undo = undone.then(|| {
                 let entries = flat.iter();
                 let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
                 Arc::new(undo::encode(entries, chunk))
             });
-            for change in flat {
-                let base = match change.old {
-                    None => Base::Absent,
-                    Some(_) => Base::Present,
+            for run in flat.chunk_by_mut(|a, b| a.table == b.table) {
+                let Some(table) = &mut flat_tables[schema.known(run[0].table)] else {
+                    continue;
                 };
-                if let Some(table) = &mut flat_tables[schema.known(change.table)] {
-                    table.put(&change.key, change.new, base);
-                }
+                table.put_sorted(run.iter_mut().map(|change| {
+                    let base = match change.old {
+                        None => Base::Absent,
+                        Some(_) => Base::Present,
+                    };
+                    (std::mem::take(&mut change.key), change.new.take(), base)
+                }));
             }
             undo
         };
