@@ -5,7 +5,7 @@
 //! published root (of zksync-era's `core/lib/merkle_tree/README.md`; the load test there has since given leaves the numbers of their values). Which slots are read
 //! and updated is drawn from [`Settings::seed`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::time::{Duration, Instant};
 
@@ -236,7 +236,8 @@ pub fn run(
     let mut load = Load {
         settings: *settings,
         random: Random(settings.seed),
-        values: Vec::new(),
+        slots: 0,
+        changed: HashMap::new(),
         before: Stats::default(),
     };
     let mut blocks = Vec::new();
@@ -368,8 +369,10 @@ impl Random {
 struct Load {
     settings: Settings,
     random: Random,
-    /// What each slot holds.
-    values: Vec<u64>,
+    /// Slots that have leaves.
+    slots: u64,
+    /// What slots hold that were changed since they came.
+    changed: HashMap<u64, u64>,
     /// What the database had done before the block.
     before: Stats,
 }
@@ -396,6 +399,20 @@ impl Load {
             true => (writes, updates),
             false => (0, writes),
         }
+    }
+
+    /// The first number that a block writes.
+    fn first_value(&self, block: u64) -> u64 {
+        (block + 1) * (self.settings.writes + self.settings.updates)
+    }
+
+    /// What a slot holds; zero before it has a leaf.
+    fn value(&self, slot: u64) -> u64 {
+        let came = || match slot < self.slots {
+            true => self.first_value(slot / self.settings.writes) + slot % self.settings.writes,
+            false => 0,
+        };
+        self.changed.get(&slot).copied().unwrap_or_else(came)
     }
 
     /// Applies consecutive blocks, and makes them durable.
@@ -441,17 +458,17 @@ impl Load {
     ) -> Result<(BlockFigures, u64, u64), LoadTestError> {
         let Settings { reads, .. } = self.settings;
         let (writes, updates) = self.of_block(block);
-        let known = self.values.len() as u64;
+        let known = self.slots;
         let read = self.random.distinct(reads, known);
         let updated = self.random.distinct(updates, known);
-        let first = (block + 1) * (self.settings.writes + self.settings.updates);
+        let first = self.first_value(block);
         let slots = (known..known + writes).chain(updated);
         let changes: Vec<SlotWrite> = slots
             .zip(first..)
             .map(|(slot, new)| SlotWrite {
                 slot,
                 index: index(slot),
-                old: self.values.get(slot as usize).copied().unwrap_or_default(),
+                old: self.value(slot),
                 new,
             })
             .collect();
@@ -488,10 +505,10 @@ impl Load {
             Some(proofs) => self.check(block, before, (&changes, &proven), &proofs)?,
             None => 0,
         };
-        self.values.resize((known + writes) as usize, 0);
-        for change in &changes {
-            self.values[change.slot as usize] = change.new;
-        }
+        self.slots += writes;
+        let updates = &changes[writes as usize..];
+        self.changed
+            .extend(updates.iter().map(|change| (change.slot, change.new)));
         let (stats, view) = (state.versions().stats(), state.versions().view());
         let duration = |duration: Duration| duration.as_secs_f64();
         let before = std::mem::replace(&mut self.before, stats);
@@ -506,7 +523,7 @@ impl Load {
             records_s: duration(timings.writes),
             commit_s,
             proofs,
-            leaves: self.values.len() as u64,
+            leaves: self.slots,
             oldest_version: view.oldest().map_or(0, |version| version.0),
             pruned_keys: flushed.pruned_keys - before_flush.pruned_keys,
             prune_s: duration(flushed.prune_time - before_flush.prune_time),
@@ -545,7 +562,7 @@ impl Load {
                 None => (reads[operation - changes.len()], None),
             };
             let value = changes.iter().find(|change| change.slot == slot);
-            let value = value.map_or_else(|| self.values[slot as usize], |change| change.new);
+            let value = value.map_or_else(|| self.value(slot), |change| change.new);
             let read = new.is_some() || proof.outcome.before() == Some(entry(slot, value));
             let key = LeafName::Slot(CONTRACT, U256::from(slot)).key();
             if !read || !proof.verify(Blake2s::new(), &before, &key, new) {
@@ -557,7 +574,7 @@ impl Load {
 
     fn read(&self, state: &State, block: u64, slot: u64) -> Result<(), LoadTestError> {
         let found = state.storage(CONTRACT, U256::from(slot))?;
-        let expected = U256::from(self.values[slot as usize]);
+        let expected = U256::from(self.value(slot));
         if found != expected {
             return Err(LoadTestError::Wrong {
                 block,

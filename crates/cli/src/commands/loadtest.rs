@@ -18,7 +18,7 @@ use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    arbor_lab::allocations::keep_freed_pages();
+    arbor_lab::allocations::purge_soon();
     let tree = tree(args)?;
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
