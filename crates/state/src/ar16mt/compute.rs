@@ -120,6 +120,7 @@ pub(crate) fn compute_leaves(
         .iter()
         .filter_map(|update| Some((update.key, update.new?)));
     let leaves = leaf_changes(new, &update.found);
+    drop(updates);
     let mut computed = computed(view, leaves, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats))
@@ -166,12 +167,9 @@ pub(crate) fn compute_proven(
     let reader = AtHead { view, ar16mt };
     let (update, proofs) =
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
+    drop(operations);
     let (tree, stats) = (start.elapsed(), update.stats);
-    let mut written: Vec<&LeafWrite> = writes.iter().collect();
-    written.par_sort_by_key(|write| write.key);
-    let last = written.chunk_by(|a, b| a.key == b.key);
-    let last = last.filter_map(|same| same.last());
-    let leaves = leaf_changes(last.map(|write| (write.key, entry(write))), &update.found);
+    let leaves = leaf_changes(proofs.written().iter().copied(), &update.found);
     let mut computed = computed(view, leaves, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats, proofs))

@@ -82,6 +82,7 @@ pub struct OperationProofs {
     empty: &'static [Hash; DEPTH + 1],
     outcomes: Vec<Outcome>,
     roots: Vec<Hash>,
+    written: Vec<(Hash, Entry)>,
     /// By operation where it is among all by key.
     places: Vec<u32>,
     passed: Passed,
@@ -112,6 +113,12 @@ impl OperationProofs {
     #[must_use]
     pub fn roots(&self) -> &[Hash] {
         &self.roots
+    }
+
+    /// The keys that were written, ascending, with what they hold after the batch.
+    #[must_use]
+    pub fn written(&self) -> &[(Hash, Entry)] {
+        &self.written
     }
 
     /// The proof of an operation.
@@ -159,15 +166,14 @@ pub fn apply_with_proofs<H: Hasher>(
         return Err(TreeError::Index(zero.key));
     }
     let order = by_key(operations);
-    let key = |at: &u32| &operations[*at as usize].key;
-    let (mut updates, mut reads, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-    for same in order.chunk_by(|a, b| key(a) == key(b)) {
-        let new = same
-            .iter()
-            .rev()
-            .find_map(|at| operations[*at as usize].new);
+    let sorted = order.par_iter().with_min_len(TOGETHER);
+    let sorted: Vec<Operation> = sorted.map(|at| operations[*at as usize]).collect();
+    let (mut updates, mut reads) = (Vec::with_capacity(sorted.len()), Vec::new());
+    let mut starts = vec![0];
+    for same in sorted.chunk_by(|a, b| a.key == b.key) {
+        let new = same.iter().rev().find_map(|operation| operation.new);
         updates.push(LeafUpdate {
-            key: *key(&same[0]),
+            key: same[0].key,
             existed: false,
             new,
         });
@@ -181,7 +187,7 @@ pub fn apply_with_proofs<H: Hasher>(
         counted: true,
     };
     let ordered = Ordered {
-        operations,
+        operations: &sorted,
         order: &order,
         starts: &starts,
     };
@@ -202,7 +208,12 @@ pub fn apply_with_proofs<H: Hasher>(
         root
     });
     let roots = roots.collect();
+    let written = updates
+        .iter()
+        .filter_map(|update| Some((update.key, update.new?)));
+    let written = written.collect();
     let proofs = OperationProofs {
+        written,
         empty: hasher.empty(),
         outcomes,
         roots,
@@ -212,6 +223,9 @@ pub fn apply_with_proofs<H: Hasher>(
     };
     Ok((update, proofs))
 }
+
+/// Operations that a thread copies together.
+const TOGETHER: usize = 1 << 12;
 
 /// The numbers of operations by key, those of one key in their order.
 fn by_key(operations: &[Operation]) -> Vec<u32> {

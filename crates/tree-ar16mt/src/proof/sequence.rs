@@ -22,11 +22,12 @@ const NONE: u32 = u32::MAX;
 /// Operations, or nodes, that one thread takes at a time.
 const CHUNK: usize = 512;
 
-/// Operations, and their order by key.
+/// Operations by key, those of one key in their order. Where one is among them is its *place*.
 #[derive(Clone, Copy)]
 pub(crate) struct Ordered<'a> {
+    /// Beside each other, as they are gone through: in the batch they lie at random.
     pub(crate) operations: &'a [Operation],
-    /// Their numbers by key, those of one key in their order. A place in it is an operation's *place*.
+    /// Their numbers in the batch.
     pub(crate) order: &'a [u32],
     /// Where the operations of each key begin, and at last the end.
     pub(crate) starts: &'a [u32],
@@ -34,7 +35,7 @@ pub(crate) struct Ordered<'a> {
 
 impl<'a> Ordered<'a> {
     fn at(&self, place: usize) -> &'a Operation {
-        &self.operations[self.order[place] as usize]
+        &self.operations[place]
     }
 }
 
@@ -320,13 +321,10 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
     /// The places of a node's operations that go on under a nibble.
     fn narrowed(&self, node: &Node<'_>, nibble: u8) -> Range<usize> {
         let depth = node.path.len();
-        let nibble_at = |place: &u32| {
-            let operation = &self.ordered.operations[*place as usize];
-            nibble_of(&operation.key, depth)
-        };
-        let all = &self.ordered.order[node.operations.clone()];
-        let first = all.partition_point(|place| nibble_at(place) < nibble);
-        let count = all[first..].partition_point(|place| nibble_at(place) == nibble);
+        let nibble_at = |operation: &Operation| nibble_of(&operation.key, depth);
+        let all = &self.ordered.operations[node.operations.clone()];
+        let first = all.partition_point(|operation| nibble_at(operation) < nibble);
+        let count = all[first..].partition_point(|operation| nibble_at(operation) == nibble);
         let start = node.operations.start + first;
         start..start + count
     }
@@ -527,10 +525,9 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
             let start = events.len();
             let places = node.operations.clone();
             events.extend(places.map(|place| {
-                let number = self.ordered.order[place];
-                let operation = &self.ordered.operations[number as usize];
+                let operation = self.ordered.at(place);
                 Event {
-                    number,
+                    number: self.ordered.order[place],
                     place: (place - self.places.start) as u32,
                     nibble: nibble_of(&operation.key, depth),
                     writes: operation.new.is_some(),
