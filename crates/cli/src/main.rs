@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-use arbor_lab::allocations::Counting;
+use arbor_lab::allocations::{self, Counting};
 use arbor_state::StateError;
 use arbor_versions::VersionsError;
 use args::{Arbor, Command};
@@ -32,6 +32,8 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 fn main() -> ExitCode {
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
+    // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on.
+    allocations::purge_after(10);
     match run(&arbor.command) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,

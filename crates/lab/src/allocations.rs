@@ -31,14 +31,11 @@ pub struct Counting<A>(pub A);
 /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`): milliseconds after which freed pages go back to the system, 1000 unless set.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Milliseconds: a tenth of what a block of a load test takes, or less.
-const SOON: std::ffi::c_long = 100;
-
-/// Makes mimalloc give back soon what is freed, unless the environment says otherwise (`MIMALLOC_PURGE_DELAY`). Each block frees hundreds of megabytes in other sizes than it asks
-/// for next, so that most of what is kept is of no use; docs/measurements.md has both ways.
-pub fn purge_soon() {
+/// Makes mimalloc give back what is freed after so many milliseconds, unless the environment says otherwise (`MIMALLOC_PURGE_DELAY`). What a block frees is of other sizes than what
+/// the next one asks for, so that most of what is kept for long is of no use; docs/measurements.md has both ways.
+pub fn purge_after(milliseconds: u16) {
     // SAFETY: it sets a number in a table that is there from the start, for which any number is valid.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, SOON) };
+    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, milliseconds.into()) };
 }
 
 fn count(bytes: usize) {
@@ -91,7 +88,9 @@ mod tests {
         // SAFETY: it reads a number of a table that is there from the start.
         let delay = || unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
         assert_eq!(delay(), 1000);
-        purge_soon();
-        assert_eq!(delay(), SOON);
+        purge_after(10);
+        assert_eq!(delay(), 10);
+        purge_after(100);
+        assert_eq!(delay(), 100);
     }
 }

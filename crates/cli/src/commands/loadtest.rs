@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use arbor_lab::allocations;
 use arbor_lab::loadtest::{BlockFigures, LoadTestError, Results, Settings, run as load};
 use arbor_metrics::{Envelope, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
@@ -18,7 +19,8 @@ use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    arbor_lab::allocations::purge_soon();
+    // A tenth of what a block takes, or less.
+    allocations::purge_after(100);
     let tree = tree(args)?;
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
