@@ -8,11 +8,13 @@ use arbor_state::{StateSnapshot, VerifyProgress};
 
 use crate::args::Verify;
 use crate::progress::PartDone;
+use crate::rules::Rules;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     let state = database::look(&args.database)?;
     let dir = args.database.db.as_path();
+    Rules::stored(dir)?;
     check(&state, dir, database::has_chain(dir)?, args.threads)
 }
 
