@@ -12,7 +12,7 @@ pub const WITHOUT_VARIABLE: &str = "ARBOR_WITHOUT";
 pub struct Features {
     /// `mulx` (BMI2) with `adcx` and `adox` (ADX): 64-bit multiplication with two chains of carries. Intel since Broadwell, AMD since Zen.
     pub mulx_adx: bool,
-    /// AVX-512 with 52-bit multiply-add (IFMA) and the DQ and VL extensions. Intel since Ice Lake, AMD since Zen 4.
+    /// AVX-512 with 52-bit multiply-add (IFMA) and the DQ, VL and VBMI2 extensions. Intel since Ice Lake, AMD since Zen 4.
     pub avx512_ifma: bool,
 }
 
@@ -32,6 +32,7 @@ impl Features {
             avx512_ifma: is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vbmi2")
                 && is_x86_feature_detected!("avx512ifma"),
         }
     }

@@ -3,10 +3,12 @@
 //! Everything that has wide code asks [`Backend::detect`], so that one environment variable, [`BACKEND_VARIABLE`], switches all of it:
 //! hashes and field arithmetic. What a backend means to a crate is that crate's to say; questions about
 //! single instructions that not every processor of a backend has (`adx`, `avx512ifma`) are answered by [`Features`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod backend;
 mod features;
+mod memory;
 
 pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 pub use features::{Features, WITHOUT_VARIABLE};
+pub use memory::{ask_for_large_pages, prefetch};

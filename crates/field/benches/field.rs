@@ -124,6 +124,26 @@ fn main() {
             a,
             b,
         });
+        in_lanes(wide, "multiplication, latency", |a, b| Repeated {
+            what: What::MultiplyOn,
+            a,
+            b,
+        });
+        in_lanes(wide, "multiplication, two at a time", |a, b| Repeated {
+            what: What::MultiplyTwo,
+            a,
+            b,
+        });
+        in_lanes(wide, "square", |a, b| Repeated {
+            what: What::Square,
+            a,
+            b,
+        });
+        in_lanes(wide, "square less two, two at a time", |a, b| Repeated {
+            what: What::SquareTwo,
+            a,
+            b,
+        });
         in_lanes(wide, "difference, tightened", |a, b| Repeated {
             what: What::Subtract,
             a,
@@ -151,6 +171,10 @@ fn in_lanes(wide: Wide, what: &str, job: impl Fn([Limbs; LANES], [Limbs; LANES])
 
 enum What {
     Multiply,
+    MultiplyOn,
+    MultiplyTwo,
+    Square,
+    SquareTwo,
     Subtract,
     LoadAndStore,
 }
@@ -179,6 +203,28 @@ impl Job<Base> for Repeated {
                 What::Multiply => {
                     for x in &mut x {
                         *x = lanes.times(*x, a);
+                    }
+                }
+                What::MultiplyOn => {
+                    for _ in 0..4 {
+                        x[0] = lanes.times(x[0], a);
+                    }
+                }
+                What::MultiplyTwo => {
+                    let (first, second) = x.split_at_mut(2);
+                    for x in [first, second] {
+                        [x[0], x[1]] = lanes.times_two([x[0], x[1]], [a, b]);
+                    }
+                }
+                What::SquareTwo => {
+                    let (first, second) = x.split_at_mut(2);
+                    for x in [first, second] {
+                        [x[0], x[1]] = lanes.square_two_less([x[0], x[1]], [a, b], [b, a]);
+                    }
+                }
+                What::Square => {
+                    for x in &mut x {
+                        *x = lanes.square(*x);
                     }
                 }
                 What::Subtract => {

@@ -46,7 +46,7 @@ impl<M: Modulus> Job<M> for Inversions<'_, M> {
             before.push(product);
             product = lanes.times(load(lanes, chunk, |element| *element), product);
         }
-        let mut totals = lanes.store(product).map(|total| lanes.leave(&total));
+        let mut totals = lanes.leave_all(product);
         if totals.iter().any(Element::is_zero) {
             return false;
         }
@@ -122,7 +122,7 @@ impl<M: Modulus> Job<M> for Divisions<'_, M> {
             before.push(product);
             product = lanes.times(load(lanes, chunk, |f| f.1), product);
         }
-        let mut totals = lanes.store(product).map(|total| lanes.leave(&total));
+        let mut totals = lanes.leave_all(product);
         if totals.iter().any(Element::is_zero) {
             return None;
         }

@@ -55,6 +55,8 @@ pub trait Lanes<M: Modulus>: Copy {
     fn sub(self, a: Self::Tight, b: Self::Tight) -> Self::Loose;
     /// `a - b - c`.
     fn sub_two(self, a: Self::Tight, b: Self::Tight, c: Self::Tight) -> Self::Loose;
+    /// The same residue, or its negative in the lanes whose bits are set. In place of zero it may be twice the prime.
+    fn negate_where(self, a: Self::Tight, lanes: u8) -> Self::Tight;
     /// The product.
     fn mul(self, a: Self::Loose, b: Self::Tight) -> Self::Tight;
     /// The same residue, reduced and normalised.
@@ -74,6 +76,47 @@ pub trait Lanes<M: Modulus>: Copy {
         self.mul(self.loosen(a), a)
     }
 
+    /// Two products, as all that follow: whoever has two that do not depend on each other gives the processor more to do at a time.
+    #[inline(always)]
+    fn times_two(self, a: [Self::Tight; 2], b: [Self::Tight; 2]) -> [Self::Tight; 2] {
+        [self.times(a[0], b[0]), self.times(a[1], b[1])]
+    }
+
+    /// [`Self::mul`], twice.
+    #[inline(always)]
+    fn mul_two(self, a: [Self::Loose; 2], b: [Self::Tight; 2]) -> [Self::Tight; 2] {
+        [self.mul(a[0], b[0]), self.mul(a[1], b[1])]
+    }
+
+    /// `a * b - c`, twice.
+    #[inline(always)]
+    fn mul_two_less(
+        self,
+        a: [Self::Loose; 2],
+        b: [Self::Tight; 2],
+        c: [Self::Tight; 2],
+    ) -> [Self::Tight; 2] {
+        let products = self.mul_two(a, b);
+        [
+            self.tighten(self.sub(products[0], c[0])),
+            self.tighten(self.sub(products[1], c[1])),
+        ]
+    }
+
+    /// `a * a - b - c`, twice.
+    #[inline(always)]
+    fn square_two_less(
+        self,
+        a: [Self::Tight; 2],
+        b: [Self::Tight; 2],
+        c: [Self::Tight; 2],
+    ) -> [Self::Tight; 2] {
+        [
+            self.tighten(self.sub_two(self.square(a[0]), b[0], c[0])),
+            self.tighten(self.sub_two(self.square(a[1]), b[1], c[1])),
+        ]
+    }
+
     /// The stored form of an element.
     #[inline]
     fn enter(self, element: Element<M>) -> Limbs {
@@ -91,6 +134,19 @@ pub trait Lanes<M: Modulus>: Copy {
         }
         // A stored residue may be as large as twice the prime: the multiplication allows that of its second factor.
         Element::from_montgomery(Radix::<M, Self>::LEAVE) * Element::from_montgomery(*stored)
+    }
+
+    /// [`Self::leave`] of all lanes, with one product.
+    #[inline(always)]
+    fn leave_all(self, value: Self::Tight) -> [Element<M>; LANES] {
+        // 2^256 as a stored form takes the lanes' radix away and leaves the elements'.
+        let single = self.splat(Element::<M>::ONE.montgomery());
+        let mut elements = [Element::ZERO; LANES];
+        let stored = self.store(self.times(value, single));
+        for (element, stored) in elements.iter_mut().zip(&stored) {
+            *element = Element::from_montgomery(limbs::reduce_once(stored, &M::MODULUS));
+        }
+        elements
     }
 }
 

@@ -4,6 +4,9 @@ use arbor_field::{Base, Element, Job, LANES, Lanes, Limbs, Modulus, Scalar, Wide
 use proptest::prelude::*;
 use std::array;
 
+/// Lanes to negate.
+const SOME: u8 = 0b1001_0110;
+
 type Eight<M> = [Element<M>; LANES];
 
 /// Every operation on one pair of vectors; and chains that drive the lazily reduced values to their bounds.
@@ -34,6 +37,27 @@ impl<M: Modulus> Job<M> for All<M> {
             ("a multiple of the prime", leave(lanes.times(largest, a))),
             ("splat", leave(lanes.splat(&lanes.enter(self.0[0])))),
         ];
+        let [product, square] = lanes.times_two([a, b], [c, b]);
+        let [sum_times, difference_times] =
+            lanes.mul_two([lanes.add(a, b), lanes.sub(a, b)], [c, a]);
+        let less = lanes.mul_two_less([lanes.sub(a, b), lanes.add(a, c)], [c, b], [a, c]);
+        let square_less = lanes.square_two_less([a, b], [b, c], [c, a]);
+        results.extend([
+            ("two products, first", leave(product)),
+            ("two products, second", leave(square)),
+            ("two loose products, first", leave(sum_times)),
+            ("two loose products, second", leave(difference_times)),
+            ("two products less, first", leave(less[0])),
+            ("two products less, second", leave(less[1])),
+            ("two squares less, first", leave(square_less[0])),
+            ("two squares less, second", leave(square_less[1])),
+            ("negated here and there", leave(lanes.negate_where(a, SOME))),
+            (
+                "negated negative",
+                leave(lanes.negate_where(lanes.negate_where(a, !0), !0)),
+            ),
+            ("left together", lanes.leave_all(a)),
+        ]);
         let mut x = a;
         for _ in 0..40 {
             x = lanes.tighten(lanes.sub_two(lanes.mul(lanes.sub(x, b), x), x, c));
@@ -90,6 +114,16 @@ impl<M: Modulus> Job<M> for Extremes {
             lanes.mul(lanes.sub_two(x, zero, zero), x),
             &|x| x * x,
         );
+        let twice = lanes.negate_where(zero, !0);
+        check("twice the prime times", lanes.times(twice, x), &|_| {
+            Element::ZERO
+        });
+        let [low, high] = lanes.mul_two_less([lanes.sub_two(zero, x, x); 2], [x, zero], [x, zero]);
+        check("negatives times, less", low, &|x| -(x + x) * x - x);
+        check("nothing less nothing", high, &|_| Element::ZERO);
+        let [low, high] = lanes.square_two_less([x, zero], [x, x], [x, x]);
+        check("square less two", low, &|x| x * x - x - x);
+        check("nothing less two", high, &|x| -(x + x));
         let larger = lanes.tighten(lanes.sub_two(x, zero, zero));
         check("larger", larger, &|x| x);
     }
@@ -118,6 +152,17 @@ fn expected<M: Modulus>(All(a, b, c): &All<M>) -> Vec<Eight<M>> {
         each(&|a, b, c| (a - b) * c),
         each(&|_, _, _| Element::ZERO),
         [a[0]; LANES],
+        each(&|a, _, c| a * c),
+        each(&|_, b, _| b * b),
+        each(&|a, b, c| (a + b) * c),
+        each(&|a, b, _| (a - b) * a),
+        each(&|a, b, c| (a - b) * c - a),
+        each(&|a, b, c| (a + c) * b - c),
+        each(&|a, b, c| a * a - b - c),
+        each(&|a, b, c| b * b - c - a),
+        array::from_fn(|i| if SOME >> i & 1 == 1 { -a[i] } else { a[i] }),
+        *a,
+        *a,
         each(&|a, b, c| {
             (0..40).fold(a, |x, _| {
                 let x = (x - b) * x - x - c;

@@ -12,10 +12,11 @@ use crate::{Limbs, Modulus};
 use std::{
     arch::asm,
     arch::x86_64::{
-        __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256, _mm256_or_si256,
-        _mm256_permute2x128_si256, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64,
-        _mm256_srli_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi64,
-        _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
+        __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_blendv_epi8, _mm256_cmpeq_epi64,
+        _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_set_epi64x,
+        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_slli_epi64, _mm256_srli_epi64,
+        _mm256_srlv_epi64, _mm256_storeu_si256, _mm256_sub_epi64, _mm256_unpackhi_epi64,
+        _mm256_unpacklo_epi64,
     },
     marker::PhantomData,
 };
@@ -51,6 +52,8 @@ impl<M: Modulus> Constants<M> {
     const PRIME: [u64; LIMBS] = split(&M::MODULUS);
     const PRIME_IN_LANES: &'static Half = &in_all_lanes(Self::PRIME);
     const NEGATIVE_INVERSE: u64 = M::NEGATIVE_INVERSE & MASK;
+    /// Two primes, with 2^30 lent to each limb: never less than a tight value, limb by limb, but for the topmost, which carries come to.
+    const TWO: [u64; LIMBS] = lend(times(2, Self::PRIME), 1);
     /// Four primes, with 2^30 lent to each limb: minuends for one tight subtrahend.
     const FOUR: [u64; LIMBS] = lend(times(4, Self::PRIME), 1);
     /// Six primes, with 2^31 lent to each limb: minuends for two. The topmost limb stays positive even if both are nearly two primes.
@@ -260,6 +263,22 @@ fn reduce<M: Modulus>(a: Half) -> Half {
     }
 }
 
+/// Two primes less the value in the lanes whose bits are set.
+#[inline(always)]
+fn negate_half<M: Modulus>(a: Half, lanes: u8) -> Half {
+    // SAFETY: as in `all`.
+    unsafe {
+        let bits = _mm256_set_epi64x(8, 4, 2, 1);
+        let chosen = _mm256_cmpeq_epi64(_mm256_and_si256(all(u64::from(lanes)), bits), bits);
+        let negative = carried(minus(all_limbs(&Constants::<M>::TWO), &a));
+        let mut t = a;
+        for i in 0..LIMBS {
+            t[i] = _mm256_blendv_epi8(a[i], negative[i], chosen);
+        }
+        t
+    }
+}
+
 #[inline(always)]
 fn read(from: &Limbs) -> __m256i {
     // SAFETY: the array has the 32 bytes that are read; instructions as in `all`.
@@ -401,6 +420,14 @@ impl<M: Modulus> Lanes<M> for Avx2<M> {
         Vector([
             minus(minus(plus(a.0[0], &six), &b.0[0]), &c.0[0]),
             minus(minus(plus(a.0[1], &six), &b.0[1]), &c.0[1]),
+        ])
+    }
+
+    #[inline(always)]
+    fn negate_where(self, a: Vector, lanes: u8) -> Vector {
+        Vector([
+            negate_half::<M>(a.0[0], lanes),
+            negate_half::<M>(a.0[1], lanes >> 4),
         ])
     }
 

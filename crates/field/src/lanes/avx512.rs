@@ -11,8 +11,8 @@ mod ifma;
 
 /// # Safety
 ///
-/// The processor has AVX-512 F, DQ, VL and IFMA.
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx2,bmi1,bmi2")]
+/// The processor has AVX-512 F, DQ, VL, VBMI2 and IFMA.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512vbmi2,avx512ifma,avx2,bmi1,bmi2")]
 pub(super) unsafe fn run<M: Modulus, J: Job<M>>(job: J) -> J::Output {
     // SAFETY: this function's contract.
     job.run(unsafe { ifma::Ifma::<M>::new() })

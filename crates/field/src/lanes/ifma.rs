@@ -1,15 +1,20 @@
 //! Eight lanes of five 52-bit limbs, in AVX-512 with IFMA.
 //!
 //! `vpmadd52luq` and `vpmadd52huq` add the low or the high 52 bits of a product of two 52-bit limbs to a 64-bit lane. The instructions look at 52 bits of each
-//! factor only, hence limbs must be normalised before a multiplication: sums and differences are carried at once. The radix is 2^260.
+//! factor only, hence limbs must be normalised before a multiplication, which carries its loose factor. The radix is 2^260.
+//!
+//! A product's ten columns are summed first and reduced then, a limb at a time. One such product waits for its own results most of the time, so two are made at once.
 //!
 //! Without closures around intrinsics, as in the AVX2 lanes.
 
 use super::arch::{
-    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_i64gather_epi64, _mm512_madd52hi_epu64,
-    _mm512_madd52lo_epu64, _mm512_or_si512, _mm512_set_epi64, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64,
-    _mm512_srlv_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    __m256i, __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi64, _mm512_and_si512,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_inserti64x4,
+    _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_sub_epi64,
+    _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64, _mm512_set_epi64,
+    _mm512_set1_epi64, _mm512_shrdi_epi64, _mm512_shuffle_i64x2, _mm512_slli_epi64,
+    _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 use crate::{
     Limbs, Modulus,
@@ -21,9 +26,13 @@ const LIMBS: usize = 5;
 const BITS: u32 = 52;
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Normalised limbs. Tight: below two primes. Loose: below eight.
+/// Normalised limbs of a number that is at most two primes.
 #[derive(Clone, Copy)]
-pub(crate) struct Vector(Limbs52);
+pub(crate) struct Tight(Limbs52);
+
+/// Limbs of less than 2^56 of either sign, of a number below eight primes that is not negative.
+#[derive(Clone, Copy)]
+pub(crate) struct Loose(Limbs52);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Ifma<M> {
@@ -43,11 +52,29 @@ struct Constants<M>(PhantomData<M>);
 
 impl<M: Modulus> Constants<M> {
     const PRIME: [u64; LIMBS] = split(&M::MODULUS);
+    const TWO: [u64; LIMBS] = times(2, Self::PRIME);
     const FOUR: [u64; LIMBS] = times(4, Self::PRIME);
     const SIX: [u64; LIMBS] = times(6, Self::PRIME);
     const NEGATIVE_INVERSE: u64 = M::NEGATIVE_INVERSE & MASK;
     /// As in the AVX2 lanes: bits of the topmost limb from here up are the quotient to reduce by.
-    const QUOTIENT_SHIFT: u64 = (M::BITS - 4 * BITS) as u64;
+    const QUOTIENT_SHIFT: u32 = M::BITS - 4 * BITS;
+    /// Each limb of 0 to 7 times the prime.
+    const MULTIPLES: &'static [[u64; LANES]; LIMBS] = &multiples(Self::PRIME);
+}
+
+const fn multiples(prime: [u64; LIMBS]) -> [[u64; LANES]; LIMBS] {
+    let mut limbs = [[0; LANES]; LIMBS];
+    let mut factor = 0;
+    while factor < LANES {
+        let multiple = times(factor as u64, prime);
+        let mut i = 0;
+        while i < LIMBS {
+            limbs[i][factor] = multiple[i];
+            i += 1;
+        }
+        factor += 1;
+    }
+    limbs
 }
 
 const fn split(n: &Limbs) -> [u64; LIMBS] {
@@ -81,7 +108,7 @@ fn all(word: u64) -> __m512i {
 
 /// Propagates carries, which may be negative.
 #[inline(always)]
-fn carried(mut t: Limbs52) -> Vector {
+fn carried(mut t: Limbs52) -> Tight {
     // SAFETY: as in `all`.
     unsafe {
         let mask = all(MASK);
@@ -90,7 +117,7 @@ fn carried(mut t: Limbs52) -> Vector {
             t[i] = _mm512_and_si512(t[i], mask);
             t[i + 1] = _mm512_add_epi64(t[i + 1], carry);
         }
-        Vector(t)
+        Tight(t)
     }
 }
 
@@ -125,162 +152,307 @@ fn all_limbs(limbs: &[u64; LIMBS]) -> Limbs52 {
     t
 }
 
-/// The words at an offset, in bytes, from each address.
-///
-/// # Safety
-///
-/// Each address with the offset is that of a word that may be read.
+/// Two residues, one behind the other.
 #[inline(always)]
-unsafe fn gather(addresses: __m512i, offset: u64) -> __m512i {
-    // SAFETY: this function's contract; instructions as in `all`.
+fn read(low: &Limbs, high: &Limbs) -> __m512i {
+    // SAFETY: each array has the 32 bytes that are read; instructions as in `all`.
     unsafe {
-        let at = _mm512_add_epi64(addresses, all(offset));
-        _mm512_i64gather_epi64::<1>(at, std::ptr::null::<i64>())
+        let low = _mm256_loadu_si256(low.as_ptr().cast());
+        let high = _mm256_loadu_si256(high.as_ptr().cast());
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
     }
 }
 
 #[inline(always)]
-fn address(of: &Limbs) -> i64 {
-    of.as_ptr().expose_provenance() as i64
+fn write(row: __m256i, to: &mut Limbs) {
+    // SAFETY: the array has the 32 bytes that are written; instructions as in `all`.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), row) }
 }
 
 impl<M: Modulus> Lanes<M> for Ifma<M> {
-    type Tight = Vector;
-    type Loose = Vector;
+    type Tight = Tight;
+    type Loose = Loose;
     const RADIX_BITS: u32 = LIMBS as u32 * BITS;
 
     #[inline(always)]
-    fn load(self, from: [&Limbs; LANES]) -> Vector {
-        let [a0, a1, a2, a3, a4, a5, a6, a7] = from;
-        // SAFETY: each address is that of a borrowed array of four words, and the offsets stay within it; instructions as in `all`.
+    fn load(self, from: [&Limbs; LANES]) -> Tight {
+        // Rows to columns: word i of all residues. Pairs are chosen so that lanes come out in order.
+        let r02 = read(from[0], from[2]);
+        let r13 = read(from[1], from[3]);
+        let r46 = read(from[4], from[6]);
+        let r57 = read(from[5], from[7]);
+        // SAFETY: as in `all`.
         unsafe {
-            let at = _mm512_set_epi64(
-                address(a7),
-                address(a6),
-                address(a5),
-                address(a4),
-                address(a3),
-                address(a2),
-                address(a1),
-                address(a0),
-            );
-            unpack([gather(at, 0), gather(at, 8), gather(at, 16), gather(at, 24)])
+            let even = [
+                _mm512_unpacklo_epi64(r02, r13),
+                _mm512_unpacklo_epi64(r46, r57),
+            ];
+            let odd = [
+                _mm512_unpackhi_epi64(r02, r13),
+                _mm512_unpackhi_epi64(r46, r57),
+            ];
+            unpack([
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(even[0], even[1]),
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(odd[0], odd[1]),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(even[0], even[1]),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(odd[0], odd[1]),
+            ])
         }
     }
 
     #[inline(always)]
-    fn store(self, value: Vector) -> [Limbs; LANES] {
-        let words = pack(value.0);
-        let mut rows = [[0u64; LANES]; 4];
-        for i in 0..4 {
-            // SAFETY: each row has the 64 bytes that are written; instructions as in `all`.
-            unsafe { _mm512_storeu_si512(rows[i].as_mut_ptr().cast(), words[i]) };
-        }
+    fn store(self, value: Tight) -> [Limbs; LANES] {
+        let [w0, w1, w2, w3] = pack(value.0);
         let mut to = [[0; 4]; LANES];
-        for lane in 0..LANES {
-            for i in 0..4 {
-                to[lane][i] = rows[i][lane];
-            }
+        // SAFETY: as in `all`.
+        unsafe {
+            let first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+            let second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+            let even = [_mm512_unpacklo_epi64(w0, w1), _mm512_unpacklo_epi64(w2, w3)];
+            let odd = [_mm512_unpackhi_epi64(w0, w1), _mm512_unpackhi_epi64(w2, w3)];
+            let r02 = _mm512_permutex2var_epi64(even[0], first, even[1]);
+            let r13 = _mm512_permutex2var_epi64(odd[0], first, odd[1]);
+            let r46 = _mm512_permutex2var_epi64(even[0], second, even[1]);
+            let r57 = _mm512_permutex2var_epi64(odd[0], second, odd[1]);
+            write(_mm512_castsi512_si256(r02), &mut to[0]);
+            write(_mm512_castsi512_si256(r13), &mut to[1]);
+            write(_mm512_extracti64x4_epi64::<1>(r02), &mut to[2]);
+            write(_mm512_extracti64x4_epi64::<1>(r13), &mut to[3]);
+            write(_mm512_castsi512_si256(r46), &mut to[4]);
+            write(_mm512_castsi512_si256(r57), &mut to[5]);
+            write(_mm512_extracti64x4_epi64::<1>(r46), &mut to[6]);
+            write(_mm512_extracti64x4_epi64::<1>(r57), &mut to[7]);
         }
         to
     }
 
     #[inline(always)]
-    fn splat(self, value: &Limbs) -> Vector {
+    fn splat(self, value: &Limbs) -> Tight {
         unpack([all(value[0]), all(value[1]), all(value[2]), all(value[3])])
     }
 
     #[inline(always)]
-    fn add(self, a: Vector, b: Vector) -> Vector {
-        carried(plus(a.0, &b.0))
+    fn add(self, a: Tight, b: Tight) -> Loose {
+        Loose(plus(a.0, &b.0))
     }
 
     #[inline(always)]
-    fn sub(self, a: Vector, b: Vector) -> Vector {
+    fn sub(self, a: Tight, b: Tight) -> Loose {
         let four = all_limbs(&Constants::<M>::FOUR);
-        carried(minus(plus(a.0, &four), &b.0))
+        Loose(minus(plus(a.0, &four), &b.0))
     }
 
     #[inline(always)]
-    fn sub_two(self, a: Vector, b: Vector, c: Vector) -> Vector {
+    fn sub_two(self, a: Tight, b: Tight, c: Tight) -> Loose {
         let six = all_limbs(&Constants::<M>::SIX);
-        carried(minus(minus(plus(a.0, &six), &b.0), &c.0))
+        Loose(minus(minus(plus(a.0, &six), &b.0), &c.0))
     }
 
     #[inline(always)]
-    fn mul(self, a: Vector, b: Vector) -> Vector {
-        // SAFETY: as in `all`.
+    fn negate_where(self, a: Tight, lanes: u8) -> Tight {
+        let mut t = a.0;
+        for (t, two) in t.iter_mut().zip(Constants::<M>::TWO) {
+            // SAFETY: as in `all`.
+            *t = unsafe { _mm512_mask_sub_epi64(*t, lanes, all(two), *t) };
+        }
+        carried(t)
+    }
+
+    #[inline(always)]
+    fn mul(self, a: Loose, b: Tight) -> Tight {
+        self.times(carried(a.0), b)
+    }
+
+    #[inline(always)]
+    fn times(self, a: Tight, b: Tight) -> Tight {
+        let [product] = reduced::<M, 1>(products([a], [b]));
+        carried(product)
+    }
+
+    #[inline(always)]
+    fn square(self, a: Tight) -> Tight {
+        let [square] = reduced::<M, 1>(squares([a]));
+        carried(square)
+    }
+
+    #[inline(always)]
+    fn times_two(self, a: [Tight; 2], b: [Tight; 2]) -> [Tight; 2] {
+        let [first, second] = reduced::<M, 2>(products(a, b));
+        [carried(first), carried(second)]
+    }
+
+    #[inline(always)]
+    fn mul_two(self, a: [Loose; 2], b: [Tight; 2]) -> [Tight; 2] {
+        <Self as Lanes<M>>::times_two(self, [carried(a[0].0), carried(a[1].0)], b)
+    }
+
+    #[inline(always)]
+    fn mul_two_less(self, a: [Loose; 2], b: [Tight; 2], c: [Tight; 2]) -> [Tight; 2] {
+        let products = reduced::<M, 2>(products([carried(a[0].0), carried(a[1].0)], b));
+        [
+            <Self as Lanes<M>>::tighten(
+                self,
+                <Self as Lanes<M>>::sub(self, Tight(products[0]), c[0]),
+            ),
+            <Self as Lanes<M>>::tighten(
+                self,
+                <Self as Lanes<M>>::sub(self, Tight(products[1]), c[1]),
+            ),
+        ]
+    }
+
+    #[inline(always)]
+    fn square_two_less(self, a: [Tight; 2], b: [Tight; 2], c: [Tight; 2]) -> [Tight; 2] {
+        let squares = reduced::<M, 2>(squares(a));
+        [
+            <Self as Lanes<M>>::tighten(
+                self,
+                <Self as Lanes<M>>::sub_two(self, Tight(squares[0]), b[0], c[0]),
+            ),
+            <Self as Lanes<M>>::tighten(
+                self,
+                <Self as Lanes<M>>::sub_two(self, Tight(squares[1]), b[1], c[1]),
+            ),
+        ]
+    }
+
+    #[inline(always)]
+    fn tighten(self, a: Loose) -> Tight {
+        let mut t = a.0;
+        // SAFETY: the rows have the 64 bytes that are read; instructions as in `all`.
         unsafe {
-            let zero = _mm512_setzero_si512();
-            let inverse = all(Constants::<M>::NEGATIVE_INVERSE);
-            let prime = all_limbs(&Constants::<M>::PRIME);
-            // Low halves and high halves are summed apart: two chains instead of one.
-            let mut low = [zero; LIMBS];
-            let mut high = [zero; LIMBS];
-            for b in b.0 {
-                for i in 0..LIMBS {
-                    low[i] = _mm512_madd52lo_epu64(low[i], a.0[i], b);
-                    high[i] = _mm512_madd52hi_epu64(high[i], a.0[i], b);
-                }
-                let q = _mm512_madd52lo_epu64(zero, low[0], inverse);
-                for i in 0..LIMBS {
-                    low[i] = _mm512_madd52lo_epu64(low[i], q, prime[i]);
-                    high[i] = _mm512_madd52hi_epu64(high[i], q, prime[i]);
-                }
-                // The lowest limb is now a multiple of 2^52; the high halves belong one limb further up, which the division undoes.
-                let carry = _mm512_srli_epi64::<BITS>(low[0]);
-                for i in 0..LIMBS - 1 {
-                    low[i] = _mm512_add_epi64(low[i + 1], high[i]);
-                }
-                low[LIMBS - 1] = high[LIMBS - 1];
-                low[0] = _mm512_add_epi64(low[0], carry);
-                high = [zero; LIMBS];
+            // Without carries the topmost limb may be a few units off: where that makes the quotient one less or more than it should be, what is left
+            // is some 2^212 above 2^255, or at least 2^255 - p - 2^212.
+            let quotient =
+                _mm512_srlv_epi64(t[LIMBS - 1], all(Constants::<M>::QUOTIENT_SHIFT.into()));
+            for (t, multiples) in t.iter_mut().zip(Constants::<M>::MULTIPLES) {
+                let multiples = _mm512_loadu_si512(multiples.as_ptr().cast());
+                *t = _mm512_sub_epi64(*t, _mm512_permutexvar_epi64(quotient, multiples));
             }
-            carried(low)
+        }
+        carried(t)
+    }
+
+    #[inline(always)]
+    fn loosen(self, a: Tight) -> Loose {
+        Loose(a.0)
+    }
+}
+
+/// Sums of products, by powers of 2^52.
+type Columns = [__m512i; 2 * LIMBS];
+
+/// The columns of products.
+#[inline(always)]
+fn products<const N: usize>(a: [Tight; N], b: [Tight; N]) -> [Columns; N] {
+    let mut columns = [[all(0); 2 * LIMBS]; N];
+    for j in 0..LIMBS {
+        for i in 0..LIMBS {
+            for n in 0..N {
+                let (c, a, b) = (&mut columns[n], a[n].0[i], b[n].0[j]);
+                // SAFETY: as in `all`.
+                unsafe {
+                    c[i + j] = _mm512_madd52lo_epu64(c[i + j], a, b);
+                    c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a, b);
+                }
+            }
         }
     }
+    columns
+}
 
-    #[inline(always)]
-    fn tighten(self, a: Vector) -> Vector {
-        // SAFETY: as in `all`.
-        unsafe {
-            let quotient = _mm512_srlv_epi64(a.0[LIMBS - 1], all(Constants::<M>::QUOTIENT_SHIFT));
-            let zero = _mm512_setzero_si512();
-            let mut t = a.0;
-            for i in 0..LIMBS {
-                let prime = all(Constants::<M>::PRIME[i]);
-                t[i] = _mm512_sub_epi64(t[i], _mm512_madd52lo_epu64(zero, quotient, prime));
+/// The columns of squares: products of different limbs, doubled, and those of equal ones.
+#[inline(always)]
+fn squares<const N: usize>(a: [Tight; N]) -> [Columns; N] {
+    let mut columns = [[all(0); 2 * LIMBS]; N];
+    // SAFETY: as in `all`.
+    unsafe {
+        for j in 1..LIMBS {
+            for i in 0..j {
+                for n in 0..N {
+                    let (c, a, b) = (&mut columns[n], a[n].0[i], a[n].0[j]);
+                    c[i + j] = _mm512_madd52lo_epu64(c[i + j], a, b);
+                    c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a, b);
+                }
+            }
+        }
+        for i in 0..LIMBS {
+            for n in 0..N {
+                let (c, a) = (&mut columns[n], a[n].0[i]);
+                // The lowest and the topmost column have no other product.
+                if i > 0 {
+                    c[2 * i] = _mm512_add_epi64(c[2 * i], c[2 * i]);
+                }
                 if i + 1 < LIMBS {
-                    let high = _mm512_madd52hi_epu64(zero, quotient, prime);
-                    t[i + 1] = _mm512_sub_epi64(t[i + 1], high);
+                    c[2 * i + 1] = _mm512_add_epi64(c[2 * i + 1], c[2 * i + 1]);
                 }
+                c[2 * i] = _mm512_madd52lo_epu64(c[2 * i], a, a);
+                c[2 * i + 1] = _mm512_madd52hi_epu64(c[2 * i + 1], a, a);
             }
-            carried(t)
         }
     }
+    columns
+}
 
-    #[inline(always)]
-    fn loosen(self, a: Vector) -> Vector {
-        a
+/// Montgomery's reduction: each of the five lowest columns is cleared by a multiple of the prime. What is left is below two primes, its limbs below 2^57.
+#[inline(always)]
+fn reduced<M: Modulus, const N: usize>(mut columns: [Columns; N]) -> [Limbs52; N] {
+    let prime = all_limbs(&Constants::<M>::PRIME);
+    let mut results = [[all(0); LIMBS]; N];
+    // SAFETY: as in `all`.
+    unsafe {
+        for round in 0..LIMBS {
+            for c in &mut columns {
+                let q = quotient::<M>(c[round]);
+                // With the low half of q p the lowest limb becomes the next multiple of 2^52.
+                let carry = _mm512_srli_epi64::<BITS>(_mm512_add_epi64(c[round], all(MASK)));
+                let next = &mut c[round + 1];
+                *next = _mm512_add_epi64(*next, carry);
+                *next = _mm512_madd52hi_epu64(*next, q, prime[0]);
+                for i in 1..LIMBS {
+                    c[round + i] = _mm512_madd52lo_epu64(c[round + i], q, prime[i]);
+                    c[round + i + 1] = _mm512_madd52hi_epu64(c[round + i + 1], q, prime[i]);
+                }
+            }
+        }
+    }
+    for (result, c) in results.iter_mut().zip(&columns) {
+        *result = [c[5], c[6], c[7], c[8], c[9]];
+    }
+    results
+}
+
+/// What times the prime has the negative of the limb as its lowest 52 bits; other bits are of no meaning.
+#[inline(always)]
+fn quotient<M: Modulus>(limb: __m512i) -> __m512i {
+    // SAFETY: as in `all`.
+    unsafe {
+        if Constants::<M>::PRIME[0] == MASK - (1 << 32) + 2 {
+            // The base field's prime is 1 - 2^32 modulo 2^52, whose inverse is 1 + 2^32.
+            let inverse = _mm512_add_epi64(limb, _mm512_slli_epi64::<32>(limb));
+            _mm512_sub_epi64(all(0), inverse)
+        } else {
+            _mm512_madd52lo_epu64(all(0), limb, all(Constants::<M>::NEGATIVE_INVERSE))
+        }
     }
 }
 
 /// 64-bit words to limbs of 52 bits.
 #[inline(always)]
-fn unpack(w: [__m512i; 4]) -> Vector {
+fn unpack(w: [__m512i; 4]) -> Tight {
     // SAFETY: as in `all`.
     unsafe {
         let mut t = [
             w[0],
-            _mm512_or_si512(_mm512_srli_epi64::<52>(w[0]), _mm512_slli_epi64::<12>(w[1])),
-            _mm512_or_si512(_mm512_srli_epi64::<40>(w[1]), _mm512_slli_epi64::<24>(w[2])),
-            _mm512_or_si512(_mm512_srli_epi64::<28>(w[2]), _mm512_slli_epi64::<36>(w[3])),
+            _mm512_shrdi_epi64::<52>(w[0], w[1]),
+            _mm512_shrdi_epi64::<40>(w[1], w[2]),
+            _mm512_shrdi_epi64::<28>(w[2], w[3]),
             _mm512_srli_epi64::<16>(w[3]),
         ];
         for t in &mut t[..LIMBS - 1] {
             *t = _mm512_and_si512(*t, all(MASK));
         }
-        Vector(t)
+        Tight(t)
     }
 }
 

@@ -26,6 +26,7 @@ mod arch {
     use std::array::from_fn;
 
     pub(crate) type __m512i = [u64; 8];
+    pub(crate) type __m256i = [u64; 4];
 
     const LOW: u64 = (1 << 52) - 1;
 
@@ -47,6 +48,22 @@ mod arch {
 
     pub(crate) unsafe fn _mm512_sub_epi64(a: __m512i, b: __m512i) -> __m512i {
         from_fn(|i| a[i].wrapping_sub(b[i]))
+    }
+
+    pub(crate) unsafe fn _mm512_mask_sub_epi64(
+        other: __m512i,
+        lanes: u8,
+        a: __m512i,
+        b: __m512i,
+    ) -> __m512i {
+        let difference = |i: usize| a[i].wrapping_sub(b[i]);
+        from_fn(|i| {
+            if lanes >> i & 1 == 1 {
+                difference(i)
+            } else {
+                other[i]
+            }
+        })
     }
 
     pub(crate) unsafe fn _mm512_and_si512(a: __m512i, b: __m512i) -> __m512i {
@@ -77,8 +94,16 @@ mod arch {
         [a.cast_unsigned(); 8]
     }
 
-    pub(crate) unsafe fn _mm512_setzero_si512() -> __m512i {
-        [0; 8]
+    pub(crate) unsafe fn _mm512_loadu_si512(from: *const __m512i) -> __m512i {
+        from.read_unaligned()
+    }
+
+    pub(crate) unsafe fn _mm512_permutexvar_epi64(order: __m512i, a: __m512i) -> __m512i {
+        order.map(|at| a[(at & 7) as usize])
+    }
+
+    pub(crate) unsafe fn _mm512_shrdi_epi64<const N: i32>(low: __m512i, high: __m512i) -> __m512i {
+        from_fn(|i| ((u128::from(high[i]) << 64 | u128::from(low[i])) >> N) as u64)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -95,16 +120,52 @@ mod arch {
         [e0, e1, e2, e3, e4, e5, e6, e7].map(i64::cast_unsigned)
     }
 
-    pub(crate) unsafe fn _mm512_i64gather_epi64<const SCALE: i32>(
-        offsets: __m512i,
-        base: *const i64,
-    ) -> __m512i {
-        // The lanes pass whole addresses: base null, scale one.
-        assert!(base.is_null() && SCALE == 1);
-        offsets.map(|address| *std::ptr::with_exposed_provenance::<u64>(address as usize))
+    pub(crate) unsafe fn _mm512_unpacklo_epi64(a: __m512i, b: __m512i) -> __m512i {
+        from_fn(|i| if i % 2 == 0 { a[i] } else { b[i - 1] })
     }
 
-    pub(crate) unsafe fn _mm512_storeu_si512(to: *mut __m512i, a: __m512i) {
+    pub(crate) unsafe fn _mm512_unpackhi_epi64(a: __m512i, b: __m512i) -> __m512i {
+        from_fn(|i| if i % 2 == 0 { a[i + 1] } else { b[i] })
+    }
+
+    pub(crate) unsafe fn _mm512_shuffle_i64x2<const ORDER: i32>(a: __m512i, b: __m512i) -> __m512i {
+        // Two bits for each quarter of the result: which one of `a`, twice, then of `b`.
+        from_fn(|i| {
+            let quarter = (ORDER >> (i / 2 * 2) & 3) as usize;
+            (if i < 4 { a } else { b })[2 * quarter + i % 2]
+        })
+    }
+
+    pub(crate) unsafe fn _mm512_permutex2var_epi64(
+        a: __m512i,
+        order: __m512i,
+        b: __m512i,
+    ) -> __m512i {
+        order.map(|at| (if at & 8 == 0 { a } else { b })[(at & 7) as usize])
+    }
+
+    pub(crate) unsafe fn _mm512_castsi256_si512(a: __m256i) -> __m512i {
+        // What the upper half is, nobody may rely upon.
+        from_fn(|i| a.get(i).copied().unwrap_or(0xdead_beef))
+    }
+
+    pub(crate) unsafe fn _mm512_castsi512_si256(a: __m512i) -> __m256i {
+        from_fn(|i| a[i])
+    }
+
+    pub(crate) unsafe fn _mm512_inserti64x4<const AT: i32>(a: __m512i, b: __m256i) -> __m512i {
+        from_fn(|i| if (i / 4) as i32 == AT { b[i % 4] } else { a[i] })
+    }
+
+    pub(crate) unsafe fn _mm512_extracti64x4_epi64<const AT: i32>(a: __m512i) -> __m256i {
+        from_fn(|i| a[4 * AT as usize + i])
+    }
+
+    pub(crate) unsafe fn _mm256_loadu_si256(from: *const __m256i) -> __m256i {
+        from.read_unaligned()
+    }
+
+    pub(crate) unsafe fn _mm256_storeu_si256(to: *mut __m256i, a: __m256i) {
         to.write_unaligned(a);
     }
 }

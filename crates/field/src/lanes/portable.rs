@@ -43,6 +43,17 @@ impl<M: Modulus> Lanes<M> for Portable {
     }
 
     #[inline(always)]
+    fn negate_where(self, a: Self::Tight, lanes: u8) -> Self::Tight {
+        array::from_fn(|lane| {
+            if lanes >> lane & 1 == 1 {
+                -a[lane]
+            } else {
+                a[lane]
+            }
+        })
+    }
+
+    #[inline(always)]
     fn mul(self, a: Self::Loose, b: Self::Tight) -> Self::Tight {
         array::from_fn(|lane| a[lane] * b[lane])
     }
