@@ -17,9 +17,9 @@ use crate::{
     short::{Affine, Stored},
     sums::{Enter, Pair, Sums, add_pairs, double_all},
 };
+use arbor_cpu::ask_for_large_pages;
 use arbor_field::{Fr, Wide};
 use rayon::prelude::*;
-use zerocopy::FromZeros;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub struct FixedBase {
     sizes: Sizes,
     points: Vec<Point>,
     /// For each point its windows' entries, digit position by digit position; then for each column and group the comb's 2^comb sums, of which the empty one is
-    /// not used. In one piece, so that it takes its own size of memory, and the system can serve it in large pages.
+    /// not used. In one piece of its own, for which the system is asked for large pages.
     entries: Vec<Stored>,
 }
 
@@ -152,8 +152,9 @@ impl FixedBase {
             multiples.push(next);
         }
         let count = sizes.entries(points.len());
-        let mut entries = Stored::new_vec_zeroed(count)
-            .unwrap_or_else(|_| panic!("no memory for {count} entries of tables"));
+        let mut entries = Vec::with_capacity(count);
+        ask_for_large_pages(entries.spare_capacity_mut());
+        entries.resize(count, Stored::default());
         let (windows, combs) = entries.split_at_mut(sizes.windows(points.len()));
         let groups = points.len().div_ceil(sizes.comb);
         let windows = split(
@@ -240,7 +241,8 @@ impl FixedBase {
                 self.push_comb(&mut sums, list, rows);
             } else {
                 combed.push(0);
-                self.push_windows(&mut sums, &signed);
+                self.push_digits(&mut sums, &signed);
+                sums.close();
             }
         }
         let mut points = sums.into_points().into_iter();
@@ -260,11 +262,12 @@ impl FixedBase {
         let digits = |(point, scalar): &(usize, Signed)| {
             length(&scalar.magnitude).div_ceil(self.sizes.window_bits(*point))
         };
-        let with_windows: usize = signed.iter().map(digits).sum();
         let groups = self.points.len().div_ceil(self.sizes.comb);
-        if with_windows < groups {
+        // Up to here windows take less in any case: at most so many terms times the length of the longest by `others`, and one each.
+        if terms.len() <= groups * self.sizes.others / 2 {
             return None;
         }
+        let with_windows: usize = signed.iter().map(digits).sum();
         let longest = terms.iter().map(|term| length(&term.1.to_limbs())).max()?;
         let rows = longest.min(256 / self.sizes.columns);
         // Joining a row costs a doubling and an addition in extended coordinates, about six additions from a table.
@@ -272,54 +275,52 @@ impl FixedBase {
         (with_comb < with_windows).then_some(rows)
     }
 
-    fn push_windows(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
-        self.push_digits(sums, terms);
-        sums.close();
-    }
-
-    fn push_digits(&self, sums: &mut Sums, terms: &[(usize, Signed)]) {
-        let mut entries = Vec::with_capacity(64);
+    fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[(usize, Signed)]) {
         for (point, scalar) in terms {
             let bits = self.sizes.window_bits(*point);
             let table = &self.entries[self.sizes.windows(*point)..];
             for_digits(scalar, bits, |position, digit| {
                 let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
-                entries.push((&table[entry], digit < 0));
+                sums.push(&table[entry], digit < 0);
             });
         }
-        sums.push_signed(&entries);
     }
 
     /// One list for each row, highest first.
-    fn push_comb(&self, sums: &mut Sums, terms: &[Term], rows: usize) {
+    fn push_comb<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Term], rows: usize) {
         let Sizes { comb, columns, .. } = self.sizes;
         let groups = self.points.len().div_ceil(comb);
         let height = 256 / columns;
         // For each column, group and row the index into the group's table. A point that occurs again is added apart.
-        let mut indices = vec![0u16; columns * groups * rows];
         let mut again = Vec::new();
+        let mut scalars = vec![[0u64; 4]; groups * comb];
         let mut seen = vec![false; self.points.len()];
         for &(point, scalar) in terms {
             if std::mem::replace(&mut seen[point], true) {
                 again.push((point, Signed::from(scalar)));
-                continue;
-            }
-            let (group, within) = (point / comb, point % comb);
-            let limbs = scalar.to_limbs();
-            for column in 0..columns {
-                let indices = &mut indices[(column * groups + group) * rows..][..rows];
-                for (row, index) in indices.iter_mut().enumerate() {
-                    let bit = column * height + row;
-                    *index |= ((limbs[bit / 64] >> (bit % 64) & 1) as u16) << within;
-                }
+            } else {
+                scalars[point] = scalar.to_limbs();
             }
         }
+        let mut indices = vec![[0u16; 64]; columns * groups * height / 64];
+        for (group, scalars) in scalars.chunks(comb).enumerate() {
+            for word in 0..4 {
+                let mut words = [0; 16];
+                for (to, scalar) in words.iter_mut().zip(scalars) {
+                    *to = scalar[word];
+                }
+                // A column of more than 64 rows has several words.
+                let (column, part) = (word * 64 / height, word % (height / 64));
+                indices[(column * groups + group) * (height / 64) + part] = transposed(&words);
+            }
+        }
+        let indices = indices.as_flattened();
         let combs = &self.entries[self.sizes.windows(self.points.len())..];
         for row in (0..rows).rev() {
             for (table, comb) in combs.chunks(1 << comb).enumerate() {
-                let index = usize::from(indices[table * rows + row]);
+                let index = usize::from(indices[table * height + row]);
                 if index != 0 {
-                    sums.push(&comb[index]);
+                    sums.push(&comb[index], false);
                 }
             }
             if row == 0 {
@@ -328,6 +329,35 @@ impl FixedBase {
             sums.close();
         }
     }
+}
+
+/// Sixteen words as 64 rows: bit k of row i is bit i of word k.
+fn transposed(words: &[u64; 16]) -> [u16; 64] {
+    let bytes = words.map(u64::to_le_bytes);
+    let mut rows = [0; 64];
+    for byte in 0..8 {
+        let [low, high] = [0, 8].map(|from| {
+            let bytes = std::array::from_fn(|word| bytes[from + word][byte]);
+            transposed_square(u64::from_le_bytes(bytes)).to_le_bytes()
+        });
+        for bit in 0..8 {
+            rows[8 * byte + bit] = u16::from_le_bytes([low[bit], high[bit]]);
+        }
+    }
+    rows
+}
+
+/// Eight bytes as a square of bits, mirrored at its diagonal: halves, quarters and eighths are exchanged.
+fn transposed_square(mut square: u64) -> u64 {
+    for (mask, shift) in [
+        (0x0000_0000_f0f0_f0f0, 28),
+        (0x0000_cccc_0000_cccc, 14),
+        (0x00aa_00aa_00aa_00aa, 7),
+    ] {
+        let exchanged = (square ^ square >> shift) & mask;
+        square ^= exchanged ^ exchanged << shift;
+    }
+    square
 }
 
 /// Cuts a list into pieces of these lengths.

@@ -9,10 +9,9 @@
 
 use crate::{Point, curve::Short};
 use arbor_field::{Base, Fp, Lanes, Limbs, invert_all};
-use zerocopy::FromZeros;
 
 /// Affine coordinates in the stored form of lanes.
-#[derive(Clone, Copy, Debug, Default, FromZeros)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Stored {
     pub(crate) x: Limbs,
@@ -68,21 +67,6 @@ impl Affine {
         points.iter().zip(inverses).map(convert).collect()
     }
 
-    /// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
-    pub(crate) fn to_point(self) -> Point {
-        if self.y.is_zero() {
-            return Point::IDENTITY;
-        }
-        let x = self.x - Short::get().shift;
-        let (plus, minus) = (x + Short::get().scale, x - Short::get().scale);
-        Point {
-            x: x * plus,
-            y: self.y * minus,
-            z: self.y * plus,
-            t: x * minus,
-        }
-    }
-
     /// The denominator of the slope of a sum or, for equal points, of the tangent; none if the sum is the neutral element.
     pub(crate) fn slope_denominator(self, other: Self) -> Option<Fp> {
         if self.x != other.x {
@@ -106,6 +90,14 @@ impl Affine {
         let x = slope.square() - self.x - other.x;
         let y = slope * (self.x - x) - self.y;
         Self { x, y }
+    }
+}
+
+impl std::ops::Neg for Affine {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self { y: -self.y, ..self }
     }
 }
 

@@ -6,16 +6,39 @@
 
 use crate::{
     Point,
+    curve::Short,
     short::{Affine, Running, Stored},
 };
 use arbor_field::{Base, Fp, Job, LANES, Lanes, Wide, invert_all, negate_stored};
 use arbor_metrics::POINT_ADDITIONS;
 
-/// Terms that are collected before a round is made: 128 KiB of points, which stay in the second cache together with the products.
-const CAPACITY: usize = 2048;
+/// Addends that are collected before they are read: by then the last ones of them, too, have come from memory.
+const BLOCK: usize = 2048;
+
+/// Partial sums from which on rounds are made: 128 KiB, which stay in the second cache together with the products.
+const CAPACITY: usize = 4096;
 
 /// Pairs from which on a round with an inversion pays.
 const FEW: usize = 10;
+
+/// A point that is to be added, or subtracted, where it lies.
+#[derive(Clone, Copy)]
+pub(crate) struct Addend<'t> {
+    pub(crate) point: &'t Stored,
+    pub(crate) negative: bool,
+}
+
+impl Addend<'_> {
+    fn value(&self) -> Stored {
+        let Stored { x, y } = *self.point;
+        let y = if self.negative {
+            negate_stored::<Base>(&y)
+        } else {
+            y
+        };
+        Stored { x, y }
+    }
+}
 
 /// The sum of points `first` and `second` goes to `to`.
 #[derive(Clone, Copy)]
@@ -26,9 +49,12 @@ pub(crate) struct Pair {
 }
 
 /// Lists of points that are being summed.
-pub(crate) struct Sums {
+pub(crate) struct Sums<'t> {
     wide: Wide,
-    /// The lists' terms one after another; shorter after every round.
+    /// What was not read yet, and where in it lists end.
+    addends: Vec<Addend<'t>>,
+    ends: Vec<usize>,
+    /// Partial sums of the lists, one list after another; fewer after every round.
     terms: Vec<Stored>,
     /// Where each list that is not in `done` begins; the last one is open.
     starts: Vec<usize>,
@@ -41,53 +67,84 @@ pub(crate) struct Sums {
     pairs: Vec<Pair>,
 }
 
-impl Sums {
+impl<'t> Sums<'t> {
     pub(crate) fn new(wide: Wide) -> Self {
         Self {
             wide,
-            terms: Vec::with_capacity(CAPACITY),
+            addends: Vec::with_capacity(BLOCK),
+            ends: Vec::new(),
+            terms: Vec::with_capacity(CAPACITY + BLOCK),
             starts: vec![0],
             done: Vec::new(),
             identity: wide.run(Enter(&[Affine::identity()]))[0],
             limit: CAPACITY,
-            pairs: Vec::new(),
+            pairs: Vec::with_capacity(CAPACITY),
         }
     }
 
-    /// Adds a term to the open list.
-    #[inline]
-    pub(crate) fn push(&mut self, term: &Stored) {
-        if self.terms.len() >= self.limit {
-            self.make_room();
-        }
-        self.terms.push(*term);
-    }
-
-    /// Adds or subtracts terms of tables.
+    /// Adds a point to the open list, or subtracts it.
     ///
-    /// Tables are larger than any cache, and signs are random. So all terms are touched first, whose loads wait for memory together, and signs are
-    /// applied without a branch.
+    /// Tables are larger than any cache: the point is asked for now and read later, when its block is full.
     #[inline]
-    pub(crate) fn push_signed(&mut self, terms: &[(&Stored, bool)]) {
-        for terms in terms.chunks(64) {
-            let touch = |sum: u64, (term, _): &(&Stored, bool)| sum ^ term.x[0];
-            std::hint::black_box(terms.iter().fold(0, touch));
-            for (term, negative) in terms {
-                let mask = u64::from(*negative).wrapping_neg();
-                let opposite = negate_stored::<Base>(&term.y);
-                let y = std::array::from_fn(|i| term.y[i] ^ (term.y[i] ^ opposite[i]) & mask);
-                self.push(&Stored { x: term.x, y });
-            }
+    pub(crate) fn push(&mut self, point: &'t Stored, negative: bool) {
+        arbor_cpu::prefetch(point);
+        if self.addends.len() == BLOCK {
+            self.absorb();
         }
+        self.addends.push(Addend { point, negative });
     }
 
     /// Ends the open list and opens the next.
     pub(crate) fn close(&mut self) {
-        self.starts.push(self.terms.len());
+        self.ends.push(self.addends.len());
+    }
+
+    /// Adds addends in pairs, so that they become terms.
+    fn absorb(&mut self) {
+        let few = self.addends.len() < 2 * FEW;
+        self.pairs.clear();
+        let mut to = self.terms.len();
+        self.terms.resize(to + self.addends.len(), self.identity);
+        let mut first = 0;
+        let closed = self.ends.len();
+        let open = self.addends.len();
+        for (list, end) in self.ends.drain(..).chain([open]).enumerate() {
+            while first < end {
+                if first + 1 == end || few {
+                    self.terms[to] = self.addends[first].value();
+                    first += 1;
+                } else {
+                    self.pairs.push(Pair {
+                        first: first as u32,
+                        second: first as u32 + 1,
+                        to: to as u32,
+                    });
+                    first += 2;
+                }
+                to += 1;
+            }
+            if list < closed {
+                self.starts.push(to);
+            }
+        }
+        add_pairs_of(
+            self.wide,
+            FromTables {
+                addends: &self.addends,
+                to: &mut self.terms,
+            },
+            &self.pairs,
+        );
+        self.terms.truncate(to);
+        self.addends.clear();
+        if self.terms.len() >= self.limit {
+            self.make_room();
+        }
     }
 
     /// The sums of all closed lists.
     pub(crate) fn into_points(mut self) -> Vec<Point> {
+        self.absorb();
         self.rounds(0, FEW);
         let wide = self.wide;
         wide.run(Finish { sums: self })
@@ -95,6 +152,7 @@ impl Sums {
 
     /// The sums of all closed lists in affine form.
     pub(crate) fn into_stored(mut self) -> Vec<Stored> {
+        self.absorb();
         self.rounds(0, 1);
         self.put_aside(self.starts.len() - 1);
         self.done
@@ -166,12 +224,12 @@ impl Sums {
     }
 }
 
-/// Adds what is left of each list one by one, without inversions.
-struct Finish {
-    sums: Sums,
+/// Adds what is left of each list one by one, without inversions, and brings all sums into extended Edwards coordinates.
+struct Finish<'t> {
+    sums: Sums<'t>,
 }
 
-impl Job<Base> for Finish {
+impl Job<Base> for Finish<'_> {
     type Output = Vec<Point>;
 
     #[inline(always)]
@@ -179,30 +237,65 @@ impl Job<Base> for Finish {
         let Sums {
             terms,
             starts,
-            done,
+            mut done,
+            identity,
             ..
         } = self.sums;
-        let mut points: Vec<_> = done
-            .iter()
-            .map(|sum| Affine::leave(sum, lanes).to_point())
-            .collect();
+        let mut several = Vec::new();
         for ends in starts.windows(2) {
             let list = &terms[ends[0]..ends[1]];
-            points.push(match list {
-                [] => Point::IDENTITY,
-                [only] => Affine::leave(only, lanes).to_point(),
-                [first, rest @ ..] => {
-                    POINT_ADDITIONS.add(rest.len() as u64);
-                    let mut sum = Running::from(Affine::leave(first, lanes));
-                    for term in rest {
-                        sum.add(Affine::leave(term, lanes));
-                    }
-                    sum.to_point()
+            done.push(*list.first().unwrap_or(&identity));
+            if let [first, rest @ ..] = list
+                && !rest.is_empty()
+            {
+                POINT_ADDITIONS.add(rest.len() as u64);
+                let mut sum = Running::from(Affine::leave(first, lanes));
+                for term in rest {
+                    sum.add(Affine::leave(term, lanes));
                 }
-            });
+                several.push((done.len() - 1, sum.to_point()));
+            }
+        }
+        let mut points = to_points(lanes, &done);
+        for (list, sum) in several {
+            points[list] = sum;
         }
         points
     }
+}
+
+/// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
+#[inline(always)]
+fn to_points<L: Lanes<Base>>(lanes: L, stored: &[Stored]) -> Vec<Point> {
+    let Short { scale, shift, .. } = *Short::get();
+    let (scale, shift) = (
+        lanes.splat(&lanes.enter(scale)),
+        lanes.splat(&lanes.enter(shift)),
+    );
+    let idle = Stored::default();
+    let mut points = Vec::with_capacity(stored.len());
+    for chunk in stored.chunks(LANES) {
+        let sources = some(chunk, &idle);
+        let x = lanes.tighten(lanes.sub(x_of(lanes, sources), shift));
+        let y = y_of(lanes, sources);
+        let [px, py] = lanes.mul_two([lanes.add(x, scale); 2], [x, y]);
+        let [mx, my] = lanes.mul_two([lanes.sub(x, scale); 2], [x, y]);
+        let (px, py) = (lanes.leave_all(px), lanes.leave_all(py));
+        let (mx, my) = (lanes.leave_all(mx), lanes.leave_all(my));
+        for lane in 0..chunk.len() {
+            points.push(if py[lane].is_zero() {
+                Point::IDENTITY
+            } else {
+                Point {
+                    x: px[lane],
+                    y: my[lane],
+                    z: py[lane],
+                    t: mx[lane],
+                }
+            });
+        }
+    }
+    points
 }
 
 /// Brings points into the lanes' form.
@@ -219,101 +312,235 @@ impl Job<Base> for Enter<'_> {
 
 /// All sums of pairs, with one inversion. A pair's target must not be the source of a later pair.
 pub(crate) fn add_pairs(wide: Wide, points: &mut [Stored], pairs: &[Pair]) {
-    POINT_ADDITIONS.add(pairs.len() as u64);
-    wide.run(AddPairs { points, pairs });
+    add_pairs_of(wide, InPlace(points), pairs);
 }
 
-struct AddPairs<'a> {
-    points: &'a mut [Stored],
+fn add_pairs_of(wide: Wide, points: impl Points, pairs: &[Pair]) {
+    if !pairs.is_empty() {
+        POINT_ADDITIONS.add(pairs.len() as u64);
+        wide.run(AddPairs { points, pairs });
+    }
+}
+
+/// Where pairs of points lie, and where their sums go.
+trait Points {
+    /// Whether points may be negative.
+    const SIGNED: bool;
+    fn get(&self, index: u32) -> &Stored;
+    fn is_negative(&self, index: u32) -> bool;
+    fn set(&mut self, index: u32, point: Stored);
+}
+
+struct InPlace<'a>(&'a mut [Stored]);
+
+impl Points for InPlace<'_> {
+    const SIGNED: bool = false;
+
+    #[inline(always)]
+    fn get(&self, index: u32) -> &Stored {
+        &self.0[index as usize]
+    }
+
+    #[inline(always)]
+    fn is_negative(&self, _index: u32) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn set(&mut self, index: u32, point: Stored) {
+        self.0[index as usize] = point;
+    }
+}
+
+struct FromTables<'a, 't> {
+    addends: &'a [Addend<'t>],
+    to: &'a mut [Stored],
+}
+
+impl Points for FromTables<'_, '_> {
+    const SIGNED: bool = true;
+
+    #[inline(always)]
+    fn get(&self, index: u32) -> &Stored {
+        self.addends[index as usize].point
+    }
+
+    #[inline(always)]
+    fn is_negative(&self, index: u32) -> bool {
+        self.addends[index as usize].negative
+    }
+
+    #[inline(always)]
+    fn set(&mut self, index: u32, point: Stored) {
+        self.to[index as usize] = point;
+    }
+}
+
+struct AddPairs<'a, P> {
+    points: P,
     pairs: &'a [Pair],
 }
 
-impl Job<Base> for AddPairs<'_> {
+/// Pairs that are worked on at a time: while one vector's product is waited for, the other's is made.
+const TWO_VECTORS: usize = 2 * LANES;
+
+impl<P: Points> Job<Base> for AddPairs<'_, P> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Lanes<Base>>(self, lanes: L) {
-        let Self { points, pairs } = self;
+        let Self { mut points, pairs } = self;
         let one = lanes.enter(Fp::ONE);
-        // Idle lanes of the last vector add these two, whose difference is one.
+        // Idle lanes of the last vectors add these two, whose difference is one.
         let idle = [Stored::default(), Stored { x: one, y: [0; 4] }];
 
-        // Backwards: the product of all later denominators beside each vector.
-        let mut later = Vec::with_capacity(pairs.len().div_ceil(LANES));
-        let mut product = lanes.splat(&one);
-        for chunk in pairs.chunks(LANES).rev() {
-            let [first, second] = sources(points, chunk, &idle);
+        // Backwards: the product of all later denominators beside each two vectors.
+        let mut later = Vec::with_capacity(pairs.len().div_ceil(TWO_VECTORS));
+        let mut product = [lanes.splat(&one); 2];
+        for chunk in pairs.chunks(TWO_VECTORS).rev() {
+            let Operands { first, second, .. } = operands(&points, chunk, &idle);
             let (x1, x2) = (load_x(lanes, first), load_x(lanes, second));
             later.push(product);
-            product = lanes.mul(lanes.sub(x2, x1), product);
+            product = lanes.mul_two(sub(lanes, x2, x1), product);
         }
-        let mut totals = lanes.store(product).map(|total| lanes.leave(&total));
+        let mut totals = lanes.leave_all(lanes.times(product[0], product[1]));
         if totals.iter().any(Fp::is_zero) {
             return add_pairs_carefully(points, pairs, lanes);
         }
         invert_all(&mut totals);
         let totals = totals.map(|total| lanes.enter(total));
 
-        // Forwards: the inverse of the product of this vector's and all later denominators.
-        let mut inverse = lanes.load(totals.each_ref());
-        for (chunk, later) in pairs.chunks(LANES).zip(later.into_iter().rev()) {
-            let [first, second] = sources(points, chunk, &idle);
-            let (x1, x2) = (load_x(lanes, first), load_x(lanes, second));
-            let (y1, y2) = (load_y(lanes, first), load_y(lanes, second));
-            let reciprocal = lanes.times(inverse, later);
-            inverse = lanes.mul(lanes.sub(x2, x1), inverse);
-            let slope = lanes.mul(lanes.sub(y2, y1), reciprocal);
-            let x = lanes.tighten(lanes.sub_two(lanes.square(slope), x1, x2));
-            let y = lanes.tighten(lanes.sub(lanes.mul(lanes.sub(x1, x), slope), y1));
-            let (x, y) = (lanes.store(x), lanes.store(y));
-            for (lane, pair) in chunk.iter().enumerate() {
-                points[pair.to as usize] = Stored {
-                    x: x[lane],
-                    y: y[lane],
-                };
+        // Forwards: the inverses of the products of these two vectors' and all later denominators.
+        let total = lanes.load(totals.each_ref());
+        let mut inverse = [
+            lanes.times(total, product[1]),
+            lanes.times(total, product[0]),
+        ];
+        for (chunk, later) in pairs.chunks(TWO_VECTORS).zip(later.into_iter().rev()) {
+            let operands = operands(&points, chunk, &idle);
+            let x1 = load_x(lanes, operands.first);
+            let x2 = load_x(lanes, operands.second);
+            let mut y1 = load_y(lanes, operands.first);
+            let mut y2 = load_y(lanes, operands.second);
+            if P::SIGNED {
+                let [first, second] = operands.negative;
+                y1 = negate_where(lanes, y1, first);
+                y2 = negate_where(lanes, y2, second);
+            }
+            let reciprocal = lanes.times_two(inverse, later);
+            inverse = lanes.mul_two(sub(lanes, x2, x1), inverse);
+            let slope = lanes.mul_two(sub(lanes, y2, y1), reciprocal);
+            let x = lanes.square_two_less(slope, x1, x2);
+            let y = lanes.mul_two_less(sub(lanes, x1, x), slope, y1);
+            for (half, pairs) in chunk.chunks(LANES).enumerate() {
+                let (x, y) = (lanes.store(x[half]), lanes.store(y[half]));
+                for (lane, pair) in pairs.iter().enumerate() {
+                    points.set(
+                        pair.to,
+                        Stored {
+                            x: x[lane],
+                            y: y[lane],
+                        },
+                    );
+                }
             }
         }
     }
 }
 
-/// The points of eight pairs; `idle` where there are fewer.
-#[inline(always)]
-fn sources<'a>(
-    points: &'a [Stored],
-    pairs: &[Pair],
-    idle: &'a [Stored; 2],
-) -> [[&'a Stored; LANES]; 2] {
-    let mut sources = [[&idle[0]; LANES], [&idle[1]; LANES]];
-    for (lane, pair) in pairs.iter().enumerate() {
-        sources[0][lane] = &points[pair.first as usize];
-        sources[1][lane] = &points[pair.second as usize];
+/// The points of sixteen pairs, in two vectors each.
+struct Operands<'a> {
+    first: [[&'a Stored; LANES]; 2],
+    second: [[&'a Stored; LANES]; 2],
+    /// Of the first and the second points of both vectors, a bit for each lane: whether it counts negative.
+    negative: [[u8; 2]; 2],
+}
+
+impl<'a> Operands<'a> {
+    #[inline(always)]
+    fn put<P: Points>(&mut self, i: usize, points: &'a P, pair: &Pair) {
+        let (vector, lane) = (i / LANES, i % LANES);
+        self.first[vector][lane] = points.get(pair.first);
+        self.second[vector][lane] = points.get(pair.second);
+        if P::SIGNED {
+            self.negative[0][vector] |= u8::from(points.is_negative(pair.first)) << lane;
+            self.negative[1][vector] |= u8::from(points.is_negative(pair.second)) << lane;
+        }
     }
-    sources
+}
+
+/// `idle` where there are fewer pairs.
+#[inline(always)]
+fn operands<'a, P: Points>(points: &'a P, pairs: &[Pair], idle: &'a [Stored; 2]) -> Operands<'a> {
+    let mut operands = Operands {
+        first: [[&idle[0]; LANES]; 2],
+        second: [[&idle[1]; LANES]; 2],
+        negative: [[0; 2]; 2],
+    };
+    // All but the last have sixteen: a loop of known length is unrolled.
+    if let Ok(pairs) = <&[Pair; TWO_VECTORS]>::try_from(pairs) {
+        for (i, pair) in pairs.iter().enumerate() {
+            operands.put(i, points, pair);
+        }
+    } else {
+        for (i, pair) in pairs.iter().enumerate() {
+            operands.put(i, points, pair);
+        }
+    }
+    operands
 }
 
 // These are functions, and not closures in the jobs, because closures are not compiled for the lanes' instructions.
 
 #[inline(always)]
-fn load_x<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
+fn load_x<L: Lanes<Base>>(lanes: L, points: [[&Stored; LANES]; 2]) -> [L::Tight; 2] {
+    [x_of(lanes, points[0]), x_of(lanes, points[1])]
+}
+
+#[inline(always)]
+fn load_y<L: Lanes<Base>>(lanes: L, points: [[&Stored; LANES]; 2]) -> [L::Tight; 2] {
+    [y_of(lanes, points[0]), y_of(lanes, points[1])]
+}
+
+#[inline(always)]
+fn x_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
     let [a, b, c, d, e, f, g, h] = points;
     lanes.load([&a.x, &b.x, &c.x, &d.x, &e.x, &f.x, &g.x, &h.x])
 }
 
 #[inline(always)]
-fn load_y<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
+fn y_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
     let [a, b, c, d, e, f, g, h] = points;
     lanes.load([&a.y, &b.y, &c.y, &d.y, &e.y, &f.y, &g.y, &h.y])
 }
 
+#[inline(always)]
+fn sub<L: Lanes<Base>>(lanes: L, a: [L::Tight; 2], b: [L::Tight; 2]) -> [L::Loose; 2] {
+    [lanes.sub(a[0], b[0]), lanes.sub(a[1], b[1])]
+}
+
+#[inline(always)]
+fn negate_where<L: Lanes<Base>>(lanes: L, a: [L::Tight; 2], where_: [u8; 2]) -> [L::Tight; 2] {
+    [
+        lanes.negate_where(a[0], where_[0]),
+        lanes.negate_where(a[1], where_[1]),
+    ]
+}
+
 /// As [`AddPairs`] where some pair has equal x: one by one, with tangents and neutral elements.
 #[inline(never)]
-fn add_pairs_carefully<L: Lanes<Base>>(points: &mut [Stored], pairs: &[Pair], lanes: L) {
+fn add_pairs_carefully<L: Lanes<Base>>(mut points: impl Points, pairs: &[Pair], lanes: L) {
+    let source = |index: u32| {
+        let point = Affine::leave(points.get(index), lanes);
+        if points.is_negative(index) {
+            -point
+        } else {
+            point
+        }
+    };
     let sources: Vec<(Affine, Affine)> = pairs
         .iter()
-        .map(|pair| {
-            let source = |index: u32| Affine::leave(&points[index as usize], lanes);
-            (source(pair.first), source(pair.second))
-        })
+        .map(|pair| (source(pair.first), source(pair.second)))
         .collect();
     let denominator = |(a, b): &(Affine, Affine)| a.slope_denominator(*b);
     let denominators: Vec<_> = sources.iter().map(denominator).collect();
@@ -325,7 +552,7 @@ fn add_pairs_carefully<L: Lanes<Base>>(points: &mut [Stored], pairs: &[Pair], la
             Some(_) => a.add_with(b, inverses[i]),
             None => Affine::identity(),
         };
-        points[pair.to as usize] = sum.enter(lanes);
+        points.set(pair.to, sum.enter(lanes));
     }
 }
 
@@ -346,22 +573,22 @@ impl Job<Base> for DoubleAll<'_> {
     fn run<L: Lanes<Base>>(self, lanes: L) {
         let points = self.points;
         let one = lanes.enter(Fp::ONE);
-        let linear = lanes.splat(&lanes.enter(crate::curve::Short::get().linear));
+        let linear = lanes.splat(&lanes.enter(Short::get().linear));
         let idle = Stored { x: one, y: one };
         let mut later = Vec::with_capacity(points.len().div_ceil(LANES));
         let mut product = lanes.splat(&one);
         for chunk in points.chunks(LANES).rev() {
             later.push(product);
-            let y = load_y(lanes, some(chunk, &idle));
+            let y = y_of(lanes, some(chunk, &idle));
             product = lanes.mul(lanes.add(y, y), product);
         }
-        let mut totals = lanes.store(product).map(|total| lanes.leave(&total));
+        let mut totals = lanes.leave_all(product);
         invert_all(&mut totals);
         let totals = totals.map(|total| lanes.enter(total));
         let mut inverse = lanes.load(totals.each_ref());
         for (chunk, later) in points.chunks_mut(LANES).zip(later.into_iter().rev()) {
             let sources = some(chunk, &idle);
-            let (x, y) = (load_x(lanes, sources), load_y(lanes, sources));
+            let (x, y) = (x_of(lanes, sources), y_of(lanes, sources));
             let reciprocal = lanes.times(inverse, later);
             inverse = lanes.mul(lanes.add(y, y), inverse);
             let xx = lanes.square(x);

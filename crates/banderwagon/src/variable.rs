@@ -83,9 +83,9 @@ fn window_sums(wide: Wide, points: &[Stored], digits: &[i16], bits: usize) -> Ve
         // ends[b] is now where bucket b begins.
         for bucket in 1..=buckets {
             let end = ends.get(bucket + 1).map_or(used, |&end| end as usize);
-            let members = order[ends[bucket] as usize..end].iter();
-            let terms = members.map(|&i| (&points[i as usize], digits[i as usize] < 0));
-            sums.push_signed(&terms.collect::<Vec<_>>());
+            for &i in &order[ends[bucket] as usize..end] {
+                sums.push(&points[i as usize], digits[i as usize] < 0);
+            }
             sums.close();
         }
     }
@@ -97,13 +97,13 @@ fn window_sums(wide: Wide, points: &[Stored], digits: &[i16], bits: usize) -> Ve
         let (mut odd, mut joined) = (Sums::new(wide), Sums::new(wide));
         for buckets in buckets.chunks(size) {
             for k in (1..=size).step_by(2) {
-                odd.push(&buckets[k - 1]);
+                odd.push(&buckets[k - 1], false);
             }
             odd.close();
             for i in 1..=size / 2 {
-                joined.push(&buckets[2 * i - 1]);
+                joined.push(&buckets[2 * i - 1], false);
                 if let Some(bucket) = buckets.get(2 * i) {
-                    joined.push(bucket);
+                    joined.push(bucket, false);
                 }
                 joined.close();
             }
