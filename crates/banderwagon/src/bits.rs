@@ -16,7 +16,7 @@ impl From<Fr> for Signed {
         if less(&Scalar::HALF, &magnitude) {
             Self {
                 negative: true,
-                magnitude: (-scalar).to_limbs(),
+                magnitude: difference(&Scalar::MODULUS, &magnitude),
             }
         } else {
             Self {
@@ -25,6 +25,18 @@ impl From<Fr> for Signed {
             }
         }
     }
+}
+
+/// `a - b`, for a larger `a`.
+#[inline]
+fn difference(a: &Limbs, b: &Limbs) -> Limbs {
+    let mut borrow = false;
+    std::array::from_fn(|i| {
+        let (limb, first) = a[i].overflowing_sub(b[i]);
+        let (limb, second) = limb.overflowing_sub(borrow.into());
+        borrow = first | second;
+        limb
+    })
 }
 
 #[inline]
