@@ -12,7 +12,14 @@ pub(crate) struct Signed {
 impl From<Fr> for Signed {
     #[inline]
     fn from(scalar: Fr) -> Self {
-        let magnitude = scalar.to_limbs();
+        Self::from(scalar.to_limbs())
+    }
+}
+
+/// From a number below the group's order.
+impl From<Limbs> for Signed {
+    #[inline]
+    fn from(magnitude: Limbs) -> Self {
         if less(&Scalar::HALF, &magnitude) {
             Self {
                 negative: true,

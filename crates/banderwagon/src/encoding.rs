@@ -4,7 +4,7 @@ use crate::{
     Point,
     curve::{BYTES, D, times_five},
 };
-use arbor_field::{Fp, Fr, divide_all, sqrt_all};
+use arbor_field::{Fp, Fr, are_squares, divide_all, sqrt_all};
 use arbor_metrics::NORMALISATIONS;
 
 /// Bytes that are no element of the group.
@@ -199,16 +199,25 @@ fn check_subgroup(xx: Fp) -> Result<(), DecodingError> {
 /// The elements with these x, taking the larger y.
 fn decompress(xs: &[Fp], trust: Trust) -> Vec<Result<Point, DecodingError>> {
     // y^2 = (1 - a x^2) / (1 - d x^2); d is not a square, so that the denominator is never zero.
-    let squares: Vec<_> = xs.iter().map(|x| x.square()).collect();
-    let fraction = |xx: &Fp| (Fp::ONE + times_five(*xx), Fp::ONE - D * *xx);
-    let fractions: Vec<_> = squares.iter().map(fraction).collect();
+    let fraction = |xx: Fp| (Fp::ONE + times_five(xx), Fp::ONE - D * xx);
+    let fractions: Vec<_> = xs.iter().map(|x| fraction(x.square())).collect();
     let roots = sqrt_all(&divide_all(&fractions));
-    let decode = |((x, xx), root): ((&Fp, &Fp), Option<Fp>)| {
+    // The numerators are what must be squares for the subgroup.
+    let within = match trust {
+        Trust::Untrusted => are_squares(
+            &fractions
+                .iter()
+                .map(|fraction| fraction.0)
+                .collect::<Vec<_>>(),
+        ),
+        Trust::Trusted => vec![true; xs.len()],
+    };
+    let decode = |((x, within), root): ((&Fp, bool), Option<Fp>)| {
         let y = root.ok_or(DecodingError::Curve)?;
-        if trust == Trust::Untrusted {
-            check_subgroup(*xx)?;
+        if !within {
+            return Err(DecodingError::Subgroup);
         }
         Ok(Point::from_affine(*x, if y.is_large() { y } else { -y }))
     };
-    xs.iter().zip(&squares).zip(roots).map(decode).collect()
+    xs.iter().zip(within).zip(roots).map(decode).collect()
 }

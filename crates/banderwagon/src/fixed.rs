@@ -18,7 +18,7 @@ use crate::{
     sums::{Enter, Pair, Sums, add_pairs, double_all},
 };
 use arbor_cpu::ask_for_large_pages;
-use arbor_field::{Fr, Wide};
+use arbor_field::{Fr, Limbs, Wide, to_limbs_all};
 use rayon::prelude::*;
 
 /// How large the tables are.
@@ -133,6 +133,9 @@ pub struct FixedBase {
 /// A term of a sum: the point's index and the scalar.
 pub type Term = (usize, Fr);
 
+/// A term whose scalar is a number below the group's order.
+type Product = (usize, Limbs);
+
 impl FixedBase {
     /// Makes the tables on all threads of the current pool.
     #[must_use]
@@ -229,19 +232,22 @@ impl FixedBase {
     /// As [`Self::sums`], without other threads.
     #[must_use]
     pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
+        let terms = || lists.iter().flat_map(|list| list.as_ref());
+        let scalars: Vec<Fr> = terms().map(|term| term.1).collect();
+        let numbers = to_limbs_all(&scalars);
+        let terms: Vec<Product> = terms().zip(numbers).map(|(term, n)| (term.0, n)).collect();
+        let mut rest = &terms[..];
         let mut sums = Sums::new(self.wide);
-        let mut combed = Vec::new();
-        let mut signed = Vec::new();
+        let mut combed = Vec::with_capacity(lists.len());
         for list in lists {
-            let list = list.as_ref();
-            signed.clear();
-            signed.extend(list.iter().map(|&(i, scalar)| (i, Signed::from(scalar))));
-            if let Some(rows) = self.comb_rows(list, &signed) {
+            let (list, others) = rest.split_at(list.as_ref().len());
+            rest = others;
+            if let Some(rows) = self.comb_rows(list) {
                 combed.push(rows);
                 self.push_comb(&mut sums, list, rows);
             } else {
                 combed.push(0);
-                self.push_digits(&mut sums, &signed);
+                self.push_digits(&mut sums, list);
                 sums.close();
             }
         }
@@ -258,28 +264,33 @@ impl FixedBase {
     }
 
     /// The number of bit positions to comb, or none if windows take fewer additions.
-    fn comb_rows(&self, terms: &[Term], signed: &[(usize, Signed)]) -> Option<usize> {
-        let digits = |(point, scalar): &(usize, Signed)| {
-            length(&scalar.magnitude).div_ceil(self.sizes.window_bits(*point))
+    fn comb_rows(&self, terms: &[Product]) -> Option<usize> {
+        let digits = |&(point, number): &Product| {
+            length(&Signed::from(number).magnitude).div_ceil(self.sizes.window_bits(point))
         };
         let groups = self.points.len().div_ceil(self.sizes.comb);
         // Up to here windows take less in any case: at most so many terms times the length of the longest by `others`, and one each.
         if terms.len() <= groups * self.sizes.others / 2 {
             return None;
         }
-        let with_windows: usize = signed.iter().map(digits).sum();
-        let longest = terms.iter().map(|term| length(&term.1.to_limbs())).max()?;
+        let with_windows: usize = terms.iter().map(digits).sum();
+        let mut used = vec![false; groups];
+        for (point, _) in terms {
+            used[point / self.sizes.comb] = true;
+        }
+        let groups = used.iter().filter(|used| **used).count();
+        let longest = terms.iter().map(|term| length(&term.1)).max()?;
         let rows = longest.min(256 / self.sizes.columns);
         // Joining a row costs a doubling and an addition in extended coordinates, about six additions from a table.
         let with_comb = groups * longest + 6 * rows;
         (with_comb < with_windows).then_some(rows)
     }
 
-    fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[(usize, Signed)]) {
-        for (point, scalar) in terms {
+    fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Product]) {
+        for (point, number) in terms {
             let bits = self.sizes.window_bits(*point);
             let table = &self.entries[self.sizes.windows(*point)..];
-            for_digits(scalar, bits, |position, digit| {
+            for_digits(&Signed::from(*number), bits, |position, digit| {
                 let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
                 sums.push(&table[entry], digit < 0);
             });
@@ -287,7 +298,7 @@ impl FixedBase {
     }
 
     /// One list for each row, highest first.
-    fn push_comb<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Term], rows: usize) {
+    fn push_comb<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Product], rows: usize) {
         let Sizes { comb, columns, .. } = self.sizes;
         let groups = self.points.len().div_ceil(comb);
         let height = 256 / columns;
@@ -295,11 +306,11 @@ impl FixedBase {
         let mut again = Vec::new();
         let mut scalars = vec![[0u64; 4]; groups * comb];
         let mut seen = vec![false; self.points.len()];
-        for &(point, scalar) in terms {
+        for &(point, number) in terms {
             if std::mem::replace(&mut seen[point], true) {
-                again.push((point, Signed::from(scalar)));
+                again.push((point, number));
             } else {
-                scalars[point] = scalar.to_limbs();
+                scalars[point] = number;
             }
         }
         let mut indices = vec![[0u16; 64]; columns * groups * height / 64];

@@ -105,8 +105,7 @@ impl Point {
     #[must_use]
     pub fn map_to_field_batch(points: &[Self]) -> Vec<Fr> {
         let fractions: Vec<_> = points.iter().map(|point| (point.x, point.y)).collect();
-        let quotients = arbor_field::divide_all_to_limbs(&fractions);
-        quotients.into_iter().map(Fr::reduced).collect()
+        arbor_field::reduce_all(&arbor_field::divide_all_to_limbs(&fractions))
     }
 
     /// The affine coordinates of many points, with one inversion.

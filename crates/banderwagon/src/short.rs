@@ -18,6 +18,13 @@ pub(crate) struct Stored {
     pub(crate) y: Limbs,
 }
 
+impl Stored {
+    /// Whether this is the neutral element; not if a sum became it, whose zero may be the prime.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.y == [0; 4]
+    }
+}
+
 /// Affine coordinates as field elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Affine {

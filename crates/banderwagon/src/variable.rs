@@ -96,14 +96,15 @@ fn window_sums(wide: Wide, points: &[Stored], digits: &[i16], bits: usize) -> Ve
         let size = buckets.len() / positions;
         let (mut odd, mut joined) = (Sums::new(wide), Sums::new(wide));
         for buckets in buckets.chunks(size) {
-            for k in (1..=size).step_by(2) {
-                odd.push(&buckets[k - 1], false);
+            // Without empty buckets: of two of those the sum would be that of equal points.
+            let filled = |k: &usize| buckets.get(*k).is_some_and(|bucket| !bucket.is_identity());
+            for k in (0..size).step_by(2).filter(filled) {
+                odd.push(&buckets[k], false);
             }
             odd.close();
             for i in 1..=size / 2 {
-                joined.push(&buckets[2 * i - 1], false);
-                if let Some(bucket) = buckets.get(2 * i) {
-                    joined.push(bucket, false);
+                for k in [2 * i - 1, 2 * i].iter().filter(|k| filled(k)) {
+                    joined.push(&buckets[*k], false);
                 }
                 joined.close();
             }

@@ -1,6 +1,6 @@
 //! Many inverses for the price of one.
 
-use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, limbs};
+use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, lanes::Radix, limbs};
 
 /// From how many elements on lanes pay for their own eight inversions' products.
 const IN_LANES_FROM: usize = 4 * LANES;
@@ -66,6 +66,51 @@ impl<M: Modulus> Job<M> for Inversions<'_, M> {
             }
         }
         true
+    }
+}
+
+/// Numbers below 2^256 modulo the prime, in lanes: [`Element::reduced`] of each.
+#[must_use]
+pub fn reduce_all<M: Modulus>(numbers: &[Limbs]) -> Vec<Element<M>> {
+    let residues = Wide::detect().run::<M, _>(Rescaled::<true>(numbers));
+    residues.into_iter().map(Element::from_montgomery).collect()
+}
+
+/// Elements as numbers below the prime, in lanes: [`Element::to_limbs`] of each.
+#[must_use]
+pub fn to_limbs_all<M: Modulus>(elements: &[Element<M>]) -> Vec<Limbs> {
+    let residues: Vec<_> = elements
+        .iter()
+        .map(|element| element.to_montgomery())
+        .collect();
+    Wide::detect().run::<M, _>(Rescaled::<false>(&residues))
+}
+
+/// Numbers times 2^256, or divided by it, modulo the prime.
+struct Rescaled<'a, const TIMES: bool>(&'a [Limbs]);
+
+impl<M: Modulus, const TIMES: bool> Job<M> for Rescaled<'_, TIMES> {
+    type Output = Vec<Limbs>;
+
+    #[inline(always)]
+    fn run<L: Lanes<M>>(self, lanes: L) -> Vec<Limbs> {
+        let power = lanes.splat(if TIMES {
+            &Radix::<M, L>::TIMES_2_256
+        } else {
+            &Radix::<M, L>::BY_2_256
+        });
+        let mut products = Vec::with_capacity(self.0.len());
+        for chunk in self.0.chunks(LANES) {
+            let mut numbers = [[0; 4]; LANES];
+            numbers[..chunk.len()].copy_from_slice(chunk);
+            // As second factor a number need not be below the prime.
+            let stored = lanes.store(lanes.times(power, lanes.load(numbers.each_ref())));
+            let reduced = stored
+                .iter()
+                .map(|stored| limbs::reduce_once(stored, &M::MODULUS));
+            products.extend(reduced.take(chunk.len()));
+        }
+        products
     }
 }
 

@@ -34,12 +34,17 @@ use arbor_cpu::{Backend, Features};
 /// Number of lanes.
 pub const LANES: usize = 8;
 
+/// Products that a [`Lanes::Sum`] has room for.
+pub const SUMMED: usize = 32;
+
 /// Eight lanes of residues modulo `M`'s prime. A value is proof that the processor has the instructions.
 pub trait Lanes<M: Modulus>: Copy {
     /// Below twice the prime, normalised.
     type Tight: Copy;
     /// Below eight times the prime.
     type Loose: Copy;
+    /// A sum of products that is not reduced yet: of at most [`SUMMED`].
+    type Sum: Copy;
     /// Residues are held times two to this power.
     const RADIX_BITS: u32;
 
@@ -64,6 +69,13 @@ pub trait Lanes<M: Modulus>: Copy {
     /// The same residue: tight values are loose ones, too.
     fn loosen(self, a: Self::Tight) -> Self::Loose;
 
+    /// The sum of no products.
+    fn nothing(self) -> Self::Sum;
+    /// A sum with one more product.
+    fn add_product(self, sum: Self::Sum, a: Self::Tight, b: Self::Tight) -> Self::Sum;
+    /// The residue of a sum.
+    fn total(self, sum: Self::Sum) -> Self::Tight;
+
     /// The product of two tight values.
     #[inline(always)]
     fn times(self, a: Self::Tight, b: Self::Tight) -> Self::Tight {
@@ -86,6 +98,12 @@ pub trait Lanes<M: Modulus>: Copy {
     #[inline(always)]
     fn mul_two(self, a: [Self::Loose; 2], b: [Self::Tight; 2]) -> [Self::Tight; 2] {
         [self.mul(a[0], b[0]), self.mul(a[1], b[1])]
+    }
+
+    /// [`Self::square`], twice.
+    #[inline(always)]
+    fn square_two(self, a: [Self::Tight; 2]) -> [Self::Tight; 2] {
+        [self.square(a[0]), self.square(a[1])]
     }
 
     /// `a * b - c`, twice.
@@ -150,11 +168,15 @@ pub trait Lanes<M: Modulus>: Copy {
     }
 }
 
-struct Radix<M, L>(std::marker::PhantomData<(M, L)>);
+pub(crate) struct Radix<M, L>(std::marker::PhantomData<(M, L)>);
 
 impl<M: Modulus, L: Lanes<M>> Radix<M, L> {
     const ENTER: Limbs = limbs::power_of_two(L::RADIX_BITS, &M::MODULUS);
     const LEAVE: Limbs = limbs::power_of_two(512 - L::RADIX_BITS, &M::MODULUS);
+    /// What times a number is, after the division by the radix, 2^256 times the number.
+    pub(crate) const TIMES_2_256: Limbs = limbs::power_of_two(L::RADIX_BITS + 256, &M::MODULUS);
+    /// The same for the number divided by 2^256.
+    pub(crate) const BY_2_256: Limbs = limbs::power_of_two(L::RADIX_BITS - 256, &M::MODULUS);
 }
 
 /// The negative of a residue in stored form, in stored form.
@@ -237,6 +259,11 @@ impl Wide {
             #[cfg(feature = "modelled")]
             Kind::Modelled => "avx512ifma, modelled",
         }
+    }
+
+    /// Whether a product takes a few nanoseconds for each lane.
+    pub(crate) fn has_ifma(self) -> bool {
+        self.0 == Kind::Ifma
     }
 
     /// The IFMA lanes with every instruction done by plain Rust, in tests: whatever processor runs them, the lanes' own code is run.

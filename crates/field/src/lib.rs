@@ -11,12 +11,12 @@ mod mulx;
 mod portable;
 mod sqrt;
 
-pub use batch::{Fraction, divide_all, divide_all_to_limbs, invert_all};
+pub use batch::{Fraction, divide_all, divide_all_to_limbs, invert_all, reduce_all, to_limbs_all};
 pub use element::{Element, NotReduced};
-pub use lanes::{Job, LANES, Lanes, Wide, negate_stored};
+pub use lanes::{Job, LANES, Lanes, SUMMED, Wide, negate_stored};
 pub use limbs::Limbs;
 pub use modulus::{Base, Modulus, Scalar};
-pub use sqrt::{sqrt, sqrt_all};
+pub use sqrt::{are_squares, sqrt, sqrt_all};
 
 /// An element of BLS12-381's scalar field, over which Banderwagon's curve is defined.
 pub type Fp = Element<Base>;

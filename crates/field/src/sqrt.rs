@@ -118,88 +118,151 @@ pub(crate) static STEPS: LazyLock<Vec<(u8, u8)>> = LazyLock::new(|| {
 /// A square root of `x`, or none if it is not a square. Which of the two is not specified.
 #[must_use]
 pub fn sqrt(x: Fp) -> Option<Fp> {
-    finish(x, power(x))
+    Almost::new(x).root()
 }
 
-/// The rest of a root once `w` = x^((m-1)/2) is known: some 40 multiplications.
-pub(crate) fn finish(x: Fp, w: Fp) -> Option<Fp> {
-    arbor_metrics::SQUARE_ROOTS.add(1);
-    let roots = &**ROOTS;
-    let mut root = x * w;
-    let v = root * w;
-    // levels[i] = v^(2^(8i)), and what is divided away from each as the logarithm becomes known.
-    let mut levels = [v; WINDOWS];
-    for i in 1..WINDOWS {
-        levels[i] = levels[i - 1].square_times(8);
-    }
-    let mut logarithm = 0u32;
-    for window in 0..WINDOWS {
-        let mut rest = levels[WINDOWS - 1 - window];
-        for earlier in 0..window {
-            let digit = logarithm >> (8 * earlier) & 0xff;
-            rest *= roots.inverse[WINDOWS - 1 - window + earlier][digit as usize];
+/// A root but for a root of unity.
+#[derive(Clone, Copy)]
+struct Almost {
+    x: Fp,
+    /// x^((m+1)/2).
+    root: Fp,
+    /// v^(2^(8i)), where v = x^m.
+    levels: [Fp; WINDOWS],
+}
+
+impl Almost {
+    fn new(x: Fp) -> Self {
+        let w = power(x);
+        let root = x * w;
+        let mut levels = [root * w; WINDOWS];
+        for i in 1..WINDOWS {
+            levels[i] = levels[i - 1].square_times(8);
         }
-        logarithm |= u32::from(roots.logarithms[slot(&rest)]) << (8 * window);
+        Self { x, root, levels }
     }
-    if x.is_zero() {
-        return Some(x);
+
+    /// The rest: some 10 multiplications.
+    fn root(self) -> Option<Fp> {
+        arbor_metrics::SQUARE_ROOTS.add(1);
+        let Self {
+            x,
+            mut root,
+            levels,
+        } = self;
+        let roots = &**ROOTS;
+        let mut logarithm = 0u32;
+        for window in 0..WINDOWS {
+            let mut rest = levels[WINDOWS - 1 - window];
+            for earlier in 0..window {
+                let digit = logarithm >> (8 * earlier) & 0xff;
+                rest *= roots.inverse[WINDOWS - 1 - window + earlier][digit as usize];
+            }
+            logarithm |= u32::from(roots.logarithms[slot(&rest)]) << (8 * window);
+        }
+        if x.is_zero() {
+            return Some(x);
+        }
+        if logarithm & 1 == 1 {
+            return None;
+        }
+        let half = logarithm / 2;
+        for (window, row) in roots.inverse.iter().enumerate() {
+            root *= row[(half >> (8 * window) & 0xff) as usize];
+        }
+        Some(root)
     }
-    if logarithm & 1 == 1 {
-        return None;
+
+    /// Whether x has a root and is not zero: whether v's logarithm is even.
+    fn is_square(&self) -> bool {
+        let v = self.levels[WINDOWS - 1];
+        v.square_times(31 - 8 * (WINDOWS - 1)) == Fp::ONE
     }
-    let half = logarithm / 2;
-    for (window, row) in roots.inverse.iter().enumerate() {
-        root *= row[(half >> (8 * window) & 0xff) as usize];
-    }
-    Some(root)
 }
 
-/// [`sqrt`] of many: the powers in lanes.
+/// [`sqrt`] of many: but for look-ups, in lanes.
 #[must_use]
 pub fn sqrt_all(elements: &[Fp]) -> Vec<Option<Fp>> {
     if elements.len() < 3 {
         return elements.iter().map(|&x| sqrt(x)).collect();
     }
-    let powers = Wide::detect().run(Powers { elements });
-    elements
-        .iter()
-        .zip(powers)
-        .map(|(&x, w)| finish(x, w))
-        .collect()
+    let almost = Wide::detect().run(AlmostAll { elements });
+    almost.into_iter().map(Almost::root).collect()
 }
 
-/// [`power`] in lanes.
-struct Powers<'a> {
+/// Whether each is a square and not zero. In IFMA lanes by a power, which takes less there than [`Element::legendre`].
+#[must_use]
+pub fn are_squares(elements: &[Fp]) -> Vec<bool> {
+    let wide = Wide::detect();
+    if elements.len() < LANES || !wide.has_ifma() {
+        return elements.iter().map(|x| x.legendre() == 1).collect();
+    }
+    let almost = wide.run(AlmostAll { elements });
+    almost.iter().map(Almost::is_square).collect()
+}
+
+/// [`Almost::new`] in lanes, two vectors side by side.
+struct AlmostAll<'a> {
     elements: &'a [Fp],
 }
 
-impl Job<Base> for Powers<'_> {
-    type Output = Vec<Fp>;
+impl Job<Base> for AlmostAll<'_> {
+    type Output = Vec<Almost>;
 
     #[inline(always)]
-    fn run<L: Lanes<Base>>(self, lanes: L) -> Vec<Fp> {
-        let mut powers = Vec::with_capacity(self.elements.len());
-        for chunk in self.elements.chunks(LANES) {
-            let stored: [Limbs; LANES] =
-                std::array::from_fn(|lane| lanes.enter(*chunk.get(lane).unwrap_or(&Fp::ZERO)));
-            let x = lanes.load(stored.each_ref());
-            let square = lanes.square(x);
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Vec<Almost> {
+        let mut all = Vec::with_capacity(self.elements.len());
+        for chunk in self.elements.chunks(2 * LANES) {
+            let mut stored = [[[0; 4]; LANES]; 2];
+            for (to, x) in stored.as_flattened_mut().iter_mut().zip(chunk) {
+                *to = lanes.enter(*x);
+            }
+            let x = [
+                lanes.load(stored[0].each_ref()),
+                lanes.load(stored[1].each_ref()),
+            ];
+            let square = lanes.square_two(x);
             let mut odd = [x; 16];
             for i in 1..16 {
-                odd[i] = lanes.times(odd[i - 1], square);
+                odd[i] = lanes.times_two(odd[i - 1], square);
             }
-            let mut result = lanes.splat(&lanes.enter(Fp::ONE));
+            let mut power = [lanes.splat(&lanes.enter(Fp::ONE)); 2];
             for &(squarings, digit) in STEPS.iter() {
                 for _ in 0..squarings {
-                    result = lanes.square(result);
+                    power = lanes.square_two(power);
                 }
                 if digit != 0 {
-                    result = lanes.times(result, odd[usize::from(digit / 2)]);
+                    power = lanes.times_two(power, odd[usize::from(digit / 2)]);
                 }
             }
-            let stored = lanes.store(result);
-            powers.extend(stored[..chunk.len()].iter().map(|power| lanes.leave(power)));
+            let root = lanes.times_two(x, power);
+            let mut levels = [lanes.times_two(root, power); WINDOWS];
+            for i in 1..WINDOWS {
+                let mut level = levels[i - 1];
+                for _ in 0..8 {
+                    level = lanes.square_two(level);
+                }
+                levels[i] = level;
+            }
+            for (vector, elements) in chunk.chunks(LANES).enumerate() {
+                let root = lanes.leave_all(root[vector]);
+                let mut columns = [root; WINDOWS];
+                for i in 0..WINDOWS {
+                    columns[i] = lanes.leave_all(levels[i][vector]);
+                }
+                for (lane, &x) in elements.iter().enumerate() {
+                    let mut levels = [Fp::ZERO; WINDOWS];
+                    for i in 0..WINDOWS {
+                        levels[i] = columns[i][lane];
+                    }
+                    all.push(Almost {
+                        x,
+                        root: root[lane],
+                        levels,
+                    });
+                }
+            }
         }
-        powers
+        all
     }
 }

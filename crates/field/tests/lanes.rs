@@ -1,6 +1,6 @@
 //! All lanes that this processor has against single elements.
 
-use arbor_field::{Base, Element, Job, LANES, Lanes, Limbs, Modulus, Scalar, Wide};
+use arbor_field::{Base, Element, Job, LANES, Lanes, Limbs, Modulus, SUMMED, Scalar, Wide};
 use proptest::prelude::*;
 use std::array;
 
@@ -57,6 +57,14 @@ impl<M: Modulus> Job<M> for All<M> {
                 leave(lanes.negate_where(lanes.negate_where(a, !0), !0)),
             ),
             ("left together", lanes.leave_all(a)),
+            (
+                "sum of products",
+                leave(lanes.total(lanes.add_product(
+                    lanes.add_product(lanes.nothing(), a, b),
+                    b,
+                    c,
+                ))),
+            ),
         ]);
         let mut x = a;
         for _ in 0..40 {
@@ -124,6 +132,17 @@ impl<M: Modulus> Job<M> for Extremes {
         let [low, high] = lanes.square_two_less([x, zero], [x, x], [x, x]);
         check("square less two", low, &|x| x * x - x - x);
         check("nothing less two", high, &|x| -(x + x));
+        let mut sum = lanes.nothing();
+        for _ in 0..SUMMED {
+            sum = lanes.add_product(sum, twice, x);
+        }
+        check("many times the prime", lanes.total(sum), &|_| Element::ZERO);
+        let mut sum = lanes.nothing();
+        for _ in 0..SUMMED {
+            sum = lanes.add_product(sum, x, x);
+        }
+        let count = Element::from(SUMMED as u64);
+        check("many products", lanes.total(sum), &|x| x * x * count);
         let larger = lanes.tighten(lanes.sub_two(x, zero, zero));
         check("larger", larger, &|x| x);
     }
@@ -163,6 +182,7 @@ fn expected<M: Modulus>(All(a, b, c): &All<M>) -> Vec<Eight<M>> {
         array::from_fn(|i| if SOME >> i & 1 == 1 { -a[i] } else { a[i] }),
         *a,
         *a,
+        each(&|a, b, c| a * b + b * c),
         each(&|a, b, c| {
             (0..40).fold(a, |x, _| {
                 let x = (x - b) * x - x - c;

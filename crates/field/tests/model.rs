@@ -1,8 +1,8 @@
 //! Every operation against big integers, on edge values and at random.
 
 use arbor_field::{
-    Base, Element, Fp, Fr, Limbs, Modulus, Scalar, divide_all, divide_all_to_limbs, invert_all,
-    sqrt, sqrt_all,
+    Base, Element, Fp, Fr, Limbs, Modulus, Scalar, are_squares, divide_all, divide_all_to_limbs,
+    invert_all, reduce_all, sqrt, sqrt_all, to_limbs_all,
 };
 use num_bigint::BigUint;
 use proptest::prelude::*;
@@ -175,6 +175,12 @@ fn batches_of_divisions() {
             for fractions in [fractions, some] {
                 let expected: Vec<_> = fractions.iter().map(|f| f.0 * f.1.inverse()).collect();
                 assert_eq!(divide_all(&fractions), expected);
+                let numbers: Vec<Limbs> = expected.iter().map(|x| x.to_limbs()).collect();
+                assert_eq!(to_limbs_all(&expected), numbers);
+                assert_eq!(reduce_all::<M>(&numbers), expected);
+                let large = vec![[u64::MAX; 4]; expected.len()];
+                let reduced = vec![Element::<M>::reduced([u64::MAX; 4]); expected.len()];
+                assert_eq!(reduce_all::<M>(&large), reduced);
                 let numbers = divide_all_to_limbs(&fractions);
                 assert_eq!(
                     numbers,
@@ -214,6 +220,10 @@ fn roots_of_edge_values() {
 fn batches_of_roots() {
     let numbers: Vec<_> = edges::<Base>();
     for length in (0..20).chain([numbers.len()]) {
+        let squares = are_squares(&numbers[..length]);
+        for (a, is_square) in numbers.iter().zip(squares) {
+            assert_eq!(is_square, a.legendre() == 1, "{a:?}");
+        }
         let roots = sqrt_all(&numbers[..length]);
         for (a, root) in numbers.iter().zip(&roots) {
             assert_eq!(root.map(Fp::square), sqrt(*a).map(Fp::square));

@@ -1,8 +1,9 @@
 //! Polynomials of degree below 256, given by their values at 0 to 255.
 
-use crate::crs::WIDTH;
+use crate::{crs::WIDTH, multiproof::Polynomial};
 use arbor_banderwagon::Fr;
-use arbor_field::invert_all;
+use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all};
+use rayon::prelude::*;
 use std::sync::LazyLock;
 
 /// What depends on the domain alone. A(X) is the product of X - i.
@@ -11,8 +12,8 @@ pub(crate) struct Domain {
     derivatives: Vec<Fr>,
     /// 1 / A'(i).
     derivative_inverses: Vec<Fr>,
-    /// 1 / i, and 0 for 0.
-    inverses: Vec<Fr>,
+    /// 1 / d for differences d from -255 to 255, and 0 for 0.
+    difference_inverses: Vec<Fr>,
 }
 
 static DOMAIN: LazyLock<Domain> = LazyLock::new(|| {
@@ -25,28 +26,21 @@ static DOMAIN: LazyLock<Domain> = LazyLock::new(|| {
             .product()
     };
     let derivatives: Vec<Fr> = points.iter().map(derivative).collect();
-    let (mut derivative_inverses, mut inverses) = (derivatives.clone(), points);
+    let mut derivative_inverses = derivatives.clone();
     invert_all(&mut derivative_inverses);
-    invert_all(&mut inverses);
+    let negative = points.iter().skip(1).rev().map(|&d| -d);
+    let mut difference_inverses: Vec<_> = negative.chain(points.iter().copied()).collect();
+    invert_all(&mut difference_inverses);
     Domain {
         derivatives,
         derivative_inverses,
-        inverses,
+        difference_inverses,
     }
 });
 
 impl Domain {
     pub(crate) fn get() -> &'static Self {
         &DOMAIN
-    }
-
-    /// 1 / (i - j) for different i and j.
-    fn inverse_difference(&self, i: usize, j: usize) -> Fr {
-        if i > j {
-            self.inverses[i - j]
-        } else {
-            -self.inverses[j - i]
-        }
     }
 
     /// The vector b with f(z) = <f, b> for all f: Lagrange's coefficients, a unit vector inside the domain.
@@ -64,16 +58,91 @@ impl Domain {
             .collect()
     }
 
-    /// Adds (f(X) - f(z)) / (X - z), a polynomial, to `sum`.
-    pub(crate) fn add_quotient(&self, f: &[Fr], z: usize, sum: &mut [Fr]) {
-        let mut at_z = Fr::ZERO;
-        for j in (0..WIDTH).filter(|&j| j != z) {
-            let quotient = (f[j] - f[z]) * self.inverse_difference(j, z);
-            sum[j] += quotient;
-            at_z -= quotient * self.derivative_inverses[j];
-        }
-        sum[z] += at_z * self.derivatives[z];
+    /// The sum of the polynomials (f(X) - f(z)) / (X - z), for some z and f.
+    pub(crate) fn sum_of_quotients(
+        &self,
+        polynomials: &[(usize, Box<Polynomial>)],
+    ) -> Box<Polynomial> {
+        let share = polynomials
+            .len()
+            .div_ceil(rayon::current_num_threads())
+            .max(16);
+        let wide = Wide::detect();
+        let parts = polynomials.par_chunks(share).map(|polynomials| {
+            wide.run(SumOfQuotients {
+                domain: self,
+                polynomials,
+            })
+        });
+        parts.reduce(zero, |a, b| add(a, &b))
     }
+}
+
+pub(crate) fn zero() -> Box<Polynomial> {
+    Box::new([Fr::ZERO; WIDTH])
+}
+
+pub(crate) fn add(mut a: Box<Polynomial>, b: &Polynomial) -> Box<Polynomial> {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += *b);
+    a
+}
+
+/// In lanes. Elements are loaded in their own radix, and the factors which that makes are taken out at the end.
+struct SumOfQuotients<'a> {
+    domain: &'a Domain,
+    polynomials: &'a [(usize, Box<Polynomial>)],
+}
+
+impl Job<Scalar> for SumOfQuotients<'_> {
+    type Output = Box<Polynomial>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Box<Polynomial> {
+        let Domain {
+            derivatives,
+            derivative_inverses,
+            difference_inverses,
+        } = self.domain;
+        let factor = lanes.leave(Fr::ONE.montgomery()).inverse();
+        let twice = lanes.splat(&lanes.enter(factor.square()));
+        let thrice = lanes.splat(&lanes.enter(factor.square() * factor));
+        let mut sums = [lanes.splat(&[0; 4]); WIDTH / LANES];
+        let mut result = zero();
+        for (z, polynomial) in self.polynomials {
+            let at_z = lanes.splat(polynomial[*z].montgomery());
+            let mut diagonal = lanes.nothing();
+            // 1 / (j - z) for j from 0 on. At z itself numerator and inverse are zero.
+            let (inverses, _) = difference_inverses[WIDTH - 1 - z..].as_chunks::<LANES>();
+            let (weights, _) = derivative_inverses.as_chunks::<LANES>();
+            let (values, _) = polynomial.as_chunks::<LANES>();
+            const { assert!(WIDTH / LANES <= SUMMED) };
+            for i in 0..WIDTH / LANES {
+                let numerator = lanes.sub(load(lanes, &values[i]), at_z);
+                let quotient = lanes.mul(numerator, load(lanes, &inverses[i]));
+                sums[i] = lanes.tighten(lanes.add(sums[i], quotient));
+                diagonal = lanes.add_product(diagonal, quotient, load(lanes, &weights[i]));
+            }
+            let diagonal: Fr = lanes
+                .leave_all(lanes.times(lanes.total(diagonal), thrice))
+                .into_iter()
+                .sum();
+            result[*z] -= diagonal * derivatives[*z];
+        }
+        for (result, sum) in result.as_chunks_mut::<LANES>().0.iter_mut().zip(sums) {
+            let sum = lanes.leave_all(lanes.times(sum, twice));
+            for (result, sum) in result.iter_mut().zip(sum) {
+                *result += sum;
+            }
+        }
+        result
+    }
+}
+
+/// Elements as they are.
+#[inline(always)]
+pub(crate) fn load<L: Lanes<Scalar>>(lanes: L, elements: &[Fr; LANES]) -> L::Tight {
+    let [a, b, c, d, e, f, g, h] = elements;
+    lanes.load([a, b, c, d, e, f, g, h].map(Fr::montgomery))
 }
 
 /// The sum of products.

@@ -1,11 +1,15 @@
 //! Many openings of many commitments, in one proof of constant size.
 
 use crate::{
-    Committer, InnerProductProof, ProofError, Transcript, crs::WIDTH, domain::Domain,
-    inner_product::Equation, proof,
+    Committer, InnerProductProof, ProofError, Transcript,
+    crs::WIDTH,
+    domain::{Domain, add, load, zero},
+    inner_product::Equation,
+    proof,
 };
-use arbor_banderwagon::{Fr, Point, Term};
-use arbor_field::{Job, LANES, Lanes, Scalar, Wide, invert_all};
+use arbor_banderwagon::{Fr, Point};
+use arbor_cpu::prefetch;
+use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -112,29 +116,17 @@ impl Multiproof {
     fn of_sums(
         committer: &Committer,
         transcript: &mut Transcript,
-        sums: &[(usize, Vec<Fr>)],
+        sums: &[(usize, Box<Polynomial>)],
     ) -> Self {
-        let domain = Domain::get();
-        let mut g = vec![Fr::ZERO; WIDTH];
-        for (z, sum) in sums {
-            domain.add_quotient(sum, *z, &mut g);
-        }
-        let commit = |values: &[Fr]| {
-            let terms: Vec<Term> = values.iter().copied().enumerate().collect();
-            committer.sum(&terms)
-        };
-        let quotients = commit(&g);
+        let g = Domain::get().sum_of_quotients(sums);
+        let quotients = committer.commit(&g);
         transcript.append_point(b"D", &quotients);
         let t = transcript.challenge(b"t");
 
         let factors = inverse_distances(t);
-        let mut h = vec![Fr::ZERO; WIDTH];
-        for (z, sum) in sums {
-            for (h, &value) in h.iter_mut().zip(sum) {
-                *h += factors[*z] * value;
-            }
-        }
-        let e = commit(&h);
+        let terms: Vec<_> = sums.iter().map(|(z, sum)| (&**sum, factors[*z])).collect();
+        let h = weighted_sum(&terms);
+        let e = committer.commit(&h);
         transcript.append_point(b"E", &e);
         let difference: Polynomial = std::array::from_fn(|i| h[i] - g[i]);
         let commitment = e - quotients;
@@ -280,44 +272,27 @@ fn inverse_distances(t: Fr) -> Vec<Fr> {
 }
 
 /// The weighted sum of the polynomials that are opened at each point, for the points that occur.
-fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Vec<Fr>)> {
+fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
     let mut by_point: Vec<Vec<(&Polynomial, Fr)>> = vec![Vec::new(); WIDTH];
     for (opening, &weight) in openings.iter().zip(weights) {
         by_point[usize::from(opening.point)].push((opening.polynomial, weight));
     }
-    let wide = Wide::detect();
-    // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
-    let pieces: Vec<(usize, &[(&Polynomial, Fr)])> = by_point
-        .iter()
-        .enumerate()
-        .flat_map(|(z, terms)| terms.chunks(64).map(move |piece| (z, piece)))
-        .collect();
-    let partial: Vec<(usize, Vec<Fr>)> = pieces
-        .par_iter()
-        .map(|&(z, terms)| (z, wide.run(WeightedSum { terms })))
-        .collect();
-    let mut sums: Vec<(usize, Vec<Fr>)> = Vec::new();
-    for (z, part) in partial {
-        match sums.last_mut() {
-            Some((last, sum)) if *last == z => {
-                sum.iter_mut()
-                    .zip(part)
-                    .for_each(|(sum, part)| *sum += part);
-            }
-            _ => sums.push((z, part)),
-        }
-    }
-    sums
+    let occur = by_point.into_par_iter().enumerate();
+    let occur = occur.filter(|(_, terms)| !terms.is_empty());
+    occur.map(|(z, terms)| (z, weighted_sum(&terms))).collect()
 }
 
 /// [`sums_by_point`] of sparse polynomials.
-fn sparse_sums_by_point(openings: &[SparseOpening], weights: &[Fr]) -> Vec<(usize, Vec<Fr>)> {
+fn sparse_sums_by_point(
+    openings: &[SparseOpening],
+    weights: &[Fr],
+) -> Vec<(usize, Box<Polynomial>)> {
     let mut by_point: Vec<Vec<(&SparseOpening, Fr)>> = vec![Vec::new(); WIDTH];
     for (opening, &weight) in openings.iter().zip(weights) {
         by_point[usize::from(opening.point)].push((opening, weight));
     }
     let weighted = |(z, terms): (usize, Vec<(&SparseOpening, Fr)>)| {
-        let mut sum = vec![Fr::ZERO; WIDTH];
+        let mut sum = zero();
         for (opening, weight) in terms {
             for &(at, value) in opening.values {
                 sum[usize::from(at)] += weight * value;
@@ -330,37 +305,45 @@ fn sparse_sums_by_point(openings: &[SparseOpening], weights: &[Fr]) -> Vec<(usiz
     occur.map(weighted).collect()
 }
 
-/// The sum of weights times polynomials, in lanes.
+/// The sum of weights times polynomials.
+fn weighted_sum(terms: &[(&Polynomial, Fr)]) -> Box<Polynomial> {
+    let wide = Wide::detect();
+    // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
+    let pieces = terms.par_chunks(SUMMED);
+    pieces
+        .map(|terms| wide.run(WeightedSum { terms }))
+        .reduce(zero, |a, b| add(a, &b))
+}
+
+/// In lanes, for at most [`SUMMED`] terms.
 struct WeightedSum<'a> {
     terms: &'a [(&'a Polynomial, Fr)],
 }
 
 impl Job<Scalar> for WeightedSum<'_> {
-    type Output = Vec<Fr>;
+    type Output = Box<Polynomial>;
 
     #[inline(always)]
-    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Fr> {
-        let zero = lanes.splat(&[0; 4]);
-        let mut sums = [zero; WIDTH / LANES];
-        for (polynomial, weight) in self.terms {
-            let weight = lanes.splat(&lanes.enter(*weight));
-            let (chunks, _) = polynomial.as_chunks::<LANES>();
-            for (sum, chunk) in sums.iter_mut().zip(chunks) {
-                if chunk.iter().all(Fr::is_zero) {
-                    continue;
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Box<Polynomial> {
+        // The values are loaded in the radix of single elements; the weights take that factor out.
+        let factor = lanes.leave(Fr::ONE.montgomery()).inverse();
+        let mut weights = [lanes.splat(&[0; 4]); SUMMED];
+        for (to, (_, weight)) in weights.iter_mut().zip(self.terms) {
+            *to = lanes.splat(&lanes.enter(factor * *weight));
+        }
+        let mut result = zero();
+        for (i, result) in result.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut sum = lanes.nothing();
+            for ((polynomial, _), weight) in self.terms.iter().zip(&weights) {
+                let (chunks, _) = polynomial.as_chunks::<LANES>();
+                sum = lanes.add_product(sum, load(lanes, &chunks[i]), *weight);
+                // Polynomials lie apart: the processor sees no order in which they are read.
+                if let Some(next) = chunks.get(i + 1) {
+                    next.iter().step_by(2).for_each(prefetch);
                 }
-                // The values are loaded in the radix of single elements; that factor is taken out of the sums at the end.
-                let values = lanes.load(chunk.each_ref().map(Fr::montgomery));
-                *sum = lanes.tighten(lanes.add(*sum, lanes.times(values, weight)));
             }
+            *result = lanes.leave_all(lanes.total(sum));
         }
-        let factor = lanes.leave(Fr::ONE.montgomery());
-        let correction = lanes.splat(&lanes.enter(factor.inverse()));
-        let mut corrected = Vec::with_capacity(WIDTH);
-        for sum in sums {
-            let stored = lanes.store(lanes.times(sum, correction));
-            corrected.extend(stored.iter().map(|sum| lanes.leave(sum)));
-        }
-        corrected
+        result
     }
 }

@@ -372,6 +372,7 @@ fn pack(t: &Half) -> [__m256i; 4] {
 impl<M: Modulus> Lanes<M> for Avx2<M> {
     type Tight = Vector;
     type Loose = Vector;
+    type Sum = Self::Tight;
     const RADIX_BITS: u32 = (LIMBS * BITS) as u32;
 
     #[inline(always)]
@@ -437,6 +438,22 @@ impl<M: Modulus> Lanes<M> for Avx2<M> {
             multiply::<M>(&a.0[0], &b.0[0]),
             multiply::<M>(&a.0[1], &b.0[1]),
         ])
+    }
+
+    #[inline(always)]
+    fn nothing(self) -> Self::Sum {
+        Vector([[all(0); LIMBS]; 2])
+    }
+
+    #[inline(always)]
+    fn add_product(self, sum: Self::Sum, a: Self::Tight, b: Self::Tight) -> Self::Sum {
+        let product = <Self as Lanes<M>>::times(self, a, b);
+        <Self as Lanes<M>>::tighten(self, <Self as Lanes<M>>::add(self, sum, product))
+    }
+
+    #[inline(always)]
+    fn total(self, sum: Self::Sum) -> Self::Tight {
+        sum
     }
 
     #[inline(always)]

@@ -30,7 +30,7 @@ const MASK: u64 = (1 << BITS) - 1;
 #[derive(Clone, Copy)]
 pub(crate) struct Tight(Limbs52);
 
-/// Limbs of less than 2^56 of either sign, of a number below eight primes that is not negative.
+/// Limbs of less than 2^61 of either sign, of a number below eight primes that is not negative.
 #[derive(Clone, Copy)]
 pub(crate) struct Loose(Limbs52);
 
@@ -172,6 +172,7 @@ fn write(row: __m256i, to: &mut Limbs) {
 impl<M: Modulus> Lanes<M> for Ifma<M> {
     type Tight = Tight;
     type Loose = Loose;
+    type Sum = Columns;
     const RADIX_BITS: u32 = LIMBS as u32 * BITS;
 
     #[inline(always)]
@@ -265,7 +266,7 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
 
     #[inline(always)]
     fn times(self, a: Tight, b: Tight) -> Tight {
-        let [product] = reduced::<M, 1>(products([a], [b]));
+        let [product] = reduced::<M, 1>(products(nothing(), [a], [b]));
         carried(product)
     }
 
@@ -277,7 +278,13 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
 
     #[inline(always)]
     fn times_two(self, a: [Tight; 2], b: [Tight; 2]) -> [Tight; 2] {
-        let [first, second] = reduced::<M, 2>(products(a, b));
+        let [first, second] = reduced::<M, 2>(products(nothing(), a, b));
+        [carried(first), carried(second)]
+    }
+
+    #[inline(always)]
+    fn square_two(self, a: [Tight; 2]) -> [Tight; 2] {
+        let [first, second] = reduced::<M, 2>(squares(a));
         [carried(first), carried(second)]
     }
 
@@ -288,7 +295,7 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
 
     #[inline(always)]
     fn mul_two_less(self, a: [Loose; 2], b: [Tight; 2], c: [Tight; 2]) -> [Tight; 2] {
-        let products = reduced::<M, 2>(products([carried(a[0].0), carried(a[1].0)], b));
+        let products = reduced::<M, 2>(products(nothing(), [carried(a[0].0), carried(a[1].0)], b));
         [
             <Self as Lanes<M>>::tighten(
                 self,
@@ -317,12 +324,31 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
     }
 
     #[inline(always)]
+    fn nothing(self) -> Columns {
+        let [none] = nothing();
+        none
+    }
+
+    #[inline(always)]
+    fn add_product(self, sum: Columns, a: Tight, b: Tight) -> Columns {
+        let [sum] = products([sum], [a], [b]);
+        sum
+    }
+
+    #[inline(always)]
+    fn total(self, sum: Columns) -> Tight {
+        // 32 products of numbers below 2 p are below 128 p^2: after the reduction 128 p / 2^260 p and one more, less than 5 p.
+        let [total] = reduced::<M, 1>([sum]);
+        <Self as Lanes<M>>::tighten(self, Loose(total))
+    }
+
+    #[inline(always)]
     fn tighten(self, a: Loose) -> Tight {
         let mut t = a.0;
         // SAFETY: the rows have the 64 bytes that are read; instructions as in `all`.
         unsafe {
             // Without carries the topmost limb may be a few units off: where that makes the quotient one less or more than it should be, what is left
-            // is some 2^212 above 2^255, or at least 2^255 - p - 2^212.
+            // is some 2^217 above 2^255, or at least 2^255 - p - 2^217.
             let quotient =
                 _mm512_srlv_epi64(t[LIMBS - 1], all(Constants::<M>::QUOTIENT_SHIFT.into()));
             for (t, multiples) in t.iter_mut().zip(Constants::<M>::MULTIPLES) {
@@ -340,12 +366,21 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
 }
 
 /// Sums of products, by powers of 2^52.
-type Columns = [__m512i; 2 * LIMBS];
+pub(crate) type Columns = [__m512i; 2 * LIMBS];
 
-/// The columns of products.
+/// No products.
 #[inline(always)]
-fn products<const N: usize>(a: [Tight; N], b: [Tight; N]) -> [Columns; N] {
-    let mut columns = [[all(0); 2 * LIMBS]; N];
+fn nothing<const N: usize>() -> [Columns; N] {
+    [[all(0); 2 * LIMBS]; N]
+}
+
+/// Adds products to columns.
+#[inline(always)]
+fn products<const N: usize>(
+    mut columns: [Columns; N],
+    a: [Tight; N],
+    b: [Tight; N],
+) -> [Columns; N] {
     for j in 0..LIMBS {
         for i in 0..LIMBS {
             for n in 0..N {
@@ -364,7 +399,7 @@ fn products<const N: usize>(a: [Tight; N], b: [Tight; N]) -> [Columns; N] {
 /// The columns of squares: products of different limbs, doubled, and those of equal ones.
 #[inline(always)]
 fn squares<const N: usize>(a: [Tight; N]) -> [Columns; N] {
-    let mut columns = [[all(0); 2 * LIMBS]; N];
+    let mut columns = nothing();
     // SAFETY: as in `all`.
     unsafe {
         for j in 1..LIMBS {
@@ -394,7 +429,7 @@ fn squares<const N: usize>(a: [Tight; N]) -> [Columns; N] {
     columns
 }
 
-/// Montgomery's reduction: each of the five lowest columns is cleared by a multiple of the prime. What is left is below two primes, its limbs below 2^57.
+/// Montgomery's reduction: each of the five lowest columns is cleared by a multiple of the prime. Of one product what is left is below two primes.
 #[inline(always)]
 fn reduced<M: Modulus, const N: usize>(mut columns: [Columns; N]) -> [Limbs52; N] {
     let prime = all_limbs(&Constants::<M>::PRIME);

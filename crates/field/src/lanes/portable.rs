@@ -10,6 +10,7 @@ pub(super) struct Portable;
 impl<M: Modulus> Lanes<M> for Portable {
     type Tight = [Element<M>; LANES];
     type Loose = [Element<M>; LANES];
+    type Sum = Self::Tight;
     const RADIX_BITS: u32 = 256;
 
     #[inline(always)]
@@ -56,6 +57,22 @@ impl<M: Modulus> Lanes<M> for Portable {
     #[inline(always)]
     fn mul(self, a: Self::Loose, b: Self::Tight) -> Self::Tight {
         array::from_fn(|lane| a[lane] * b[lane])
+    }
+
+    #[inline(always)]
+    fn nothing(self) -> Self::Sum {
+        [Element::ZERO; LANES]
+    }
+
+    #[inline(always)]
+    fn add_product(self, sum: Self::Sum, a: Self::Tight, b: Self::Tight) -> Self::Sum {
+        let product = <Self as Lanes<M>>::times(self, a, b);
+        <Self as Lanes<M>>::tighten(self, <Self as Lanes<M>>::add(self, sum, product))
+    }
+
+    #[inline(always)]
+    fn total(self, sum: Self::Sum) -> Self::Tight {
+        sum
     }
 
     #[inline(always)]
