@@ -39,6 +39,13 @@ impl<const N: usize> ShortKey<N> {
         }
     }
 
+    /// Whether these are the key's bytes.
+    #[must_use]
+    pub fn is(&self, key: &[u8]) -> bool {
+        let (near, beyond) = key.split_at(key.len().min(N));
+        *self.near() == *near && *self.rest == *beyond
+    }
+
     /// Whether the key begins with `prefix`.
     #[must_use]
     pub fn starts_with(&self, prefix: &[u8]) -> bool {
@@ -123,6 +130,7 @@ mod tests {
                 let other = ShortKey::<64>::new(b);
                 assert_eq!(key.cmp(&other), a.cmp(b), "{a:?} {b:?}");
                 assert_eq!(key == other, a == b, "{a:?} {b:?}");
+                assert_eq!(key.is(b), a == b, "{a:?} {b:?}");
                 assert!(a != b || random.hash_one(&key) == random.hash_one(&other));
                 assert_eq!(key.starts_with(b), a.starts_with(b), "{a:?} {b:?}");
             }

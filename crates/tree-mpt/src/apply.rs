@@ -32,6 +32,21 @@ pub fn apply(
     Forest::new(root, updates).apply(reader)
 }
 
+/// As [`apply`], without a list of the leaves placed, for a caller who knows them.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_nodes(
+    reader: &dyn NodeReader,
+    root: Hash,
+    updates: &[OuterUpdate],
+) -> Result<TreeUpdate, TreeError> {
+    check(updates)?;
+    let mut forest = Forest::new(root, updates);
+    forest.tell_leaves = false;
+    forest.apply(reader)
+}
+
 /// What [`apply_inner`] made of the inner tries under some outer keys.
 #[derive(Clone, Debug)]
 pub struct InnerPart {
@@ -135,7 +150,10 @@ impl Forest<'_> {
         self.load(reader)?;
         self.edit(reader)?;
         self.settle(reader)?;
-        let placed = self.placed_leaves();
+        let placed = match self.tell_leaves {
+            true => self.placed_leaves(),
+            false => Vec::new(),
+        };
         let changed = self.commit();
         Ok(self.into_update(&changed, &placed))
     }
@@ -189,16 +207,17 @@ impl Forest<'_> {
                 self.vacate(index);
                 continue;
             }
-            record.clear();
-            node.record.encode_into(&mut record);
-            match node.origin.as_deref() {
-                Some(stored) if stored == record => continue,
+            match node.stored_as {
+                // What hashes to the same is the same.
+                Some(before) if before == node.reference => continue,
                 Some(_) => {}
                 None if self.vacated.is_empty() => {}
                 None => {
                     claimed.insert((node.trie, node.path));
                 }
             }
+            record.clear();
+            node.record.encode_into(&mut record);
             changes.push(NodeChange {
                 position: self.position(node.trie, node.path),
                 record: Some(Arc::from(record.as_slice())),

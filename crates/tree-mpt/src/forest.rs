@@ -1,7 +1,5 @@
 //! The part of a forest of tries that updates touch, in memory.
 
-use std::sync::Arc;
-
 use arbor_tree::{Hash, NodeRequest, Path, Position};
 
 use crate::arena::Arena;
@@ -42,8 +40,8 @@ pub(crate) struct Node {
     pub(crate) record: Record,
     /// Mask of children in memory.
     pub(crate) linked: u16,
-    /// The stored record, while the node hangs where that was read.
-    pub(crate) origin: Option<Arc<[u8]>>,
+    /// How the parent referred to the node when it was read, while it hangs there.
+    pub(crate) stored_as: Option<Reference>,
     /// How the parent refers to the node, while it is not dirty.
     pub(crate) reference: Reference,
     pub(crate) dirty: bool,
@@ -139,6 +137,8 @@ pub(crate) struct Forest<'a> {
     pub(crate) updates: &'a [OuterUpdate],
     /// Whether the outer trie is left as it is, and only the inner ones change.
     pub(crate) inner_only: bool,
+    /// Whether the leaves placed are to be told.
+    pub(crate) tell_leaves: bool,
     pub(crate) tries: Vec<Trie>,
     /// Trie of each outer update; 0 where its inner trie does not change.
     pub(crate) inner_tries: Vec<u32>,
@@ -169,6 +169,7 @@ impl<'a> Forest<'a> {
         Self {
             updates,
             inner_only: false,
+            tell_leaves: true,
             tries,
             inner_tries,
             nodes: Arena::default(),
@@ -225,7 +226,7 @@ impl<'a> Forest<'a> {
             path,
             record: Record::empty(prefix),
             linked: 0,
-            origin: None,
+            stored_as: None,
             reference: Reference::NONE,
             dirty: true,
             height: 0,
@@ -242,16 +243,16 @@ impl<'a> Forest<'a> {
         &mut self,
         place: Place,
         reference: Reference,
-        origin: Arc<[u8]>,
+        record: &[u8],
     ) -> Result<u32, TreeError> {
         let (trie, path) = self.locate(place);
         let index = self.add_new_node(trie, path, Path::ROOT);
         let node = &mut self.nodes[index as usize];
-        if let Err(error) = node.record.read(&origin) {
+        if let Err(error) = node.record.read(record) {
             let position = self.position(trie, path);
             return Err(TreeError::Record { position, error });
         }
-        node.origin = Some(origin);
+        node.stored_as = Some(reference);
         self.attach_node(place, reference, index)
     }
 
@@ -300,7 +301,7 @@ impl<'a> Forest<'a> {
     /// Notes that a stored node no longer hangs where it was read.
     pub(crate) fn vacate(&mut self, node: u32) {
         let node = &mut self.nodes[node as usize];
-        if node.origin.take().is_some() {
+        if node.stored_as.take().is_some() {
             self.vacated.push((node.trie, node.path));
         }
     }

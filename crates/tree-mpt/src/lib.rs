@@ -7,7 +7,7 @@
 //! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new
 //!   roots. It reads the nodes on the way to all keys, a batch for each depth over all tries; changes
 //!   them in memory; and hashes what changed by height over all tries, deepest first, in SIMD lanes.
-//! - [`apply_inner`] and [`apply_outer`] are the same in two steps, the first of which can be split over threads.
+//! - [`apply_nodes`] is the same without the list of leaves. [`apply_inner`] and [`apply_outer`] are [`apply`] in two steps, the first of which can be split over threads.
 //! - [`build`] makes a trie bottom-up from sorted leaves, [`trie_root`] and [`ordered_root`] only the
 //!   root of one that is never stored. [`build_part`] and [`join`] make a trie from ranges of its keys.
 //! - [`prove`] and [`verify`] make and check proofs of EIP-1186.
@@ -63,7 +63,7 @@ mod update;
 mod verify;
 mod witness;
 
-pub use apply::{InnerPart, apply, apply_inner, apply_outer};
+pub use apply::{InnerPart, apply, apply_inner, apply_nodes, apply_outer};
 pub use build::{Part, build, build_many, build_part, join};
 pub use error::TreeError;
 pub use node::NodeError;

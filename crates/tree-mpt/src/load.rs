@@ -66,7 +66,7 @@ impl Forest<'_> {
         for ((visit, reference), record) in asked.into_iter().zip(records) {
             match (record, visit.place) {
                 (Some(record), _) => {
-                    let node = self.attach(visit.place, reference, record)?;
+                    let node = self.attach(visit.place, reference, &record)?;
                     self.descend(reader, node, visit, next)?;
                 }
                 // A trie that is not empty and has no node at its root is a single leaf.
@@ -176,7 +176,7 @@ impl Forest<'_> {
         let request = self.request(trie, path, &reference);
         self.nodes_read += 1;
         match reader.nodes(&[request])?.into_iter().next().flatten() {
-            Some(record) => self.attach(place, reference, record),
+            Some(record) => self.attach(place, reference, &record),
             None => Err(TreeError::MissingNode {
                 position: request.position,
             }),

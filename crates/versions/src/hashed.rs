@@ -1,29 +1,44 @@
-//! A hash map whose entries lie in blocks that never move.
+//! A hash map whose entries lie in blocks that never move, and of which many are found at once.
 //!
-//! The table that finds an entry holds four bytes for each, not the entry: tables grow by doubling, are up to half empty, and are twice there while they grow, which for
-//! entries of a hundred bytes is most of what a map takes.
+//! The table that finds an entry holds eight bytes for each, not the entry: tables grow by doubling, are up to half empty, and are twice there while they grow, which for
+//! entries of a hundred bytes is most of what a map takes. Those eight bytes are half of the key's hash and the entry's place, so that the table grows without a look at the entries.
+//!
+//! What is looked up lies anywhere in memory: the table, the entry and its value are waited for one after the other. [`Hashed::warm`] has the processor fetch those of many keys
+//! side by side.
 
 use std::hash::BuildHasher;
+use std::hint::black_box;
 
 use arbor_store::ShortKey;
 use foldhash::fast::RandomState;
-use hashbrown::{HashTable, hash_table};
 
-use crate::layer::Slot;
+use crate::layer::{Base, Slot};
 
 /// Most keys of nodes are an account's hash and a short path.
 pub(crate) type Key = ShortKey<40>;
 /// Entries of a block.
 const BLOCK: usize = 1 << 9;
+/// Keys that are best [warmed](Hashed::warm) at once: more than fetches that a core has under way, few enough for its first cache.
+pub(crate) const TOGETHER: usize = 24;
+/// The least length of a table that is not empty.
+const LEAST: usize = 64;
+/// A word of the table for what was removed. No entry has its place.
+const REMOVED: u64 = u32::MAX as u64;
+/// Bytes that are fetched at once.
+const LINE: usize = 64;
 
 type Blocks = Vec<Vec<(Key, Slot)>>;
 
 /// Keys and what they hold, in no order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Hashed {
-    /// Where the entries are.
-    places: HashTable<u32>,
-    /// All blocks but the last are full. What was removed leaves its key behind.
+    /// Open addressing with linear probing from the upper bits of the hash: the upper half of the hash, then the place plus one; 0 if nothing was ever here.
+    /// Empty or of a power of two.
+    table: Vec<u64>,
+    /// Words of the table that are not 0.
+    used: usize,
+    len: usize,
+    /// All blocks but the last are full. What was removed leaves its key behind, absent and without a value.
     blocks: Blocks,
     hasher: RandomState,
 }
@@ -35,86 +50,217 @@ pub(crate) enum Entry<'a> {
 }
 
 pub(crate) struct Occupied<'a> {
-    place: hash_table::OccupiedEntry<'a, u32>,
-    blocks: &'a mut Blocks,
+    map: &'a mut Hashed,
+    /// In the table.
+    at: usize,
 }
 
 pub(crate) struct Vacant<'a> {
-    place: hash_table::VacantEntry<'a, u32>,
-    blocks: &'a mut Blocks,
+    map: &'a mut Hashed,
+    hash: u64,
     key: Key,
 }
 
-fn at(blocks: &Blocks, place: u32) -> &(Key, Slot) {
-    &blocks[place as usize / BLOCK][place as usize % BLOCK]
+fn entry_at(blocks: &Blocks, word: u64) -> &(Key, Slot) {
+    let place = place(word);
+    &blocks[place / BLOCK][place % BLOCK]
+}
+
+fn place(word: u64) -> usize {
+    word as u32 as usize - 1
+}
+
+/// The bits of a hash that a word keeps.
+fn tag(hash: u64) -> u64 {
+    hash & !u64::from(u32::MAX)
+}
+
+fn is_removed(slot: &Slot) -> bool {
+    slot.value.is_none() && slot.base == Base::Absent
 }
 
 impl Hashed {
     /// Makes an empty one whose table need not grow for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
-        Self {
-            places: HashTable::with_capacity(entries),
-            ..Self::default()
+        let mut map = Self::default();
+        if entries > 0 {
+            map.table = vec![0; (entries * 8 / 5 + 1).next_power_of_two().max(LEAST)];
         }
+        map
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.len
     }
 
-    pub(crate) fn get(&self, key: &Key) -> Option<&Slot> {
-        let same = |place: &u32| at(&self.blocks, *place).0 == *key;
-        let place = self.places.find(self.hasher.hash_one(key), same)?;
-        Some(&at(&self.blocks, *place).1)
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
     }
 
-    pub(crate) fn entry(&mut self, key: Key) -> Entry<'_> {
-        let Self {
-            places,
-            blocks,
-            hasher,
-        } = self;
-        let same = |place: &u32| at(blocks, *place).0 == key;
-        let hash = |place: &u32| hasher.hash_one(&at(blocks, *place).0);
-        match places.entry(hasher.hash_one(&key), same, hash) {
-            hash_table::Entry::Occupied(place) => Entry::Occupied(Occupied { place, blocks }),
-            hash_table::Entry::Vacant(place) => Entry::Vacant(Vacant { place, blocks, key }),
+    /// Where the search for a hash begins; the table is not empty.
+    fn start(&self, hash: u64) -> usize {
+        (hash >> 32 >> (32 - self.table.len().trailing_zeros())) as usize
+    }
+
+    /// Returns where in the table the first word with this hash's tag is, from a place on.
+    fn next_like(&self, hash: u64, mut at: usize) -> Option<usize> {
+        let tag = tag(hash);
+        loop {
+            let word = self.table[at];
+            if word == 0 {
+                return None;
+            }
+            if word & !u64::from(u32::MAX) == tag && word != REMOVED {
+                return Some(at);
+            }
+            at = (at + 1) & (self.table.len() - 1);
+        }
+    }
+
+    /// Returns where in the table a key's word is.
+    fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let mut from = self.start(hash);
+        while let Some(at) = self.next_like(hash, from) {
+            if entry_at(&self.blocks, self.table[at]).0.is(key) {
+                return Some(at);
+            }
+            from = (at + 1) & (self.table.len() - 1);
+        }
+        None
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Slot> {
+        let at = self.find(self.hash(key), key)?;
+        Some(&entry_at(&self.blocks, self.table[at]).1)
+    }
+
+    /// Brings what is needed to find these keys, at most [`TOGETHER`], into the processor's caches; with `values`, what they hold, too.
+    ///
+    /// Each step's reads do not depend on each other, so that they are under way together.
+    pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, values: bool) {
+        if self.table.is_empty() {
+            return;
+        }
+        let (mut hashes, mut count) = ([0; TOGETHER], 0);
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.hash(key);
+            count += 1;
+        }
+        let hashes = &hashes[..count];
+        let words = hashes.iter().map(|hash| self.table[self.start(*hash)]);
+        black_box(words.fold(0, u64::wrapping_add));
+        let (mut found, mut count) = ([0; TOGETHER], 0);
+        for hash in hashes {
+            if let Some(at) = self.next_like(*hash, self.start(*hash)) {
+                found[count] = self.table[at];
+                count += 1;
+            }
+        }
+        let found = &found[..count];
+        // An entry lies in two lines.
+        let entries = found.iter().map(|word| {
+            let (key, slot) = entry_at(&self.blocks, *word);
+            key.leading().wrapping_add(slot.base as u64)
+        });
+        black_box(entries.fold(0, u64::wrapping_add));
+        if !values {
+            return;
+        }
+        let mut sum = 0u8;
+        for word in found {
+            if let Some(value) = &entry_at(&self.blocks, *word).1.value {
+                let lines = value.iter().step_by(LINE);
+                sum = lines.fold(sum, |sum, byte| sum.wrapping_add(*byte));
+            }
+        }
+        black_box(sum);
+    }
+
+    pub(crate) fn entry(&mut self, key: &[u8]) -> Entry<'_> {
+        let hash = self.hash(key);
+        match self.find(hash, key) {
+            Some(at) => Entry::Occupied(Occupied { map: self, at }),
+            None => Entry::Vacant(Vacant {
+                map: self,
+                hash,
+                key: Key::new(key),
+            }),
         }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Slot)> {
-        let entries = self.places.iter().map(|place| at(&self.blocks, *place));
-        entries.map(|(key, slot)| (key, slot))
+        let entries = self.blocks.iter().flatten();
+        entries
+            .filter(|(_, slot)| !is_removed(slot))
+            .map(|(key, slot)| (key, slot))
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.blocks.iter_mut().flatten().map(|(_, slot)| slot)
+        let slots = self.blocks.iter_mut().flatten().map(|(_, slot)| slot);
+        slots.filter(|slot| !is_removed(slot))
+    }
+
+    /// Makes room for one word more: at least three eighths of the table stay empty.
+    fn reserve(&mut self) {
+        if (self.used + 1) * 8 <= self.table.len() * 5 {
+            return;
+        }
+        let length = (2 * (self.len + 1)).next_power_of_two().max(LEAST);
+        let old = std::mem::replace(&mut self.table, vec![0; length]);
+        self.used = self.len;
+        for word in old
+            .into_iter()
+            .filter(|word| *word != 0 && *word != REMOVED)
+        {
+            self.insert_word(word);
+        }
+    }
+
+    /// Puts a word, which has the upper half of a hash, into the first free place.
+    fn insert_word(&mut self, word: u64) {
+        let mut at = self.start(word);
+        while self.table[at] != 0 {
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        self.table[at] = word;
     }
 }
 
 impl Occupied<'_> {
     pub(crate) fn get_mut(&mut self) -> &mut Slot {
-        let place = *self.place.get() as usize;
-        &mut self.blocks[place / BLOCK][place % BLOCK].1
+        let place = place(self.map.table[self.at]);
+        &mut self.map.blocks[place / BLOCK][place % BLOCK].1
     }
 
     pub(crate) fn remove(mut self) {
-        self.get_mut().value = None;
-        self.place.remove();
+        let slot = self.get_mut();
+        (slot.value, slot.base) = (None, Base::Absent);
+        self.map.table[self.at] = REMOVED;
+        self.map.len -= 1;
     }
 }
 
 impl Vacant<'_> {
     pub(crate) fn insert(self, slot: Slot) {
-        let full = self.blocks.last().is_none_or(|last| last.len() == BLOCK);
+        let Self { map, hash, key } = self;
+        map.reserve();
+        let full = map.blocks.last().is_none_or(|last| last.len() == BLOCK);
         if full {
-            self.blocks.push(Vec::with_capacity(BLOCK));
+            map.blocks.push(Vec::with_capacity(BLOCK));
         }
-        let block = self.blocks.len() - 1;
-        let place = BLOCK * block + self.blocks[block].len();
-        self.blocks[block].push((self.key, slot));
-        let place = u32::try_from(place).expect("invariant: far fewer than 2^32 unflushed entries");
-        self.place.insert(place);
+        let block = map.blocks.len() - 1;
+        let place = BLOCK * block + map.blocks[block].len();
+        map.blocks[block].push((key, slot));
+        let place = u32::try_from(place + 1)
+            .ok()
+            .filter(|place| *place < u32::MAX);
+        let place = place.expect("invariant: far fewer than 2^32 unflushed entries");
+        map.insert_word(tag(hash) | u64::from(place));
+        map.used += 1;
+        map.len += 1;
     }
 }
 
@@ -137,7 +283,7 @@ mod tests {
             for (key, value) in steps {
                 let key = key.to_be_bytes();
                 let slot = Slot { value: Some([value][..].into()), base: Base::Unknown };
-                match (hashed.entry(Key::new(&key)), value % 4) {
+                match (hashed.entry(&key), value % 4) {
                     (Entry::Occupied(entry), 0) => {
                         entry.remove();
                         model.remove(&key[..]);
@@ -153,8 +299,12 @@ mod tests {
                 }
             }
             prop_assert_eq!(hashed.len(), model.len());
+            let keys: Vec<_> = (0u16..900).map(u16::to_be_bytes).collect();
+            for keys in keys.chunks(TOGETHER) {
+                hashed.warm(keys.iter().map(|key| &key[..]), true);
+            }
             for key in 0u16..900 {
-                let found = hashed.get(&Key::new(&key.to_be_bytes())).and_then(|slot| slot.value.as_ref().map(|value| value[0]));
+                let found = hashed.get(&key.to_be_bytes()).and_then(|slot| slot.value.as_ref().map(|value| value[0]));
                 prop_assert_eq!(found, model.get(&key.to_be_bytes()[..]).copied());
             }
             let all: HashMap<Vec<u8>, u8> = hashed.iter().map(|(key, slot)| (key.to_bytes().to_vec(), slot.value.as_ref().map_or(0, |value| value[0]))).collect();

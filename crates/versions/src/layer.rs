@@ -24,7 +24,7 @@ pub(crate) struct Slot {
 
 /// Bytes of a node's or blob's entry besides its value and what of its key is not inline: its place in a block and in the table at the usual
 /// load, and the header of the value's allocation.
-const HASHED_BYTES: usize = 116;
+const HASHED_BYTES: usize = 124;
 /// Bytes of a flat entry, likewise: its share of a tree node at the usual load, and the header of the value's allocation.
 const ORDERED_BYTES: usize = 192;
 /// So many changes or more, if they are also [`PART`] of what a flat table has, are put by merging both anew: tree nodes that are filled in order are full.
@@ -79,7 +79,7 @@ impl Slots {
     fn get(&self, key: &[u8]) -> Option<&Slot> {
         match self {
             Self::Ordered(slots) => slots.get(&ShortKey::new(key)),
-            Self::Hashed(slots) => slots.get(&ShortKey::new(key)),
+            Self::Hashed(slots) => slots.get(key),
         }
     }
 
@@ -99,9 +99,9 @@ impl TableLayer {
         let length = value.as_ref().map_or(0, |value| value.len());
         let cost = self.slots.cost(key, length);
         macro_rules! put {
-            ($entry:path, $slots:expr) => {{
+            ($entry:path, $found:expr) => {{
                 use $entry::{Occupied, Vacant};
-                match $slots.entry(ShortKey::new(key)) {
+                match $found {
                     Vacant(entry) => {
                         if value.is_some() || base != Base::Absent {
                             self.bytes += cost;
@@ -123,8 +123,15 @@ impl TableLayer {
             }};
         }
         match &mut self.slots {
-            Slots::Ordered(slots) => put!(btree_map::Entry, slots),
-            Slots::Hashed(slots) => put!(hashed::Entry, slots),
+            Slots::Ordered(slots) => put!(btree_map::Entry, slots.entry(ShortKey::new(key))),
+            Slots::Hashed(slots) => put!(hashed::Entry, slots.entry(key)),
+        }
+    }
+
+    /// Brings what [`put`](Self::put) will look at for these keys, at most [`hashed::TOGETHER`], into the processor's caches.
+    pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
+        if let Slots::Hashed(slots) = &self.slots {
+            slots.warm(keys, false);
         }
     }
 
@@ -190,6 +197,34 @@ impl Layer {
 
     pub(crate) fn get(&self, position: usize, key: &[u8]) -> Option<&Slot> {
         self.tables[position].slots.get(key)
+    }
+
+    /// Finds those of `missing`, places and keys, that are here, tells of them, and takes them from the list.
+    pub(crate) fn find_all<'a>(
+        &'a self,
+        position: usize,
+        missing: &mut Vec<(usize, &[u8])>,
+        mut found: impl FnMut(usize, &'a Slot),
+    ) {
+        let slots = &self.tables[position].slots;
+        let mut left = 0;
+        for start in (0..missing.len()).step_by(hashed::TOGETHER) {
+            let end = missing.len().min(start + hashed::TOGETHER);
+            if let Slots::Hashed(slots) = slots {
+                slots.warm(missing[start..end].iter().map(|(_, key)| *key), true);
+            }
+            for index in start..end {
+                let (place, key) = missing[index];
+                match slots.get(key) {
+                    Some(slot) => found(place, slot),
+                    None => {
+                        missing[left] = (place, key);
+                        left += 1;
+                    }
+                }
+            }
+        }
+        missing.truncate(left);
     }
 
     /// As [`TableLayer::put`], in one of the tables.

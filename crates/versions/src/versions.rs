@@ -12,6 +12,7 @@ use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
 use crate::flush::{Files, FlushJob};
 use crate::frame::{Filters, Frame, Pending};
+use crate::hashed::TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
 use crate::index;
@@ -327,9 +328,16 @@ impl Versions {
         let two_threads = self.options.background && flat.len().min(nodes.len()) >= MANY_CHANGES;
         let [mut flat_tables, mut other_tables] = self.active.flat_and_others();
         let put_nodes = move || {
-            for Write { table, key, value } in nodes {
-                if let Some(table) = &mut other_tables[schema.known(table)] {
-                    table.put(&key, value, Base::Unknown);
+            let mut nodes = nodes;
+            for run in nodes.chunk_by_mut(|a, b| a.table == b.table) {
+                let Some(table) = &mut other_tables[schema.known(run[0].table)] else {
+                    continue;
+                };
+                for some in run.chunks_mut(TOGETHER) {
+                    table.warm(some.iter().map(|write| &*write.key));
+                    for Write { key, value, .. } in some {
+                        table.put(key, value.take(), Base::Unknown);
+                    }
                 }
             }
         };

@@ -67,14 +67,12 @@ impl<'a> View<'a> {
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Value>>, VersionsError> {
         let position = self.frame.schema.position(table)?;
-        let mut values = Vec::with_capacity(keys.len());
-        let mut missing = Vec::new();
-        for (place, key) in keys.iter().enumerate() {
-            let found = self.unflushed(position, key);
-            if found.is_none() {
-                missing.push((place, *key));
-            }
-            values.push(found.flatten());
+        let mut values = vec![None; keys.len()];
+        let mut missing: Vec<(usize, &[u8])> = keys.iter().copied().enumerate().collect();
+        for layer in self.layers() {
+            layer.find_all(position, &mut missing, |place, slot| {
+                values[place].clone_from(&slot.value);
+            });
         }
         if missing.is_empty() {
             return Ok(values);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use arbor_store::{Value, Write};
 use arbor_tree::Hash;
 use arbor_tree_mpt::{
-    InnerPart, OuterUpdate, TreeError, TreeUpdate, apply, apply_inner, apply_outer,
+    InnerPart, OuterUpdate, TreeError, TreeUpdate, apply_inner, apply_nodes, apply_outer,
 };
 use arbor_versions::{Changes, View};
 use rayon::prelude::*;
@@ -114,7 +114,7 @@ fn apply_spread(head: AtHead<'_>, updates: &[OuterUpdate]) -> Result<TreeUpdate,
         None => 1,
     };
     if threads == 1 || slots < SPREAD_FROM {
-        return Ok(apply(head, root, updates)?);
+        return Ok(apply_nodes(head, root, updates)?);
     }
     // Some more pieces than threads, since accounts differ in size; but few, since a piece fills the hash lanes alone.
     let most = slots.div_ceil(2 * threads);
