@@ -14,8 +14,6 @@ use foldhash::fast::RandomState;
 
 use crate::layer::{Base, Slot};
 
-/// Most keys of nodes are an account's hash and a short path.
-pub(crate) type Key = ShortKey<40>;
 /// Entries of a block.
 const BLOCK: usize = 1 << 9;
 /// Keys that are best [warmed](Hashed::warm) at once: more than fetches that a core has under way, few enough for its first cache.
@@ -27,11 +25,11 @@ const REMOVED: u64 = u32::MAX as u64;
 /// Bytes that are fetched at once.
 const LINE: usize = 64;
 
-type Blocks = Vec<Vec<(Key, Slot)>>;
+type Blocks<const N: usize> = Vec<Vec<(ShortKey<N>, Slot)>>;
 
-/// Keys and what they hold, in no order.
+/// Keys and what they hold, in no order. Of most keys no more than `N` bytes are to be expected.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Hashed {
+pub(crate) struct Hashed<const N: usize> {
     /// Open addressing with linear probing from the upper bits of the hash: the upper half of the hash, then the place plus one; 0 if nothing was ever here.
     /// Empty or of a power of two.
     table: Vec<u64>,
@@ -39,29 +37,24 @@ pub(crate) struct Hashed {
     used: usize,
     len: usize,
     /// All blocks but the last are full. What was removed leaves its key behind, absent and without a value.
-    blocks: Blocks,
+    blocks: Blocks<N>,
     hasher: RandomState,
 }
 
-/// A key's entry, or where it would be.
-pub(crate) enum Entry<'a> {
-    Occupied(Occupied<'a>),
-    Vacant(Vacant<'a>),
+/// What a [put](Hashed::put) did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Nothing: the key is absent and stays so.
+    None,
+    /// The entry is new, at this [place](Hashed::at).
+    Added(u32),
+    /// A value of so many bytes was replaced.
+    Replaced(usize),
+    /// The entry is gone, and a value of so many bytes.
+    Removed(usize),
 }
 
-pub(crate) struct Occupied<'a> {
-    map: &'a mut Hashed,
-    /// In the table.
-    at: usize,
-}
-
-pub(crate) struct Vacant<'a> {
-    map: &'a mut Hashed,
-    hash: u64,
-    key: Key,
-}
-
-fn entry_at(blocks: &Blocks, word: u64) -> &(Key, Slot) {
+fn entry_at<const N: usize>(blocks: &Blocks<N>, word: u64) -> &(ShortKey<N>, Slot) {
     let place = place(word);
     &blocks[place / BLOCK][place % BLOCK]
 }
@@ -79,7 +72,7 @@ fn is_removed(slot: &Slot) -> bool {
     slot.value.is_none() && slot.base == Base::Absent
 }
 
-impl Hashed {
+impl<const N: usize> Hashed<N> {
     /// Makes an empty one whose table need not grow for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
         let mut map = Self::default();
@@ -179,19 +172,53 @@ impl Hashed {
         black_box(sum);
     }
 
-    pub(crate) fn entry(&mut self, key: &[u8]) -> Entry<'_> {
-        let hash = self.hash(key);
-        match self.find(hash, key) {
-            Some(at) => Entry::Occupied(Occupied { map: self, at }),
-            None => Entry::Vacant(Vacant {
-                map: self,
-                hash,
-                key: Key::new(key),
-            }),
-        }
+    /// The slot at a place that an insertion returned; if it was removed since, an absent one.
+    pub(crate) fn at(&self, place: u32) -> &Slot {
+        &entry_at(&self.blocks, u64::from(place + 1)).1
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Slot)> {
+    /// Sets a key's newest value. `base` counts only at the first touch of the key: one that was absent below and is deleted again
+    /// leaves no trace.
+    pub(crate) fn put(&mut self, key: &[u8], new: Slot) -> Change {
+        let hash = self.hash(key);
+        let Some(at) = self.find(hash, key) else {
+            return match is_removed(&new) {
+                true => Change::None,
+                false => Change::Added(self.add(hash, ShortKey::new(key), new)),
+            };
+        };
+        let place = place(self.table[at]);
+        let slot = &mut self.blocks[place / BLOCK][place % BLOCK].1;
+        let old = slot.value.as_ref().map_or(0, |old| old.len());
+        slot.value = new.value;
+        if is_removed(slot) {
+            self.table[at] = REMOVED;
+            self.len -= 1;
+            return Change::Removed(old);
+        }
+        Change::Replaced(old)
+    }
+
+    fn add(&mut self, hash: u64, key: ShortKey<N>, slot: Slot) -> u32 {
+        self.reserve();
+        let full = self.blocks.last().is_none_or(|last| last.len() == BLOCK);
+        if full {
+            self.blocks.push(Vec::with_capacity(BLOCK));
+        }
+        let block = self.blocks.len() - 1;
+        let place = BLOCK * block + self.blocks[block].len();
+        self.blocks[block].push((key, slot));
+        let place = u32::try_from(place)
+            .ok()
+            .filter(|place| *place < u32::MAX - 1);
+        let place = place.expect("invariant: far fewer than 2^32 unflushed entries");
+        self.insert_word(tag(hash) | u64::from(place + 1));
+        self.used += 1;
+        self.len += 1;
+        place
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ShortKey<N>, &Slot)> {
         let entries = self.blocks.iter().flatten();
         entries
             .filter(|(_, slot)| !is_removed(slot))
@@ -229,41 +256,6 @@ impl Hashed {
     }
 }
 
-impl Occupied<'_> {
-    pub(crate) fn get_mut(&mut self) -> &mut Slot {
-        let place = place(self.map.table[self.at]);
-        &mut self.map.blocks[place / BLOCK][place % BLOCK].1
-    }
-
-    pub(crate) fn remove(mut self) {
-        let slot = self.get_mut();
-        (slot.value, slot.base) = (None, Base::Absent);
-        self.map.table[self.at] = REMOVED;
-        self.map.len -= 1;
-    }
-}
-
-impl Vacant<'_> {
-    pub(crate) fn insert(self, slot: Slot) {
-        let Self { map, hash, key } = self;
-        map.reserve();
-        let full = map.blocks.last().is_none_or(|last| last.len() == BLOCK);
-        if full {
-            map.blocks.push(Vec::with_capacity(BLOCK));
-        }
-        let block = map.blocks.len() - 1;
-        let place = BLOCK * block + map.blocks[block].len();
-        map.blocks[block].push((key, slot));
-        let place = u32::try_from(place + 1)
-            .ok()
-            .filter(|place| *place < u32::MAX);
-        let place = place.expect("invariant: far fewer than 2^32 unflushed entries");
-        map.insert_word(tag(hash) | u64::from(place));
-        map.used += 1;
-        map.len += 1;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashMap;
@@ -278,24 +270,21 @@ mod tests {
 
         #[test]
         fn does_what_a_hash_map_does(steps in proptest::collection::vec((0u16..900, any::<u8>()), 0..3000), capacity in 0usize..200) {
-            let mut hashed = Hashed::with_capacity(capacity);
+            let mut hashed = Hashed::<40>::with_capacity(capacity);
             let mut model: HashMap<Vec<u8>, u8> = HashMap::new();
             for (key, value) in steps {
                 let key = key.to_be_bytes();
-                let slot = Slot { value: Some([value][..].into()), base: Base::Unknown };
-                match (hashed.entry(&key), value % 4) {
-                    (Entry::Occupied(entry), 0) => {
-                        entry.remove();
-                        model.remove(&key[..]);
-                    }
-                    (Entry::Occupied(mut entry), _) => {
-                        *entry.get_mut() = slot;
-                        model.insert(key.to_vec(), value);
-                    }
-                    (Entry::Vacant(entry), _) => {
-                        prop_assert!(model.insert(key.to_vec(), value).is_none());
-                        entry.insert(slot);
-                    }
+                let new = (value % 4 > 0).then(|| [value][..].into());
+                let change = hashed.put(&key, Slot { value: new.clone(), base: Base::Absent });
+                let old = match new {
+                    None => model.remove(&key[..]),
+                    Some(_) => model.insert(key.to_vec(), value),
+                };
+                match change {
+                    Change::None => prop_assert!(old.is_none() && new.is_none()),
+                    Change::Added(place) => prop_assert!(old.is_none() && hashed.at(place).value == new),
+                    Change::Replaced(bytes) => prop_assert_eq!((old.is_some(), bytes), (true, 1)),
+                    Change::Removed(bytes) => prop_assert_eq!((old.is_some(), bytes, new), (true, 1, None)),
                 }
             }
             prop_assert_eq!(hashed.len(), model.len());

@@ -1,11 +1,11 @@
 //! Unflushed data: the newest value of every changed key, merged over versions.
 
-use std::collections::{BTreeMap, btree_map};
-
 use arbor_store::{ShortKey, Value};
 
-use crate::hashed::{self, Hashed};
+use crate::changes as flat;
+use crate::hashed::{self, Change, Hashed};
 use crate::identity::{Schema, TableKind};
+use crate::ordered::{self, Ordered};
 
 /// What a key held below a layer, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +25,8 @@ pub(crate) struct Slot {
 /// Bytes of a node's or blob's entry besides its value and what of its key is not inline: its place in a block and in the table at the usual
 /// load, and the header of the value's allocation.
 const HASHED_BYTES: usize = 124;
-/// Bytes of a flat entry, likewise: its share of a tree node at the usual load, and the header of the value's allocation.
-const ORDERED_BYTES: usize = 192;
+/// Bytes of a flat entry, likewise, and its share of a tree node of the order at the usual load.
+const ORDERED_BYTES: usize = 272;
 /// So many changes or more, if they are also [`PART`] of what a flat table has, are put by merging both anew: tree nodes that are filled in order are full.
 const MANY: usize = 1 << 12;
 const PART: usize = 8;
@@ -46,10 +46,10 @@ pub(crate) struct TableLayer {
 
 #[derive(Clone, Debug)]
 enum Slots {
-    /// A flat table, where scans are frequent. Its keys are mostly an account's hash, or that and a slot's.
-    Ordered(BTreeMap<ShortKey<64>, Slot>),
-    /// Any other.
-    Hashed(Hashed),
+    /// A flat table, where scans are frequent.
+    Ordered(Ordered),
+    /// Any other. Most keys of nodes are an account's hash and a short path.
+    Hashed(Hashed<40>),
 }
 
 /// Entries of one table, ascending by key.
@@ -64,7 +64,7 @@ impl From<Slots> for TableLayer {
 impl Slots {
     fn new(kind: TableKind) -> Self {
         match kind {
-            TableKind::Flat => Self::Ordered(BTreeMap::new()),
+            TableKind::Flat => Self::Ordered(Ordered::default()),
             TableKind::Nodes | TableKind::Blobs => Self::Hashed(Hashed::default()),
         }
     }
@@ -78,7 +78,7 @@ impl Slots {
 
     fn get(&self, key: &[u8]) -> Option<&Slot> {
         match self {
-            Self::Ordered(slots) => slots.get(&ShortKey::new(key)),
+            Self::Ordered(slots) => slots.get(key),
             Self::Hashed(slots) => slots.get(key),
         }
     }
@@ -97,65 +97,59 @@ impl TableLayer {
     /// that was absent below and is deleted again leaves no trace.
     pub(crate) fn put(&mut self, key: &[u8], value: Option<Value>, base: Base) {
         let length = value.as_ref().map_or(0, |value| value.len());
-        let cost = self.slots.cost(key, length);
-        macro_rules! put {
-            ($entry:path, $found:expr) => {{
-                use $entry::{Occupied, Vacant};
-                match $found {
-                    Vacant(entry) => {
-                        if value.is_some() || base != Base::Absent {
-                            self.bytes += cost;
-                            entry.insert(Slot { value, base });
-                        }
-                    }
-                    Occupied(mut entry) => {
-                        let slot = entry.get_mut();
-                        let old = slot.value.as_ref().map_or(0, |old| old.len());
-                        if value.is_none() && slot.base == Base::Absent {
-                            entry.remove();
-                            self.bytes -= cost + old;
-                        } else {
-                            slot.value = value;
-                            self.bytes = self.bytes - old + length;
-                        }
-                    }
-                }
-            }};
-        }
-        match &mut self.slots {
-            Slots::Ordered(slots) => put!(btree_map::Entry, slots.entry(ShortKey::new(key))),
-            Slots::Hashed(slots) => put!(hashed::Entry, slots.entry(key)),
+        let new = Slot { value, base };
+        let change = match &mut self.slots {
+            Slots::Ordered(slots) => slots.put(key, new),
+            Slots::Hashed(slots) => slots.put(key, new),
+        };
+        self.count(key, length, change);
+    }
+
+    /// Counts the bytes of a change that has put a value of `length` bytes.
+    fn count(&mut self, key: &[u8], length: usize, change: Change) {
+        let cost = |value| self.slots.cost(key, value);
+        match change {
+            Change::None => {}
+            Change::Added(_) => self.bytes += cost(length),
+            Change::Replaced(old) => self.bytes = self.bytes - old + length,
+            Change::Removed(old) => self.bytes -= cost(old),
         }
     }
 
     /// Brings what [`put`](Self::put) will look at for these keys, at most [`hashed::TOGETHER`], into the processor's caches.
     pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
-        if let Slots::Hashed(slots) = &self.slots {
-            slots.warm(keys, false);
+        match &self.slots {
+            Slots::Ordered(slots) => slots.entries().warm(keys, false),
+            Slots::Hashed(slots) => slots.warm(keys, false),
         }
     }
 
-    /// As [`put`](Self::put), of changes whose keys ascend.
-    pub(crate) fn put_sorted(
-        &mut self,
-        changes: impl ExactSizeIterator<Item = (Box<[u8]>, Option<Value>, Base)>,
-    ) {
-        let count = changes.len();
-        let many = count >= MANY && count >= self.slots.len() / PART;
-        let mut fresh = Vec::with_capacity(if many { count } else { 0 });
-        for (key, value, base) in changes {
-            if !many || self.slots.get(&key).is_some() {
-                self.put(&key, value, base);
-            } else if value.is_some() || base != Base::Absent {
-                self.bytes += self
-                    .slots
-                    .cost(&key, value.as_ref().map_or(0, |value| value.len()));
-                fresh.push((ShortKey::new(&key), Slot { value, base }));
+    /// As [`put`](Self::put), of the changes of a flat table, whose keys ascend.
+    pub(crate) fn put_sorted(&mut self, changes: &mut [flat::Change]) {
+        let many = changes.len() >= MANY && changes.len() >= self.slots.len() / PART;
+        let mut added = Vec::with_capacity(if many { changes.len() } else { 0 });
+        for some in changes.chunks_mut(hashed::TOGETHER) {
+            self.warm(some.iter().map(|change| &*change.key));
+            for flat::Change { key, old, new, .. } in some {
+                let (value, base) = match old {
+                    None => (new.take(), Base::Absent),
+                    Some(_) => (new.take(), Base::Present),
+                };
+                let length = value.as_ref().map_or(0, |value| value.len());
+                let slot = Slot { value, base };
+                let change = match &mut self.slots {
+                    Slots::Ordered(slots) if many => slots.put_unlisted(key, slot),
+                    Slots::Ordered(slots) => slots.put(key, slot),
+                    Slots::Hashed(slots) => slots.put(key, slot),
+                };
+                if let (Change::Added(place), true) = (change, many) {
+                    added.push((ordered::Key::new(key), place));
+                }
+                self.count(key, length, change);
             }
         }
-        match &mut self.slots {
-            Slots::Ordered(slots) => slots.append(&mut fresh.into_iter().collect()),
-            Slots::Hashed(_) => debug_assert!(fresh.is_empty(), "only flat changes are sorted"),
+        if let (Slots::Ordered(slots), true) = (&mut self.slots, many) {
+            slots.list(added);
         }
     }
 }
@@ -174,7 +168,7 @@ impl Layer {
     /// Makes an empty layer that will hold about as much as this one without growing.
     pub(crate) fn successor(&self) -> Self {
         let table = |old: &TableLayer| match &old.slots {
-            Slots::Ordered(_) => Slots::Ordered(BTreeMap::new()).into(),
+            Slots::Ordered(slots) => Slots::Ordered(slots.successor()).into(),
             Slots::Hashed(slots) => Slots::Hashed(Hashed::with_capacity(slots.len())).into(),
         };
         Self {
@@ -210,8 +204,10 @@ impl Layer {
         let mut left = 0;
         for start in (0..missing.len()).step_by(hashed::TOGETHER) {
             let end = missing.len().min(start + hashed::TOGETHER);
-            if let Slots::Hashed(slots) = slots {
-                slots.warm(missing[start..end].iter().map(|(_, key)| *key), true);
+            let keys = missing[start..end].iter().map(|(_, key)| *key);
+            match slots {
+                Slots::Ordered(slots) => slots.entries().warm(keys, true),
+                Slots::Hashed(slots) => slots.warm(keys, true),
             }
             for index in start..end {
                 let (place, key) = missing[index];
@@ -255,7 +251,7 @@ impl Layer {
             match &table.slots {
                 Slots::Ordered(slots) => {
                     slots
-                        .iter()
+                        .from(&[])
                         .for_each(|(key, slot)| put(&key.to_bytes(), slot));
                 }
                 Slots::Hashed(slots) => {
@@ -289,14 +285,14 @@ impl Layer {
         let (prefix, start) = (prefix.to_vec(), prefix.max(from));
         match &self.tables[position].slots {
             Slots::Ordered(slots) => {
-                let entries = slots.range(ShortKey::new(start)..);
+                let entries = slots.from(start);
                 let within = entries.take_while(move |(key, _)| key.starts_with(&prefix));
                 Box::new(within.map(|(key, slot)| (key.to_bytes(), slot)))
             }
             Slots::Hashed(slots) => {
                 let start = ShortKey::new(start);
                 let fits =
-                    |(key, _): &(&hashed::Key, _)| **key >= start && key.starts_with(&prefix);
+                    |(key, _): &(&ShortKey<40>, _)| **key >= start && key.starts_with(&prefix);
                 let found = slots.iter().filter(fits);
                 // With the first bytes beside them hardly any key is fetched to be compared.
                 let mut found: Vec<_> = found

@@ -41,6 +41,7 @@ mod load;
 mod meta;
 mod open;
 mod options;
+mod ordered;
 mod snapshot;
 mod stats;
 mod undo;

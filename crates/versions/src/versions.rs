@@ -352,13 +352,7 @@ impl Versions {
                 let Some(table) = &mut flat_tables[schema.known(run[0].table)] else {
                     continue;
                 };
-                table.put_sorted(run.iter_mut().map(|change| {
-                    let base = match change.old {
-                        None => Base::Absent,
-                        Some(_) => Base::Present,
-                    };
-                    (std::mem::take(&mut change.key), change.new.take(), base)
-                }));
+                table.put_sorted(run);
             }
             undo
         };

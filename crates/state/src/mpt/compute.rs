@@ -23,14 +23,17 @@ use crate::{Computed, StateChanges, StateError, Timings, Work};
 /// pool.
 pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let mut old_values = BTreeMap::new();
-    let keyed = keyed(changes, |_, key| {
-        let Some(value) = head.account_value(key)? else {
-            return Ok(None);
-        };
-        let record = AccountRecord::decode(key, &value)?;
-        old_values.insert(*key, value);
-        Ok(Some(record))
+    let mut old_values = Vec::new();
+    let keyed = keyed(changes, |keys| {
+        old_values = head.account_values(keys)?;
+        let values = keys.iter().zip(&old_values);
+        let records = values.map(|(key, value)| {
+            let value = value.as_ref();
+            value
+                .map(|value| AccountRecord::decode(key, value))
+                .transpose()
+        });
+        records.collect()
     })?;
     let updates = tree_updates(&keyed);
     let hashed = Instant::now();
@@ -48,7 +51,7 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
     };
     // By table and key, as they are applied fastest.
     for (change, root) in keyed.iter().zip(&update.inner_roots) {
-        let old = old_values.remove(&change.key);
+        let old = old_values[change.place].take();
         let new = change.new_record(*root).map(|record| record.encode());
         computed.push_flat(ACCOUNTS, &change.key, old, new);
     }

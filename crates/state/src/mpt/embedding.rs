@@ -11,6 +11,8 @@ use crate::{AccountChange, SlotChange, StateChanges, StateError};
 /// One account's change under its tree key.
 pub(crate) struct KeyedChange<'a> {
     pub(crate) address: Address,
+    /// Which of the block's accounts it is, ascending by address.
+    pub(crate) place: usize,
     pub(crate) key: Hash,
     pub(crate) change: &'a AccountChange,
     pub(crate) old: Option<AccountRecord>,
@@ -25,10 +27,10 @@ pub(crate) struct KeyedSlot {
     pub(crate) change: SlotChange,
 }
 
-/// Hashes all names of a block in one batch and sorts by tree key.
+/// Hashes all names of a block in one batch and sorts by tree key. `old_records` reads the records of accounts, given their keys in the order of their addresses.
 pub(crate) fn keyed<'a>(
     changes: &'a StateChanges,
-    mut old_record: impl FnMut(Address, &Hash) -> Result<Option<AccountRecord>, StateError>,
+    old_records: impl FnOnce(&[Hash]) -> Result<Vec<Option<AccountRecord>>, StateError>,
 ) -> Result<Vec<KeyedChange<'a>>, StateError> {
     let addresses: Vec<&[u8]> = changes
         .accounts
@@ -47,9 +49,11 @@ pub(crate) fn keyed<'a>(
     let mut slot_keys = vec![Hash::default(); inputs.len()];
     keccak256_batch(&inputs, &mut slot_keys);
 
+    let old = old_records(&account_keys)?;
     let mut slot_keys = slot_keys.into_iter();
     let mut keyed = Vec::with_capacity(account_keys.len());
-    for ((&address, change), key) in changes.accounts.iter().zip(account_keys) {
+    let accounts = changes.accounts.iter().zip(account_keys).zip(old);
+    for (place, (((&address, change), key), old)) in accounts.enumerate() {
         let mut slots: Vec<KeyedSlot> = change
             .slots
             .iter()
@@ -59,9 +63,10 @@ pub(crate) fn keyed<'a>(
         slots.sort_unstable_by_key(|slot| slot.key);
         keyed.push(KeyedChange {
             address,
+            place,
             key,
             change,
-            old: old_record(address, &key)?,
+            old,
             slots,
         });
     }

@@ -42,9 +42,13 @@ impl<B: Base> PendingRoots<B> {
 
 impl<B: Base> IntermediateRoots for PendingRoots<B> {
     fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
-        let keyed = keyed(changes, |address, key| match self.accounts.get(key) {
-            Some(record) => Ok(*record),
-            None => self.overlay.base().account_record(address, key),
+        let keyed = keyed(changes, |keys| {
+            let names = changes.accounts.keys().zip(keys);
+            let records = names.map(|(address, key)| match self.accounts.get(key) {
+                Some(record) => Ok(*record),
+                None => self.overlay.base().account_record(*address, key),
+            });
+            records.collect()
         })?;
         let update = apply(&self.overlay, self.root, &tree_updates(&keyed))?;
         for (change, root) in keyed.iter().zip(&update.inner_roots) {

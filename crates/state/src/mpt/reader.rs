@@ -60,8 +60,10 @@ impl AtHead<'_> {
         self.0.head().map_or(EMPTY_ROOT, |meta| meta.root)
     }
 
-    pub(super) fn account_value(self, key: &Hash) -> Result<Option<Value>, StateError> {
-        Ok(self.0.get(ACCOUNTS, key)?)
+    /// The records of accounts, by their keys.
+    pub(super) fn account_values(self, keys: &[Hash]) -> Result<Vec<Option<Value>>, StateError> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        Ok(self.0.multi_get(ACCOUNTS, &keys)?)
     }
 }
 

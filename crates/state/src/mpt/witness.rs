@@ -202,7 +202,11 @@ fn witness_nodes(
     reads: &Reads,
     changes: &StateChanges,
 ) -> Result<Vec<Bytes>, StateError> {
-    let changed = keyed(changes, |address, key| base.account_record(address, key))?;
+    let changed = keyed(changes, |keys| {
+        let names = changes.accounts.keys().zip(keys);
+        let records = names.map(|(address, key)| base.account_record(*address, key));
+        records.collect()
+    })?;
     let mut accesses = Vec::with_capacity(reads.len());
     for (&address, slots) in reads {
         let key = account_key(address);
