@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod assembly;
+#[cfg(target_arch = "x86_64")]
+mod assembly512;
 mod batch;
 mod compression;
 mod engine;

@@ -26,10 +26,11 @@ pub(super) unsafe fn hash_all<L: Lanes, const LEN: usize, M: Borrow<[u8; LEN]>>(
                 block[..LEN].copy_from_slice(message(lane));
             }
         }
-        let blocks: [&Block; WIDEST] = std::array::from_fn(|lane| {
+        let mut blocks = [&padded[0]; WIDEST];
+        for (lane, block) in blocks.iter_mut().enumerate().take(L::COUNT) {
             let whole: Result<&Block, _> = message(lane).as_slice().try_into();
-            whole.unwrap_or(&padded[lane])
-        });
+            *block = whole.unwrap_or(&padded[lane]);
+        }
         // SAFETY: the caller's contract.
         unsafe {
             let state = L::hash_block(&L::load(&blocks), LEN as u64);
@@ -164,5 +165,6 @@ mod tests {
         check::<4>();
         check::<8>();
         check::<16>();
+        check::<32>();
     }
 }

@@ -1,4 +1,4 @@
-//! What the compression needs of a machine word, whether it holds one message's word or sixteen.
+//! What the compression needs of a machine word, whether it holds one message's word or 32.
 
 use super::{
     Digest,
@@ -6,7 +6,7 @@ use super::{
 };
 
 /// The most lanes of any implementation.
-pub(super) const WIDEST: usize = 16;
+pub(super) const WIDEST: usize = 32;
 
 /// One block of a message: 64 bytes, sixteen words least significant byte first.
 pub(super) type Block = [u8; 64];

@@ -1,17 +1,17 @@
-//! Eight and sixteen messages in AVX2 and AVX-512 registers.
+//! Eight messages in AVX2 registers, and sixteen or twice sixteen in AVX-512 registers.
 
 use super::{
-    Chain, Digest, assembly,
+    Chain, Digest, assembly, assembly512,
     batch::{fold_all, hash_all},
     lanes::{Block, Lanes, WIDEST},
 };
 use std::arch::x86_64::{
     __m256i, __m512i, __mmask16, _mm256_add_epi32, _mm256_blendv_ps, _mm256_castps_si256,
     _mm256_castsi256_ps, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
-    _mm256_set_epi64x, _mm256_set1_epi32, _mm256_shuffle_epi8, _mm256_slli_epi32,
-    _mm256_srli_epi32, _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64,
-    _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256, _mm512_add_epi32,
-    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epi32_mask,
+    _mm256_set_epi64x, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_slli_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_unpackhi_epi32,
+    _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
+    _mm512_add_epi32, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epi32_mask,
     _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_blend_epi32,
     _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512,
     _mm512_xor_si512,
@@ -43,7 +43,15 @@ pub(super) unsafe fn fold_all_avx2(siblings: &[Digest], from: usize, chains: &mu
     unsafe { fold_all::<__m256i>(siblings, from, chains) }
 }
 
-/// [`hash_all`] sixteen at a time.
+/// How many of so many messages or chains go side by side twice sixteen at a time; sixteen or fewer that are left do as well by themselves.
+fn in_pairs(count: usize) -> usize {
+    match count % 32 {
+        rest @ 0..=16 => count - rest,
+        _ => count,
+    }
+}
+
+/// [`hash_all`] twice sixteen at a time.
 ///
 /// # Safety
 ///
@@ -54,10 +62,15 @@ pub(super) unsafe fn hash_all_avx512<const LEN: usize, M: Borrow<[u8; LEN]>>(
     digests: &mut [Digest],
 ) {
     // SAFETY: the caller's contract.
-    unsafe { hash_all::<__m512i, LEN, M>(messages, digests) }
+    unsafe {
+        let (messages, last) = messages.split_at(in_pairs(messages.len()));
+        let (digests, last_digests) = digests.split_at_mut(messages.len());
+        hash_all::<[__m512i; 2], LEN, M>(messages, digests);
+        hash_all::<__m512i, LEN, M>(last, last_digests);
+    }
 }
 
-/// [`fold_all`] sixteen at a time.
+/// [`fold_all`] twice sixteen at a time.
 ///
 /// # Safety
 ///
@@ -65,7 +78,11 @@ pub(super) unsafe fn hash_all_avx512<const LEN: usize, M: Borrow<[u8; LEN]>>(
 #[target_feature(enable = "avx512f,avx2")]
 pub(super) unsafe fn fold_all_avx512(siblings: &[Digest], from: usize, chains: &mut [Chain]) {
     // SAFETY: the caller's contract.
-    unsafe { fold_all::<__m512i>(siblings, from, chains) }
+    unsafe {
+        let (chains, last) = chains.split_at_mut(in_pairs(chains.len()));
+        fold_all::<[__m512i; 2]>(siblings, from, chains);
+        fold_all::<__m512i>(siblings, from, last);
+    }
 }
 
 /// Eight messages; needs AVX2.
@@ -151,10 +168,12 @@ impl Lanes for __m256i {
     unsafe fn load(blocks: &[&Block; WIDEST]) -> [Self; 16] {
         // SAFETY: as in `splat`; half a block is the 32 bytes that are read.
         unsafe {
-            let half = |at: usize| -> [Self; 8] {
-                std::array::from_fn(|j| _mm256_loadu_si256(blocks[j][at..at + 32].as_ptr().cast()))
-            };
-            concat(transpose(half(0)), transpose(half(32)))
+            let (mut low, mut high) = ([_mm256_setzero_si256(); 8], [_mm256_setzero_si256(); 8]);
+            for j in 0..8 {
+                low[j] = _mm256_loadu_si256(blocks[j][..32].as_ptr().cast());
+                high[j] = _mm256_loadu_si256(blocks[j][32..].as_ptr().cast());
+            }
+            concat(transpose(low), transpose(high))
         }
     }
 
@@ -232,12 +251,14 @@ impl Lanes for __m512i {
         // SAFETY: as in `splat`; a processor with AVX-512F has AVX2.
         unsafe {
             let mut upper = *blocks;
-            upper.rotate_left(8);
+            upper[..8].copy_from_slice(&blocks[8..16]);
             let low = <__m256i as Lanes>::load(blocks);
             let high = <__m256i as Lanes>::load(&upper);
-            std::array::from_fn(|i| {
-                _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low[i]), high[i])
-            })
+            let mut both = [_mm512_setzero_si512(); 16];
+            for i in 0..16 {
+                both[i] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low[i]), high[i]);
+            }
+            both
         }
     }
 
@@ -246,10 +267,123 @@ impl Lanes for __m512i {
         // SAFETY: as in `splat`; a processor with AVX-512F has AVX2.
         unsafe {
             let (low, high) = digests.split_at_mut(digests.len().min(8));
-            let half = state.map(|lanes| _mm512_castsi512_si256(lanes));
-            <__m256i as Lanes>::store(half, low);
-            let half = state.map(|lanes| _mm512_extracti64x4_epi64::<1>(lanes));
-            <__m256i as Lanes>::store(half, high);
+            let mut first = [_mm512_castsi512_si256(state[0]); 8];
+            let mut second = [_mm512_extracti64x4_epi64::<1>(state[0]); 8];
+            for i in 1..8 {
+                first[i] = _mm512_castsi512_si256(state[i]);
+                second[i] = _mm512_extracti64x4_epi64::<1>(state[i]);
+            }
+            <__m256i as Lanes>::store(first, low);
+            <__m256i as Lanes>::store(second, high);
+        }
+    }
+}
+
+/// Twice sixteen messages; needs AVX-512F. Without closures, which would not be inlined into code for wide registers.
+impl Lanes for [__m512i; 2] {
+    const COUNT: usize = 32;
+
+    type Choice = [__mmask16; 2];
+
+    #[inline(always)]
+    unsafe fn splat(w: u32) -> Self {
+        // SAFETY: the trait's contract: the processor has AVX-512F.
+        unsafe { [<__m512i as Lanes>::splat(w); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn from_words(words: &[u32; WIDEST]) -> Self {
+        let [low, high] = [&words[..16], &words[16..]];
+        // SAFETY: as in `splat`; each half of the array has the 64 bytes that are read.
+        unsafe {
+            [
+                _mm512_loadu_si512(low.as_ptr().cast()),
+                _mm512_loadu_si512(high.as_ptr().cast()),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn to_words(self) -> [u32; WIDEST] {
+        let mut words = [0; WIDEST];
+        let (low, high) = words.split_at_mut(16);
+        // SAFETY: as in `splat`; each half of the array has room for the 64 bytes that are written.
+        unsafe {
+            _mm512_storeu_si512(low.as_mut_ptr().cast(), self[0]);
+            _mm512_storeu_si512(high.as_mut_ptr().cast(), self[1]);
+        }
+        words
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { [Lanes::add(a[0], b[0]), Lanes::add(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { [Lanes::xor(a[0], b[0]), Lanes::xor(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn rotate<const RIGHT: i32, const LEFT: i32>(self) -> Self {
+        let [a, b] = self;
+        // SAFETY: as in `splat`.
+        unsafe { [a.rotate::<RIGHT, LEFT>(), b.rotate::<RIGHT, LEFT>()] }
+    }
+
+    #[inline(always)]
+    unsafe fn top_bits(self) -> Self::Choice {
+        // SAFETY: as in `splat`.
+        unsafe { [self[0].top_bits(), self[1].top_bits()] }
+    }
+
+    #[inline(always)]
+    unsafe fn choose(choice: Self::Choice, a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe {
+            [
+                Lanes::choose(choice[0], a[0], b[0]),
+                Lanes::choose(choice[1], a[1], b[1]),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn hash_block(block: &[Self; 16], length: u64) -> [Self; 8] {
+        // SAFETY: as in `splat`.
+        unsafe { assembly512::hash_blocks(block, length as u32) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(blocks: &[&Block; WIDEST]) -> [Self; 16] {
+        let mut upper = *blocks;
+        upper[..16].copy_from_slice(&blocks[16..]);
+        // SAFETY: as in `splat`.
+        unsafe {
+            let low = <__m512i as Lanes>::load(blocks);
+            let high = <__m512i as Lanes>::load(&upper);
+            let mut both = [[low[0], high[0]]; 16];
+            for i in 1..16 {
+                both[i] = [low[i], high[i]];
+            }
+            both
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(state: [Self; 8], digests: &mut [Digest]) {
+        let (low, high) = digests.split_at_mut(digests.len().min(16));
+        let (mut first, mut second) = ([state[0][0]; 8], [state[0][1]; 8]);
+        for i in 1..8 {
+            [first[i], second[i]] = state[i];
+        }
+        // SAFETY: as in `splat`.
+        unsafe {
+            Lanes::store(first, low);
+            Lanes::store(second, high);
         }
     }
 }
