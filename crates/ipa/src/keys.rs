@@ -2,12 +2,13 @@
 
 use crate::{Committer, crs::WIDTH};
 use arbor_banderwagon::{Fr, Point, Term};
+use arbor_field::reduce_all;
 
 /// An index within an account's part of the tree, 32 bytes, least significant first.
 pub type TreeIndex = [u8; 32];
 
 /// 2 + 256 * 64: domain and length of a hash of 64 bytes.
-const PREFIX: u64 = 2 + 256 * 64;
+const PREFIX: Fr = Fr::constant([2 + 256 * 64, 0, 0, 0]);
 
 /// The part of a key's commitment that belongs to the address: worth keeping where addresses repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,11 @@ impl Committer {
     /// The parts of keys that belong to these addresses, each of 32 bytes: twelve zeros and the twenty of an address.
     #[must_use]
     pub fn address_commitments(&self, addresses: &[[u8; 32]]) -> Vec<AddressCommitment> {
-        let lists: Vec<_> = addresses.iter().map(address_terms).collect();
+        let scalars = halves(addresses.iter());
+        let lists: Vec<_> = scalars
+            .iter()
+            .map(|&[low, high]| address_terms(low, high))
+            .collect();
         self.sums(&lists)
             .into_iter()
             .map(AddressCommitment)
@@ -27,17 +32,23 @@ impl Committer {
     /// The stems, that is the first 31 bytes of the keys, for pairs of address and index.
     #[must_use]
     pub fn stems(&self, keys: &[([u8; 32], TreeIndex)]) -> Vec<[u8; 31]> {
-        let terms = |(address, index): &([u8; 32], TreeIndex)| {
-            [&address_terms(address)[..], &index_terms(index)[..]].concat()
+        let scalars = halves(keys.iter().flat_map(|(address, index)| [address, index]));
+        let terms = |[[low, high], [index_low, index_high]]: &[[Fr; 2]; 2]| {
+            let [prefix, low, high] = address_terms(*low, *high);
+            [prefix, low, high, (3, *index_low), (4, *index_high)]
         };
-        let lists: Vec<_> = keys.iter().map(terms).collect();
+        let lists: Vec<_> = scalars.as_chunks().0.iter().map(terms).collect();
         stems(&self.sums(&lists))
     }
 
     /// As [`Self::stems`], for addresses whose part is known.
     #[must_use]
     pub fn stems_of_addresses(&self, keys: &[(AddressCommitment, TreeIndex)]) -> Vec<[u8; 31]> {
-        let lists: Vec<_> = keys.iter().map(|(_, index)| index_terms(index)).collect();
+        let scalars = halves(keys.iter().map(|(_, index)| index));
+        let lists: Vec<_> = scalars
+            .iter()
+            .map(|&[low, high]| [(3, low), (4, high)])
+            .collect();
         let sums = self.sums(&lists);
         let sum =
             |((address, _), index): (&(AddressCommitment, TreeIndex), Point)| address.0 + index;
@@ -67,19 +78,21 @@ impl Committer {
     }
 }
 
-fn halves(bytes: &[u8; 32]) -> [Fr; 2] {
-    let (halves, _) = bytes.as_chunks::<16>();
-    [0, 1].map(|i| Fr::from_le_half(&halves[i]))
+/// Both halves of words of 32 bytes, as scalars.
+fn halves<'a>(words: impl Iterator<Item = &'a [u8; 32]>) -> Vec<[Fr; 2]> {
+    let number = |half: &[u8; 16]| {
+        let number = u128::from_le_bytes(*half);
+        [number as u64, (number >> 64) as u64, 0, 0]
+    };
+    let numbers: Vec<_> = words
+        .flat_map(|word| word.as_chunks().0.iter().map(number))
+        .collect();
+    let scalars = reduce_all(&numbers);
+    scalars.as_chunks().0.to_vec()
 }
 
-fn address_terms(address: &[u8; 32]) -> [Term; 3] {
-    let [low, high] = halves(address);
-    [(0, Fr::from(PREFIX)), (1, low), (2, high)]
-}
-
-fn index_terms(index: &TreeIndex) -> [Term; 2] {
-    let [low, high] = halves(index);
-    [(3, low), (4, high)]
+fn address_terms(low: Fr, high: Fr) -> [Term; 3] {
+    [(0, PREFIX), (1, low), (2, high)]
 }
 
 fn stems(commitments: &[Point]) -> Vec<[u8; 31]> {
