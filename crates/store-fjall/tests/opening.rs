@@ -185,7 +185,8 @@ fn a_killed_writer_leaves_whole_calls() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("db");
-    for milliseconds in [150, 400, 230] {
+    // Three times and, on a machine that others keep busy, until the writers got something done.
+    for (kills, milliseconds) in (1..).zip([150, 400, 230].into_iter().cycle()) {
         let mut writer = start_writer(&path, "a_killed_writer_leaves_whole_calls");
         let deadline = Instant::now() + Duration::from_secs(20);
         while !started(&path).exists() {
@@ -209,10 +210,14 @@ fn a_killed_writer_leaves_whole_calls() {
             written == ingested || written + 1 == ingested,
             "{written} {ingested}"
         );
+        if kills >= 3 && written > 3 {
+            break;
+        }
+        assert!(
+            kills < 60,
+            "{kills} writers got through {written} rounds only"
+        );
     }
-    let store = open(&path).expect("open");
-    let rounds = number(&store, Table(8), b"a");
-    assert!(rounds > 3, "the writers got through {rounds} rounds only");
 }
 
 /// Writes much through the journal, so that memtables are sealed all the time, until it is killed.
