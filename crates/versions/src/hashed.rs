@@ -36,8 +36,10 @@ pub(crate) struct Hashed<const N: usize> {
     /// Words of the table that are not 0.
     used: usize,
     len: usize,
-    /// All blocks but the last are full. What was removed leaves its key behind, absent and without a value.
+    /// All blocks but the last are full. What was removed is absent and without a value until its place is taken again.
     blocks: Blocks<N>,
+    /// Places of what was removed.
+    vacant: Vec<u32>,
     hasher: RandomState,
 }
 
@@ -172,7 +174,7 @@ impl<const N: usize> Hashed<N> {
         black_box(sum);
     }
 
-    /// The slot at a place that an insertion returned; if it was removed since, an absent one.
+    /// The slot at a place that an insertion returned, unless it was removed since: another may have its place.
     pub(crate) fn at(&self, place: u32) -> &Slot {
         &entry_at(&self.blocks, u64::from(place + 1)).1
     }
@@ -188,11 +190,13 @@ impl<const N: usize> Hashed<N> {
             };
         };
         let place = place(self.table[at]);
-        let slot = &mut self.blocks[place / BLOCK][place % BLOCK].1;
+        let (stored, slot) = &mut self.blocks[place / BLOCK][place % BLOCK];
         let old = slot.value.as_ref().map_or(0, |old| old.len());
         slot.value = new.value;
         if is_removed(slot) {
+            *stored = ShortKey::new(&[]);
             self.table[at] = REMOVED;
+            self.vacant.push(place as u32);
             self.len -= 1;
             return Change::Removed(old);
         }
@@ -201,21 +205,32 @@ impl<const N: usize> Hashed<N> {
 
     fn add(&mut self, hash: u64, key: ShortKey<N>, slot: Slot) -> u32 {
         self.reserve();
+        let place = match self.vacant.pop() {
+            Some(place) => {
+                self.blocks[place as usize / BLOCK][place as usize % BLOCK] = (key, slot);
+                place
+            }
+            None => self.append((key, slot)),
+        };
+        self.insert_word(tag(hash) | u64::from(place + 1));
+        self.used += 1;
+        self.len += 1;
+        place
+    }
+
+    /// Returns the place of an entry behind all others.
+    fn append(&mut self, entry: (ShortKey<N>, Slot)) -> u32 {
         let full = self.blocks.last().is_none_or(|last| last.len() == BLOCK);
         if full {
             self.blocks.push(Vec::with_capacity(BLOCK));
         }
         let block = self.blocks.len() - 1;
         let place = BLOCK * block + self.blocks[block].len();
-        self.blocks[block].push((key, slot));
+        self.blocks[block].push(entry);
         let place = u32::try_from(place)
             .ok()
             .filter(|place| *place < u32::MAX - 1);
-        let place = place.expect("invariant: far fewer than 2^32 unflushed entries");
-        self.insert_word(tag(hash) | u64::from(place + 1));
-        self.used += 1;
-        self.len += 1;
-        place
+        place.expect("invariant: far fewer than 2^32 unflushed entries")
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ShortKey<N>, &Slot)> {
@@ -264,6 +279,28 @@ mod tests {
 
     use super::*;
     use crate::layer::Base;
+
+    #[test]
+    fn what_comes_and_goes_takes_one_place() {
+        let mut hashed = Hashed::<40>::default();
+        for round in 0u32..10_000 {
+            let key = round.to_be_bytes();
+            for value in [Some([1, 2][..].into()), None] {
+                hashed.put(
+                    &key,
+                    Slot {
+                        value,
+                        base: Base::Absent,
+                    },
+                );
+            }
+        }
+        assert_eq!(
+            (hashed.len(), hashed.blocks.len(), hashed.blocks[0].len()),
+            (0, 1, 1)
+        );
+        assert_eq!(hashed.table.len(), LEAST);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
