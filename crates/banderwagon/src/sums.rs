@@ -15,7 +15,7 @@ use arbor_metrics::POINT_ADDITIONS;
 /// Addends that are collected before they are read: by then the last ones of them, too, have come from memory.
 const BLOCK: usize = 2048;
 
-/// Partial sums from which on rounds are made: 128 KiB, which stay in the second cache together with the products.
+/// Partial sums from which on rounds are made: 256 KiB, which stay in the second cache together with the products.
 const CAPACITY: usize = 4096;
 
 /// Pairs from which on a round with an inversion pays.

@@ -3,6 +3,8 @@
 //! Everything that has wide code asks [`Backend::detect`], so that one environment variable, [`BACKEND_VARIABLE`], switches all of it:
 //! hashes and field arithmetic. What a backend means to a crate is that crate's to say; questions about
 //! single instructions that not every processor of a backend has (`adx`, `avx512ifma`) are answered by [`Features`].
+//!
+//! Beside it, what processor and system are told of memory that will be read: [`prefetch`], [`ask_for_large_pages`].
 #![deny(unsafe_code)]
 
 mod backend;

@@ -277,7 +277,7 @@ impl Wide {
             // SAFETY: `of`, the only maker of this value, asked the processor for AVX2.
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => unsafe { avx2::run(job) },
-            // SAFETY: `of` asked the processor for AVX-512 with IFMA, DQ and VL.
+            // SAFETY: `of` asked the processor for AVX-512 with IFMA, VBMI2, DQ and VL.
             #[cfg(target_arch = "x86_64")]
             Kind::Ifma => unsafe { avx512::run(job) },
             #[cfg(feature = "modelled")]

@@ -172,7 +172,7 @@ proptest! {
     fn chains(
         seed in digest(),
         from in 0usize..256,
-        chains in prop::collection::vec((digest(), digest(), 0usize..=256), 0..20),
+        chains in prop::collection::vec((digest(), digest(), 0usize..=256), 0..70),
     ) {
         let siblings: Vec<Digest> = (0..=255u8).map(|i| seed.map(|byte| byte ^ i)).collect();
         let chains: Vec<Chain> = chains

@@ -42,7 +42,7 @@ pub(crate) struct Ifma<M> {
 impl<M> Ifma<M> {
     /// # Safety
     ///
-    /// The processor has AVX-512 F and IFMA.
+    /// The processor has AVX-512 F, VBMI2 and IFMA.
     pub(crate) unsafe fn new() -> Self {
         Self { field: PhantomData }
     }
