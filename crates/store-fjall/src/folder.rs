@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// fjall's mark of a database, written last at creation.
 pub(crate) const MARKER: &str = "version";
 /// The folder with a folder for each tree.
 pub(crate) const TREES: &str = "keyspaces";
-/// Names a tree's newest version.
+/// Names a tree's newest version: its number `n` (8 bytes, little-endian), the XXH3-128 of its file `vn` (16 bytes, little-endian), and
+/// a byte 0.
 pub(crate) const CURRENT: &str = "current";
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
@@ -30,6 +32,69 @@ pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(cause)),
         _ => Ok(()),
     }
+}
+
+/// Compares each tree's newest version with the checksum that names it. lsm-tree 3.1 writes that checksum and does not look at it: it
+/// asserts what it finds in a damaged file, or believes it, and fjall ends the process when a thread panics while it opens.
+///
+/// Nobody may be writing the files. An error names `database`, whose files they are or were copied from.
+pub(crate) fn check_versions(files: &Path, database: &Path) -> Result<(), StoreError> {
+    let failed = |cause| StoreError::from_io(database, "open", cause);
+    let trees = match fs::read_dir(files.join(TREES)) {
+        // A database that is being made.
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+        trees => trees.map_err(failed)?,
+    };
+    for tree in trees {
+        let tree = tree.map_err(failed)?;
+        let name = tree.file_name();
+        let tree = tree.path();
+        let current = match fs::read(tree.join(CURRENT)) {
+            // A tree that was being made, which fjall passes over, or a file that is no tree.
+            Err(cause) if is_absent(&cause) => continue,
+            current => current.map_err(failed)?,
+        };
+        let damaged = |what: String| StoreError::Corrupt {
+            path: database.join(TREES).join(&name),
+            what,
+        };
+        let Some((number, checksum)) = named_version(&current) else {
+            let bytes = current.len();
+            return Err(damaged(format!(
+                "its file {CURRENT} ({bytes} bytes) names no version"
+            )));
+        };
+        let file = format!("v{number}");
+        match fs::read(tree.join(&file)) {
+            Ok(version) if xxh3_128(&version) == checksum => {}
+            Ok(_) => {
+                return Err(damaged(format!(
+                    "its file {file} or {CURRENT} is damaged: their checksums differ"
+                )));
+            }
+            Err(cause) if is_absent(&cause) => {
+                return Err(damaged(format!(
+                    "its file {CURRENT} names {file}, which is not there"
+                )));
+            }
+            Err(cause) => return Err(failed(cause)),
+        }
+    }
+    Ok(())
+}
+
+fn is_absent(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The number and the checksum of the version that a file `current` names.
+fn named_version(current: &[u8]) -> Option<(u64, u128)> {
+    let (number, rest) = current.split_first_chunk()?;
+    let (checksum, kind) = rest.split_first_chunk()?;
+    (kind == [0]).then(|| (u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
 }
 
 /// Lets those read a tree's file `current` who may read the other files, now and when dropped: fjall replaces it, with

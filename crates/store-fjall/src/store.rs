@@ -61,6 +61,7 @@ impl FjallStore {
         if options.create {
             folder::clear_unfinished(path)?;
         }
+        folder::check_versions(path, path)?;
         let (database, tables, ticks) = opened(path, "open", || {
             let database = Database::builder(path)
                 .cache_size(options.cache_bytes)
@@ -93,6 +94,7 @@ impl FjallStore {
     /// directory, or another failure to open.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
         let beside = Beside::of(path)?;
+        folder::check_versions(beside.path(), path)?;
         let (database, keyspace) = opened(path, "open for reading", || {
             let database = Database::builder(beside.path())
                 .cache_size(options.cache_bytes)

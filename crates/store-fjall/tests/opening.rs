@@ -126,6 +126,42 @@ fn damaged_files_are_errors_on_opening() {
     }
 }
 
+/// lsm-tree asserts some of what it reads there, and fjall ended the process on that; it believed the rest.
+#[test]
+fn a_version_file_with_a_damaged_byte_is_an_error_on_opening() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fill(&open(folder.path()).expect("open"));
+    for tree in [0, 1] {
+        let tree = folder.path().join(format!("keyspaces/{tree}"));
+        let current = fs::read(tree.join("current")).expect("read");
+        let version = u64::from_le_bytes(*current.first_chunk().expect("a number"));
+        for file in [tree.join("current"), tree.join(format!("v{version}"))] {
+            let whole = fs::read(&file).expect("read");
+            for place in 0..whole.len() {
+                let mut bytes = whole.clone();
+                bytes[place] ^= 1 << (place % 8);
+                fs::write(&file, bytes).expect("write");
+                let mut openings = vec![open(folder.path()).err()];
+                // A reader copies the journal's 64 MiB first.
+                if place == 0 {
+                    let options = Options::default();
+                    openings.push(FjallStore::open_to_read(folder.path(), &options).err());
+                }
+                for error in openings {
+                    let error = error.expect("damaged");
+                    assert!(
+                        matches!(&error, StoreError::Corrupt { path, .. } if *path == tree),
+                        "byte {place} of {}: {error}",
+                        file.display()
+                    );
+                }
+            }
+            fs::write(&file, whole).expect("write");
+        }
+    }
+    drop(open(folder.path()).expect("whole again"));
+}
+
 #[test]
 fn a_missing_table_is_an_error_on_opening() {
     let folder = tempfile::tempdir().expect("a folder");

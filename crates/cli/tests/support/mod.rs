@@ -54,6 +54,13 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     assert!(done.expect("cp runs").success());
 }
 
+/// Flips a bit of one byte of a file.
+pub(crate) fn flip(path: &Path, place: usize) {
+    let mut bytes = std::fs::read(path).expect("read");
+    bytes[place] ^= 0x20;
+    std::fs::write(path, bytes).expect("write");
+}
+
 /// A temporary folder in which commands run.
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
