@@ -17,8 +17,11 @@ use arbor_state::{
     StateView, Tree,
 };
 use arbor_versions::{Stats, TableSpec, VersionsError};
+use rayon::prelude::*;
 use serde::Serialize;
 
+/// Slots whose keys a thread finds together.
+const TOGETHER: usize = 1 << 12;
 /// Proofs of each block that are checked, about.
 const CHECKED: usize = 8;
 /// The contract that the original writes to.
@@ -185,6 +188,8 @@ pub struct Run {
     pub writes_per_second: f64,
     /// Seconds for the flush.
     pub flush_s: f64,
+    /// Seconds of the processor for all of these, over all threads.
+    pub cpu_s: Option<f64>,
     /// Bytes really written meanwhile.
     pub written_bytes: Option<u64>,
     /// Milliseconds of a block within which a half, nine tenths, 99 hundredths and all of them were done.
@@ -215,6 +220,8 @@ pub struct Results {
     pub tables: Vec<TableSize>,
     /// Seconds for the check of the whole database.
     pub verify_s: f64,
+    /// Seconds of the processor for it, over all threads.
+    pub verify_cpu_s: Option<f64>,
     /// Nodes that it rebuilt.
     pub verified_nodes: u64,
     /// Older versions that it rebuilt.
@@ -252,7 +259,7 @@ pub fn run(
     let compacting = Instant::now();
     state.compact()?;
     let compact_s = seconds(compacting);
-    let verifying = Instant::now();
+    let (verifying, usage) = (Instant::now(), ProcessUsage::now());
     let report = state.verify()?;
     if !report.is_ok() {
         return Err(LoadTestError::Faults {
@@ -261,7 +268,7 @@ pub fn run(
         });
     }
     let leaves = settings.blocks * settings.writes;
-    let verify_s = seconds(verifying);
+    let (verify_s, verify_cpu_s) = (seconds(verifying), cpu_since(&usage));
     Ok(Results {
         leaves,
         root: state.root(),
@@ -277,6 +284,7 @@ pub fn run(
             .map(|spec| size(state, spec))
             .collect::<Result<_, _>>()?,
         verify_s,
+        verify_cpu_s,
         verified_nodes: report.nodes,
         verified_versions: report.versions,
         blocks,
@@ -300,6 +308,12 @@ fn size(state: &State, spec: &TableSpec) -> Result<TableSize, LoadTestError> {
 
 fn seconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64()
+}
+
+/// Seconds of the processor since these counters were read.
+fn cpu_since(usage: &ProcessUsage) -> Option<f64> {
+    let used = ProcessUsage::now().since(usage);
+    Some(used.user_s? + used.sys_s?)
 }
 
 /// What a tree tells of a block.
@@ -445,6 +459,7 @@ impl Load {
             wall_s,
             writes_per_second: if leaves > 0 { leaves } else { changed } as f64 / wall_s,
             flush_s,
+            cpu_s: cpu_since(&usage),
             written_bytes: written(),
             block_ms: percentiles(&figures[first..]),
         })
@@ -598,27 +613,30 @@ fn compute_proven(
     changes: &[SlotWrite],
     reads: &[u64],
 ) -> Result<(Computed, Option<TreeFigures>, Option<OperationProofs>), LoadTestError> {
-    let names = reads
-        .iter()
-        .map(|slot| LeafName::Slot(CONTRACT, U256::from(*slot)));
-    let reads = LeafName::keys(&names.collect::<Vec<_>>());
+    let reads: Vec<[u8; 32]> = reads
+        .par_chunks(TOGETHER)
+        .flat_map_iter(slot_keys)
+        .collect();
     let (computed, stats, proofs) = state.compute_leaves_proven(&leaf_writes(changes), &reads)?;
     Ok((computed, Some(figures(&stats)), Some(proofs)))
 }
 
 fn leaf_writes(changes: &[SlotWrite]) -> Vec<LeafWrite> {
-    let names: Vec<LeafName> = changes
-        .iter()
-        .map(|change| LeafName::Slot(CONTRACT, U256::from(change.slot)))
-        .collect();
-    let writes = LeafName::keys(&names).into_iter().zip(changes);
-    writes
-        .map(|(key, change)| LeafWrite {
+    let some = |changes: &[SlotWrite]| {
+        let slots: Vec<u64> = changes.iter().map(|change| change.slot).collect();
+        let writes = slot_keys(&slots).into_iter().zip(changes.to_vec());
+        writes.map(|(key, change)| LeafWrite {
             key,
             index: change.index,
             value: U256::from(change.new).to_be_bytes(),
         })
-        .collect()
+    };
+    changes.par_chunks(TOGETHER).flat_map_iter(some).collect()
+}
+
+fn slot_keys(slots: &[u64]) -> Vec<[u8; 32]> {
+    let name = |slot: &u64| LeafName::Slot(CONTRACT, U256::from(*slot));
+    LeafName::keys(&slots.iter().map(name).collect::<Vec<_>>())
 }
 
 /// The leaves themselves in AR16MT; slots of an account in any other tree.

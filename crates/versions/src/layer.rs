@@ -290,9 +290,10 @@ impl Layer {
                 Box::new(within.map(|(key, slot)| (key.to_bytes(), slot)))
             }
             Slots::Hashed(slots) => {
-                let start = ShortKey::new(start);
-                let fits =
-                    |(key, _): &(&ShortKey<40>, _)| **key >= start && key.starts_with(&prefix);
+                let (all, start) = (start.is_empty(), ShortKey::new(start));
+                let fits = |(key, _): &(&ShortKey<40>, _)| {
+                    all || (**key >= start && key.starts_with(&prefix))
+                };
                 let found = slots.iter().filter(fits);
                 // With the first bytes beside them hardly any key is fetched to be compared.
                 let mut found: Vec<_> = found

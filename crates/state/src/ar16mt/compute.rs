@@ -88,6 +88,7 @@ pub(crate) fn compute(
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates))?;
     let tree = keyed.elapsed();
+    let leaves = leaves.into_par_iter().with_min_len(TOGETHER);
     let mut computed = computed(view, leaves, next, update)?;
     computed.changes.blobs = blobs;
     computed.timings.keys = keyed - start;
@@ -116,29 +117,27 @@ pub(crate) fn compute_leaves(
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
     let (tree, stats) = (start.elapsed(), update.stats);
-    let new = updates
-        .iter()
-        .filter_map(|update| Some((update.key, update.new?)));
-    let leaves = leaf_changes(new, &update.found);
-    drop(updates);
-    let mut computed = computed(view, leaves, next, update)?;
+    let new = updates.into_par_iter().with_min_len(TOGETHER);
+    let new = new.filter_map(|update| Some((update.key, update.new?)));
+    let mut computed = computed_leaves(view, new, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats))
 }
 
-/// Writes of leaves, ascending by key, with what the tree found of them, and maybe of others.
-fn leaf_changes(
-    new: impl Iterator<Item = (Hash, Entry)>,
-    found: &[(Hash, Entry)],
-) -> Vec<LeafChange> {
-    let mut found = found.iter().peekable();
+/// As [`computed`], of writes of leaves, ascending by key: what they held the tree found, and maybe of others, too.
+fn computed_leaves(
+    view: View<'_>,
+    new: impl ParallelIterator<Item = (Hash, Entry)>,
+    next: u64,
+    mut update: TreeUpdate,
+) -> Result<Computed, StateError> {
+    let found = std::mem::take(&mut update.found);
     let changes = new.map(|(key, new)| {
-        while found.next_if(|(found, _)| *found < key).is_some() {}
-        let old = found.next_if(|(found, _)| *found == key);
-        let old = old.map(|(_, entry)| encode_leaf(entry));
+        let old = found.binary_search_by_key(&key, |(key, _)| *key).ok();
+        let old = old.map(|at| encode_leaf(&found[at].1));
         LeafChange { key, old, new }
     });
-    changes.collect()
+    computed(view, changes, next, update)
 }
 
 /// As [`compute_leaves`], with a proof of each write, and of each of some reads after them. Of writes of one key the last remains.
@@ -169,8 +168,8 @@ pub(crate) fn compute_proven(
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
     drop(operations);
     let (tree, stats) = (start.elapsed(), update.stats);
-    let leaves = leaf_changes(proofs.written().iter().copied(), &update.found);
-    let mut computed = computed(view, leaves, next, update)?;
+    let new = proofs.written().par_iter().with_min_len(TOGETHER).copied();
+    let mut computed = computed_leaves(view, new, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats, proofs))
 }
@@ -178,20 +177,18 @@ pub(crate) fn compute_proven(
 /// The writes behind an update of the tree; the leaves ascend.
 fn computed(
     view: View<'_>,
-    leaves: Vec<LeafChange>,
+    leaves: impl ParallelIterator<Item = LeafChange>,
     next: u64,
     update: TreeUpdate,
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let flat = leaves.into_par_iter().with_min_len(TOGETHER);
-    let flat = flat.map(|leaf| Change {
+    let flat = leaves.map(|leaf| Change {
         table: LEAVES,
         key: leaf.key.into(),
         old: leaf.old,
         new: Some(encode_leaf(&leaf.new)),
     });
-    let mut all: Vec<Change> = Vec::with_capacity(flat.len() + 1);
-    all.par_extend(flat);
+    let mut all: Vec<Change> = flat.collect();
     all.push(Change {
         table: COUNTER,
         key: NEXT_INDEX.into(),

@@ -168,8 +168,10 @@ pub fn apply_with_proofs<H: Hasher>(
     let order = by_key(operations);
     let sorted = order.par_iter().with_min_len(TOGETHER);
     let sorted: Vec<Operation> = sorted.map(|at| operations[*at as usize]).collect();
-    let (mut updates, mut reads) = (Vec::with_capacity(sorted.len()), Vec::new());
-    let mut starts = vec![0];
+    let mut updates = Vec::with_capacity(sorted.len());
+    let mut reads = Vec::with_capacity(sorted.len());
+    let mut starts = Vec::with_capacity(sorted.len() + 1);
+    starts.push(0);
     for same in sorted.chunk_by(|a, b| a.key == b.key) {
         let new = same.iter().rev().find_map(|operation| operation.new);
         updates.push(LeafUpdate {
@@ -191,26 +193,30 @@ pub fn apply_with_proofs<H: Hasher>(
         order: &order,
         starts: &starts,
     };
-    let mut root = crate::root(reader, hasher)?;
+    let before = crate::root(reader, hasher)?;
     let look = |seen: Seen<'_, '_, _, H, Passed>| pass(reader, hasher, ordered, seen);
     let (update, mut passed) = change(reader, hasher, batch, &look)?;
-    let (states, found) = (passed.take_states(), passed.take_outcomes());
+    let states = passed.take_states();
+    let mut found = Vec::with_capacity(operations.len());
+    passed.take_outcomes(&mut found);
     let mut places = vec![0; operations.len()];
-    let mut outcomes = vec![Outcome::ReadMissing; operations.len()];
-    for ((at, outcome), place) in order.iter().zip(found).zip(0..) {
+    for (at, place) in order.iter().zip(0..) {
         places[*at as usize] = place;
-        outcomes[*at as usize] = outcome;
     }
-    let roots = operations.iter().zip(&places).map(|(operation, place)| {
-        if operation.new.is_some() {
-            root = states[*place as usize];
+    let by_operation = places.par_iter().with_min_len(TOGETHER);
+    let outcomes = by_operation.clone().map(|place| found[*place as usize]);
+    let outcomes = outcomes.collect();
+    let roots = by_operation.map(|place| states[*place as usize]);
+    let mut roots: Vec<Hash> = roots.collect();
+    let mut root = before;
+    for (operation, after) in operations.iter().zip(&mut roots) {
+        match operation.new {
+            Some(_) => root = *after,
+            None => *after = root,
         }
-        root
-    });
-    let roots = roots.collect();
-    let written = updates
-        .iter()
-        .filter_map(|update| Some((update.key, update.new?)));
+    }
+    let written = updates.par_iter().with_min_len(TOGETHER);
+    let written = written.filter_map(|update| Some((update.key, update.new?)));
     let written = written.collect();
     let proofs = OperationProofs {
         written,
@@ -224,7 +230,7 @@ pub fn apply_with_proofs<H: Hasher>(
     Ok((update, proofs))
 }
 
-/// Operations that a thread copies together.
+/// Operations that a thread takes together.
 const TOGETHER: usize = 1 << 12;
 
 /// The numbers of operations by key, those of one key in their order.

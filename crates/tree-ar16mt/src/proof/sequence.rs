@@ -21,6 +21,8 @@ const NONE: u32 = u32::MAX;
 
 /// Operations, or nodes, that one thread takes at a time.
 const CHUNK: usize = 512;
+/// Operations of one node from which on all threads sort them.
+const MANY: usize = 1 << 13;
 
 /// Operations by key, those of one key in their order. Where one is among them is its *place*.
 #[derive(Clone, Copy)]
@@ -73,12 +75,11 @@ impl Passed {
         std::mem::take(&mut self.states)
     }
 
-    /// What operations found, by place.
-    pub(crate) fn take_outcomes(&mut self) -> Vec<Outcome> {
-        let below = self.below.iter_mut().flat_map(Self::take_outcomes);
-        let mut outcomes: Vec<Outcome> = below.collect();
+    /// Appends what operations found, by place.
+    pub(crate) fn take_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
+        let below = self.below.iter_mut();
+        below.for_each(|part| part.take_outcomes(outcomes));
         outcomes.append(&mut self.outcomes);
-        outcomes
     }
 
     /// The leaves beside the ways of missing keys, by operation.
@@ -533,7 +534,7 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                     writes: operation.new.is_some(),
                 }
             }));
-            events[start..].sort_unstable_by_key(|event| event.number);
+            in_their_order(&mut events[start..]);
             ranges.push(start..events.len());
         }
         let mut rows = self.rows(nodes, &ranges, &events);
@@ -647,6 +648,14 @@ struct Chunk {
     events: Vec<Event>,
     siblings: Vec<[Hash; 4]>,
     states: Vec<Hash>,
+}
+
+/// Sorts the operations of a node, on all threads if they are many.
+fn in_their_order(events: &mut [Event]) {
+    match events.len() <= MANY {
+        true => events.sort_unstable_by_key(|event| event.number),
+        false => events.par_sort_unstable_by_key(|event| event.number),
+    }
 }
 
 /// Where a row lies among the hashes of a node: 16 children, 8 pairs of them, 4 and 2.
