@@ -4,7 +4,7 @@
 //! word of the third row, which at that time lies in memory: it goes there after its last use, and the operation that uses it next takes it from there. Compilers keep
 //! several words in memory at a time, on the longest chain of dependent operations, and make two shuffles of the rotation by 16 bits.
 
-use super::compression::{IV, START};
+use super::compression::{ONE_BLOCK, rounds};
 use std::arch::{asm, x86_64::__m256i};
 
 /// Half a G on four columns or diagonals: which words of the message, the rotation of d, the shifts of b, then the registers of a, b, c and d.
@@ -93,13 +93,10 @@ struct Constants {
 static CONSTANTS: Constants = {
     let mut state = [[0; 8]; 16];
     let mut i = 0;
-    while i < 8 {
-        state[i] = [START[i]; 8];
-        state[8 + i] = [IV[i]; 8];
+    while i < 16 {
+        state[i] = [ONE_BLOCK[i]; 8];
         i += 1;
     }
-    // The only block is the last one (RFC 7693, section 3.2).
-    state[14] = [!IV[6]; 8];
     let mut rotations = [[0; 8]; 2];
     let mut word = 0;
     while word < 8 {
@@ -143,16 +140,7 @@ pub(super) unsafe fn hash_block(block: &[__m256i; 16], length: u32) -> [__m256i;
             "vmovdqa ymm13, [{constants} + 32 * 13]",
             "vmovdqa ymm14, [{constants} + 32 * 14]",
             "vmovdqa ymm15, [{constants} + 32 * 15]",
-            round!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
-            round!(14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3),
-            round!(11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4),
-            round!(7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8),
-            round!(9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13),
-            round!(2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9),
-            round!(12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11),
-            round!(13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10),
-            round!(6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5),
-            round!(10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0),
+            rounds!(round),
             "vpxor ymm0, ymm0, ymm8",
             "vpxor ymm1, ymm1, ymm9",
             "vpxor ymm2, ymm2, ymm10",

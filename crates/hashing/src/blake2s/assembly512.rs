@@ -4,7 +4,7 @@
 //! group do not keep it busy. The state of two groups fills the 32 registers exactly, every operation writes over one of its operands, and words of the message
 //! are added from memory, so nothing is ever put aside. Half a round of one group follows half a round of the other.
 
-use super::compression::{IV, START};
+use super::compression::{ONE_BLOCK, rounds};
 use std::arch::{asm, x86_64::__m512i};
 
 /// Half a G on four columns or diagonals of one group: which words of the message, where the group's lie among those of both, how far to rotate d and b,
@@ -106,18 +106,8 @@ macro_rules! finish {
     };
 }
 
-/// The state before the first round, but for the length that is mixed into `d`; the only block is the last one (RFC 7693, section 3.2).
-static STATE: [u32; 16] = {
-    let mut state = [0; 16];
-    let mut i = 0;
-    while i < 8 {
-        state[i] = START[i];
-        state[8 + i] = IV[i];
-        i += 1;
-    }
-    state[14] = !IV[6];
-    state
-};
+/// The state before the first round, where the assembly reads it.
+static STATE: [u32; 16] = ONE_BLOCK;
 
 /// The digests of two groups of sixteen messages of one block each, `length` bytes of it.
 ///
@@ -135,16 +125,7 @@ pub(super) unsafe fn hash_blocks(blocks: &[[__m512i; 2]; 16], length: u32) -> [[
             "vpbroadcastd zmm12, {length:e}",
             "vpxord zmm12, zmm12, [{state} + 4 * 12]{{1to16}}",
             "vmovdqa64 zmm28, zmm12",
-            round!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
-            round!(14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3),
-            round!(11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4),
-            round!(7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8),
-            round!(9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13),
-            round!(2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9),
-            round!(12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11),
-            round!(13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10),
-            round!(6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5),
-            round!(10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0),
+            rounds!(round),
             finish!(
                 0: 0 8, 16 24; 1: 1 9, 17 25; 2: 2 10, 18 26; 3: 3 11, 19 27;
                 4: 4 12, 20 28; 5: 5 13, 21 29; 6: 6 14, 22 30; 7: 7 15, 23 31;
