@@ -108,25 +108,13 @@ impl Record {
     /// The bytes of the record of a node at a path.
     #[must_use]
     pub fn encode(&self, path: &Path) -> Vec<u8> {
-        let nibbles = path.len() + 1;
-        let mut bitmap = 0u32;
-        let mut out = Vec::with_capacity(4 + self.children.len() * (32 + leaf_bytes(nibbles)));
-        out.extend([0; 4]);
-        for (nibble, child) in &self.children {
-            let kind = match child {
-                Child::Internal(_) => INTERNAL,
-                Child::Leaf(_) => LEAF,
-            };
-            bitmap |= kind << (2 * nibble);
-            out.extend_from_slice(child.hash());
-            if let Child::Leaf(leaf) = child
-                && leaf_bytes(nibbles) > 0
-            {
-                out.extend_from_slice(&leaf.fold);
-                put_tail(&mut out, &leaf.stem, nibbles);
-            }
-        }
-        out[..4].copy_from_slice(&bitmap.to_be_bytes());
+        let mut out = Vec::new();
+        let children = self.children.iter();
+        encode(
+            path,
+            children.map(|(nibble, child)| (*nibble, child)),
+            &mut out,
+        );
         out
     }
 
@@ -135,67 +123,104 @@ impl Record {
     /// # Errors
     /// [`RecordError`].
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, RecordError> {
-        if path.len() == Path::MAX {
-            return Err(RecordError::Low);
-        }
-        let nibbles = path.len() + 1;
-        let actual = bytes.len();
-        let Some((bitmap, mut rest)) = bytes.split_first_chunk::<4>() else {
-            return Err(RecordError::Length {
-                expected: 4,
-                actual,
-            });
-        };
-        let bitmap = u32::from_be_bytes(*bitmap);
-        let kinds = (0..16u8).map(|nibble| (nibble, bitmap >> (2 * nibble) & 3));
-        let mut expected = 4;
-        for (nibble, kind) in kinds.clone() {
-            expected += match kind {
-                0 => 0,
-                INTERNAL => 32,
-                LEAF => 32 + leaf_bytes(nibbles),
-                _ => return Err(RecordError::Kind(nibble)),
-            };
-        }
-        if bitmap == 0 {
-            return Err(RecordError::Empty);
-        }
-        if actual != expected {
-            return Err(RecordError::Length { expected, actual });
-        }
-        let mut take = |length: usize| {
-            let (head, tail) = rest.split_at(length);
-            rest = tail;
-            head
-        };
-        let mut hash = [0; 32];
-        let mut children = Vec::with_capacity(kinds.clone().filter(|(_, kind)| *kind > 0).count());
-        for (nibble, kind) in kinds.filter(|(_, kind)| *kind > 0) {
-            hash.copy_from_slice(take(32));
-            if kind == INTERNAL {
-                children.push((nibble, Child::Internal(hash)));
-                continue;
-            }
-            let child = path.child(nibble);
-            let mut leaf = Leaf {
-                hash,
-                fold: [0; 32],
-                stem: [0; STEM],
-            };
-            leaf.stem.copy_from_slice(&padded(&child)[..STEM]);
-            match nibbles {
-                _ if leaf_bytes(nibbles) > 0 => {
-                    leaf.fold.copy_from_slice(take(32));
-                    let tail = take(leaf_bytes(nibbles) - 32);
-                    take_tail(&mut leaf.stem, tail, nibbles).ok_or(RecordError::Padding(nibble))?;
-                }
-                STEM_NIBBLES => leaf.fold = hash,
-                _ => {}
-            }
-            children.push((nibble, Child::Leaf(leaf)));
-        }
+        let children = decode(path, bytes, |child| child)?;
         Ok(Self { children })
     }
+}
+
+/// Writes the bytes of the record of a node at a path over what is in `out`.
+pub(crate) fn encode<'c>(
+    path: &Path,
+    children: impl Iterator<Item = (u8, &'c Child)>,
+    out: &mut Vec<u8>,
+) {
+    let nibbles = path.len() + 1;
+    let mut bitmap = 0u32;
+    out.clear();
+    out.extend([0; 4]);
+    for (nibble, child) in children {
+        let kind = match child {
+            Child::Internal(_) => INTERNAL,
+            Child::Leaf(_) => LEAF,
+        };
+        bitmap |= kind << (2 * nibble);
+        out.extend_from_slice(child.hash());
+        if let Child::Leaf(leaf) = child
+            && leaf_bytes(nibbles) > 0
+        {
+            out.extend_from_slice(&leaf.fold);
+            put_tail(out, &leaf.stem, nibbles);
+        }
+    }
+    out[..4].copy_from_slice(&bitmap.to_be_bytes());
+}
+
+/// Reads the record of a node at a path, as [`Record::decode`] does, and makes something else of each child.
+pub(crate) fn decode<T>(
+    path: &Path,
+    bytes: &[u8],
+    of: impl Fn(Child) -> T,
+) -> Result<Vec<(u8, T)>, RecordError> {
+    if path.len() == Path::MAX {
+        return Err(RecordError::Low);
+    }
+    let nibbles = path.len() + 1;
+    let actual = bytes.len();
+    let Some((bitmap, mut rest)) = bytes.split_first_chunk::<4>() else {
+        return Err(RecordError::Length {
+            expected: 4,
+            actual,
+        });
+    };
+    let bitmap = u32::from_be_bytes(*bitmap);
+    let kinds = (0..16u8).map(|nibble| (nibble, bitmap >> (2 * nibble) & 3));
+    let mut expected = 4;
+    for (nibble, kind) in kinds.clone() {
+        expected += match kind {
+            0 => 0,
+            INTERNAL => 32,
+            LEAF => 32 + leaf_bytes(nibbles),
+            _ => return Err(RecordError::Kind(nibble)),
+        };
+    }
+    if bitmap == 0 {
+        return Err(RecordError::Empty);
+    }
+    if actual != expected {
+        return Err(RecordError::Length { expected, actual });
+    }
+    let mut take = |length: usize| {
+        let (head, tail) = rest.split_at(length);
+        rest = tail;
+        head
+    };
+    let mut hash = [0; 32];
+    let mut children = Vec::with_capacity(kinds.clone().filter(|(_, kind)| *kind > 0).count());
+    for (nibble, kind) in kinds.filter(|(_, kind)| *kind > 0) {
+        hash.copy_from_slice(take(32));
+        if kind == INTERNAL {
+            children.push((nibble, of(Child::Internal(hash))));
+            continue;
+        }
+        let child = path.child(nibble);
+        let mut leaf = Leaf {
+            hash,
+            fold: [0; 32],
+            stem: [0; STEM],
+        };
+        leaf.stem.copy_from_slice(&padded(&child)[..STEM]);
+        match nibbles {
+            _ if leaf_bytes(nibbles) > 0 => {
+                leaf.fold.copy_from_slice(take(32));
+                let tail = take(leaf_bytes(nibbles) - 32);
+                take_tail(&mut leaf.stem, tail, nibbles).ok_or(RecordError::Padding(nibble))?;
+            }
+            STEM_NIBBLES => leaf.fold = hash,
+            _ => {}
+        }
+        children.push((nibble, of(Child::Leaf(leaf))));
+    }
+    Ok(children)
 }
 
 /// A record whose children are decoded when they are asked for.

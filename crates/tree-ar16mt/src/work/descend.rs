@@ -5,8 +5,10 @@ use std::time::Instant;
 
 use arbor_tree::{Path, nibble_of};
 
-use super::{Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, decode};
-use crate::record::STEM_NIBBLES;
+use super::{
+    Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, malformed,
+};
+use crate::record::{self, STEM_NIBBLES};
 use crate::{Child, Hasher, Leaf, LeafUpdate, Reader, TreeError};
 
 impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
@@ -58,8 +60,9 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                 Some(Child::Internal(_)) => {
                     let record = records.next().flatten();
                     let record = record.ok_or(TreeError::MissingNode(visit.path))?;
-                    let decoded = decode(&visit.path, &record)?;
-                    (Some(record), decoded.children)
+                    let children = record::decode(&visit.path, &record, Slot::Child);
+                    let children = children.map_err(|error| malformed(&visit.path, error))?;
+                    (Some(record), children)
                 }
                 // The root is a node, whatever is below it.
                 None if visit.path.is_empty() => (None, Vec::new()),
@@ -84,16 +87,15 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                 next.push(Visit {
                     place: Place::Below(node, nibble),
                     path: visit.path.child(nibble),
-                    child: found.ok().map(|at| children[at].1),
+                    child: found.ok().and_then(|at| children[at].1.child().copied()),
                     updates,
                 });
             }
-            let children = children.into_iter();
             self.nodes.push(Node {
                 path: visit.path,
                 place: visit.place,
                 old,
-                children: children.map(|(n, child)| (n, Slot::Child(child))).collect(),
+                children,
                 gone: false,
             });
             self.set(visit.place, Some(Slot::Node));

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use arbor_tree::Path;
 
+use crate::record::{self, RecordError};
 use crate::{
     CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, LeafUpdate, NodeChange, Reader, Record,
     TreeError, TreeStats,
@@ -27,6 +28,16 @@ pub(crate) enum Slot {
     Node,
     /// A leaf of the list of pending ones, whose hash is not known yet.
     Pending(usize),
+}
+
+impl Slot {
+    /// The child, unless it is not hashed yet.
+    fn child(&self) -> Option<&Child> {
+        match self {
+            Self::Child(child) => Some(child),
+            Self::Node | Self::Pending(_) => None,
+        }
+    }
 }
 
 /// Where a child hangs: below a node of the list, or at the top of the part.
@@ -51,10 +62,7 @@ impl Node {
     /// The child under a nibble, once all is hashed.
     pub(crate) fn child(&self, nibble: u8) -> Option<&Child> {
         let at = self.children.binary_search_by_key(&nibble, |child| child.0);
-        match &self.children[at.ok()?].1 {
-            Slot::Child(child) => Some(child),
-            Slot::Node | Slot::Pending(_) => None,
-        }
+        self.children[at.ok()?].1.child()
     }
 }
 
@@ -228,11 +236,15 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         let started = Instant::now();
         let top = self.top();
         let mut nodes = Vec::with_capacity(self.nodes.len());
+        let mut record = Vec::new();
         for node in self.nodes {
             let Node { path, old, .. } = node;
-            let record = (!node.gone).then(|| encode(&path, &node.children));
+            let children = node.children.iter();
+            let children = children.filter_map(|(nibble, slot)| Some((*nibble, slot.child()?)));
+            record::encode(&path, children, &mut record);
+            let record = (!node.gone).then_some(&record[..]);
             // What comes and goes within one update leaves nothing, and what stays as it is needs no writing.
-            if old.as_deref() != record.as_deref() {
+            if old.as_deref() != record {
                 let record = record.map(Arc::from);
                 nodes.push(NodeChange { path, record });
             }
@@ -250,15 +262,10 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
 }
 
 pub(crate) fn decode(path: &Path, record: &[u8]) -> Result<Record, TreeError> {
-    let path = *path;
-    Record::decode(&path, record).map_err(|error| TreeError::Record { path, error })
+    Record::decode(path, record).map_err(|error| malformed(path, error))
 }
 
-fn encode(path: &Path, children: &[(u8, Slot)]) -> Vec<u8> {
-    let children = children.iter().filter_map(|(nibble, slot)| match slot {
-        Slot::Child(child) => Some((*nibble, *child)),
-        Slot::Node | Slot::Pending(_) => None,
-    });
-    let children = children.collect();
-    Record { children }.encode(path)
+fn malformed(path: &Path, error: RecordError) -> TreeError {
+    let path = *path;
+    TreeError::Record { path, error }
 }
