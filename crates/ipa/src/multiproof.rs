@@ -282,26 +282,55 @@ fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Box<Polyno
     occur.map(|(z, terms)| (z, weighted_sum(&terms))).collect()
 }
 
+/// With so many values or more, a polynomial is summed whole, in lanes.
+const DENSE: usize = 32;
+
 /// [`sums_by_point`] of sparse polynomials.
 fn sparse_sums_by_point(
     openings: &[SparseOpening],
     weights: &[Fr],
 ) -> Vec<(usize, Box<Polynomial>)> {
-    let mut by_point: Vec<Vec<(&SparseOpening, Fr)>> = vec![Vec::new(); WIDTH];
-    for (opening, &weight) in openings.iter().zip(weights) {
-        by_point[usize::from(opening.point)].push((opening, weight));
+    #[derive(Clone, Default)]
+    struct Terms<'a> {
+        sparse: Vec<(&'a [(u8, Fr)], Fr)>,
+        /// By number.
+        whole: Vec<(usize, Fr)>,
     }
-    let weighted = |(z, terms): (usize, Vec<(&SparseOpening, Fr)>)| {
-        let mut sum = zero();
-        for (opening, weight) in terms {
-            for &(at, value) in opening.values {
+    let mut by_point = vec![Terms::default(); WIDTH];
+    let mut whole: Vec<Box<Polynomial>> = Vec::new();
+    let mut latest: &[(u8, Fr)] = &[];
+    for (opening, &weight) in openings.iter().zip(weights) {
+        let (values, terms) = (opening.values, &mut by_point[usize::from(opening.point)]);
+        if values.len() < DENSE {
+            terms.sparse.push((values, weight));
+            continue;
+        }
+        // What is opened at several points comes several times in a row.
+        if !std::ptr::eq(latest, values) {
+            let mut polynomial = zero();
+            for &(at, value) in values {
+                polynomial[usize::from(at)] = value;
+            }
+            whole.push(polynomial);
+            latest = values;
+        }
+        terms.whole.push((whole.len() - 1, weight));
+    }
+    let weighted = |(z, terms): (usize, Terms)| {
+        let terms_of_whole = terms
+            .whole
+            .iter()
+            .map(|&(at, weight)| (&*whole[at], weight));
+        let mut sum = weighted_sum(&terms_of_whole.collect::<Vec<_>>());
+        for (values, weight) in terms.sparse {
+            for &(at, value) in values {
                 sum[usize::from(at)] += weight * value;
             }
         }
         (z, sum)
     };
     let occur = by_point.into_par_iter().enumerate();
-    let occur = occur.filter(|(_, terms)| !terms.is_empty());
+    let occur = occur.filter(|(_, terms)| !terms.sparse.is_empty() || !terms.whole.is_empty());
     occur.map(weighted).collect()
 }
 

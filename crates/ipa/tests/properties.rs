@@ -213,7 +213,7 @@ proptest! {
 
     /// Polynomials given by their values that are not zero have the proof that they have given whole.
     #[test]
-    fn sparse_polynomials(terms in prop::collection::vec((any::<u8>(), prop::collection::btree_map(any::<u8>(), any::<u64>(), 0..6)), 1..9)) {
+    fn sparse_polynomials(terms in prop::collection::vec((any::<u8>(), prop::collection::btree_map(any::<u8>(), any::<u64>(), 0..60)), 1..9)) {
         let lists: Vec<Vec<(u8, Fr)>> = terms.iter().map(|(_, values)| values.iter().map(|(&at, &value)| (at, Fr::from(value))).collect()).collect();
         let polynomials: Vec<[Fr; WIDTH]> = lists.iter().map(|list| {
             let mut polynomial = [Fr::ZERO; WIDTH];
@@ -221,12 +221,14 @@ proptest! {
             polynomial
         }).collect();
         let commitments: Vec<Point> = polynomials.iter().map(|polynomial| COMMITTER.commit(polynomial)).collect();
-        let whole: Vec<Opening> = (0..terms.len()).map(|i| Opening { commitment: commitments[i], polynomial: &polynomials[i], point: terms[i].0 }).collect();
-        let sparse: Vec<SparseOpening> = (0..terms.len()).map(|i| SparseOpening {
+        // Each at two points.
+        let opened: Vec<(usize, u8)> = terms.iter().enumerate().flat_map(|(i, (point, _))| [(i, *point), (i, point ^ 3)]).collect();
+        let whole: Vec<Opening> = opened.iter().map(|&(i, point)| Opening { commitment: commitments[i], polynomial: &polynomials[i], point }).collect();
+        let sparse: Vec<SparseOpening> = opened.iter().map(|&(i, point)| SparseOpening {
             commitment: commitments[i].to_bytes(),
             values: &lists[i],
-            point: terms[i].0,
-            value: polynomials[i][usize::from(terms[i].0)],
+            point,
+            value: polynomials[i][usize::from(point)],
         }).collect();
         let whole = Multiproof::prove(&COMMITTER, &mut Transcript::new(b"vt"), &whole);
         prop_assert_eq!(Multiproof::prove_sparse(&COMMITTER, &mut Transcript::new(b"vt"), &sparse), whole);

@@ -2,6 +2,7 @@
 //!
 //! bench-peers/verkle_tree.py runs it beside go-verkle, whose program makes the same keys and values; roots tell whether both did the same.
 
+use arbor_cpu::prefetch;
 use arbor_ipa::{Committer, ValueChange};
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{
@@ -11,6 +12,7 @@ use arbor_tree_verkle::{
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,13 +22,95 @@ const BATCHES: [(usize, usize); 2] = [(1_000, 5), (10_000, 3)];
 /// Keys of a proof, and how many proofs are made.
 const PROOFS: [(usize, usize); 2] = [(1_000, 3), (10_000, 3)];
 
+/// Keys that are looked up side by side: more than fetches that a core has under way, few enough for its first cache.
+const TOGETHER: usize = 24;
+
+/// Records by key. A tree's nodes lie anywhere in memory, and one that is asked for many at once need not wait for each.
+#[derive(Default)]
+struct Records {
+    /// Places in `all`, plus one, from where a key's hash says on; at most half in use.
+    table: Vec<u32>,
+    /// Without a record: removed.
+    all: Vec<(NodeKey, Option<Arc<[u8]>>)>,
+    hasher: BuildHasherDefault<DefaultHasher>,
+}
+
+impl Records {
+    fn start(&self, key: &NodeKey) -> usize {
+        self.hasher.hash_one(key) as usize & (self.table.len() - 1)
+    }
+
+    /// Where in the table a key's place is, or where it would be.
+    fn find(&self, key: &NodeKey, mut at: usize) -> usize {
+        while let Some(place) = self.table[at].checked_sub(1) {
+            if self.all[place as usize].0 == *key {
+                break;
+            }
+            at = (at + 1) & (self.table.len() - 1);
+        }
+        at
+    }
+
+    fn put(&mut self, key: NodeKey, record: Option<Arc<[u8]>>) {
+        if self.table.len() <= 2 * self.all.len() {
+            self.table = vec![0; (4 * self.all.len()).next_power_of_two().max(64)];
+            for (place, (key, _)) in (1..).zip(&self.all) {
+                let at = self.find(key, self.start(key));
+                self.table[at] = place;
+            }
+        }
+        let at = self.find(&key, self.start(&key));
+        match self.table[at].checked_sub(1) {
+            Some(place) => self.all[place as usize].1 = record,
+            None => {
+                self.all.push((key, record));
+                self.table[at] = self.all.len() as u32;
+            }
+        }
+    }
+
+    fn get_all(&self, keys: &[NodeKey], found: &mut Vec<Option<Arc<[u8]>>>) {
+        if self.table.is_empty() {
+            found.extend(keys.iter().map(|_| None));
+            return;
+        }
+        let mut starts = [0; TOGETHER];
+        for keys in keys.chunks(TOGETHER) {
+            for (start, key) in starts.iter_mut().zip(keys) {
+                *start = self.start(key);
+                prefetch(&self.table[*start]);
+            }
+            for start in &starts[..keys.len()] {
+                if let Some(place) = self.table[*start].checked_sub(1) {
+                    prefetch(&self.all[place as usize]);
+                }
+            }
+            let records = keys.iter().zip(starts).map(|(key, start)| {
+                let place = self.table[self.find(key, start)].checked_sub(1)?;
+                let record = self.all[place as usize].1.as_ref()?;
+                // Its count of owners and its end, which is what most are asked for.
+                record
+                    .first()
+                    .into_iter()
+                    .chain(record.last())
+                    .for_each(prefetch);
+                Some(record)
+            });
+            let records: Vec<_> = records.collect();
+            found.extend(records.into_iter().map(Option::<&Arc<_>>::cloned));
+        }
+    }
+}
+
 /// Records, and for each stem its only value.
 #[derive(Default)]
-struct Nodes(HashMap<NodeKey, Arc<[u8]>>, HashMap<Stem, (u8, Value)>);
+struct Nodes(Records, HashMap<Stem, (u8, Value)>);
 
 impl NodeReader for Nodes {
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        Ok(keys.iter().map(|key| self.0.get(key).cloned()).collect())
+        let mut found = Vec::with_capacity(keys.len());
+        self.0.get_all(keys, &mut found);
+        Ok(found)
     }
 }
 
@@ -96,10 +180,7 @@ impl Bench {
         let root = done.root_hash();
         let wall = start.elapsed().as_secs_f64();
         for change in done.nodes {
-            match change.record {
-                Some(record) => self.nodes.0.insert(change.key, record),
-                None => self.nodes.0.remove(&change.key),
-            };
+            self.nodes.0.put(change.key, change.record);
         }
         for update in updates {
             if let Some(value) = update.changes[0].new {
@@ -147,8 +228,11 @@ impl Bench {
 
     /// Bytes of all nodes with their keys.
     fn stored(&self) -> usize {
-        let bytes = |(key, record): (&NodeKey, &Arc<[u8]>)| 1 + key.depth() + record.len();
-        self.nodes.0.iter().map(bytes).sum()
+        let bytes = |(key, record): &(NodeKey, Option<Arc<[u8]>>)| {
+            let record = record.as_ref();
+            record.map_or(0, |record| 1 + key.depth() + record.len())
+        };
+        self.nodes.0.all.iter().map(bytes).sum()
     }
 
     fn run(&mut self, count: u64) {

@@ -263,14 +263,14 @@ impl Head {
 /// The image that the record of a node keeps, if it does: the rest is not looked at.
 pub(crate) fn kept_image(bytes: &[u8]) -> Option<Fr> {
     let (&tag, rest) = bytes.split_first()?;
+    let (_, last) = rest.split_last_chunk()?;
     if tag & LEAF == 0 && Form::of(tag).ratios() {
-        let (_, point) = rest.split_last_chunk::<64>()?;
-        return Some(Point::from_ratio(point).ok()?.1);
+        Point::image_of_ratio(last).ok()
+    } else if tag & IMAGES != 0 {
+        Fr::from_le_bytes(last).ok()
+    } else {
+        None
     }
-    let (_, image) = rest
-        .split_last_chunk::<32>()
-        .filter(|_| tag & IMAGES != 0)?;
-    Fr::from_le_bytes(image).ok()
 }
 
 impl InternalRecord {

@@ -4,12 +4,13 @@ use super::skeleton::{End, Node, Opened, Skeleton, Way};
 use super::witness::{Proof, StemDiff, SuffixDiff, Witness};
 use crate::{
     InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value, ValueReader,
-    record::kept_image,
-    tools::{BATCH, Tools},
+    record::{Head, kept_image},
+    tools::{SHARE, Tools},
 };
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars,
 };
+use rayon::prelude::*;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,14 +44,15 @@ pub fn prove(
     } = ways;
     let skeleton =
         Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
-    let polynomials = Polynomials::new(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
+    let polynomials = polynomials(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
 
-    let encodings = Point::to_bytes_batch(&polynomials.commitments);
+    let commitments: Vec<_> = polynomials.iter().map(|(point, _)| *point).collect();
+    let encodings = Point::to_bytes_batch(&commitments);
     let openings = skeleton
         .questions(&diffs)
-        .into_iter()
+        .into_par_iter()
         .map(|(of, point, opened)| {
-            let values = &polynomials.values[of][..];
+            let values = &polynomials[of].1[..];
             let found = values.binary_search_by_key(&point, |(at, _)| *at);
             SparseOpening {
                 commitment: encodings[of],
@@ -97,16 +99,17 @@ fn asked(keys: &[(Stem, u8)]) -> Vec<StemDiff> {
     diffs
 }
 
-/// An internal node on a way: its commitment, and the images of all its children.
-type InternalNode = (Point, Vec<(u8, Fr)>);
+/// A polynomial's commitment, and where it is not zero.
+type Polynomial = (Point, Vec<(u8, Fr)>);
 
 /// How the ways to the stems go.
 struct Ways<'a> {
     diffs: &'a [StemDiff],
     ways: Vec<Way>,
     others: Vec<Stem>,
-    internals: HashMap<NodeKey, InternalNode>,
-    leaves: HashMap<NodeKey, LeafRecord>,
+    /// The images of all children.
+    internals: HashMap<NodeKey, Polynomial>,
+    leaves: HashMap<NodeKey, Arc<[u8]>>,
 }
 
 /// A node that stems of a range lead to.
@@ -151,26 +154,20 @@ impl<'a> Ways<'a> {
                 bytes.iter().map(|byte| key.child(byte)).collect::<Vec<_>>()
             };
             let keys: Vec<NodeKey> = level.iter().flat_map(children).collect();
-            let mut records = Vec::with_capacity(keys.len());
-            for (key, record) in keys.iter().zip(reader.nodes(&keys)?) {
-                records.push(record.ok_or(TreeError::Missing(*key))?);
-            }
-            let images = images(tools, &keys, &records)?;
-            let mut rest = (&keys[..], &records[..], &images[..]);
+            let nodes = read(reader, tools, &keys)?;
+            let mut rest = (&keys[..], &nodes[..]);
             let mut next = Vec::new();
             for node in level {
                 let count = node.record.leaves.len() + node.record.internals.len();
-                let (keys, records, images);
-                ((keys, rest.0), (records, rest.1), (images, rest.2)) = (
-                    rest.0.split_at(count),
-                    rest.1.split_at(count),
-                    rest.2.split_at(count),
-                );
+                let (keys, children);
+                ((keys, rest.0), (children, rest.1)) =
+                    (rest.0.split_at(count), rest.1.split_at(count));
                 let bytes = keys.iter().map(|key| key.path()[node.key.depth()]);
-                let values = bytes.zip(images.iter().copied()).collect();
+                let images = children.iter().map(|(_, image)| *image);
+                let values = bytes.zip(images).collect();
                 self.internals
                     .insert(node.key, (node.record.commitment, values));
-                self.visit(&node, keys, records, &mut next)?;
+                self.visit(&node, keys, children, &mut next)?;
             }
             level = next;
         }
@@ -183,7 +180,7 @@ impl<'a> Ways<'a> {
         &mut self,
         node: &OnWay,
         keys: &[NodeKey],
-        records: &[Arc<[u8]>],
+        children: &[Read],
         next: &mut Vec<OnWay>,
     ) -> Result<(), TreeError> {
         let depth = node.key.depth();
@@ -194,20 +191,24 @@ impl<'a> Ways<'a> {
             let end = start + rest.partition_point(|diff| diff.stem.starts_with(key.path()));
             let stems = start..end;
             start = end;
-            let child = keys.binary_search(&key).ok().map(|at| &records[at]);
-            let Some(record) = child else {
+            let child = keys.binary_search(&key).ok().map(|at| &children[at]);
+            let Some((record, _)) = child else {
                 self.ways[stems].fill(Way {
                     depth: depth + 1,
                     end: End::Empty,
                 });
                 continue;
             };
-            match Record::decode(&key, record).map_err(|error| TreeError::Record { key, error })? {
-                Record::Internal(record) => next.push(OnWay { key, record, stems }),
-                Record::Leaf(leaf) => {
+            match Head::decode(&key, record).map_err(|error| TreeError::Record { key, error })? {
+                Head::Internal => next.push(OnWay {
+                    key,
+                    record: internal(&key, record)?,
+                    stems,
+                }),
+                Head::Leaf(stem, _) => {
                     let mut own = false;
                     for index in stems {
-                        let present = self.diffs[index].stem == leaf.stem;
+                        let present = self.diffs[index].stem == stem;
                         own |= present;
                         let end = if present { End::Present } else { End::Other };
                         self.ways[index] = Way {
@@ -215,8 +216,8 @@ impl<'a> Ways<'a> {
                             end,
                         };
                     }
-                    self.others.extend((!own).then_some(leaf.stem));
-                    self.leaves.insert(key, leaf);
+                    self.others.extend((!own).then_some(stem));
+                    self.leaves.insert(key, Arc::clone(record));
                 }
             }
         }
@@ -228,114 +229,142 @@ fn internal(key: &NodeKey, record: &[u8]) -> Result<InternalRecord, TreeError> {
     Record::internal(key, record).map_err(|error| TreeError::Record { key: *key, error })
 }
 
+/// A node's record and image.
+type Read = (Arc<[u8]>, Fr);
+
+fn read(reader: &impl ValueReader, tools: Tools, keys: &[NodeKey]) -> Result<Vec<Read>, TreeError> {
+    let part = |keys: &[NodeKey]| {
+        let mut records = Vec::with_capacity(keys.len());
+        for (key, record) in keys.iter().zip(reader.nodes(keys)?) {
+            records.push(record.ok_or(TreeError::Missing(*key))?);
+        }
+        let images = images(tools.alone(), keys, &records)?;
+        Ok(records.into_iter().zip(images).collect())
+    };
+    let parts: Result<Vec<Vec<_>>, TreeError> = keys.par_chunks(SHARE).map(part).collect();
+    Ok(parts?.into_iter().flatten().collect())
+}
+
 /// The images of nodes, computed where their records do not keep them.
 fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<Fr>, TreeError> {
-    let mut images: Vec<Option<Fr>> = records.iter().map(|record| kept_image(record)).collect();
-    let unknown: Vec<usize> = (0..records.len())
-        .filter(|&at| images[at].is_none())
+    let (mut points, mut leaves) = (Vec::new(), Vec::new());
+    let mut images = Vec::with_capacity(records.len());
+    for (at, (&key, record)) in keys.iter().zip(records).enumerate() {
+        images.push(kept_image(record).unwrap_or(Fr::ZERO));
+        if kept_image(record).is_some() {
+            continue;
+        }
+        let record = Record::decode(&key, record);
+        match record.map_err(|error| TreeError::Record { key, error })? {
+            Record::Internal(record) => points.push((at, record.commitment)),
+            Record::Leaf(record) => leaves.push((at, record)),
+        }
+    }
+    let (at, points): (Vec<usize>, Vec<Point>) = points.into_iter().unzip();
+    for (at, image) in at.into_iter().zip(tools.images(&points)) {
+        images[at] = image;
+    }
+    let (at, leaves): (Vec<usize>, Vec<LeafRecord>) = leaves.into_iter().unzip();
+    for (at, state) in at.into_iter().zip(tools.load(&leaves)) {
+        images[at] = state.image;
+    }
+    Ok(images)
+}
+
+/// A leaf on a way.
+struct LeafOnWay<'a> {
+    key: &'a NodeKey,
+    stem: &'a Stem,
+    record: &'a [u8],
+    /// None of a leaf in an absent stem's place, of which no value is proven.
+    values: &'a [(u8, Value)],
+    /// The numbers of its polynomials: its own, and C1's and C2's if they are opened.
+    numbers: [Option<usize>; 3],
+}
+
+/// The polynomials behind a skeleton's commitments, by number. Also fills in the current values.
+fn polynomials(
+    reader: &impl ValueReader,
+    tools: Tools,
+    skeleton: &Skeleton,
+    diffs: &mut [StemDiff],
+    mut internals: HashMap<NodeKey, Polynomial>,
+    leaves: &HashMap<NodeKey, Arc<[u8]>>,
+) -> Result<Vec<Polynomial>, TreeError> {
+    let asked = |node: &Node| match node {
+        Node::Leaf { stem, asked, .. } => asked.map(|at| (at, *stem)),
+        Node::Internal { .. } => None,
+    };
+    let (asked, stems): (Vec<usize>, Vec<Stem>) = skeleton.nodes.iter().filter_map(asked).unzip();
+    let values = reader.values(&stems)?;
+    for (at, values) in asked.into_iter().zip(&values) {
+        for diff in &mut diffs[at].suffixes {
+            let found = values.binary_search_by_key(&diff.suffix, |(suffix, _)| *suffix);
+            diff.current = found.ok().map(|at| values[at].1);
+        }
+    }
+
+    let mut all = vec![(Point::IDENTITY, Vec::new()); skeleton.commitments];
+    let mut values = values.iter();
+    let mut on_way = Vec::with_capacity(leaves.len());
+    for node in &skeleton.nodes {
+        match node {
+            Node::Internal {
+                key, commitment, ..
+            } => all[*commitment] = internals.remove(key).unwrap_or_default(),
+            Node::Leaf {
+                key,
+                stem,
+                commitment,
+                asked,
+                halves: [c1, c2],
+            } => on_way.push(LeafOnWay {
+                key,
+                stem,
+                record: &leaves[key],
+                values: asked
+                    .and_then(|_| values.next())
+                    .map_or(&[], |values| values),
+                numbers: [Some(*commitment), *c1, *c2],
+            }),
+        }
+    }
+    let shares = on_way.par_chunks(SHARE);
+    let shares: Result<Vec<_>, TreeError> = shares
+        .map(|share| leaf_polynomials(tools.alone(), share))
         .collect();
-    for unknown in unknown.chunks(BATCH) {
-        let (mut points, mut leaves) = (Vec::new(), Vec::new());
-        for &at in unknown {
-            let key = keys[at];
-            let record = Record::decode(&key, &records[at]);
-            match record.map_err(|error| TreeError::Record { key, error })? {
-                Record::Internal(record) => points.push((at, record.commitment)),
-                Record::Leaf(record) => leaves.push((at, record)),
-            }
-        }
-        let (at, points): (Vec<usize>, Vec<Point>) = points.into_iter().unzip();
-        for (at, image) in at.into_iter().zip(tools.images(&points)) {
-            images[at] = Some(image);
-        }
-        let (at, leaves): (Vec<usize>, Vec<LeafRecord>) = leaves.into_iter().unzip();
-        for (at, state) in at.into_iter().zip(tools.load(&leaves)) {
-            images[at] = Some(state.image);
-        }
+    for (number, polynomial) in shares?.into_iter().flatten() {
+        all[number] = polynomial;
     }
-    Ok(images
-        .into_iter()
-        .map(|image| image.unwrap_or(Fr::ZERO))
-        .collect())
+    Ok(all)
 }
 
-/// The polynomials behind a skeleton's commitments, by number: where they are not zero, and their values there.
-struct Polynomials {
-    commitments: Vec<Point>,
-    values: Vec<Vec<(u8, Fr)>>,
-}
-
-impl Polynomials {
-    /// Also fills in the current values.
-    fn new(
-        reader: &impl ValueReader,
-        tools: Tools,
-        skeleton: &Skeleton,
-        diffs: &mut [StemDiff],
-        mut internals: HashMap<NodeKey, InternalNode>,
-        leaves: &HashMap<NodeKey, LeafRecord>,
-    ) -> Result<Self, TreeError> {
-        let mut all = Self {
-            commitments: vec![Point::IDENTITY; skeleton.commitments],
-            values: vec![Vec::new(); skeleton.commitments],
-        };
-        let on_way: Vec<LeafRecord> = skeleton
-            .nodes
-            .iter()
-            .filter_map(|node| leaves.get(node.key()))
-            .copied()
-            .collect();
-        let states = tools.load_whole(&on_way);
-        let mut states = states.into_iter();
-        // Of a leaf in an absent stem's place no value is proven.
-        let asked = |node: &Node| match node {
-            Node::Leaf { stem, asked, .. } => asked.map(|_| *stem),
-            Node::Internal { .. } => None,
-        };
-        let asked: Vec<Stem> = skeleton.nodes.iter().filter_map(asked).collect();
-        let mut values = reader.values(&asked)?.into_iter();
-        for node in &skeleton.nodes {
-            match node {
-                Node::Internal {
-                    key, commitment, ..
-                } => {
-                    if let Some((point, values)) = internals.remove(key) {
-                        all.commitments[*commitment] = point;
-                        all.values[*commitment] = values;
-                    }
-                }
-                Node::Leaf {
-                    stem,
-                    commitment,
-                    asked,
-                    halves,
-                    ..
-                } => {
-                    let Some(state) = states.next() else {
-                        break;
-                    };
-                    let values = asked.and_then(|_| values.next()).unwrap_or_default();
-                    all.commitments[*commitment] = state.commitment.unwrap_or_default();
-                    let [c1, c2] = state.half_images;
-                    all.values[*commitment] =
-                        vec![(0, Fr::ONE), (1, stem_scalar(stem)), (2, c1), (3, c2)];
-                    for (half, number) in (0u8..).zip(halves) {
-                        let Some(number) = *number else { continue };
-                        all.commitments[number] = state.halves[usize::from(half)];
-                        let values = values.iter().filter(|(suffix, _)| suffix / 128 == half);
-                        all.values[number] = values.flat_map(polynomial_values).collect();
-                    }
-                    let Some(asked) = *asked else { continue };
-                    for diff in &mut diffs[asked].suffixes {
-                        let found =
-                            values.binary_search_by_key(&diff.suffix, |(suffix, _)| *suffix);
-                        diff.current = found.ok().map(|at| values[at].1);
-                    }
-                }
-            }
+/// The numbered polynomials of leaves.
+fn leaf_polynomials(
+    tools: Tools,
+    leaves: &[LeafOnWay],
+) -> Result<Vec<(usize, Polynomial)>, TreeError> {
+    let decode = |leaf: &LeafOnWay| {
+        let key = *leaf.key;
+        Record::leaf(&key, leaf.record).map_err(|error| TreeError::Record { key, error })
+    };
+    let records: Result<Vec<_>, _> = leaves.iter().map(decode).collect();
+    let mut polynomials = Vec::with_capacity(2 * leaves.len());
+    for (leaf, state) in leaves.iter().zip(tools.load_whole(&records?)) {
+        let [own, halves @ ..] = leaf.numbers;
+        let [c1, c2] = state.half_images;
+        let values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
+        let commitment = state.commitment.unwrap_or_default();
+        polynomials.extend(own.map(|own| (own, (commitment, values))));
+        for (half, number) in (0u8..).zip(halves) {
+            let Some(number) = number else { continue };
+            let values = leaf.values.iter();
+            let values = values.filter(|(suffix, _)| suffix / 128 == half);
+            let values = values.flat_map(polynomial_values).collect();
+            polynomials.push((number, (state.halves[usize::from(half)], values)));
         }
-        Ok(all)
     }
+    Ok(polynomials)
 }
 
 /// What a value contributes to its half's polynomial.
