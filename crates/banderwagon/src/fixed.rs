@@ -15,7 +15,7 @@ use crate::{
     Point,
     bits::{Signed, digits_of, for_digits, length},
     short::{Affine, Stored},
-    sums::{Enter, Pair, Sums, add_pairs, double_all},
+    sums::{Addend, Enter, Sums, double_all, sums_of_two},
 };
 use arbor_cpu::ask_for_large_pages;
 use arbor_field::{Fr, Limbs, Wide, to_limbs_all};
@@ -378,6 +378,9 @@ fn split<T>(mut list: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mu
     pieces.collect()
 }
 
+/// Entries of a table that are made with one inversion.
+const TOGETHER: usize = 2048;
+
 /// For each base as many of its multiples, from once on, as there is room for: a power of two.
 fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
     let size = table.len() / bases.len();
@@ -391,18 +394,19 @@ fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
             .map(|row| table[row * size + known - 1])
             .collect();
         double_all(wide, &mut tops);
-        let pairs: Vec<_> = (0..bases.len())
-            .flat_map(|row| {
-                let at = move |multiple: usize| (row * size + multiple - 1) as u32;
-                (1..known).map(move |multiple| Pair {
-                    first: at(known),
-                    second: at(multiple),
-                    to: at(known + multiple),
-                })
-            })
+        let index = |row: usize, multiple: usize| row * size + multiple - 1;
+        let sums: Vec<_> = (0..bases.len())
+            .flat_map(|row| (1..known).map(move |multiple| (row, multiple)))
             .collect();
-        for pairs in pairs.chunks(2048) {
-            add_pairs(wide, table, pairs);
+        for sums in sums.chunks(TOGETHER) {
+            let addends: Vec<_> = sums
+                .iter()
+                .flat_map(|&(row, multiple)| [index(row, known), index(row, multiple)])
+                .map(|at| Addend::from(&table[at]))
+                .collect();
+            for (&(row, multiple), sum) in sums.iter().zip(sums_of_two(wide, &addends)) {
+                table[index(row, known + multiple)] = sum;
+            }
         }
         for (row, top) in tops.into_iter().enumerate() {
             table[row * size + 2 * known - 1] = top;
@@ -415,15 +419,14 @@ fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
 fn fill_comb(wide: Wide, points: &[Stored], table: &mut [Stored]) {
     for (i, point) in points.iter().enumerate() {
         table[1 << i] = *point;
-        let pairs: Vec<_> = (1..1u32 << i)
-            .map(|subset| Pair {
-                first: 1 << i,
-                second: subset,
-                to: 1 << i | subset,
-            })
-            .collect();
-        for pairs in pairs.chunks(2048) {
-            add_pairs(wide, table, pairs);
+        let (known, sums) = table.split_at_mut(1 << i);
+        let known = &known[1..];
+        for (known, sums) in known.chunks(TOGETHER).zip(sums[1..].chunks_mut(TOGETHER)) {
+            let addends: Vec<_> = known
+                .iter()
+                .flat_map(|subset| [point, subset].map(Addend::from))
+                .collect();
+            sums[..known.len()].copy_from_slice(&sums_of_two(wide, &addends));
         }
     }
 }

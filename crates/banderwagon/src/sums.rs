@@ -28,6 +28,15 @@ pub(crate) struct Addend<'t> {
     pub(crate) negative: bool,
 }
 
+impl<'t> From<&'t Stored> for Addend<'t> {
+    fn from(point: &'t Stored) -> Self {
+        Self {
+            point,
+            negative: false,
+        }
+    }
+}
+
 impl Addend<'_> {
     fn value(&self) -> Stored {
         let Stored { x, y } = *self.point;
@@ -40,12 +49,11 @@ impl Addend<'_> {
     }
 }
 
-/// The sum of points `first` and `second` goes to `to`.
+/// The sum of point `first` and the one after it goes to `to`.
 #[derive(Clone, Copy)]
-pub(crate) struct Pair {
-    pub(crate) first: u32,
-    pub(crate) second: u32,
-    pub(crate) to: u32,
+struct Pair {
+    first: u32,
+    to: u32,
 }
 
 /// Lists of points that are being summed.
@@ -116,7 +124,6 @@ impl<'t> Sums<'t> {
                 } else {
                     self.pairs.push(Pair {
                         first: first as u32,
-                        second: first as u32 + 1,
                         to: to as u32,
                     });
                     first += 2;
@@ -127,7 +134,7 @@ impl<'t> Sums<'t> {
                 self.starts.push(to);
             }
         }
-        add_pairs_of(
+        add_pairs(
             self.wide,
             FromTables {
                 addends: &self.addends,
@@ -200,7 +207,6 @@ impl<'t> Sums<'t> {
                 while first + 1 < end {
                     self.pairs.push(Pair {
                         first: first as u32,
-                        second: first as u32 + 1,
                         to,
                     });
                     first += 2;
@@ -214,7 +220,7 @@ impl<'t> Sums<'t> {
             if self.pairs.len() < few {
                 return;
             }
-            add_pairs(self.wide, &mut self.terms, &self.pairs);
+            add_pairs(self.wide, InPlace(&mut self.terms), &self.pairs);
             for (to, term) in odd {
                 self.terms[to as usize] = term;
             }
@@ -310,12 +316,18 @@ impl Job<Base> for Enter<'_> {
     }
 }
 
-/// All sums of pairs, with one inversion. A pair's target must not be the source of a later pair.
-pub(crate) fn add_pairs(wide: Wide, points: &mut [Stored], pairs: &[Pair]) {
-    add_pairs_of(wide, InPlace(points), pairs);
+/// Sums of neighbours: of addends 0 and 1, 2 and 3, and so on, with one inversion.
+pub(crate) fn sums_of_two(wide: Wide, addends: &[Addend]) -> Vec<Stored> {
+    let mut sums = vec![Stored::default(); addends.len() / 2];
+    let pair = |to| Pair { first: 2 * to, to };
+    let pairs: Vec<_> = (0..sums.len() as u32).map(pair).collect();
+    let to = &mut sums;
+    add_pairs(wide, FromTables { addends, to }, &pairs);
+    sums
 }
 
-fn add_pairs_of(wide: Wide, points: impl Points, pairs: &[Pair]) {
+/// All sums of pairs, with one inversion. A pair's target must not be the source of a later pair.
+fn add_pairs(wide: Wide, points: impl Points, pairs: &[Pair]) {
     if !pairs.is_empty() {
         POINT_ADDITIONS.add(pairs.len() as u64);
         wide.run(AddPairs { points, pairs });
@@ -326,8 +338,10 @@ fn add_pairs_of(wide: Wide, points: impl Points, pairs: &[Pair]) {
 trait Points {
     /// Whether points may be negative.
     const SIGNED: bool;
-    fn get(&self, index: u32) -> &Stored;
-    fn is_negative(&self, index: u32) -> bool;
+    /// A point and the next one.
+    fn pair(&self, first: u32) -> [&Stored; 2];
+    /// Whether they count negative.
+    fn negative(&self, first: u32) -> [bool; 2];
     fn set(&mut self, index: u32, point: Stored);
 }
 
@@ -337,13 +351,13 @@ impl Points for InPlace<'_> {
     const SIGNED: bool = false;
 
     #[inline(always)]
-    fn get(&self, index: u32) -> &Stored {
-        &self.0[index as usize]
+    fn pair(&self, first: u32) -> [&Stored; 2] {
+        two(self.0, first).each_ref()
     }
 
     #[inline(always)]
-    fn is_negative(&self, _index: u32) -> bool {
-        false
+    fn negative(&self, _first: u32) -> [bool; 2] {
+        [false; 2]
     }
 
     #[inline(always)]
@@ -361,13 +375,15 @@ impl Points for FromTables<'_, '_> {
     const SIGNED: bool = true;
 
     #[inline(always)]
-    fn get(&self, index: u32) -> &Stored {
-        self.addends[index as usize].point
+    fn pair(&self, first: u32) -> [&Stored; 2] {
+        let [a, b] = two(self.addends, first);
+        [a.point, b.point]
     }
 
     #[inline(always)]
-    fn is_negative(&self, index: u32) -> bool {
-        self.addends[index as usize].negative
+    fn negative(&self, first: u32) -> [bool; 2] {
+        let [a, b] = two(self.addends, first);
+        [a.negative, b.negative]
     }
 
     #[inline(always)]
@@ -376,13 +392,19 @@ impl Points for FromTables<'_, '_> {
     }
 }
 
+/// Two neighbours.
+#[inline(always)]
+fn two<T>(all: &[T], first: u32) -> &[T; 2] {
+    let Some(two) = all[first as usize..].first_chunk() else {
+        panic!("no pair at {first}");
+    };
+    two
+}
+
 struct AddPairs<'a, P> {
     points: P,
     pairs: &'a [Pair],
 }
-
-/// Pairs that are worked on at a time: while one vector's product is waited for, the other's is made.
-const TWO_VECTORS: usize = 2 * LANES;
 
 impl<P: Points> Job<Base> for AddPairs<'_, P> {
     type Output = ();
@@ -391,116 +413,143 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
     fn run<L: Lanes<Base>>(self, lanes: L) {
         let Self { mut points, pairs } = self;
         let one = lanes.enter(Fp::ONE);
-        // Idle lanes of the last vectors add these two, whose difference is one.
-        let idle = [Stored::default(), Stored { x: one, y: [0; 4] }];
+        let count = pairs.len().div_ceil(LANES);
+        let pairs = Vectors::new(pairs);
 
-        // Backwards: the product of all later denominators beside each two vectors.
-        let mut later = Vec::with_capacity(pairs.len().div_ceil(TWO_VECTORS));
-        let mut product = [lanes.splat(&one); 2];
-        for chunk in pairs.chunks(TWO_VECTORS).rev() {
-            let Operands { first, second, .. } = operands(&points, chunk, &idle);
-            let (x1, x2) = (load_x(lanes, first), load_x(lanes, second));
+        // Backwards: for each vector the product of the denominators of every second vector after it. So a product is not needed for the next one.
+        let mut later = Vec::with_capacity(count);
+        let one = lanes.splat(&one);
+        let mut product = one;
+        let mut begun = lanes.begin(lanes.loosen(one), one);
+        for v in (0..count).rev() {
+            let Operands { first, second, .. } = operands(&points, pairs.get(v));
+            let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
+            assert!(later.len() < later.capacity(), "no call in this loop");
             later.push(product);
-            product = lanes.mul_two(sub(lanes, x2, x1), product);
+            let (done, next) = lanes.turn(begun, lanes.sub(x2, x1), product);
+            (product, begun) = (lanes.settle(done), next);
         }
-        let mut totals = lanes.leave_all(lanes.times(product[0], product[1]));
+        let (done, _) = lanes.turn(begun, lanes.loosen(one), one);
+        let products = [lanes.settle(done), product];
+        let mut totals = lanes.leave_all(lanes.times(products[0], products[1]));
         if totals.iter().any(Fp::is_zero) {
-            return add_pairs_carefully(points, pairs, lanes);
+            return add_pairs_carefully(points, self.pairs, lanes);
         }
         invert_all(&mut totals);
         let totals = totals.map(|total| lanes.enter(total));
 
-        // Forwards: the inverses of the products of these two vectors' and all later denominators.
+        // Forwards: the inverses of the products of those and this vector's.
         let total = lanes.load(totals.each_ref());
-        let mut inverse = [
-            lanes.times(total, product[1]),
-            lanes.times(total, product[0]),
+        let mut inverses = [
+            lanes.times(total, products[1]),
+            lanes.times(total, products[0]),
         ];
-        for (chunk, later) in pairs.chunks(TWO_VECTORS).zip(later.into_iter().rev()) {
-            let operands = operands(&points, chunk, &idle);
-            let x1 = load_x(lanes, operands.first);
-            let x2 = load_x(lanes, operands.second);
-            let mut y1 = load_y(lanes, operands.first);
-            let mut y2 = load_y(lanes, operands.second);
+        // Each product ends beside the beginning of the next, so none may need the one just before it: the square of a vector's slope is begun one vector
+        // later, its y two vectors later.
+        let zero = lanes.splat(&[0; 4]);
+        let (x1, x2, y1, slope) = (zero, zero, zero, zero);
+        let mut open = [Sum { x1, x2, y1, slope }; 4];
+        let mut begun = lanes.begin(lanes.loosen(zero), zero);
+        for v in 0..count + 2 {
+            let Operands {
+                first,
+                second,
+                negative,
+            } = operands(&points, pairs.get(v));
+            let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
+            let (last, before, chain) = ((v + 2) % 4, (v + 3) % 4, v % 2);
+            let (square, reciprocal, inverse, height, slope);
+            let later = later[count - 1 - v.min(count - 1)];
+            (square, begun) = lanes.turn(begun, lanes.loosen(inverses[chain]), later);
+            let last = &open[last];
+            let x = lanes.less_two(square, last.x1, last.x2);
+            (reciprocal, begun) = lanes.turn(begun, lanes.sub(x2, x1), inverses[chain]);
+            let reciprocal = lanes.settle(reciprocal);
+            let (mut y1, mut y2) = (y_of(lanes, first), y_of(lanes, second));
             if P::SIGNED {
-                let [first, second] = operands.negative;
-                y1 = negate_where(lanes, y1, first);
-                y2 = negate_where(lanes, y2, second);
+                y1 = lanes.negate_where(y1, negative[0]);
+                y2 = lanes.negate_where(y2, negative[1]);
             }
-            let reciprocal = lanes.times_two(inverse, later);
-            inverse = lanes.mul_two(sub(lanes, x2, x1), inverse);
-            let slope = lanes.mul_two(sub(lanes, y2, y1), reciprocal);
-            let x = lanes.square_two_less(slope, x1, x2);
-            let y = lanes.mul_two_less(sub(lanes, x1, x), slope, y1);
-            for (half, pairs) in chunk.chunks(LANES).enumerate() {
-                let (x, y) = (lanes.store(x[half]), lanes.store(y[half]));
-                for (lane, pair) in pairs.iter().enumerate() {
-                    points.set(
-                        pair.to,
-                        Stored {
-                            x: x[lane],
-                            y: y[lane],
-                        },
-                    );
+            (inverse, begun) = lanes.turn(begun, lanes.sub(last.x1, x), last.slope);
+            inverses[chain] = lanes.settle(inverse);
+            (height, begun) = lanes.turn(begun, lanes.sub(y2, y1), reciprocal);
+            let y = lanes.less(height, last.y1);
+            if v >= 2 {
+                let (x, y) = (lanes.store(x), lanes.store(y));
+                for (lane, pair) in pairs.get(v - 2).iter().enumerate() {
+                    let (x, y) = (x[lane], y[lane]);
+                    points.set(pair.to, Stored { x, y });
                 }
             }
+            (slope, begun) = lanes.turn_square(begun, open[before].slope);
+            let slope = lanes.settle(slope);
+            open[v % 4] = Sum { x1, x2, y1, slope };
         }
     }
 }
 
-/// The points of sixteen pairs, in two vectors each.
-struct Operands<'a> {
-    first: [[&'a Stored; LANES]; 2],
-    second: [[&'a Stored; LANES]; 2],
-    /// Of the first and the second points of both vectors, a bit for each lane: whether it counts negative.
-    negative: [[u8; 2]; 2],
+/// Sums of one vector's pairs on their way: what is needed until the end.
+#[derive(Clone, Copy)]
+struct Sum<T> {
+    x1: T,
+    x2: T,
+    y1: T,
+    slope: T,
 }
 
-impl<'a> Operands<'a> {
+/// Pairs by vectors.
+struct Vectors<'a> {
+    full: &'a [[Pair; LANES]],
+    /// The last vector, if need be with the last pair several times.
+    last: [Pair; LANES],
+}
+
+impl<'a> Vectors<'a> {
     #[inline(always)]
-    fn put<P: Points>(&mut self, i: usize, points: &'a P, pair: &Pair) {
-        let (vector, lane) = (i / LANES, i % LANES);
-        self.first[vector][lane] = points.get(pair.first);
-        self.second[vector][lane] = points.get(pair.second);
-        if P::SIGNED {
-            self.negative[0][vector] |= u8::from(points.is_negative(pair.first)) << lane;
-            self.negative[1][vector] |= u8::from(points.is_negative(pair.second)) << lane;
-        }
+    fn new(pairs: &'a [Pair]) -> Self {
+        let count = pairs.len().div_ceil(LANES);
+        let (full, _) = pairs.as_chunks();
+        let some = &pairs[(count - 1) * LANES..];
+        let mut last = [some[some.len() - 1]; LANES];
+        last[..some.len()].copy_from_slice(some);
+        Self { full, last }
+    }
+
+    /// Those of a vector; the last ones beyond.
+    #[inline(always)]
+    fn get(&self, vector: usize) -> &[Pair; LANES] {
+        self.full.get(vector).unwrap_or(&self.last)
     }
 }
 
-/// `idle` where there are fewer pairs.
+/// The points of eight pairs.
+struct Operands<'a> {
+    first: [&'a Stored; LANES],
+    second: [&'a Stored; LANES],
+    /// Of the first and the second points, a bit for each lane: whether it counts negative.
+    negative: [u8; 2],
+}
+
 #[inline(always)]
-fn operands<'a, P: Points>(points: &'a P, pairs: &[Pair], idle: &'a [Stored; 2]) -> Operands<'a> {
+fn operands<'a, P: Points>(points: &'a P, pairs: &[Pair; LANES]) -> Operands<'a> {
+    let [first, second] = points.pair(pairs[0].first);
     let mut operands = Operands {
-        first: [[&idle[0]; LANES]; 2],
-        second: [[&idle[1]; LANES]; 2],
-        negative: [[0; 2]; 2],
+        first: [first; LANES],
+        second: [second; LANES],
+        negative: [0; 2],
     };
-    // All but the last have sixteen: a loop of known length is unrolled.
-    if let Ok(pairs) = <&[Pair; TWO_VECTORS]>::try_from(pairs) {
-        for (i, pair) in pairs.iter().enumerate() {
-            operands.put(i, points, pair);
-        }
-    } else {
-        for (i, pair) in pairs.iter().enumerate() {
-            operands.put(i, points, pair);
+    for (lane, pair) in pairs.iter().enumerate() {
+        [operands.first[lane], operands.second[lane]] = points.pair(pair.first);
+        if P::SIGNED {
+            let [first, second] = points.negative(pair.first);
+            operands.negative[0] |= u8::from(first) << lane;
+            operands.negative[1] |= u8::from(second) << lane;
         }
     }
     operands
 }
 
 // These are functions, and not closures in the jobs, because closures are not compiled for the lanes' instructions.
-
-#[inline(always)]
-fn load_x<L: Lanes<Base>>(lanes: L, points: [[&Stored; LANES]; 2]) -> [L::Tight; 2] {
-    [x_of(lanes, points[0]), x_of(lanes, points[1])]
-}
-
-#[inline(always)]
-fn load_y<L: Lanes<Base>>(lanes: L, points: [[&Stored; LANES]; 2]) -> [L::Tight; 2] {
-    [y_of(lanes, points[0]), y_of(lanes, points[1])]
-}
 
 #[inline(always)]
 fn x_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
@@ -514,33 +563,19 @@ fn y_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
     lanes.load([&a.y, &b.y, &c.y, &d.y, &e.y, &f.y, &g.y, &h.y])
 }
 
-#[inline(always)]
-fn sub<L: Lanes<Base>>(lanes: L, a: [L::Tight; 2], b: [L::Tight; 2]) -> [L::Loose; 2] {
-    [lanes.sub(a[0], b[0]), lanes.sub(a[1], b[1])]
-}
-
-#[inline(always)]
-fn negate_where<L: Lanes<Base>>(lanes: L, a: [L::Tight; 2], where_: [u8; 2]) -> [L::Tight; 2] {
-    [
-        lanes.negate_where(a[0], where_[0]),
-        lanes.negate_where(a[1], where_[1]),
-    ]
-}
-
 /// As [`AddPairs`] where some pair has equal x: one by one, with tangents and neutral elements.
 #[inline(never)]
 fn add_pairs_carefully<L: Lanes<Base>>(mut points: impl Points, pairs: &[Pair], lanes: L) {
-    let source = |index: u32| {
-        let point = Affine::leave(points.get(index), lanes);
-        if points.is_negative(index) {
-            -point
-        } else {
-            point
-        }
+    let source = |point: &Stored, negative: bool| {
+        let point = Affine::leave(point, lanes);
+        if negative { -point } else { point }
     };
     let sources: Vec<(Affine, Affine)> = pairs
         .iter()
-        .map(|pair| (source(pair.first), source(pair.second)))
+        .map(|pair| {
+            let ([a, b], negative) = (points.pair(pair.first), points.negative(pair.first));
+            (source(a, negative[0]), source(b, negative[1]))
+        })
         .collect();
     let denominator = |(a, b): &(Affine, Affine)| a.slope_denominator(*b);
     let denominators: Vec<_> = sources.iter().map(denominator).collect();

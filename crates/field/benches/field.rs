@@ -139,11 +139,15 @@ fn main() {
             a,
             b,
         });
-        in_lanes(wide, "square less two, two at a time", |a, b| Repeated {
-            what: What::SquareTwo,
-            a,
-            b,
-        });
+        in_lanes(
+            wide,
+            "multiplication, each beside the end of another",
+            |a, b| Repeated {
+                what: What::MultiplyInTurn,
+                a,
+                b,
+            },
+        );
         in_lanes(wide, "difference, tightened", |a, b| Repeated {
             what: What::Subtract,
             a,
@@ -174,7 +178,7 @@ enum What {
     MultiplyOn,
     MultiplyTwo,
     Square,
-    SquareTwo,
+    MultiplyInTurn,
     Subtract,
     LoadAndStore,
 }
@@ -197,6 +201,7 @@ impl Job<Base> for Repeated {
     fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
         let (a, b) = (lanes.load(self.a.each_ref()), lanes.load(self.b.each_ref()));
         let mut x = [a, b, a, b];
+        let mut begun = lanes.begin(lanes.loosen(a), b);
         let mut memory = [self.a, self.b, self.a, self.b];
         for _ in 0..256 {
             match self.what {
@@ -216,10 +221,10 @@ impl Job<Base> for Repeated {
                         [x[0], x[1]] = lanes.times_two([x[0], x[1]], [a, b]);
                     }
                 }
-                What::SquareTwo => {
-                    let (first, second) = x.split_at_mut(2);
-                    for x in [first, second] {
-                        [x[0], x[1]] = lanes.square_two_less([x[0], x[1]], [a, b], [b, a]);
+                What::MultiplyInTurn => {
+                    for x in &mut x {
+                        let (done, next) = lanes.turn(begun, lanes.loosen(*x), a);
+                        (*x, begun) = (lanes.settle(done), next);
                     }
                 }
                 What::Square => {

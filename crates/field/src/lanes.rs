@@ -45,6 +45,10 @@ pub trait Lanes<M: Modulus>: Copy {
     type Loose: Copy;
     /// A sum of products that is not reduced yet: of at most [`SUMMED`].
     type Sum: Copy;
+    /// A product that is begun.
+    type Begun: Copy;
+    /// A product that is made, at most twice the prime, limbs not normalised.
+    type Product: Copy;
     /// Residues are held times two to this power.
     const RADIX_BITS: u32;
 
@@ -76,6 +80,24 @@ pub trait Lanes<M: Modulus>: Copy {
     /// The residue of a sum.
     fn total(self, sum: Self::Sum) -> Self::Tight;
 
+    /// Begins a product.
+    fn begin(self, a: Self::Loose, b: Self::Tight) -> Self::Begun;
+    /// Ends one product and begins another beside it: the end of a product waits for its own results. The fastest way to many products, if none needs the one before it.
+    fn turn(
+        self,
+        begun: Self::Begun,
+        a: Self::Loose,
+        b: Self::Tight,
+    ) -> (Self::Product, Self::Begun);
+    /// As [`Self::turn`], beginning a square.
+    fn turn_square(self, begun: Self::Begun, a: Self::Tight) -> (Self::Product, Self::Begun);
+    /// A product as a factor.
+    fn settle(self, product: Self::Product) -> Self::Tight;
+    /// `product - b`.
+    fn less(self, product: Self::Product, b: Self::Tight) -> Self::Tight;
+    /// `product - b - c`.
+    fn less_two(self, product: Self::Product, b: Self::Tight, c: Self::Tight) -> Self::Tight;
+
     /// The product of two tight values.
     #[inline(always)]
     fn times(self, a: Self::Tight, b: Self::Tight) -> Self::Tight {
@@ -104,35 +126,6 @@ pub trait Lanes<M: Modulus>: Copy {
     #[inline(always)]
     fn square_two(self, a: [Self::Tight; 2]) -> [Self::Tight; 2] {
         [self.square(a[0]), self.square(a[1])]
-    }
-
-    /// `a * b - c`, twice.
-    #[inline(always)]
-    fn mul_two_less(
-        self,
-        a: [Self::Loose; 2],
-        b: [Self::Tight; 2],
-        c: [Self::Tight; 2],
-    ) -> [Self::Tight; 2] {
-        let products = self.mul_two(a, b);
-        [
-            self.tighten(self.sub(products[0], c[0])),
-            self.tighten(self.sub(products[1], c[1])),
-        ]
-    }
-
-    /// `a * a - b - c`, twice.
-    #[inline(always)]
-    fn square_two_less(
-        self,
-        a: [Self::Tight; 2],
-        b: [Self::Tight; 2],
-        c: [Self::Tight; 2],
-    ) -> [Self::Tight; 2] {
-        [
-            self.tighten(self.sub_two(self.square(a[0]), b[0], c[0])),
-            self.tighten(self.sub_two(self.square(a[1]), b[1], c[1])),
-        ]
     }
 
     /// The stored form of an element.

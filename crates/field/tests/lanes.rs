@@ -40,17 +40,20 @@ impl<M: Modulus> Job<M> for All<M> {
         let [product, square] = lanes.times_two([a, b], [c, b]);
         let [sum_times, difference_times] =
             lanes.mul_two([lanes.add(a, b), lanes.sub(a, b)], [c, a]);
-        let less = lanes.mul_two_less([lanes.sub(a, b), lanes.add(a, c)], [c, b], [a, c]);
-        let square_less = lanes.square_two_less([a, b], [b, c], [c, a]);
+        let begun = lanes.begin(lanes.sub(a, b), c);
+        let (first, begun) = lanes.turn(begun, lanes.add(a, c), b);
+        let (second, begun) = lanes.turn_square(begun, a);
+        let (third, begun) = lanes.turn_square(begun, b);
+        let (fourth, _) = lanes.turn(begun, lanes.add(a, c), b);
         results.extend([
             ("two products, first", leave(product)),
             ("two products, second", leave(square)),
             ("two loose products, first", leave(sum_times)),
             ("two loose products, second", leave(difference_times)),
-            ("two products less, first", leave(less[0])),
-            ("two products less, second", leave(less[1])),
-            ("two squares less, first", leave(square_less[0])),
-            ("two squares less, second", leave(square_less[1])),
+            ("product begun alone", leave(lanes.settle(first))),
+            ("product less", leave(lanes.less(second, c))),
+            ("square less", leave(lanes.less(third, b))),
+            ("square less two", leave(lanes.less_two(fourth, c, a))),
             ("negated here and there", leave(lanes.negate_where(a, SOME))),
             (
                 "negated negative",
@@ -126,12 +129,22 @@ impl<M: Modulus> Job<M> for Extremes {
         check("twice the prime times", lanes.times(twice, x), &|_| {
             Element::ZERO
         });
-        let [low, high] = lanes.mul_two_less([lanes.sub_two(zero, x, x); 2], [x, zero], [x, zero]);
-        check("negatives times, less", low, &|x| -(x + x) * x - x);
-        check("nothing less nothing", high, &|_| Element::ZERO);
-        let [low, high] = lanes.square_two_less([x, zero], [x, x], [x, x]);
-        check("square less two", low, &|x| x * x - x - x);
-        check("nothing less two", high, &|x| -(x + x));
+        let begun = lanes.begin(lanes.sub_two(zero, x, x), x);
+        let (product, begun) = lanes.turn_square(begun, x);
+        check("negatives begun", lanes.settle(product), &|x| -(x + x) * x);
+        check("negatives times, less", lanes.less(product, x), &|x| {
+            -(x + x) * x - x
+        });
+        let (square, begun) = lanes.turn(begun, lanes.sub_two(x, zero, zero), x);
+        check("square less two", lanes.less_two(square, x, x), &|x| {
+            x * x - x - x
+        });
+        let (product, begun) = lanes.turn(begun, lanes.loosen(zero), twice);
+        check("larger begun", lanes.settle(product), &|x| x * x);
+        let (nothing, _) = lanes.turn_square(begun, zero);
+        check("nothing less two", lanes.less_two(nothing, x, x), &|x| {
+            -(x + x)
+        });
         let mut sum = lanes.nothing();
         for _ in 0..SUMMED {
             sum = lanes.add_product(sum, twice, x);
@@ -175,9 +188,9 @@ fn expected<M: Modulus>(All(a, b, c): &All<M>) -> Vec<Eight<M>> {
         each(&|_, b, _| b * b),
         each(&|a, b, c| (a + b) * c),
         each(&|a, b, _| (a - b) * a),
-        each(&|a, b, c| (a - b) * c - a),
+        each(&|a, b, c| (a - b) * c),
         each(&|a, b, c| (a + c) * b - c),
-        each(&|a, b, c| a * a - b - c),
+        each(&|a, b, _| a * a - b),
         each(&|a, b, c| b * b - c - a),
         array::from_fn(|i| if SOME >> i & 1 == 1 { -a[i] } else { a[i] }),
         *a,

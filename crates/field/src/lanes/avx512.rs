@@ -2,7 +2,24 @@
 
 use super::Job;
 use crate::Modulus;
-use std::arch::x86_64 as arch;
+
+/// The processor's instructions, and a fixed place among them.
+mod arch {
+    pub(super) use std::arch::x86_64::*;
+
+    /// # Safety
+    ///
+    /// The processor has AVX-512 F.
+    #[target_feature(enable = "avx512f")]
+    #[inline]
+    pub(super) unsafe fn pinned_here(mut x: __m512i) -> __m512i {
+        // SAFETY: no instruction. Not `pure`, so that it keeps its place among others.
+        unsafe {
+            std::arch::asm!("/* {x} */", x = inout(zmm_reg) x, options(nomem, nostack, preserves_flags));
+        }
+        x
+    }
+}
 
 // The same source again in `modelled`.
 #[allow(clippy::duplicate_mod)]

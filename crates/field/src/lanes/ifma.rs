@@ -14,7 +14,7 @@ use super::arch::{
     _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64, _mm512_set_epi64,
     _mm512_set1_epi64, _mm512_shrdi_epi64, _mm512_shuffle_i64x2, _mm512_slli_epi64,
     _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
-    _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi64, pinned_here,
 };
 use crate::{
     Limbs, Modulus,
@@ -25,10 +25,16 @@ use std::marker::PhantomData;
 const LIMBS: usize = 5;
 const BITS: u32 = 52;
 const MASK: u64 = (1 << BITS) - 1;
+/// Columns of a product that are reduced without waiting for each other.
+const FOLDED: usize = 3;
 
 /// Normalised limbs of a number that is at most two primes.
 #[derive(Clone, Copy)]
 pub(crate) struct Tight(Limbs52);
+
+/// Limbs of less than 2^61 of a number that is at most two primes.
+#[derive(Clone, Copy)]
+pub(crate) struct Product(Limbs52);
 
 /// Limbs of less than 2^61 of either sign, of a number below eight primes that is not negative.
 #[derive(Clone, Copy)]
@@ -56,6 +62,8 @@ impl<M: Modulus> Constants<M> {
     const FOUR: [u64; LIMBS] = times(4, Self::PRIME);
     const SIX: [u64; LIMBS] = times(6, Self::PRIME);
     const NEGATIVE_INVERSE: u64 = M::NEGATIVE_INVERSE & MASK;
+    /// 1 / 2^52, its square and its cube, modulo the prime.
+    const INVERSES: [[u64; LIMBS]; FOLDED] = inverses(Self::PRIME, Self::NEGATIVE_INVERSE);
     /// As in the AVX2 lanes: bits of the topmost limb from here up are the quotient to reduce by.
     const QUOTIENT_SHIFT: u32 = M::BITS - 4 * BITS;
     /// Each limb of 0 to 7 times the prime.
@@ -75,6 +83,30 @@ const fn multiples(prime: [u64; LIMBS]) -> [[u64; LANES]; LIMBS] {
         factor += 1;
     }
     limbs
+}
+
+/// Powers of 1 / 2^52, below the prime: of a number the multiple of the prime is added that makes it divisible.
+const fn inverses(prime: [u64; LIMBS], negative_inverse: u64) -> [[u64; LIMBS]; FOLDED] {
+    let mut powers = [[0; LIMBS]; FOLDED];
+    let mut power = [1, 0, 0, 0, 0];
+    let mut i = 0;
+    while i < FOLDED {
+        let q = (power[0] as u128 * negative_inverse as u128) as u64 & MASK;
+        let mut carry = 0;
+        let mut j = 0;
+        while j < LIMBS {
+            let sum = power[j] as u128 + q as u128 * prime[j] as u128 + carry;
+            if j > 0 {
+                power[j - 1] = sum as u64 & MASK;
+            }
+            carry = sum >> BITS;
+            j += 1;
+        }
+        power[LIMBS - 1] = carry as u64;
+        powers[i] = power;
+        i += 1;
+    }
+    powers
 }
 
 const fn split(n: &Limbs) -> [u64; LIMBS] {
@@ -97,6 +129,20 @@ const fn times(factor: u64, mut n: [u64; LIMBS]) -> [u64; LIMBS] {
         i += 1;
     }
     n
+}
+
+/// Where this stands, the vectors are computed, and what depends on them comes later: the compiler cannot move one over another.
+#[inline(always)]
+fn pin<const N: usize>(vectors: &mut [__m512i; N]) {
+    for x in vectors {
+        *x = pinned(*x);
+    }
+}
+
+#[inline(always)]
+fn pinned(x: __m512i) -> __m512i {
+    // SAFETY: as in `all`.
+    unsafe { pinned_here(x) }
 }
 
 /// The same word in all lanes.
@@ -173,6 +219,8 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
     type Tight = Tight;
     type Loose = Loose;
     type Sum = Columns;
+    type Begun = Begun;
+    type Product = Product;
     const RADIX_BITS: u32 = LIMBS as u32 * BITS;
 
     #[inline(always)]
@@ -294,36 +342,6 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
     }
 
     #[inline(always)]
-    fn mul_two_less(self, a: [Loose; 2], b: [Tight; 2], c: [Tight; 2]) -> [Tight; 2] {
-        let products = reduced::<M, 2>(products(nothing(), [carried(a[0].0), carried(a[1].0)], b));
-        [
-            <Self as Lanes<M>>::tighten(
-                self,
-                <Self as Lanes<M>>::sub(self, Tight(products[0]), c[0]),
-            ),
-            <Self as Lanes<M>>::tighten(
-                self,
-                <Self as Lanes<M>>::sub(self, Tight(products[1]), c[1]),
-            ),
-        ]
-    }
-
-    #[inline(always)]
-    fn square_two_less(self, a: [Tight; 2], b: [Tight; 2], c: [Tight; 2]) -> [Tight; 2] {
-        let squares = reduced::<M, 2>(squares(a));
-        [
-            <Self as Lanes<M>>::tighten(
-                self,
-                <Self as Lanes<M>>::sub_two(self, Tight(squares[0]), b[0], c[0]),
-            ),
-            <Self as Lanes<M>>::tighten(
-                self,
-                <Self as Lanes<M>>::sub_two(self, Tight(squares[1]), b[1], c[1]),
-            ),
-        ]
-    }
-
-    #[inline(always)]
     fn nothing(self) -> Columns {
         let [none] = nothing();
         none
@@ -340,6 +358,39 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
         // 32 products of numbers below 2 p are below 128 p^2: after the reduction 128 p / 2^260 p and one more, less than 5 p.
         let [total] = reduced::<M, 1>([sum]);
         <Self as Lanes<M>>::tighten(self, Loose(total))
+    }
+
+    #[inline(always)]
+    fn begin(self, a: Loose, b: Tight) -> Begun {
+        let (_, begun) = turn::<M>([all(0); REST], a, b);
+        begun
+    }
+
+    #[inline(always)]
+    fn turn(self, begun: Begun, a: Loose, b: Tight) -> (Product, Begun) {
+        turn::<M>(begun, a, b)
+    }
+
+    #[inline(always)]
+    fn turn_square(self, begun: Begun, a: Tight) -> (Product, Begun) {
+        turn_square::<M>(begun, a)
+    }
+
+    #[inline(always)]
+    fn settle(self, product: Product) -> Tight {
+        carried(product.0)
+    }
+
+    #[inline(always)]
+    fn less(self, product: Product, b: Tight) -> Tight {
+        let difference = <Self as Lanes<M>>::sub(self, Tight(product.0), b);
+        <Self as Lanes<M>>::tighten(self, difference)
+    }
+
+    #[inline(always)]
+    fn less_two(self, product: Product, b: Tight, c: Tight) -> Tight {
+        let difference = <Self as Lanes<M>>::sub_two(self, Tight(product.0), b, c);
+        <Self as Lanes<M>>::tighten(self, difference)
     }
 
     #[inline(always)]
@@ -400,66 +451,198 @@ fn products<const N: usize>(
 #[inline(always)]
 fn squares<const N: usize>(a: [Tight; N]) -> [Columns; N] {
     let mut columns = nothing();
-    // SAFETY: as in `all`.
-    unsafe {
-        for j in 1..LIMBS {
-            for i in 0..j {
-                for n in 0..N {
-                    let (c, a, b) = (&mut columns[n], a[n].0[i], a[n].0[j]);
-                    c[i + j] = _mm512_madd52lo_epu64(c[i + j], a, b);
-                    c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a, b);
-                }
-            }
+    for j in 1..LIMBS {
+        for n in 0..N {
+            cross(&mut columns[n], &a[n].0, j);
         }
-        for i in 0..LIMBS {
-            for n in 0..N {
-                let (c, a) = (&mut columns[n], a[n].0[i]);
-                // The lowest and the topmost column have no other product.
-                if i > 0 {
-                    c[2 * i] = _mm512_add_epi64(c[2 * i], c[2 * i]);
-                }
-                if i + 1 < LIMBS {
-                    c[2 * i + 1] = _mm512_add_epi64(c[2 * i + 1], c[2 * i + 1]);
-                }
-                c[2 * i] = _mm512_madd52lo_epu64(c[2 * i], a, a);
-                c[2 * i + 1] = _mm512_madd52hi_epu64(c[2 * i + 1], a, a);
-            }
-        }
+    }
+    for n in 0..N {
+        diagonal(&mut columns[n], &a[n].0);
     }
     columns
 }
 
-/// Montgomery's reduction: each of the five lowest columns is cleared by a multiple of the prime. Of one product what is left is below two primes.
+/// Products of limb j and those below it.
 #[inline(always)]
-fn reduced<M: Modulus, const N: usize>(mut columns: [Columns; N]) -> [Limbs52; N] {
-    let prime = all_limbs(&Constants::<M>::PRIME);
-    let mut results = [[all(0); LIMBS]; N];
-    // SAFETY: as in `all`.
-    unsafe {
-        for round in 0..LIMBS {
-            for c in &mut columns {
-                let q = quotient::<M>(c[round]);
-                // With the low half of q p the lowest limb becomes the next multiple of 2^52.
-                let carry = _mm512_srli_epi64::<BITS>(_mm512_add_epi64(c[round], all(MASK)));
-                let next = &mut c[round + 1];
-                *next = _mm512_add_epi64(*next, carry);
-                *next = _mm512_madd52hi_epu64(*next, q, prime[0]);
-                for i in 1..LIMBS {
-                    c[round + i] = _mm512_madd52lo_epu64(c[round + i], q, prime[i]);
-                    c[round + i + 1] = _mm512_madd52hi_epu64(c[round + i + 1], q, prime[i]);
-                }
-            }
+fn cross(c: &mut Columns, a: &Limbs52, j: usize) {
+    for i in 0..j {
+        // SAFETY: as in `all`.
+        unsafe {
+            c[i + j] = _mm512_madd52lo_epu64(c[i + j], a[i], a[j]);
+            c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a[i], a[j]);
         }
     }
-    for (result, c) in results.iter_mut().zip(&columns) {
-        *result = [c[5], c[6], c[7], c[8], c[9]];
+    pin(c);
+}
+
+/// Doubles what is in the columns and adds the limbs' squares.
+#[inline(always)]
+fn diagonal(c: &mut Columns, a: &Limbs52) {
+    for i in 0..LIMBS {
+        // SAFETY: as in `all`.
+        unsafe {
+            // The lowest and the topmost column have no other product.
+            if i > 0 {
+                c[2 * i] = _mm512_add_epi64(c[2 * i], c[2 * i]);
+            }
+            if i + 1 < LIMBS {
+                c[2 * i + 1] = _mm512_add_epi64(c[2 * i + 1], c[2 * i + 1]);
+            }
+            c[2 * i] = _mm512_madd52lo_epu64(c[2 * i], a[i], a[i]);
+            c[2 * i + 1] = _mm512_madd52hi_epu64(c[2 * i + 1], a[i], a[i]);
+        }
+    }
+    pin(c);
+}
+
+/// Montgomery's reduction: columns divided by 2^260. Of one product what is left is below two primes.
+#[inline(always)]
+fn reduced<M: Modulus, const N: usize>(mut columns: [Columns; N]) -> [Limbs52; N] {
+    for i in 0..FOLDED {
+        for c in &mut columns {
+            fold::<M>(c, i);
+        }
+    }
+    let mut results = [[all(0); LIMBS]; N];
+    let mut begun = [[all(0); REST]; N];
+    for (begun, c) in begun.iter_mut().zip(&columns) {
+        *begun = rest(c);
+    }
+    for i in 0..LIMBS - FOLDED {
+        for c in &mut begun {
+            let q = quotient::<M>(c, i);
+            clear::<M>(c, i, q);
+        }
+    }
+    for (result, c) in results.iter_mut().zip(&begun) {
+        *result = upper(c);
     }
     results
 }
 
+/// Takes one of the lowest three columns to the fourth and those above: its low 52 bits times the power of 1/2^52 modulo the prime that does so. None of the three
+/// waits for another's product, and together they add less than 2^-50 primes to the result.
+#[inline(always)]
+fn fold<M: Modulus>(c: &mut Columns, i: usize) {
+    let power = &Constants::<M>::INVERSES[FOLDED - 1 - i];
+    // SAFETY: as in `all`.
+    unsafe {
+        let limb = c[i];
+        c[i + 1] = _mm512_add_epi64(c[i + 1], _mm512_srli_epi64::<BITS>(limb));
+        for j in 0..LIMBS {
+            c[FOLDED + j] = _mm512_madd52lo_epu64(c[FOLDED + j], limb, all(power[j]));
+        }
+        for j in 0..LIMBS {
+            c[FOLDED + j + 1] = _mm512_madd52hi_epu64(c[FOLDED + j + 1], limb, all(power[j]));
+        }
+    }
+    pin(c);
+}
+
+/// The columns that are left when three are folded.
+type Begun = [__m512i; REST];
+const REST: usize = 2 * LIMBS - FOLDED;
+
+#[inline(always)]
+fn rest(c: &Columns) -> Begun {
+    [c[3], c[4], c[5], c[6], c[7], c[8], c[9]]
+}
+
+#[inline(always)]
+fn upper(c: &Begun) -> Limbs52 {
+    [c[2], c[3], c[4], c[5], c[6]]
+}
+
+/// What times the prime clears this column; its carry goes to the next.
+#[inline(always)]
+fn quotient<M: Modulus>(c: &mut Begun, i: usize) -> __m512i {
+    // SAFETY: as in `all`.
+    unsafe {
+        // With the low half of q p the lowest limb becomes the next multiple of 2^52.
+        let carry = _mm512_srli_epi64::<BITS>(_mm512_add_epi64(c[i], all(MASK)));
+        c[i + 1] = _mm512_add_epi64(c[i + 1], carry);
+        negative_quotient::<M>(c[i])
+    }
+}
+
+/// Adds `q` primes, without the low half of the lowest product.
+#[inline(always)]
+fn clear<M: Modulus>(c: &mut Begun, i: usize, q: __m512i) {
+    let prime = all_limbs(&Constants::<M>::PRIME);
+    // SAFETY: as in `all`.
+    unsafe {
+        c[i + 1] = _mm512_madd52hi_epu64(c[i + 1], q, prime[0]);
+        for j in 1..LIMBS {
+            c[i + j] = _mm512_madd52lo_epu64(c[i + j], q, prime[j]);
+        }
+        for j in 1..LIMBS {
+            c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], q, prime[j]);
+        }
+    }
+    pin(c);
+}
+
+/// Ends one product and begins another, a few instructions of the one after a few of the other: the end of a product waits for its own results all the time, and the
+/// processor, which looks some hundred vector instructions ahead, does not see enough of what follows to fill that time. The compiler would undo the order, hence the pins.
+#[inline(always)]
+fn turn<M: Modulus>(mut begun: Begun, a: Loose, b: Tight) -> (Product, Begun) {
+    let mut a = a.0;
+    let [mut c] = nothing();
+    row(&mut c, &mut a, &b, 0);
+    let q = pinned(quotient::<M>(&mut begun, 0));
+    row(&mut c, &mut a, &b, 1);
+    clear::<M>(&mut begun, 0, q);
+    row(&mut c, &mut a, &b, 2);
+    row(&mut c, &mut a, &b, 3);
+    let q = pinned(quotient::<M>(&mut begun, 1));
+    row(&mut c, &mut a, &b, 4);
+    fold::<M>(&mut c, 0);
+    clear::<M>(&mut begun, 1, q);
+    fold::<M>(&mut c, 1);
+    fold::<M>(&mut c, 2);
+    (Product(upper(&begun)), rest(&c))
+}
+
+/// [`turn`] for a square.
+#[inline(always)]
+fn turn_square<M: Modulus>(mut begun: Begun, a: Tight) -> (Product, Begun) {
+    let [mut c] = nothing();
+    cross(&mut c, &a.0, 1);
+    cross(&mut c, &a.0, 2);
+    let q = pinned(quotient::<M>(&mut begun, 0));
+    cross(&mut c, &a.0, 3);
+    clear::<M>(&mut begun, 0, q);
+    cross(&mut c, &a.0, 4);
+    let q = pinned(quotient::<M>(&mut begun, 1));
+    diagonal(&mut c, &a.0);
+    fold::<M>(&mut c, 0);
+    clear::<M>(&mut begun, 1, q);
+    fold::<M>(&mut c, 1);
+    fold::<M>(&mut c, 2);
+    (Product(upper(&begun)), rest(&c))
+}
+
+/// Adds the products with one limb of a to the columns; carries go to a's next limb.
+#[inline(always)]
+fn row(c: &mut Columns, a: &mut Limbs52, b: &Tight, i: usize) {
+    // SAFETY: as in `all`.
+    unsafe {
+        for j in 0..LIMBS {
+            c[i + j] = _mm512_madd52lo_epu64(c[i + j], a[i], b.0[j]);
+        }
+        for j in 0..LIMBS {
+            c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a[i], b.0[j]);
+        }
+        if i + 1 < LIMBS {
+            a[i + 1] = _mm512_add_epi64(a[i + 1], _mm512_srai_epi64::<BITS>(a[i]));
+        }
+    }
+    pin(c);
+}
+
 /// What times the prime has the negative of the limb as its lowest 52 bits; other bits are of no meaning.
 #[inline(always)]
-fn quotient<M: Modulus>(limb: __m512i) -> __m512i {
+fn negative_quotient<M: Modulus>(limb: __m512i) -> __m512i {
     // SAFETY: as in `all`.
     unsafe {
         if Constants::<M>::PRIME[0] == MASK - (1 << 32) + 2 {

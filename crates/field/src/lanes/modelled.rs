@@ -30,6 +30,10 @@ mod arch {
 
     const LOW: u64 = (1 << 52) - 1;
 
+    pub(crate) unsafe fn pinned_here(x: __m512i) -> __m512i {
+        x
+    }
+
     fn product(b: u64, c: u64) -> u128 {
         u128::from(b & LOW) * u128::from(c & LOW)
     }

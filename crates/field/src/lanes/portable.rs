@@ -11,6 +11,8 @@ impl<M: Modulus> Lanes<M> for Portable {
     type Tight = [Element<M>; LANES];
     type Loose = [Element<M>; LANES];
     type Sum = Self::Tight;
+    type Begun = Self::Tight;
+    type Product = Self::Tight;
     const RADIX_BITS: u32 = 256;
 
     #[inline(always)]
@@ -73,6 +75,43 @@ impl<M: Modulus> Lanes<M> for Portable {
     #[inline(always)]
     fn total(self, sum: Self::Sum) -> Self::Tight {
         sum
+    }
+
+    #[inline(always)]
+    fn begin(self, a: Self::Loose, b: Self::Tight) -> Self::Tight {
+        <Self as Lanes<M>>::mul(self, a, b)
+    }
+
+    #[inline(always)]
+    fn turn(
+        self,
+        begun: Self::Tight,
+        a: Self::Loose,
+        b: Self::Tight,
+    ) -> (Self::Tight, Self::Tight) {
+        (begun, <Self as Lanes<M>>::mul(self, a, b))
+    }
+
+    #[inline(always)]
+    fn turn_square(self, begun: Self::Tight, a: Self::Tight) -> (Self::Tight, Self::Tight) {
+        (begun, <Self as Lanes<M>>::square(self, a))
+    }
+
+    #[inline(always)]
+    fn settle(self, product: Self::Tight) -> Self::Tight {
+        product
+    }
+
+    #[inline(always)]
+    fn less(self, product: Self::Tight, b: Self::Tight) -> Self::Tight {
+        let difference = <Self as Lanes<M>>::sub(self, product, b);
+        <Self as Lanes<M>>::tighten(self, difference)
+    }
+
+    #[inline(always)]
+    fn less_two(self, product: Self::Tight, b: Self::Tight, c: Self::Tight) -> Self::Tight {
+        let difference = <Self as Lanes<M>>::sub_two(self, product, b, c);
+        <Self as Lanes<M>>::tighten(self, difference)
     }
 
     #[inline(always)]
