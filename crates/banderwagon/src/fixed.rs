@@ -38,7 +38,7 @@ impl Sizes {
     /// Number of points with wider windows: those of key hashing and of a leaf's own commitment.
     pub const FIRST: usize = 5;
 
-    /// For 256 or 257 points: 134 MB.
+    /// For 256 to 258 points: 134 MB.
     pub const DEFAULT: Self = Self {
         first: 13,
         others: 8,
@@ -238,29 +238,28 @@ impl FixedBase {
         let terms: Vec<Product> = terms().zip(numbers).map(|(term, n)| (term.0, n)).collect();
         let mut rest = &terms[..];
         let mut sums = Sums::new(self.wide);
-        let mut combed = Vec::with_capacity(lists.len());
+        // Of how many sums each is made: rows of a comb, from the highest bit down, or one alone.
+        let mut parts = Vec::with_capacity(lists.len());
         for list in lists {
             let (list, others) = rest.split_at(list.as_ref().len());
             rest = others;
             if let Some(rows) = self.comb_rows(list) {
-                combed.push(rows);
+                parts.push(rows);
                 self.push_comb(&mut sums, list, rows);
             } else {
-                combed.push(0);
+                parts.push(1);
                 self.push_digits(&mut sums, list);
                 sums.close();
             }
         }
-        let mut points = sums.into_points().into_iter();
-        let mut next = || points.next().unwrap_or(Point::IDENTITY);
-        combed
-            .into_iter()
-            .map(|rows| match rows {
-                0 => next(),
-                // The rows come from the highest bit down.
-                rows => (0..rows).fold(Point::IDENTITY, |sum, _| sum.double() + next()),
-            })
-            .collect()
+        let points = sums.into_points();
+        let mut rest = &points[..];
+        let lists = parts.into_iter().map(|count| {
+            let (list, others) = rest.split_at(count);
+            rest = others;
+            list
+        });
+        Point::join_all(self.wide, &lists.collect::<Vec<_>>())
     }
 
     /// The number of bit positions to comb, or none if windows take fewer additions.

@@ -4,6 +4,7 @@
 mod bits;
 mod curve;
 mod encoding;
+mod extended;
 mod fixed;
 mod point;
 mod short;

@@ -19,7 +19,7 @@ const BLOCK: usize = 2048;
 const CAPACITY: usize = 4096;
 
 /// Pairs from which on a round with an inversion pays.
-const FEW: usize = 10;
+const FEW: usize = 14;
 
 /// A point that is to be added, or subtracted, where it lies.
 #[derive(Clone, Copy)]
@@ -286,8 +286,8 @@ fn to_points<L: Lanes<Base>>(lanes: L, stored: &[Stored]) -> Vec<Point> {
         let y = y_of(lanes, sources);
         let [px, py] = lanes.mul_two([lanes.add(x, scale); 2], [x, y]);
         let [mx, my] = lanes.mul_two([lanes.sub(x, scale); 2], [x, y]);
-        let (px, py) = (lanes.leave_all(px), lanes.leave_all(py));
-        let (mx, my) = (lanes.leave_all(mx), lanes.leave_all(my));
+        let (px, py) = (lanes.leave_multiples(px), lanes.leave_multiples(py));
+        let (mx, my) = (lanes.leave_multiples(mx), lanes.leave_multiples(my));
         for lane in 0..chunk.len() {
             points.push(if py[lane].is_zero() {
                 Point::IDENTITY

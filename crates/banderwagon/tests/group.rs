@@ -238,6 +238,24 @@ proptest! {
     }
 
     #[test]
+    fn many_sums_of_two(seeds in prop::collection::vec((0u64..8, 0u64..8), 0..40)) {
+        let element = |seed| match seed {
+            0 => Point::IDENTITY,
+            1 => -point(2),
+            _ => point(seed),
+        };
+        let mut sums: Vec<_> = seeds.iter().map(|pair| element(pair.0)).collect();
+        let others: Vec<_> = seeds.iter().map(|pair| element(pair.1)).collect();
+        Point::add_all(&mut sums, &others);
+        for (sum, pair) in sums.into_iter().zip(seeds) {
+            let expected = element(pair.0) + element(pair.1);
+            prop_assert_eq!(sum, expected);
+            // The next sum shows that all four coordinates are right.
+            prop_assert_eq!(sum + point(9), expected + point(9));
+        }
+    }
+
+    #[test]
     fn fields_and_bytes(seeds in prop::collection::vec(any::<u64>(), 0..40)) {
         let mut points: Vec<_> = seeds.iter().map(|&seed| point(seed)).collect();
         points.push(Point::IDENTITY);

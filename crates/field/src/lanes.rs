@@ -152,8 +152,20 @@ pub trait Lanes<M: Modulus>: Copy {
     fn leave_all(self, value: Self::Tight) -> [Element<M>; LANES] {
         // 2^256 as a stored form takes the lanes' radix away and leaves the elements'.
         let single = self.splat(Element::<M>::ONE.montgomery());
+        self.leave_multiples(self.times(value, single))
+    }
+
+    /// Elements by the factor of [`Self::leave_multiples`], without a product.
+    #[inline(always)]
+    fn load_multiples(self, from: [Element<M>; LANES]) -> Self::Tight {
+        self.load(from.each_ref().map(Element::montgomery))
+    }
+
+    /// All lanes' elements times the same factor, two to the [`Self::RADIX_BITS`] less 256, without a product: for coordinates that have a factor in common anyway.
+    #[inline(always)]
+    fn leave_multiples(self, value: Self::Tight) -> [Element<M>; LANES] {
         let mut elements = [Element::ZERO; LANES];
-        let stored = self.store(self.times(value, single));
+        let stored = self.store(value);
         for (element, stored) in elements.iter_mut().zip(&stored) {
             *element = Element::from_montgomery(limbs::reduce_once(stored, &M::MODULUS));
         }

@@ -12,6 +12,15 @@ pub const WIDTH: usize = 256;
 /// Index of Q, the point for inner products, among a committer's points.
 pub(crate) const Q: usize = WIDTH;
 
+/// Index of the multiple of G_0 that all hashes of 64 bytes, and so all keys, begin with.
+pub(crate) const KEY_PREFIX: usize = WIDTH + 1;
+
+/// Domain and length of a hash of 64 bytes: 2 + 256 * 64.
+const PREFIX: Fr = Fr::constant([2 + 256 * 64, 0, 0, 0]);
+
+/// Points of a committer.
+const POINTS: usize = WIDTH + 2;
+
 const SEED: &[u8] = b"eth_verkle_oct_2021";
 
 /// The 256 points G, of which nobody knows a relation: x coordinates from SHA-256 of the seed and a counter, those kept that are elements of the group
@@ -53,11 +62,8 @@ impl Committer {
     /// With tables of the given sizes, made on all threads of the current pool.
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
-        let points: Vec<_> = points()
-            .iter()
-            .copied()
-            .chain([Point::generator()])
-            .collect();
+        let own = [Point::generator(), points()[0] * PREFIX];
+        let points: Vec<_> = points().iter().copied().chain(own).collect();
         Self {
             tables: FixedBase::new(&points, sizes),
             repeated: Repeated::default(),
@@ -67,7 +73,7 @@ impl Committer {
     /// With the largest tables within a budget of bytes.
     #[must_use]
     pub fn within(bytes: usize) -> Self {
-        Self::new(Sizes::within(bytes, WIDTH + 1))
+        Self::new(Sizes::within(bytes, POINTS))
     }
 
     /// The sizes of the tables.
@@ -79,7 +85,7 @@ impl Committer {
     /// Bytes of the tables.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.tables.sizes().bytes(WIDTH + 1)
+        self.tables.sizes().bytes(POINTS)
     }
 
     /// The commitment to a vector: the sum of `values[i] * G_i`. Zeros cost nothing.

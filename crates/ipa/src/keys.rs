@@ -1,14 +1,14 @@
 //! Tree keys: the Pedersen hash of an address and an index (EIP-6800, "Tree embedding").
 
-use crate::{Committer, crs::WIDTH};
+use crate::{
+    Committer,
+    crs::{KEY_PREFIX, WIDTH},
+};
 use arbor_banderwagon::{Fr, Point, Term};
 use arbor_field::reduce_all;
 
 /// An index within an account's part of the tree, 32 bytes, least significant first.
 pub type TreeIndex = [u8; 32];
-
-/// 2 + 256 * 64: domain and length of a hash of 64 bytes.
-const PREFIX: Fr = Fr::constant([2 + 256 * 64, 0, 0, 0]);
 
 /// The part of a key's commitment that belongs to the address: worth keeping where addresses repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,10 +49,10 @@ impl Committer {
             .iter()
             .map(|&[low, high]| [(3, low), (4, high)])
             .collect();
-        let sums = self.sums(&lists);
-        let sum =
-            |((address, _), index): (&(AddressCommitment, TreeIndex), Point)| address.0 + index;
-        stems(&keys.iter().zip(sums).map(sum).collect::<Vec<_>>())
+        let mut sums = self.sums(&lists);
+        let addresses: Vec<_> = keys.iter().map(|(address, _)| address.0).collect();
+        Point::add_all(&mut sums, &addresses);
+        stems(&sums)
     }
 
     /// The Pedersen hash of up to 255 * 16 bytes: the image of a commitment to its length and its 16-byte words.
@@ -92,7 +92,7 @@ fn halves<'a>(words: impl Iterator<Item = &'a [u8; 32]>) -> Vec<[Fr; 2]> {
 }
 
 fn address_terms(low: Fr, high: Fr) -> [Term; 3] {
-    [(0, PREFIX), (1, low), (2, high)]
+    [(KEY_PREFIX, Fr::ONE), (1, low), (2, high)]
 }
 
 fn stems(commitments: &[Point]) -> Vec<[u8; 31]> {

@@ -131,12 +131,13 @@ impl Committer {
         // Only halves that change are computed and mapped.
         let changed: Vec<usize> = (0..lists.len()).filter(|&i| !lists[i].is_empty()).collect();
         let changed_lists: Vec<_> = changed.iter().map(|&i| &lists[i][..]).collect();
-        let added = self.sums(&changed_lists);
+        let mut moved = self.sums(&changed_lists);
         let mut halves: Vec<Point> = leaves.iter().flat_map(|leaf| leaf.leaf.halves).collect();
-        for (&i, added) in changed.iter().zip(added) {
-            halves[i] += added;
+        let before: Vec<_> = changed.iter().map(|&i| halves[i]).collect();
+        Point::add_all(&mut moved, &before);
+        for (&i, half) in changed.iter().zip(&moved) {
+            halves[i] = *half;
         }
-        let moved: Vec<_> = changed.iter().map(|&i| halves[i]).collect();
         let mut fields: Vec<Fr> = leaves
             .iter()
             .flat_map(|leaf| leaf.leaf.half_fields)
@@ -146,10 +147,10 @@ impl Committer {
             terms[i / 2].push((2 + i % 2, field - fields[i]));
             fields[i] = field;
         }
-        let added = self.sums(&terms);
-        let commitments = leaves.iter().zip(added);
-        let commitments = commitments.map(|(leaf, added)| leaf.leaf.commitment + added);
-        join(&halves, &fields, &commitments.collect::<Vec<_>>())
+        let mut commitments = self.sums(&terms);
+        let before: Vec<_> = leaves.iter().map(|leaf| leaf.leaf.commitment).collect();
+        Point::add_all(&mut commitments, &before);
+        join(&halves, &fields, &commitments)
     }
 
     /// Leaves with their fields, from stored points alone: the images of the halves, the leaf's commitment from stem and images, and its image.
