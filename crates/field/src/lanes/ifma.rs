@@ -472,7 +472,6 @@ fn cross(c: &mut Columns, a: &Limbs52, j: usize) {
             c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], a[i], a[j]);
         }
     }
-    pin(c);
 }
 
 /// Doubles what is in the columns and adds the limbs' squares.
@@ -492,7 +491,6 @@ fn diagonal(c: &mut Columns, a: &Limbs52) {
             c[2 * i + 1] = _mm512_madd52hi_epu64(c[2 * i + 1], a[i], a[i]);
         }
     }
-    pin(c);
 }
 
 /// Montgomery's reduction: columns divided by 2^260. Of one product what is left is below two primes.
@@ -536,7 +534,6 @@ fn fold<M: Modulus>(c: &mut Columns, i: usize) {
             c[FOLDED + j + 1] = _mm512_madd52hi_epu64(c[FOLDED + j + 1], limb, all(power[j]));
         }
     }
-    pin(c);
 }
 
 /// The columns that are left when three are folded.
@@ -579,7 +576,6 @@ fn clear<M: Modulus>(c: &mut Begun, i: usize, q: __m512i) {
             c[i + j + 1] = _mm512_madd52hi_epu64(c[i + j + 1], q, prime[j]);
         }
     }
-    pin(c);
 }
 
 /// Ends one product and begins another, a few instructions of the one after a few of the other: the end of a product waits for its own results all the time, and the
@@ -592,14 +588,19 @@ fn turn<M: Modulus>(mut begun: Begun, a: Loose, b: Tight) -> (Product, Begun) {
     let q = pinned(quotient::<M>(&mut begun, 0));
     row(&mut c, &mut a, &b, 1);
     clear::<M>(&mut begun, 0, q);
+    pin(&mut begun);
     row(&mut c, &mut a, &b, 2);
     row(&mut c, &mut a, &b, 3);
     let q = pinned(quotient::<M>(&mut begun, 1));
     row(&mut c, &mut a, &b, 4);
     fold::<M>(&mut c, 0);
+    pin(&mut c);
     clear::<M>(&mut begun, 1, q);
+    pin(&mut begun);
     fold::<M>(&mut c, 1);
+    pin(&mut c);
     fold::<M>(&mut c, 2);
+    pin(&mut c);
     (Product(upper(&begun)), rest(&c))
 }
 
@@ -608,17 +609,27 @@ fn turn<M: Modulus>(mut begun: Begun, a: Loose, b: Tight) -> (Product, Begun) {
 fn turn_square<M: Modulus>(mut begun: Begun, a: Tight) -> (Product, Begun) {
     let [mut c] = nothing();
     cross(&mut c, &a.0, 1);
+    pin(&mut c);
     cross(&mut c, &a.0, 2);
+    pin(&mut c);
     let q = pinned(quotient::<M>(&mut begun, 0));
     cross(&mut c, &a.0, 3);
+    pin(&mut c);
     clear::<M>(&mut begun, 0, q);
+    pin(&mut begun);
     cross(&mut c, &a.0, 4);
+    pin(&mut c);
     let q = pinned(quotient::<M>(&mut begun, 1));
     diagonal(&mut c, &a.0);
+    pin(&mut c);
     fold::<M>(&mut c, 0);
+    pin(&mut c);
     clear::<M>(&mut begun, 1, q);
+    pin(&mut begun);
     fold::<M>(&mut c, 1);
+    pin(&mut c);
     fold::<M>(&mut c, 2);
+    pin(&mut c);
     (Product(upper(&begun)), rest(&c))
 }
 
