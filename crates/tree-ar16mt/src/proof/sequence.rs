@@ -21,7 +21,7 @@ const NONE: u32 = u32::MAX;
 
 /// Operations, or nodes, that one thread takes at a time.
 const CHUNK: usize = 512;
-/// Operations of one node from which on all threads sort them.
+/// With more operations than this, all threads sort those of one node.
 const MANY: usize = 1 << 13;
 
 /// Operations by key, those of one key in their order. Where one is among them is its *place*.
@@ -652,9 +652,10 @@ struct Chunk {
 
 /// Sorts the operations of a node, on all threads if they are many.
 fn in_their_order(events: &mut [Event]) {
-    match events.len() <= MANY {
-        true => events.sort_unstable_by_key(|event| event.number),
-        false => events.par_sort_unstable_by_key(|event| event.number),
+    if events.len() <= MANY {
+        events.sort_unstable_by_key(|event| event.number);
+    } else {
+        events.par_sort_unstable_by_key(|event| event.number);
     }
 }
 
