@@ -424,7 +424,8 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
         for v in (0..count).rev() {
             let Operands { first, second, .. } = operands(&points, pairs.get(v));
             let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
-            assert!(later.len() < later.capacity(), "no call in this loop");
+            // So the compiler leaves out what makes room, a call before which all vectors would have to be put aside.
+            assert!(later.len() < later.capacity(), "room for all vectors");
             later.push(product);
             let (done, next) = lanes.turn(begun, lanes.sub(x2, x1), product);
             (product, begun) = (lanes.settle(done), next);
@@ -448,6 +449,7 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
         // later, its y two vectors later.
         let zero = lanes.splat(&[0; 4]);
         let (x1, x2, y1, slope) = (zero, zero, zero, zero);
+        // Three are open; a fourth makes the remainder cheap.
         let mut open = [Sum { x1, x2, y1, slope }; 4];
         let mut begun = lanes.begin(lanes.loosen(zero), zero);
         for v in 0..count + 2 {

@@ -195,15 +195,15 @@ fn variable_points_with_equal_neutral_and_opposite_ones() {
 #[test]
 fn sizes_fit_their_budget_and_the_default_fits_150_megabytes() {
     assert!(
-        Sizes::DEFAULT.bytes(257) <= 150_000_000,
+        Sizes::DEFAULT.bytes(258) <= 150_000_000,
         "{}",
-        Sizes::DEFAULT.bytes(257)
+        Sizes::DEFAULT.bytes(258)
     );
     for budget in [6_000_000, 16_000_000, 64_000_000, 150_000_000, usize::MAX] {
-        let sizes = Sizes::within(budget, 257);
-        assert!(sizes.bytes(257) <= budget, "{sizes:?} for {budget}");
+        let sizes = Sizes::within(budget, 258);
+        assert!(sizes.bytes(258) <= budget, "{sizes:?} for {budget}");
     }
-    assert_eq!(Sizes::within(usize::MAX, 257), Sizes::DEFAULT);
+    assert_eq!(Sizes::within(usize::MAX, 258), Sizes::DEFAULT);
 }
 
 fn any_scalar() -> impl Strategy<Value = Fr> {

@@ -11,6 +11,7 @@
 //! - [`Lanes::Tight`]: below twice the prime, limbs normalised. What multiplications yield, and what is loaded and stored.
 //! - [`Lanes::Loose`]: the sum or difference of tight values, below six times the prime (eight for [`Lanes::sub_two`]) and not negative, limbs not
 //!   necessarily normalised. It may be one factor of a multiplication, or be tightened; nothing else.
+//! - [`Lanes::Product`]: at most twice the prime, limbs not normalised. It is settled, or something is taken away from it.
 //!
 //! # Stored form
 //!

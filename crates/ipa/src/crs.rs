@@ -27,7 +27,7 @@ const SEED: &[u8] = b"eth_verkle_oct_2021";
 /// (SPECS, section 1).
 #[must_use]
 pub fn points() -> &'static [Point] {
-    static POINTS: LazyLock<Vec<Point>> = LazyLock::new(|| {
+    static GENERATORS: LazyLock<Vec<Point>> = LazyLock::new(|| {
         let candidates = |from: u64| -> Vec<[u8; 32]> {
             let candidate = |i: u64| {
                 let mut hash: [u8; 32] = Sha256::new()
@@ -47,7 +47,7 @@ pub fn points() -> &'static [Point] {
             .take(WIDTH)
             .collect()
     });
-    &POINTS
+    &GENERATORS
 }
 
 /// Commits to vectors of 256 scalars with the reference string's tables.
@@ -73,7 +73,13 @@ impl Committer {
     /// With the largest tables within a budget of bytes.
     #[must_use]
     pub fn within(bytes: usize) -> Self {
-        Self::new(Sizes::within(bytes, POINTS))
+        Self::new(Self::sizes_within(bytes))
+    }
+
+    /// The sizes of the largest tables within a budget of bytes.
+    #[must_use]
+    pub fn sizes_within(bytes: usize) -> Sizes {
+        Sizes::within(bytes, POINTS)
     }
 
     /// The sizes of the tables.
@@ -99,7 +105,7 @@ impl Committer {
     ///
     /// # Panics
     ///
-    /// If an index is above [`WIDTH`], whose point is Q; so in [`Self::sums`].
+    /// If an index is above [`WIDTH`] + 1; so in [`Self::sums`]. The point of [`WIDTH`] is Q, and the next one is what all keys begin with.
     #[must_use]
     pub fn sum(&self, terms: &[Term]) -> Point {
         self.tables.sum(terms)

@@ -96,7 +96,7 @@ impl Multiproof {
         Self::of_sums(committer, transcript, &sums)
     }
 
-    /// As [`Self::prove`], for polynomials with few values: what they cost is in proportion to those.
+    /// As [`Self::prove`], for polynomials of which most have few values: what those cost is in proportion to their values. Others are held whole, 8 KiB each.
     #[must_use]
     pub fn prove_sparse(
         committer: &Committer,

@@ -8,7 +8,6 @@ mod proofs;
 mod table;
 
 use crate::measure::{Budget, Case, Failed, Row};
-use arbor_banderwagon::Sizes;
 use arbor_ipa::{Committer, Fr, Point, Term, points};
 use serde::Serialize;
 use std::{fmt, str::FromStr, time::Instant};
@@ -127,7 +126,7 @@ pub fn run(settings: &Settings, progress: &mut dyn FnMut(&str)) -> Result<Result
     // The points themselves are computed once for a process, and are no part of it.
     let _ = points();
     let begin = Instant::now();
-    let committer = Committer::new(Sizes::within(settings.table_bytes, arbor_ipa::WIDTH + 1));
+    let committer = Committer::within(settings.table_bytes);
     let setup_s = begin.elapsed().as_secs_f64();
     let mut study = Study {
         committer: &committer,

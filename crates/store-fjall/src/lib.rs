@@ -13,6 +13,7 @@
 //!   first, so that the order of calls holds.
 //! - [`write`](arbor_store::Store::write) goes to the journal and the memtable; with `durable`
 //!   the journal is synced. A batch carries a checksum, and a torn one is cut off at opening.
+//! - Opening, for reading too, compares the version file of each tree with the checksum in `current`, which lsm-tree 3.1 writes and does not read.
 //! - The journal file is created with a length of 64 MiB, which is sparse: it occupies what was
 //!   written to it, which is what `disk_bytes` counts.
 //!

@@ -17,7 +17,7 @@ const LEAST: usize = 64;
 const MOST: usize = 8192;
 
 /// How many of a list one thread takes at a time.
-fn share(count: usize) -> usize {
+pub(crate) fn share(count: usize) -> usize {
     match rayon::current_num_threads() {
         1 => MOST,
         threads => count.div_ceil(2 * threads).clamp(LEAST, MOST),

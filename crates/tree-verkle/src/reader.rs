@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Reads the nodes of one state.
 pub trait NodeReader: Sync {
     /// The records at these places, in their order; `None` where there is none. The places of one call are those that the tree needs of one or
-    /// two levels.
+    /// two levels, or a part of them: threads ask at the same time.
     ///
     /// # Errors
     /// When the store could not be read.

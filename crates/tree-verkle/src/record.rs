@@ -260,17 +260,19 @@ impl Head {
     }
 }
 
-/// The image that the record of a node keeps, if it does: the rest is not looked at.
+/// The image that the record of a node keeps, if it does: no point is decoded.
 pub(crate) fn kept_image(bytes: &[u8]) -> Option<Fr> {
     let (&tag, rest) = bytes.split_first()?;
-    let (_, last) = rest.split_last_chunk()?;
     if tag & LEAF == 0 && Form::of(tag).ratios() {
-        Point::image_of_ratio(last).ok()
-    } else if tag & IMAGES != 0 {
-        Fr::from_le_bytes(last).ok()
-    } else {
-        None
+        let (_, rest) = ByteSet::decode_front(rest)?;
+        let (_, point) = ByteSet::decode_front(rest)?;
+        let point: &[u8; 64] = point.try_into().ok()?;
+        return Point::image_of_ratio(point.last_chunk()?).ok();
     }
+    let (_, image) = rest
+        .split_last_chunk::<32>()
+        .filter(|_| tag & IMAGES != 0)?;
+    Fr::from_le_bytes(image).ok()
 }
 
 impl InternalRecord {

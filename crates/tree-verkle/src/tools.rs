@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Leaves that are computed together: enough to make inversions cheap, few enough to stay small beside the tree.
 pub(crate) const BATCH: usize = 8192;
 
-/// Points, or nodes, that one thread maps, converts or reads at a time: enough to make the inversion cheap.
-pub(crate) const SHARE: usize = 1024;
+/// Points that one thread maps or converts at a time: enough to make the inversion cheap.
+const SHARE: usize = 1024;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Tools<'a> {

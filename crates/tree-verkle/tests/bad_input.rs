@@ -4,8 +4,8 @@ mod support;
 
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{
-    Form, MemoryTree, NodeChange, NodeKey, NodeReader, Record, Settings, StemUpdate, TreeError,
-    ValueChange, apply, build, whole_values,
+    Form, MemoryTree, NodeChange, NodeKey, NodeReader, Record, Settings, Stem, StemUpdate,
+    TreeError, Value, ValueChange, ValueReader, apply, build, prove, whole_values,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -102,6 +102,40 @@ impl NodeReader for Broken {
             what: "a node".into(),
             cause: "the disk is gone".into(),
         })
+    }
+}
+
+impl ValueReader for Broken {
+    fn values(&self, _: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn proofs_over_nodes_missing_malformed_or_unreadable() {
+    fn proven(tree: &impl ValueReader) -> Result<(), TreeError> {
+        prove(tree, &COMMITTER, &[([5; 31], 5)]).map(|_| ())
+    }
+    let error = |tree: &MemoryTree| proven(tree).expect_err("an error").to_string();
+    let unreadable = proven(&Broken).expect_err("an error").to_string();
+    assert!(unreadable.contains("the disk is gone"));
+    let good = tree();
+    proven(&good).expect("proves");
+    // The way's leaf, and a sibling of which only the image is needed.
+    for (stem, path) in [([5; 31], "05"), ([3; 31], "03")] {
+        let key = NodeKey::on_way(&stem, 1);
+        let with = |record: Option<Arc<[u8]>>| {
+            let mut tree = good.clone();
+            tree.change_nodes(&[NodeChange { key, record }]);
+            tree
+        };
+        let missing = format!("the node at path {path} is missing");
+        assert_eq!(error(&with(None)), missing);
+        let whole = &good.records()[&key];
+        for length in 0..whole.len() {
+            let cut = with(Some(whole[..length].into()));
+            assert!(error(&cut).contains(path), "{length} bytes of {path}");
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! `vpmadd52luq` and `vpmadd52huq` add the low or the high 52 bits of a product of two 52-bit limbs to a 64-bit lane. The instructions look at 52 bits of each
 //! factor only, hence limbs must be normalised before a multiplication, which carries its loose factor. The radix is 2^260.
 //!
-//! A product's ten columns are summed first and reduced then, a limb at a time. One such product waits for its own results most of the time, so two are made at once.
+//! A product's ten columns are summed first and reduced then: the three lowest at once, each by a power of 1 / 2^52, the next two one after the other. The end of a product waits for its own
+//! results most of the time, so it is made beside the beginning of the next (`turn`), or two products side by side (docs/math/field.md).
 //!
 //! Without closures around intrinsics, as in the AVX2 lanes.
 

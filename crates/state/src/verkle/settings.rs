@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arbor_ipa::{Committer, Sizes, WIDTH};
+use arbor_ipa::Committer;
 use arbor_tree_verkle::Settings;
 
 use super::{HeaderLayout, Stems};
@@ -68,7 +68,7 @@ impl Verkle {
     /// Stems, and the tables that they and all commitments are computed with.
     pub fn stems(&self) -> &Stems {
         self.stems.get_or_init(|| {
-            let mut sizes = Sizes::within(self.settings.table_bytes, WIDTH + 1);
+            let mut sizes = Committer::sizes_within(self.settings.table_bytes);
             if !self.settings.wide_tables {
                 sizes.first = sizes.others;
             }

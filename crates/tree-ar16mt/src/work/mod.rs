@@ -241,7 +241,9 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             let Node { path, old, .. } = node;
             let children = node.children.iter();
             let children = children.filter_map(|(nibble, slot)| Some((*nibble, slot.child()?)));
-            record::encode(&path, children, &mut record);
+            if !node.gone {
+                record::encode(&path, children, &mut record);
+            }
             let record = (!node.gone).then_some(&record[..]);
             // What comes and goes within one update leaves nothing, and what stays as it is needs no writing.
             if old.as_deref() != record {

@@ -4,8 +4,9 @@ use super::skeleton::{End, Node, Opened, Skeleton, Way};
 use super::witness::{Proof, StemDiff, SuffixDiff, Witness};
 use crate::{
     InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value, ValueReader,
+    commit::share,
     record::{Head, kept_image},
-    tools::{SHARE, Tools},
+    tools::Tools,
 };
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars,
@@ -17,11 +18,12 @@ use std::sync::Arc;
 
 /// Proves the values of keys (stem and suffix), present or not, at the reader's root. New values are left open.
 ///
-/// Of every node on the way all children are read, a level in one batch: an internal node is a polynomial of all its children's
+/// Of every node on the way all children are read, a level at once and by all threads: an internal node is a polynomial of all its children's
 /// images. Records that keep images make that cheap.
 ///
 /// # Errors
-/// [`TreeError`]: no keys, missing or malformed nodes, a reader that fails.
+/// [`TreeError`]: no keys, missing or malformed nodes, a reader that fails. Of a node beside the ways nothing but the image is looked at, if its record keeps it: where
+/// that is another one than it was, the proof does not hold.
 pub fn prove(
     reader: &impl ValueReader,
     committer: &Committer,
@@ -44,7 +46,7 @@ pub fn prove(
     } = ways;
     let skeleton =
         Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
-    let polynomials = polynomials(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
+    let polynomials = find_polynomials(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
 
     let commitments: Vec<_> = polynomials.iter().map(|(point, _)| *point).collect();
     let encodings = Point::to_bytes_batch(&commitments);
@@ -100,7 +102,7 @@ fn asked(keys: &[(Stem, u8)]) -> Vec<StemDiff> {
 }
 
 /// A polynomial's commitment, and where it is not zero.
-type Polynomial = (Point, Vec<(u8, Fr)>);
+type SparsePolynomial = (Point, Vec<(u8, Fr)>);
 
 /// How the ways to the stems go.
 struct Ways<'a> {
@@ -108,7 +110,7 @@ struct Ways<'a> {
     ways: Vec<Way>,
     others: Vec<Stem>,
     /// The images of all children.
-    internals: HashMap<NodeKey, Polynomial>,
+    internals: HashMap<NodeKey, SparsePolynomial>,
     leaves: HashMap<NodeKey, Arc<[u8]>>,
 }
 
@@ -180,7 +182,7 @@ impl<'a> Ways<'a> {
         &mut self,
         node: &OnWay,
         keys: &[NodeKey],
-        children: &[Read],
+        children: &[NodeImage],
         next: &mut Vec<OnWay>,
     ) -> Result<(), TreeError> {
         let depth = node.key.depth();
@@ -229,10 +231,14 @@ fn internal(key: &NodeKey, record: &[u8]) -> Result<InternalRecord, TreeError> {
     Record::internal(key, record).map_err(|error| TreeError::Record { key: *key, error })
 }
 
-/// A node's record and image.
-type Read = (Arc<[u8]>, Fr);
+/// A node's record, and its image.
+type NodeImage = (Arc<[u8]>, Fr);
 
-fn read(reader: &impl ValueReader, tools: Tools, keys: &[NodeKey]) -> Result<Vec<Read>, TreeError> {
+fn read(
+    reader: &impl ValueReader,
+    tools: Tools,
+    keys: &[NodeKey],
+) -> Result<Vec<NodeImage>, TreeError> {
     let part = |keys: &[NodeKey]| {
         let mut records = Vec::with_capacity(keys.len());
         for (key, record) in keys.iter().zip(reader.nodes(keys)?) {
@@ -241,7 +247,8 @@ fn read(reader: &impl ValueReader, tools: Tools, keys: &[NodeKey]) -> Result<Vec
         let images = images(tools.alone(), keys, &records)?;
         Ok(records.into_iter().zip(images).collect())
     };
-    let parts: Result<Vec<Vec<_>>, TreeError> = keys.par_chunks(SHARE).map(part).collect();
+    let parts: Result<Vec<Vec<_>>, TreeError> =
+        keys.par_chunks(share(keys.len())).map(part).collect();
     Ok(parts?.into_iter().flatten().collect())
 }
 
@@ -250,8 +257,9 @@ fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<F
     let (mut points, mut leaves) = (Vec::new(), Vec::new());
     let mut images = Vec::with_capacity(records.len());
     for (at, (&key, record)) in keys.iter().zip(records).enumerate() {
-        images.push(kept_image(record).unwrap_or(Fr::ZERO));
-        if kept_image(record).is_some() {
+        let kept = kept_image(record);
+        images.push(kept.unwrap_or(Fr::ZERO));
+        if kept.is_some() {
             continue;
         }
         let record = Record::decode(&key, record);
@@ -283,14 +291,14 @@ struct LeafOnWay<'a> {
 }
 
 /// The polynomials behind a skeleton's commitments, by number. Also fills in the current values.
-fn polynomials(
+fn find_polynomials(
     reader: &impl ValueReader,
     tools: Tools,
     skeleton: &Skeleton,
     diffs: &mut [StemDiff],
-    mut internals: HashMap<NodeKey, Polynomial>,
+    mut internals: HashMap<NodeKey, SparsePolynomial>,
     leaves: &HashMap<NodeKey, Arc<[u8]>>,
-) -> Result<Vec<Polynomial>, TreeError> {
+) -> Result<Vec<SparsePolynomial>, TreeError> {
     let asked = |node: &Node| match node {
         Node::Leaf { stem, asked, .. } => asked.map(|at| (at, *stem)),
         Node::Internal { .. } => None,
@@ -329,7 +337,7 @@ fn polynomials(
             }),
         }
     }
-    let shares = on_way.par_chunks(SHARE);
+    let shares = on_way.par_chunks(share(on_way.len()));
     let shares: Result<Vec<_>, TreeError> = shares
         .map(|share| leaf_polynomials(tools.alone(), share))
         .collect();
@@ -343,7 +351,7 @@ fn polynomials(
 fn leaf_polynomials(
     tools: Tools,
     leaves: &[LeafOnWay],
-) -> Result<Vec<(usize, Polynomial)>, TreeError> {
+) -> Result<Vec<(usize, SparsePolynomial)>, TreeError> {
     let decode = |leaf: &LeafOnWay| {
         let key = *leaf.key;
         Record::leaf(&key, leaf.record).map_err(|error| TreeError::Record { key, error })
