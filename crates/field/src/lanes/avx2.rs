@@ -447,53 +447,7 @@ impl<M: Modulus> Lanes<M> for Avx2<M> {
         Vector([[all(0); LIMBS]; 2])
     }
 
-    #[inline(always)]
-    fn add_product(self, sum: Self::Sum, a: Self::Tight, b: Self::Tight) -> Self::Sum {
-        let product = <Self as Lanes<M>>::times(self, a, b);
-        <Self as Lanes<M>>::tighten(self, <Self as Lanes<M>>::add(self, sum, product))
-    }
-
-    #[inline(always)]
-    fn total(self, sum: Self::Sum) -> Self::Tight {
-        sum
-    }
-
-    #[inline(always)]
-    fn begin(self, a: Self::Loose, b: Self::Tight) -> Self::Tight {
-        <Self as Lanes<M>>::mul(self, a, b)
-    }
-
-    #[inline(always)]
-    fn turn(
-        self,
-        begun: Self::Tight,
-        a: Self::Loose,
-        b: Self::Tight,
-    ) -> (Self::Tight, Self::Tight) {
-        (begun, <Self as Lanes<M>>::mul(self, a, b))
-    }
-
-    #[inline(always)]
-    fn turn_square(self, begun: Self::Tight, a: Self::Tight) -> (Self::Tight, Self::Tight) {
-        (begun, <Self as Lanes<M>>::square(self, a))
-    }
-
-    #[inline(always)]
-    fn settle(self, product: Self::Tight) -> Self::Tight {
-        product
-    }
-
-    #[inline(always)]
-    fn less(self, product: Self::Tight, b: Self::Tight) -> Self::Tight {
-        let difference = <Self as Lanes<M>>::sub(self, product, b);
-        <Self as Lanes<M>>::tighten(self, difference)
-    }
-
-    #[inline(always)]
-    fn less_two(self, product: Self::Tight, b: Self::Tight, c: Self::Tight) -> Self::Tight {
-        let difference = <Self as Lanes<M>>::sub_two(self, product, b, c);
-        <Self as Lanes<M>>::tighten(self, difference)
-    }
+    made_at_once!();
 
     #[inline(always)]
     fn tighten(self, a: Vector) -> Vector {

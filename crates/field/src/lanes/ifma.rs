@@ -594,15 +594,7 @@ fn turn<M: Modulus>(mut begun: Begun, a: Loose, b: Tight) -> (Product, Begun) {
     row(&mut c, &mut a, &b, 3);
     let q = pinned(quotient::<M>(&mut begun, 1));
     row(&mut c, &mut a, &b, 4);
-    fold::<M>(&mut c, 0);
-    pin(&mut c);
-    clear::<M>(&mut begun, 1, q);
-    pin(&mut begun);
-    fold::<M>(&mut c, 1);
-    pin(&mut c);
-    fold::<M>(&mut c, 2);
-    pin(&mut c);
-    (Product(upper(&begun)), rest(&c))
+    folded_beside::<M>(begun, c, q)
 }
 
 /// [`turn`] for a square.
@@ -623,6 +615,12 @@ fn turn_square<M: Modulus>(mut begun: Begun, a: Tight) -> (Product, Begun) {
     let q = pinned(quotient::<M>(&mut begun, 1));
     diagonal(&mut c, &a.0);
     pin(&mut c);
+    folded_beside::<M>(begun, c, q)
+}
+
+/// The last part of a turn: the three lowest columns of the product that is begun are folded beside the last column of the other that is cleared.
+#[inline(always)]
+fn folded_beside<M: Modulus>(mut begun: Begun, mut c: Columns, q: __m512i) -> (Product, Begun) {
     fold::<M>(&mut c, 0);
     pin(&mut c);
     clear::<M>(&mut begun, 1, q);
