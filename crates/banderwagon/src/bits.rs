@@ -36,7 +36,7 @@ impl From<Limbs> for Signed {
 
 /// `a - b`, for a larger `a`.
 #[inline]
-fn difference(a: &Limbs, b: &Limbs) -> Limbs {
+pub(crate) fn difference(a: &Limbs, b: &Limbs) -> Limbs {
     let mut borrow = false;
     std::array::from_fn(|i| {
         let (limb, first) = a[i].overflowing_sub(b[i]);
@@ -47,7 +47,7 @@ fn difference(a: &Limbs, b: &Limbs) -> Limbs {
 }
 
 #[inline]
-fn less(a: &Limbs, b: &Limbs) -> bool {
+pub(crate) fn less(a: &Limbs, b: &Limbs) -> bool {
     a.iter().rev().lt(b.iter().rev())
 }
 
@@ -85,6 +85,50 @@ pub(crate) fn for_digits(scalar: &Signed, bits: usize, mut digit: impl FnMut(usi
             digit(position, if scalar.negative { -value } else { value });
         }
         position += 1;
+    }
+}
+
+/// The digits of [`for_digits`] at any position at once: what is added to the magnitude makes every digit but the topmost too large by half its range, so that none
+/// waits for a carry. Those digits lie from -2^(bits-1) to 2^(bits-1) - 1, the topmost one from 0 to 2^(bits-1).
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Raised {
+    number: Limbs,
+    negative: bool,
+}
+
+impl Raised {
+    /// What is added, for digits of `bits` bits.
+    pub(crate) fn offset(bits: usize) -> Limbs {
+        let mut offset = [0; 4];
+        for position in 0..digits_of(bits) - 1 {
+            let bit = position * bits + bits - 1;
+            offset[bit / 64] |= 1 << (bit % 64);
+        }
+        offset
+    }
+
+    #[inline]
+    pub(crate) fn new(scalar: &Signed, offset: &Limbs) -> Self {
+        let mut carry = false;
+        let number = std::array::from_fn(|i| {
+            let (limb, first) = scalar.magnitude[i].overflowing_add(offset[i]);
+            let (limb, second) = limb.overflowing_add(carry.into());
+            carry = first | second;
+            limb
+        });
+        Self {
+            number,
+            negative: scalar.negative,
+        }
+    }
+
+    /// The digit's size, and whether it is negative.
+    #[inline]
+    pub(crate) fn digit(&self, position: usize, bits: usize) -> (usize, bool) {
+        let raised = position + 1 < digits_of(bits);
+        let raise = i64::from(raised) << (bits - 1);
+        let digit = window(&self.number, position * bits, bits).cast_signed() - raise;
+        (digit.unsigned_abs() as usize, self.negative != (digit < 0))
     }
 }
 

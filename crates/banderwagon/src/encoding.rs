@@ -2,9 +2,14 @@
 
 use crate::{
     Point,
+    bits::{difference, less},
     curve::{BYTES, D, times_five},
+    extended::eight,
 };
-use arbor_field::{Fp, Fr, are_squares, divide_all, sqrt_all};
+use arbor_field::{
+    Base, Fp, Fr, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_all,
+    sqrt_all,
+};
 use arbor_metrics::NORMALISATIONS;
 
 /// Bytes that are no element of the group.
@@ -53,8 +58,31 @@ impl Point {
     /// [`Self::to_bytes`] of many, with one inversion. Equal elements have equal bytes, here and in the uncompressed form.
     #[must_use]
     pub fn to_bytes_batch(points: &[Self]) -> Vec<[u8; BYTES]> {
-        let affine = Self::to_affine_batch(points);
-        affine.into_iter().map(|(x, y)| compress(x, y)).collect()
+        Self::to_bytes_batch_on(Wide::detect(), points)
+    }
+
+    /// As [`Self::to_bytes_batch`], with lanes of the caller's choice.
+    #[must_use]
+    pub fn to_bytes_batch_on(wide: Wide, points: &[Self]) -> Vec<[u8; BYTES]> {
+        if points.len() < LANES {
+            let affine = Self::to_affine_batch(points);
+            return affine.into_iter().map(|(x, y)| compress(x, y)).collect();
+        }
+        NORMALISATIONS.add(points.len() as u64);
+        let coordinates = wide.run(Coordinates { points });
+        let encodings = coordinates.iter().map(|[x, y]| {
+            // Of x and p - x that of the representative whose y is above (p - 1) / 2.
+            let x = match less(&Base::HALF, y) || *x == [0; 4] {
+                true => x,
+                false => &difference(&Base::MODULUS, x),
+            };
+            let mut bytes = [0; BYTES];
+            for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(x.iter().rev()) {
+                *to = word.to_be_bytes();
+            }
+            bytes
+        });
+        encodings.collect()
     }
 
     /// x and then y of the representative with the larger y, each most significant byte first. go-verkle's databases have this form, with either
@@ -177,6 +205,46 @@ impl Point {
             }
         }
         Ok(Self::from_affine(x, y))
+    }
+}
+
+/// The affine coordinates of points as numbers below the prime, with one inversion.
+struct Coordinates<'a> {
+    points: &'a [Point],
+}
+
+impl Job<Base> for Coordinates<'_> {
+    type Output = Vec<[Limbs; 2]>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let points = self.points;
+        let mut product = lanes.splat(&lanes.enter(Fp::ONE));
+        let mut before = Vec::with_capacity(points.len().div_ceil(LANES));
+        for chunk in points.chunks(LANES) {
+            before.push(product);
+            product = lanes.times(lanes.load_multiples(eight(chunk).map(|p| p.z)), product);
+        }
+        let mut totals = lanes.leave_all(product);
+        invert_all(&mut totals);
+        // All coordinates are loaded as multiples by the same factor, which the quotients lose; an inverse in place of whose stored form there is its number makes numbers of them.
+        let mut rest = lanes.load(totals.map(Fp::to_limbs).each_ref());
+        let mut coordinates = vec![[[0; 4]; 2]; points.len()];
+        let chunks = points.chunks(LANES).zip(coordinates.chunks_mut(LANES));
+        for ((chunk, coordinates), before) in chunks.zip(before).rev() {
+            let points = eight(chunk);
+            let z = lanes.load_multiples(points.map(|p| p.z));
+            let [inverse, next] = lanes.times_two([rest, rest], [before, z]);
+            rest = next;
+            let x = lanes.load_multiples(points.map(|p| p.x));
+            let y = lanes.load_multiples(points.map(|p| p.y));
+            let [x, y] = lanes.times_two([x, y], [inverse, inverse]);
+            let (x, y) = (lanes.leave_multiples(x), lanes.leave_multiples(y));
+            for (lane, to) in coordinates.iter_mut().enumerate() {
+                *to = [*x[lane].montgomery(), *y[lane].montgomery()];
+            }
+        }
+        coordinates
     }
 }
 

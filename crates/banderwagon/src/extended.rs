@@ -15,8 +15,12 @@ impl Point {
     ///
     /// If the slices' lengths differ.
     pub fn add_all(points: &mut [Self], others: &[Self]) {
+        Self::add_all_on(Wide::detect(), points, others);
+    }
+
+    /// As [`Self::add_all`], with lanes of the caller's choice.
+    pub fn add_all_on(wide: Wide, points: &mut [Self], others: &[Self]) {
         assert_eq!(points.len(), others.len(), "another point for each");
-        let wide = Wide::detect();
         for (points, others) in points.chunks_mut(LANES).zip(others.chunks(LANES)) {
             if points.len() < ENOUGH {
                 for (point, other) in points.iter_mut().zip(others) {
@@ -64,6 +68,13 @@ struct Eight<T> {
 }
 
 /// Up to eight points, and neutral elements.
+#[inline(always)]
+pub(crate) fn eight(points: &[Point]) -> [Point; LANES] {
+    let mut all = [Point::IDENTITY; LANES];
+    all[..points.len()].copy_from_slice(points);
+    all
+}
+
 #[inline(always)]
 fn load<L: Lanes<Base>>(lanes: L, points: [Point; LANES]) -> Eight<L::Tight> {
     Eight {
@@ -141,7 +152,7 @@ fn times_five<L: Lanes<Base>>(lanes: L, a: L::Tight) -> L::Tight {
 }
 
 #[inline(always)]
-fn constant<L: Lanes<Base>>(lanes: L, constant: Fp) -> L::Tight {
+pub(crate) fn constant<L: Lanes<Base>>(lanes: L, constant: Fp) -> L::Tight {
     lanes.splat(&lanes.enter(constant))
 }
 
@@ -155,10 +166,11 @@ impl Job<Base> for AddAll<'_> {
 
     #[inline(always)]
     fn run<L: Lanes<Base>>(self, lanes: L) {
-        let (mut a, mut b) = ([Point::IDENTITY; LANES], [Point::IDENTITY; LANES]);
-        a[..self.points.len()].copy_from_slice(self.points);
-        b[..self.others.len()].copy_from_slice(self.others);
-        let sums = add(lanes, load(lanes, a), load(lanes, b), constant(lanes, D));
+        let (a, b) = (
+            load(lanes, eight(self.points)),
+            load(lanes, eight(self.others)),
+        );
+        let sums = add(lanes, a, b, constant(lanes, D));
         let sums = leave(lanes, sums);
         self.points.copy_from_slice(&sums[..self.points.len()]);
     }

@@ -237,7 +237,7 @@ impl FixedBase {
         let numbers = to_limbs_all(&scalars);
         let terms: Vec<Product> = terms().zip(numbers).map(|(term, n)| (term.0, n)).collect();
         let mut rest = &terms[..];
-        let mut sums = Sums::new(self.wide);
+        let mut sums = Sums::new(self.wide, lists.len());
         // Of how many sums each is made: rows of a comb, from the highest bit down, or one alone.
         let mut parts = Vec::with_capacity(lists.len());
         for list in lists {

@@ -15,4 +15,4 @@ pub use arbor_field::{Fp, Fr, NotReduced};
 pub use encoding::{DecodingError, Trust};
 pub use fixed::{FixedBase, Sizes, Term};
 pub use point::Point;
-pub use variable::sum_of_products;
+pub use variable::{VariableBase, sum_of_products};

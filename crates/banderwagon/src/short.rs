@@ -7,8 +7,8 @@
 //! The neutral element has no affine coordinates there, but in Banderwagon's quotient group the point of order two is as good: (c, 0).
 //! It is added like any other. What needs care is only equal X: the same point twice, or a point and its negative.
 
-use crate::{Point, curve::Short};
-use arbor_field::{Base, Fp, Lanes, Limbs, invert_all};
+use crate::{Point, curve::Short, extended::constant, sums::Enter};
+use arbor_field::{Base, Fp, Job, LANES, Lanes, Limbs, Wide, invert_all};
 
 /// Affine coordinates in the stored form of lanes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +23,78 @@ impl Stored {
     pub(crate) fn is_identity(&self) -> bool {
         self.y == [0; 4]
     }
+}
+
+impl Stored {
+    /// Many points, with one inversion.
+    pub(crate) fn from_points(wide: Wide, points: &[Point]) -> Vec<Self> {
+        let stored = wide.run(EnterPoints { points });
+        stored.unwrap_or_else(|| wide.run(Enter(&Affine::from_points(points))))
+    }
+}
+
+/// [`Affine::from_points`] in the lanes' form, or none if there is a neutral element.
+struct EnterPoints<'a> {
+    points: &'a [Point],
+}
+
+impl Job<Base> for EnterPoints<'_> {
+    type Output = Option<Vec<Stored>>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let Short { scale, shift, .. } = *Short::get();
+        let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
+        let points = self.points;
+        let count = points.len().div_ceil(LANES);
+        // Coordinates are loaded as multiples by the same factor, which the quotients lose. Of the denominators (Z - Y) X the products of those before are kept.
+        let mut before = Vec::with_capacity(count);
+        let mut product = lanes.splat(&lanes.enter(Fp::ONE));
+        for chunk in points.chunks(LANES) {
+            let (x, _, difference, _) = parts(lanes, chunk);
+            before.push(product);
+            product = lanes.times(lanes.times(difference, x), product);
+        }
+        let mut totals = lanes.leave_all(product);
+        if totals.iter().any(Fp::is_zero) {
+            return None;
+        }
+        invert_all(&mut totals);
+        let mut rest = lanes.load(totals.map(|total| lanes.enter(total)).each_ref());
+        let mut stored = vec![Stored::default(); points.len()];
+        let chunks = points.chunks(LANES).zip(stored.chunks_mut(LANES));
+        for ((chunk, stored), before) in chunks.zip(before).rev() {
+            let (x, sum, difference, z) = parts(lanes, chunk);
+            let [inverse, denominator] = lanes.times_two([rest, difference], [before, x]);
+            // 1 / (Z - Y) and 1 / X.
+            let [by_difference, by_x] = lanes.times_two([inverse; 2], [x, difference]);
+            let [scaled, next] = lanes.times_two([sum, rest], [scale, denominator]);
+            rest = next;
+            let [u, v] = lanes.times_two([scaled, z], [by_difference, by_x]);
+            let y = lanes.store(lanes.times(u, v));
+            let x = lanes.store(lanes.tighten(lanes.add(u, shift)));
+            for (lane, to) in stored.iter_mut().enumerate() {
+                *to = Stored {
+                    x: x[lane],
+                    y: y[lane],
+                };
+            }
+        }
+        Some(stored)
+    }
+}
+
+/// X, Z + Y, Z - Y and Z of up to eight points; beyond, those of the first.
+#[inline(always)]
+fn parts<L: Lanes<Base>>(lanes: L, points: &[Point]) -> (L::Tight, L::Tight, L::Tight, L::Tight) {
+    let mut all = [points[0]; LANES];
+    all[..points.len()].copy_from_slice(points);
+    let x = lanes.load_multiples(all.map(|point| point.x));
+    let y = lanes.load_multiples(all.map(|point| point.y));
+    let z = lanes.load_multiples(all.map(|point| point.z));
+    let sum = lanes.tighten(lanes.add(z, y));
+    let difference = lanes.tighten(lanes.sub(z, y));
+    (x, sum, difference, z)
 }
 
 /// Affine coordinates as field elements.

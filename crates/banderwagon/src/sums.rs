@@ -49,7 +49,7 @@ impl Addend<'_> {
     }
 }
 
-/// The sum of point `first` and the one after it goes to `to`.
+/// The sum of point `first` and its partner, so far behind it as the partners of all, goes to `to`.
 #[derive(Clone, Copy)]
 struct Pair {
     first: u32,
@@ -62,31 +62,38 @@ pub(crate) struct Sums<'t> {
     /// What was not read yet, and where in it lists end.
     addends: Vec<Addend<'t>>,
     ends: Vec<usize>,
-    /// Partial sums of the lists, one list after another; fewer after every round.
+    /// Partial sums of the lists, one list after another, and room behind them.
     terms: Vec<Stored>,
+    /// How many of those there are.
+    used: usize,
     /// Where each list that is not in `done` begins; the last one is open.
-    starts: Vec<usize>,
+    starts: Vec<u32>,
     /// Sums of the first lists.
     done: Vec<Stored>,
     /// The sum of an empty list.
     identity: Stored,
-    /// Length of `terms` at which the next round is made.
+    /// Number of terms at which the next round is made.
     limit: usize,
     pairs: Vec<Pair>,
+    /// Where lists of several terms begin and end, while rounds are made.
+    several: Vec<[u32; 2]>,
 }
 
 impl<'t> Sums<'t> {
-    pub(crate) fn new(wide: Wide) -> Self {
+    /// With room for the sums of so many lists.
+    pub(crate) fn new(wide: Wide, lists: usize) -> Self {
         Self {
             wide,
             addends: Vec::with_capacity(BLOCK),
             ends: Vec::new(),
-            terms: Vec::with_capacity(CAPACITY + BLOCK),
+            terms: Vec::new(),
+            used: 0,
             starts: vec![0],
-            done: Vec::new(),
+            done: Vec::with_capacity(lists),
             identity: wide.run(Enter(&[Affine::identity()]))[0],
             limit: CAPACITY,
-            pairs: Vec::with_capacity(CAPACITY),
+            pairs: Vec::new(),
+            several: Vec::new(),
         }
     }
 
@@ -111,8 +118,11 @@ impl<'t> Sums<'t> {
     fn absorb(&mut self) {
         let few = self.addends.len() < 2 * FEW;
         self.pairs.clear();
-        let mut to = self.terms.len();
-        self.terms.resize(to + self.addends.len(), self.identity);
+        let mut to = self.used;
+        let most = to + self.addends.len();
+        if self.terms.len() < most {
+            self.terms.resize(most.max(2 * to), self.identity);
+        }
         let mut first = 0;
         let closed = self.ends.len();
         let open = self.addends.len();
@@ -131,7 +141,7 @@ impl<'t> Sums<'t> {
                 to += 1;
             }
             if list < closed {
-                self.starts.push(to);
+                self.starts.push(to as u32);
             }
         }
         add_pairs(
@@ -142,10 +152,11 @@ impl<'t> Sums<'t> {
             },
             &self.pairs,
         );
-        self.terms.truncate(to);
+        self.used = to;
         self.addends.clear();
-        if self.terms.len() >= self.limit {
-            self.make_room();
+        if self.used >= self.limit {
+            self.rounds(CAPACITY / 8, FEW);
+            self.limit = CAPACITY.max(2 * self.used);
         }
     }
 
@@ -161,72 +172,69 @@ impl<'t> Sums<'t> {
     pub(crate) fn into_stored(mut self) -> Vec<Stored> {
         self.absorb();
         self.rounds(0, 1);
-        self.put_aside(self.starts.len() - 1);
         self.done
-    }
-
-    /// Copies the sums of the first lists, which have one term or none, to `done`.
-    fn put_aside(&mut self, lists: usize) {
-        for ends in self.starts[..=lists].windows(2) {
-            let sum = self.terms[ends[0]..ends[1]].first();
-            self.done.push(*sum.unwrap_or(&self.identity));
-        }
-    }
-
-    #[cold]
-    fn make_room(&mut self) {
-        self.rounds(CAPACITY / 8, FEW);
-        // Finished lists at the front are put aside, empty ones among them: one that stayed would hold up all behind it.
-        let closed = self.starts.windows(2);
-        let finished = closed.take_while(|ends| ends[1] <= ends[0] + 1).count();
-        self.put_aside(finished);
-        let moved = self.starts[finished];
-        self.terms.drain(..moved);
-        self.starts.drain(..finished);
-        self.starts.iter_mut().for_each(|start| *start -= moved);
-        self.limit = CAPACITY.max(2 * self.terms.len());
     }
 
     /// Makes rounds while there are more than `target` terms and at least `few` pairs.
     fn rounds(&mut self, target: usize, few: usize) {
-        while self.terms.len() > target {
-            let mut odd = Vec::new();
-            let mut to = 0;
+        // What is left of a list after a round stays where it is: in each round twice as far apart, its first term where it was.
+        let mut stride = 1;
+        let (starts, used) = (&self.starts, self.used as u32);
+        let ends = starts[1..].iter().copied().chain([used]);
+        let lists = starts.iter().zip(ends).map(|(&start, end)| [start, end]);
+        self.several.clear();
+        self.several
+            .extend(lists.filter(|[start, end]| start + 1 < *end));
+        let mut terms = self.used;
+        while terms > target {
             self.pairs.clear();
-            let lists = self.starts.len();
-            let mut starts = Vec::with_capacity(lists);
-            for list in 0..lists {
-                let start = self.starts[list];
-                let end = self
-                    .starts
-                    .get(list + 1)
-                    .copied()
-                    .unwrap_or(self.terms.len());
-                starts.push(to as usize);
+            self.several.retain(|&[start, end]| {
                 let mut first = start;
-                while first + 1 < end {
-                    self.pairs.push(Pair {
-                        first: first as u32,
-                        to,
-                    });
-                    first += 2;
-                    to += 1;
+                while first + stride < end {
+                    self.pairs.push(Pair { first, to: first });
+                    first += 2 * stride;
                 }
-                if first < end {
-                    odd.push((to, self.terms[first]));
-                    to += 1;
-                }
-            }
+                first > start
+            });
             if self.pairs.len() < few {
-                return;
+                break;
             }
-            add_pairs(self.wide, InPlace(&mut self.terms), &self.pairs);
-            for (to, term) in odd {
-                self.terms[to as usize] = term;
-            }
-            self.terms.truncate(to as usize);
-            self.starts = starts;
+            let points = InPlace {
+                points: &mut self.terms,
+                stride: stride as usize,
+            };
+            add_pairs(self.wide, points, &self.pairs);
+            terms -= self.pairs.len();
+            stride *= 2;
         }
+        self.close_ranks(stride);
+    }
+
+    /// Moves terms that lie `stride` apart together. Sums of finished lists before any other are put aside; an empty list that stayed would hold up all behind it.
+    fn close_ranks(&mut self, stride: u32) {
+        let (mut to, mut kept) = (0, 0);
+        let lists = self.starts.len();
+        for list in 0..lists {
+            let start = self.starts[list];
+            let end = self.starts.get(list + 1).copied();
+            let end = end.unwrap_or(self.used as u32);
+            if kept == 0 && list + 1 < lists && end <= start + stride {
+                self.done.push(if start < end {
+                    self.terms[start as usize]
+                } else {
+                    self.identity
+                });
+                continue;
+            }
+            self.starts[kept] = to;
+            kept += 1;
+            for from in (start..end).step_by(stride as usize) {
+                self.terms[to as usize] = self.terms[from as usize];
+                to += 1;
+            }
+        }
+        self.starts.truncate(kept);
+        self.used = to as usize;
     }
 }
 
@@ -249,7 +257,7 @@ impl Job<Base> for Finish<'_> {
         } = self.sums;
         let mut several = Vec::new();
         for ends in starts.windows(2) {
-            let list = &terms[ends[0]..ends[1]];
+            let list = &terms[ends[0] as usize..ends[1] as usize];
             done.push(*list.first().unwrap_or(&identity));
             if let [first, rest @ ..] = list
                 && !rest.is_empty()
@@ -338,21 +346,26 @@ fn add_pairs(wide: Wide, points: impl Points, pairs: &[Pair]) {
 trait Points {
     /// Whether points may be negative.
     const SIGNED: bool;
-    /// A point and the next one.
+    /// Points `first` and its partner.
     fn pair(&self, first: u32) -> [&Stored; 2];
     /// Whether they count negative.
     fn negative(&self, first: u32) -> [bool; 2];
     fn set(&mut self, index: u32, point: Stored);
 }
 
-struct InPlace<'a>(&'a mut [Stored]);
+struct InPlace<'a> {
+    points: &'a mut [Stored],
+    /// How far apart the points of a pair lie.
+    stride: usize,
+}
 
 impl Points for InPlace<'_> {
     const SIGNED: bool = false;
 
     #[inline(always)]
     fn pair(&self, first: u32) -> [&Stored; 2] {
-        two(self.0, first).each_ref()
+        let points = &self.points[first as usize..];
+        [&points[0], &points[self.stride]]
     }
 
     #[inline(always)]
@@ -362,7 +375,7 @@ impl Points for InPlace<'_> {
 
     #[inline(always)]
     fn set(&mut self, index: u32, point: Stored) {
-        self.0[index as usize] = point;
+        self.points[index as usize] = point;
     }
 }
 

@@ -1,6 +1,6 @@
 //! The group's laws, and every kind of sum against sums of single products.
 
-use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, sum_of_products};
+use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, VariableBase, sum_of_products};
 use arbor_field::Wide;
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -70,6 +70,41 @@ fn check_variable(terms: &[(Point, Fr)]) {
     let (points, scalars): (Vec<_>, Vec<_>) = terms.iter().copied().unzip();
     let expected: Point = terms.iter().map(|&(p, scalar)| product(p, scalar)).sum();
     assert_eq!(sum_of_products(&points, &scalars), expected);
+    for wide in Wide::available() {
+        let base = VariableBase::on(wide, points.len(), |i| points[i]);
+        assert_eq!(base.sum(&scalars), expected, "{}", wide.name());
+    }
+}
+
+/// So many that sums are made in several blocks: of the multiples of one point, and then of few points many times, where each sum may be that of equal ones.
+#[test]
+fn variable_of_thousands() {
+    const COUNT: usize = 3000;
+    let generator = Point::generator();
+    let multiples = |most: usize| -> Vec<Point> {
+        let mut sum = Point::IDENTITY;
+        let multiple = |i: usize| {
+            sum = if i % most == 0 {
+                Point::IDENTITY
+            } else {
+                sum + generator
+            };
+            sum
+        };
+        (0..COUNT).map(multiple).collect()
+    };
+    let scalars: Vec<_> = (0..COUNT as u64)
+        .map(|i| Fr::from(3 * i + 1).inverse())
+        .collect();
+    for most in [COUNT, 7] {
+        let points = multiples(most);
+        let times = |i: usize| Fr::from((i % most) as u64);
+        let total: Fr = (0..COUNT).map(|i| times(i) * scalars[i]).sum();
+        for wide in Wide::available() {
+            let base = VariableBase::on(wide, COUNT, |i| points[i]);
+            assert_eq!(base.sum(&scalars), generator * total, "{}", wide.name());
+        }
+    }
 }
 
 fn order_less(n: u64) -> Fr {
@@ -244,14 +279,18 @@ proptest! {
             1 => -point(2),
             _ => point(seed),
         };
-        let mut sums: Vec<_> = seeds.iter().map(|pair| element(pair.0)).collect();
         let others: Vec<_> = seeds.iter().map(|pair| element(pair.1)).collect();
-        Point::add_all(&mut sums, &others);
-        for (sum, pair) in sums.into_iter().zip(seeds) {
-            let expected = element(pair.0) + element(pair.1);
-            prop_assert_eq!(sum, expected);
-            // The next sum shows that all four coordinates are right.
-            prop_assert_eq!(sum + point(9), expected + point(9));
+        for wide in Wide::available() {
+            let mut sums: Vec<_> = seeds.iter().map(|pair| element(pair.0)).collect();
+            Point::add_all_on(wide, &mut sums, &others);
+            let bytes = Point::to_bytes_batch_on(wide, &sums);
+            for ((sum, pair), bytes) in sums.into_iter().zip(&seeds).zip(bytes) {
+                let expected = element(pair.0) + element(pair.1);
+                prop_assert_eq!(sum, expected);
+                prop_assert_eq!(bytes, expected.to_bytes());
+                // The next sum shows that all four coordinates are right.
+                prop_assert_eq!(sum + point(9), expected + point(9));
+            }
         }
     }
 

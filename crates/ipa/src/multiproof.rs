@@ -7,9 +7,10 @@ use crate::{
     inner_product::Equation,
     proof,
 };
-use arbor_banderwagon::{Fr, Point};
+use arbor_banderwagon::{Fr, Point, VariableBase};
 use arbor_cpu::prefetch;
-use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all};
+use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
+use foldhash::fast::RandomState;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -79,17 +80,13 @@ impl Multiproof {
     /// Proves all openings. The order matters: the verifier must have the same.
     #[must_use]
     pub fn prove(committer: &Committer, transcript: &mut Transcript, openings: &[Opening]) -> Self {
-        let commitments: Vec<_> = openings.iter().map(|opening| opening.commitment).collect();
-        let r = begin(
-            transcript,
-            &Point::to_bytes_batch(&commitments),
-            openings.iter().map(|opening| {
-                (
-                    opening.point,
-                    opening.polynomial[usize::from(opening.point)],
-                )
-            }),
-        );
+        let encodings = encode(openings.len(), |i| openings[i].commitment);
+        let values: Vec<_> = openings
+            .iter()
+            .map(|opening| opening.polynomial[usize::from(opening.point)])
+            .collect();
+        let points = openings.iter().map(|opening| opening.point);
+        let r = begin(transcript, &encodings, points, &values);
 
         // All polynomials that are opened at the same point are one.
         let sums = sums_by_point(openings, &powers(r, openings.len()));
@@ -104,10 +101,9 @@ impl Multiproof {
         openings: &[SparseOpening],
     ) -> Self {
         let commitments: Vec<_> = openings.iter().map(|opening| opening.commitment).collect();
-        let claims = openings
-            .iter()
-            .map(|opening| (opening.point, opening.value));
-        let r = begin(transcript, &commitments, claims);
+        let values: Vec<_> = openings.iter().map(|opening| opening.value).collect();
+        let points = openings.iter().map(|opening| opening.point);
+        let r = begin(transcript, &commitments, points, &values);
         let sums = sparse_sums_by_point(openings, &powers(r, openings.len()));
         Self::of_sums(committer, transcript, &sums)
     }
@@ -148,34 +144,31 @@ impl Multiproof {
 
     /// What must be zero if the queries are true.
     fn equation(&self, transcript: &mut Transcript, queries: &[Query]) -> Equation {
-        let commitments: Vec<_> = queries.iter().map(|query| query.commitment).collect();
-        let encodings = Point::to_bytes_batch(&commitments);
-        let r = begin(
-            transcript,
-            &encodings,
-            queries.iter().map(|query| (query.point, query.value)),
+        let encodings = encode(queries.len(), |i| queries[i].commitment);
+        let values: Vec<_> = queries.iter().map(|query| query.value).collect();
+        let points = queries.iter().map(|query| query.point);
+        // The transcript is hashed in one stream, beside what does not depend on its challenges.
+        let (r, (indices, base)) = rayon::join(
+            || begin(transcript, &encodings, points, &values),
+            || {
+                let (indices, distinct) = distinct(&encodings);
+                let base = VariableBase::new(distinct.len(), |i| queries[distinct[i]].commitment);
+                (indices, base)
+            },
         );
         transcript.append_point(b"D", &self.quotients);
         let t = transcript.challenge(b"t");
 
         let factors = inverse_distances(t);
         let mut value = Fr::ZERO;
-        let mut distinct = HashMap::with_capacity(queries.len());
-        let (mut points, mut scalars): (Vec<Point>, Vec<Fr>) = (Vec::new(), Vec::new());
-        for ((query, encoding), power) in
-            queries.iter().zip(&encodings).zip(powers(r, queries.len()))
-        {
+        let mut scalars = vec![Fr::ZERO; base.len()];
+        let powers = powers(r, queries.len());
+        for ((query, index), power) in queries.iter().zip(indices).zip(powers) {
             let factor = power * factors[usize::from(query.point)];
             value += factor * query.value;
-            let index = *distinct.entry(encoding).or_insert(points.len());
-            if index == points.len() {
-                points.push(query.commitment);
-                scalars.push(factor);
-            } else {
-                scalars[index] += factor;
-            }
+            scalars[index] += factor;
         }
-        let e = arbor_banderwagon::sum_of_products(&points, &scalars);
+        let e = base.sum(&scalars);
         transcript.append_point(b"E", &e);
         let commitment = e - self.quotients;
         let mut equation = Equation::default();
@@ -241,27 +234,75 @@ pub fn verify_all(committer: &Committer, statements: &[Statement]) -> bool {
     sum.holds(committer)
 }
 
+/// Points that are encoded together, on one thread.
+const ENCODED: usize = 512;
+
+/// The encodings of `count` points.
+fn encode(count: usize, point: impl Fn(usize) -> Point + Sync) -> Vec<[u8; 32]> {
+    let mut encodings = vec![[0; 32]; count];
+    let shares = encodings.par_chunks_mut(ENCODED).enumerate();
+    shares.for_each(|(share, to)| {
+        let from = share * ENCODED;
+        let points: Vec<_> = (from..from + to.len()).map(&point).collect();
+        to.copy_from_slice(&Point::to_bytes_batch(&points));
+    });
+    encodings
+}
+
+/// For each encoding which of the different ones it is, and where each of those comes first.
+fn distinct(encodings: &[[u8; 32]]) -> (Vec<usize>, Vec<usize>) {
+    let mut numbers: HashMap<_, _, RandomState> =
+        HashMap::with_capacity_and_hasher(encodings.len(), RandomState::default());
+    let mut first = Vec::with_capacity(encodings.len());
+    let number = |(i, encoding)| {
+        *numbers.entry(encoding).or_insert_with(|| {
+            first.push(i);
+            first.len() - 1
+        })
+    };
+    let indices = encodings.iter().enumerate().map(number).collect();
+    (indices, first)
+}
+
 /// States the queries; the challenge whose powers weigh them.
 fn begin(
     transcript: &mut Transcript,
     commitments: &[[u8; 32]],
-    openings: impl Iterator<Item = (u8, Fr)>,
+    points: impl Iterator<Item = u8>,
+    values: &[Fr],
 ) -> Fr {
     transcript.domain_separator(b"multiproof");
-    for (commitment, (point, value)) in commitments.iter().zip(openings) {
-        transcript.append(b"C", commitment);
-        let mut encoded = [0; 32];
-        encoded[0] = point;
-        transcript.append(b"z", &encoded);
-        transcript.append_scalar(b"y", value);
+    // Hashed by many together: each has 99 bytes, labels included.
+    const TOGETHER: usize = 64;
+    let mut points = points;
+    let mut bytes = Vec::with_capacity(99 * TOGETHER);
+    for (commitments, values) in commitments.chunks(TOGETHER).zip(values.chunks(TOGETHER)) {
+        let numbers = to_limbs_all(values);
+        for ((commitment, value), point) in commitments.iter().zip(numbers).zip(&mut points) {
+            bytes.push(b'C');
+            bytes.extend_from_slice(commitment);
+            bytes.extend_from_slice(&[b'z', point]);
+            bytes.extend_from_slice(&[0; 31]);
+            bytes.push(b'y');
+            bytes.extend_from_slice(value.map(u64::to_le_bytes).as_flattened());
+        }
+        transcript.domain_separator(&bytes);
+        bytes.clear();
     }
     transcript.challenge(b"r")
 }
 
+/// 1, r, r^2 and so on. Four in turn, so that a product need not wait for the one before.
 fn powers(r: Fr, count: usize) -> Vec<Fr> {
-    std::iter::successors(Some(Fr::ONE), |&power| Some(power * r))
-        .take(count)
-        .collect()
+    let square = r.square();
+    let (step, mut next) = (square.square(), [Fr::ONE, r, square, square * r]);
+    let mut powers = Vec::with_capacity(count + 3);
+    while powers.len() < count {
+        powers.extend_from_slice(&next);
+        next = next.map(|power| power * step);
+    }
+    powers.truncate(count);
+    powers
 }
 
 /// 1 / (t - z) for every z of the domain.
@@ -338,13 +379,22 @@ fn sparse_sums_by_point(
 fn weighted_sum(terms: &[(&Polynomial, Fr)]) -> Box<Polynomial> {
     let wide = Wide::detect();
     // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
-    let pieces = terms.par_chunks(SUMMED);
-    pieces
-        .map(|terms| wide.run(WeightedSum { terms }))
-        .reduce(zero, |a, b| add(a, &b))
+    match terms.len() {
+        0..=PIECE => wide.run(WeightedSum { terms }),
+        _ => terms
+            .par_chunks(PIECE)
+            .map(|terms| wide.run(WeightedSum { terms }))
+            .reduce(zero, |a, b| add(a, &b)),
+    }
 }
 
-/// In lanes, for at most [`SUMMED`] terms.
+/// Terms of a weighted sum that are one thread's.
+const PIECE: usize = 4 * SUMMED;
+
+/// Polynomials that are read side by side, each from beginning to end: as the processor foresees it, and few enough for their weights to stay in registers.
+const ABREAST: usize = 2;
+
+/// In lanes.
 struct WeightedSum<'a> {
     terms: &'a [(&'a Polynomial, Fr)],
 }
@@ -354,24 +404,43 @@ impl Job<Scalar> for WeightedSum<'_> {
 
     #[inline(always)]
     fn run<L: Lanes<Scalar>>(self, lanes: L) -> Box<Polynomial> {
-        // The values are loaded in the radix of single elements; the weights take that factor out.
-        let factor = lanes.leave(Fr::ONE.montgomery()).inverse();
-        let mut weights = [lanes.splat(&[0; 4]); SUMMED];
-        for (to, (_, weight)) in weights.iter_mut().zip(self.terms) {
-            *to = lanes.splat(&lanes.enter(factor * *weight));
-        }
-        let mut result = zero();
-        for (i, result) in result.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-            let mut sum = lanes.nothing();
-            for ((polynomial, _), weight) in self.terms.iter().zip(&weights) {
-                let (chunks, _) = polynomial.as_chunks::<LANES>();
-                sum = lanes.add_product(sum, load(lanes, &chunks[i]), *weight);
-                // Polynomials lie apart: the processor sees no order in which they are read.
-                if let Some(next) = chunks.get(i + 1) {
-                    next.iter().step_by(2).for_each(prefetch);
+        const { assert!(SUMMED.is_multiple_of(ABREAST)) };
+        let zero_lanes = lanes.splat(&[0; 4]);
+        let mut totals = [zero_lanes; WIDTH / LANES];
+        let mut sums = [lanes.nothing(); WIDTH / LANES];
+        for (row, terms) in self.terms.chunks(ABREAST).enumerate() {
+            if row % (SUMMED / ABREAST) == 0 && row > 0 {
+                for (total, sum) in totals.iter_mut().zip(&mut sums) {
+                    *total = lanes.tighten(lanes.add(*total, lanes.total(*sum)));
+                    *sum = lanes.nothing();
                 }
             }
-            *result = lanes.leave_all(lanes.total(sum));
+            // What lacks for the last row are zeros.
+            let mut weights = [zero_lanes; ABREAST];
+            let mut polynomials = [terms[0].0; ABREAST];
+            for (n, (polynomial, weight)) in terms.iter().enumerate() {
+                weights[n] = lanes.splat(&lanes.enter(*weight));
+                polynomials[n] = polynomial;
+            }
+            let next = self.terms.get((row + 1) * ABREAST..).unwrap_or_default();
+            let next = &next[..next.len().min(ABREAST)];
+            for (i, sum) in sums.iter_mut().enumerate() {
+                for (polynomial, weight) in polynomials.iter().zip(&weights) {
+                    let (chunks, _) = polynomial.as_chunks::<LANES>();
+                    *sum = lanes.add_product(*sum, load(lanes, &chunks[i]), *weight);
+                }
+                for (polynomial, _) in next {
+                    let (chunks, _) = polynomial.as_chunks::<LANES>();
+                    chunks[i].iter().step_by(2).for_each(prefetch);
+                }
+            }
+        }
+        let mut result = zero();
+        let results = result.as_chunks_mut::<LANES>().0.iter_mut();
+        for ((result, total), sum) in results.zip(totals).zip(sums) {
+            // An element as it is stored, times a weight in the lanes' form, is an element as it is stored.
+            let sum = lanes.tighten(lanes.add(total, lanes.total(sum)));
+            *result = lanes.leave_multiples(sum);
         }
         result
     }
