@@ -84,7 +84,7 @@ fn variable_of_thousands() {
     let multiples = |most: usize| -> Vec<Point> {
         let mut sum = Point::IDENTITY;
         let multiple = |i: usize| {
-            sum = if i % most == 0 {
+            sum = if i.is_multiple_of(most) {
                 Point::IDENTITY
             } else {
                 sum + generator

@@ -391,8 +391,8 @@ fn weighted_sum(terms: &[(&Polynomial, Fr)]) -> Box<Polynomial> {
 /// Terms of a weighted sum that are one thread's.
 const PIECE: usize = 4 * SUMMED;
 
-/// Polynomials that are read side by side, each from beginning to end: as the processor foresees it, and few enough for their weights to stay in registers.
-const ABREAST: usize = 2;
+/// Polynomials that are read side by side, each from beginning to end, as the processor foresees it. So many products are summed between a load and a store of a sum.
+const ABREAST: usize = 4;
 
 /// In lanes.
 struct WeightedSum<'a> {
