@@ -127,6 +127,15 @@ impl CachedStore {
     }
 }
 
+impl Drop for CachedStore {
+    /// Very many small pieces of memory, which nobody waits to have back, least of all a process that ends.
+    fn drop(&mut self) {
+        if let Some(cache) = self.cache.take() {
+            drop(std::thread::Builder::new().spawn(move || drop(cache)));
+        }
+    }
+}
+
 impl Reader for CachedStore {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
         if table.0 >= FIRST_OWN_TABLE {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Instant;
 
 use arbor_store::{Reader, Table, Value, Write};
@@ -12,9 +14,9 @@ use crate::error::VersionsError;
 use crate::frame::Pending;
 use crate::head_file::{FileHead, HeadFile, write_head_file};
 use crate::history::stored_cursor;
-use crate::identity::{Identity, Schema};
+use crate::identity::{Identity, Schema, TableSpec};
 use crate::index;
-use crate::layer::{Base, Layer};
+use crate::layer::{Base, Layer, Slot};
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, Version};
 use crate::open::partly_loaded;
@@ -41,7 +43,13 @@ pub(crate) struct FlushJob {
     pub(crate) epoch: u64,
     pub(crate) files: Option<Files>,
     pub(crate) ingest_above: usize,
+    /// Whether a second thread may help.
+    pub(crate) beside: bool,
 }
+
+/// Writes that are handed from one thread to another at once, and how often that may happen before they are taken.
+const BATCH: usize = 1 << 9;
+const AHEAD: usize = 8;
 
 /// Where HEAD lies and what it says of the database.
 #[derive(Clone, Debug)]
@@ -77,9 +85,8 @@ impl FlushJob {
             ..FlushStats::default()
         };
         let own = self.own_writes(&mut stats)?;
-        let same = self.compare(&mut stats)?;
         self.announce_rollback()?;
-        self.write(own, &same, stats.bytes.total())?;
+        self.write(own, &mut stats)?;
         if let Some(files) = &self.files {
             files.write(Some((&self.head, self.head.version.0)))?;
         }
@@ -93,30 +100,42 @@ impl FlushJob {
         Ok(stats)
     }
 
-    fn write(&self, own: OwnWrites, same: &[Vec<bool>], bytes: u64) -> Result<(), VersionsError> {
-        let tables = self.schema.specs().iter().enumerate().zip(same);
-        let changes = tables.flat_map(|((position, spec), same)| {
-            let entries = self.layer.entries(position).zip(same);
-            entries
-                .filter(|(_, same)| !**same)
-                .map(|((key, slot), _)| Write {
-                    table: spec.table,
-                    key,
-                    value: slot.value.clone(),
-                })
-        });
+    /// Writes what of the layer the store does not have, and `own`. Where that is much, one thread compares while another writes.
+    fn write(&self, own: OwnWrites, stats: &mut FlushStats) -> Result<(), VersionsError> {
+        let much = self.layer.bytes() as u64 + stats.bytes.total() > self.ingest_above as u64;
         let own = own
             .into_iter()
             .map(|((table, key), value)| Write { table, key, value });
-        // Callers' tables are all below this crate's.
-        let mut writes = changes.chain(own);
         let store = self.base.store();
-        let written = if bytes > self.ingest_above as u64 {
-            store.ingest(&mut writes)
+        let mut comparison = Comparison::new(self, stats);
+        // Callers' tables are all below this crate's.
+        let written = if !much {
+            let writes: Vec<Write> = comparison.changes().chain(own).collect();
+            store.write(&writes, true)
+        } else if !self.beside {
+            store.ingest(&mut comparison.changes().chain(own))
         } else {
-            store.write(&writes.collect::<Vec<_>>(), true)
+            thread::scope(|scope| {
+                let (sender, batches) = sync_channel(AHEAD);
+                let comparison = &mut comparison;
+                scope.spawn(move || {
+                    let mut changes = comparison.changes();
+                    loop {
+                        let batch: Vec<Write> = changes.by_ref().take(BATCH).collect();
+                        let last = batch.is_empty();
+                        // Nobody listens when the store has failed.
+                        if sender.send((!last).then_some(batch)).is_err() || last {
+                            return;
+                        }
+                    }
+                });
+                // What was not compared to its end must not be written as if it were.
+                let next = || batches.recv().expect("invariant: the end is sent");
+                store.ingest(&mut std::iter::from_fn(next).flatten().chain(own))
+            })
         };
-        written.map_err(VersionsError::store("flushing"))
+        written.map_err(VersionsError::store("flushing"))?;
+        comparison.failure.map_or(Ok(()), Err)
     }
 
     /// The HEAD file must allow a lower version before the store goes there.
@@ -127,47 +146,6 @@ impl FlushJob {
         let stored = stored_meta(&*self.base, from.version)?;
         let floor = self.to.version.min(from.version);
         files.write(Some((&stored.meta, floor)))
-    }
-
-    /// Finds what of the layer is the same in the store: by table whether each entry, ascending, is. The cache takes the layer over at once, while what it has of the key is at
-    /// hand: until the flush is done the layer is read first, and when it fails the cache is cleared.
-    fn compare(&self, stats: &mut FlushStats) -> Result<Vec<Vec<bool>>, VersionsError> {
-        // More than the cache has room for would drive out what is used: what is new and was never looked for stays outside then.
-        let floods = self.layer.bytes() as u64 > self.base.budget();
-        let mut all = Vec::new();
-        for (position, spec) in self.schema.specs().iter().enumerate() {
-            let bytes = stats.bytes.of_kind(spec.kind);
-            let mut of_table = Vec::new();
-            for (key, slot) in self.layer.entries(position) {
-                let (table, value) = (spec.table, slot.value.as_ref());
-                let known = self.base.peek(table, &key);
-                let is_known = known.is_some();
-                let same = match (known, value) {
-                    (Some(stored), _) => stored.as_ref() == value,
-                    (None, Some(_)) => false,
-                    (None, None) if slot.base == Base::Present => false,
-                    // Deleting what is not there would only leave a tombstone behind.
-                    (None, None) => {
-                        let stored = self.base.store().get(table, &key);
-                        let stored =
-                            stored.map_err(VersionsError::store("looking before a delete"))?;
-                        stored.is_none()
-                    }
-                };
-                if same {
-                    stats.skipped += 1;
-                } else {
-                    stats.keys += 1;
-                    *bytes += (key.len() + value.map_or(0, |value| value.len())) as u64;
-                    if is_known || slot.base != Base::Absent || !floods {
-                        self.base.insert(table, &key, value);
-                    }
-                }
-                of_table.push(same);
-            }
-            all.push(of_table);
-        }
-        Ok(all)
     }
 
     fn own_writes(&self, stats: &mut FlushStats) -> Result<OwnWrites, VersionsError> {
@@ -283,6 +261,75 @@ impl FlushJob {
             delete_meta(&this, newer != Some(this.meta.block_number), writes);
         }
         Ok(())
+    }
+}
+
+/// What of a layer is not in the store as it is, found while it is written.
+struct Comparison<'a> {
+    job: &'a FlushJob,
+    stats: &'a mut FlushStats,
+    /// More than the cache has room for would drive out what is used: what is new and was never looked for stays outside then.
+    floods: bool,
+    /// Of the store, when it was asked whether a key is there. The key is then written as if it were, which is right in any case.
+    failure: Option<VersionsError>,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(job: &'a FlushJob, stats: &'a mut FlushStats) -> Self {
+        Self {
+            floods: job.layer.bytes() as u64 > job.base.budget(),
+            job,
+            stats,
+            failure: None,
+        }
+    }
+
+    /// The writes, ascending by table and key.
+    fn changes(&mut self) -> impl Iterator<Item = Write> {
+        let job = self.job;
+        let tables = job.schema.specs().iter().enumerate();
+        let entries = tables.flat_map(|(position, spec)| {
+            let entries = job.layer.entries(position);
+            entries.map(move |(key, slot)| (spec, key, slot))
+        });
+        entries.filter_map(|(spec, key, slot)| self.change(spec, key, slot))
+    }
+
+    /// What a key's entry changes, if it does. The cache takes it over at once, while what it has of the key is at hand: until the flush is done the layer is read first,
+    /// and when it fails the cache is cleared.
+    fn change(&mut self, spec: &TableSpec, key: Box<[u8]>, slot: &Slot) -> Option<Write> {
+        let (base, table, value) = (&*self.job.base, spec.table, slot.value.as_ref());
+        let known = base.peek(table, &key);
+        let is_known = known.is_some();
+        let same = match (known, value) {
+            (Some(stored), _) => stored.as_ref() == value,
+            // Deleting what is not there would only leave a tombstone behind.
+            (None, None) => slot.base != Base::Present && !self.is_stored(table, &key),
+            (None, Some(_)) => false,
+        };
+        if same {
+            self.stats.skipped += 1;
+            return None;
+        }
+        self.stats.keys += 1;
+        let bytes = key.len() + value.map_or(0, |value| value.len());
+        *self.stats.bytes.of_kind(spec.kind) += bytes as u64;
+        if is_known || slot.base != Base::Absent || !self.floods {
+            base.insert(table, &key, value);
+        }
+        let value = value.cloned();
+        Some(Write { table, key, value })
+    }
+
+    fn is_stored(&mut self, table: Table, key: &[u8]) -> bool {
+        match self.job.base.store().get(table, key) {
+            Ok(stored) => stored.is_some(),
+            Err(error) => {
+                let told = VersionsError::store("looking before a delete")(error);
+                self.failure.get_or_insert(told);
+                true
+            }
+        }
     }
 }
 

@@ -182,7 +182,9 @@ impl Versions {
         let start = Instant::now();
         let result = job.run();
         self.flush_wait += start.elapsed();
-        self.finish(&job, result)
+        let finished = self.finish(&job, result);
+        self.give_back(job.layer);
+        finished
     }
 
     /// Goes back to a retained version, in one atomic and durable write.
@@ -507,6 +509,7 @@ impl Versions {
             epoch: self.frame.epoch,
             files: self.files.clone(),
             ingest_above: self.options.ingest_above,
+            beside: self.options.background,
         })
     }
 
@@ -534,15 +537,10 @@ impl Versions {
         self.flush_wait += start.elapsed();
         let version = Version(flight.job.to.version);
         let finished = self.finish(&flight.job, result);
-        // What was flushed are very many small pieces of memory: giving them back takes time that nobody needs to wait for, but for the next time. Nothing
-        // else of the job goes along: it has the store.
+        // Nothing else of the job outlives this: it has the store.
         let flushed = flight.job.layer.clone();
         drop(flight.job);
-        if let Some(before) = self.giving_back.take() {
-            drop(before.join());
-        }
-        let thread = std::thread::Builder::new().spawn(move || drop(flushed));
-        self.giving_back = thread.ok();
+        self.give_back(flushed);
         match finished {
             Ok(_) => Ok(()),
             Err(source) => Err(VersionsError::BackgroundFlush {
@@ -550,6 +548,15 @@ impl Versions {
                 source: Box::new(source),
             }),
         }
+    }
+
+    /// Gives back the memory of what was flushed, very many small pieces, without waiting for it but for the time before.
+    fn give_back(&mut self, flushed: Arc<Layer>) {
+        if let Some(before) = self.giving_back.take() {
+            drop(before.join());
+        }
+        let thread = std::thread::Builder::new().spawn(move || drop(flushed));
+        self.giving_back = thread.ok();
     }
 
     fn finish(
