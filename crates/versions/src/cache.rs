@@ -101,6 +101,14 @@ impl CachedStore {
         }
     }
 
+    /// Keeps a value that was read. What is not there a store tells from its filters in memory, and most of what is looked for in vain is
+    /// written next: it would take the room of others.
+    fn remember(&self, table: Table, key: &[u8], value: Option<&Value>) {
+        if value.is_some() {
+            self.insert(table, key, value);
+        }
+    }
+
     pub(crate) fn clear(&self) {
         if let Some(cache) = &self.cache {
             cache.clear();
@@ -145,7 +153,7 @@ impl Reader for CachedStore {
             return Ok(value);
         }
         let value = self.store.get(table, key)?;
-        self.insert(table, key, value.as_ref());
+        self.remember(table, key, value.as_ref());
         Ok(value)
     }
 
@@ -168,7 +176,7 @@ impl Reader for CachedStore {
         let wanted: Vec<&[u8]> = missing.iter().map(|(_, key)| *key).collect();
         let read = self.store.multi_get(table, &wanted)?;
         for ((place, key), value) in missing.into_iter().zip(read) {
-            self.insert(table, key, value.as_ref());
+            self.remember(table, key, value.as_ref());
             values[place] = value;
         }
         Ok(values)

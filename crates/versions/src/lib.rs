@@ -60,4 +60,4 @@ pub use snapshot::Snapshot;
 pub use stats::{FlushStats, PruneStats, Stats, WrittenBytes};
 pub use verify::RecordCounts;
 pub use versions::Versions;
-pub use view::{Entries, View};
+pub use view::{Entries, Entry, View};

@@ -10,8 +10,10 @@ use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{Meta, StoredMeta, Version};
 
+/// A key and its value.
+pub type Entry = (Box<[u8]>, Value);
 /// Keys and values, ascending by key.
-pub type Entries<'a> = Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), VersionsError>> + 'a>;
+pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, VersionsError>> + 'a>;
 
 /// One consistent state and its history, for reading.
 #[derive(Clone, Copy)]
@@ -102,6 +104,24 @@ impl<'a> View<'a> {
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
         self.scan_under(Vec::new(), table, prefix, from)
+    }
+
+    /// As the first of [`scan`](Self::scan), but among the newest unflushed entries alone: it is at the head, as others may be that come before it.
+    ///
+    /// # Errors
+    /// An unknown table.
+    pub fn first_unflushed(
+        self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Option<Entry>, VersionsError> {
+        let position = self.frame.schema.position(table)?;
+        let newest = self.layers().find(|layer| !layer.is_empty());
+        let mut entries = newest
+            .into_iter()
+            .flat_map(|layer| layer.scan(position, prefix, from));
+        Ok(entries.find_map(|(key, slot)| Some((key, slot.value.clone()?))))
     }
 
     /// Scans the head with entries laid over it that ascend and fit the scan.

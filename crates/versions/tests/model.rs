@@ -395,7 +395,10 @@ fn check(view: View<'_>, states: &[State], oldest: u64) {
             assert_eq!(view.multi_get(table, &KEYS).expect("reads"), wanted);
             check_scans(map, table, |prefix, from| {
                 let scan = view.scan(table, prefix, from).expect("scans");
-                scan.map(|entry| entry.expect("reads")).collect()
+                let all: Vec<_> = scan.map(|entry| entry.expect("reads")).collect();
+                let unflushed = view.first_unflushed(table, prefix, from).expect("reads");
+                assert!(unflushed.is_none_or(|entry| all.contains(&entry)));
+                all
             });
         }
     }

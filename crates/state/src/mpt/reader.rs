@@ -134,12 +134,12 @@ impl NodeReader for AtHead<'_> {
     }
 
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
-        Ok(first_leaf(self.0, &request.position)?)
+        Ok(leaf_below(self.0, &request.position)?)
     }
 }
 
-/// The first leaf at or below a position, from the flat tables.
-fn first_leaf(view: View<'_>, position: &Position) -> Result<Option<Leaf>, StateError> {
+/// The leaf at or below a position that has one, from the flat tables.
+fn leaf_below(view: View<'_>, position: &Position) -> Result<Option<Leaf>, StateError> {
     let table: Table = if position.trie.is_some() {
         SLOTS
     } else {
@@ -150,27 +150,39 @@ fn first_leaf(view: View<'_>, position: &Position) -> Result<Option<Leaf>, State
     let whole_bytes = position.path.len() / 2;
     let prefix = [owner, &path[..whole_bytes]].concat();
     let from = [owner, &path[..position.path.len().div_ceil(2)]].concat();
-    let Some(entry) = view.scan(table, &prefix, &from)?.next() else {
-        return Ok(None);
-    };
-    let (key, bytes) = entry?;
-    let tree_key: Hash = key[owner.len()..]
-        .try_into()
-        .map_err(|_| StateError::Corrupt {
-            table: if position.trie.is_some() {
-                "slots"
-            } else {
-                "accounts"
-            },
-            key: key.to_vec(),
-            why: "key of the wrong length",
-        })?;
+    let leaf =
+        |(key, bytes): (Box<[u8]>, Value)| leaf_of(position, &key[owner.len()..], &key, &bytes);
+    // Where the tree has a leaf there is but one, mostly among what was changed lately.
+    let unflushed = view.first_unflushed(table, &prefix, &from)?;
+    if let Some(found) = unflushed.map(leaf).transpose()?.flatten() {
+        return Ok(Some(found));
+    }
+    match view.scan(table, &prefix, &from)?.next() {
+        Some(entry) => leaf(entry?),
+        None => Ok(None),
+    }
+}
+
+/// The leaf that a flat record says, if it is at or below a position. The tree's key is the end of the record's.
+fn leaf_of(
+    position: &Position,
+    tree_key: &[u8],
+    key: &[u8],
+    bytes: &[u8],
+) -> Result<Option<Leaf>, StateError> {
+    let inner = position.trie.is_some();
+    let tree_key = Hash::try_from(tree_key).map_err(|_| StateError::Corrupt {
+        table: if inner { "slots" } else { "accounts" },
+        key: key.to_vec(),
+        why: "key of the wrong length",
+    })?;
     if !Path::from_key(&tree_key).starts_with(&position.path) {
         return Ok(None);
     }
-    let value = match position.trie {
-        Some(_) => SlotRecord::leaf(SlotRecord::decode(&key, &bytes)?.value),
-        None => AccountRecord::decode(&key, &bytes)?.filled_leaf(),
+    let value = if inner {
+        SlotRecord::leaf(SlotRecord::decode(key, bytes)?.value)
+    } else {
+        AccountRecord::decode(key, bytes)?.filled_leaf()
     };
     Ok(Some(Leaf {
         key: tree_key,
