@@ -3,8 +3,8 @@
 
     bench-peers/loadtest.py [--runs N] [--peer quoted] [--report FILE] [WORKLOAD...]
 
-Workloads: insert (20 blocks of 150,000), proofs (the same with a proof of every write and of 50,000 reads a block), memory (insert, nothing on disk), prune and keep (300 blocks of
-5,000, the latest version alone or all of them). Sides take turns, medians are printed, and the roots must be equal, or there is no table. The peer's program is built by
+Workloads: insert (20 blocks of 150,000), latest (the same, of which arbor keeps the latest version alone: both check that one at the end), proofs (insert with a proof of every write and of
+50,000 reads a block), memory (insert, nothing on disk), prune and keep (300 blocks of 5,000, the latest version alone or all of them). The peer's runs of insert serve for latest, too. Sides take turns, medians are printed, and the roots must be equal, or there is no table. The peer's program is built by
 `cargo build --release` in bench-peers/zksync-tree, which compiles RocksDB: half an hour on two cores. `--peer quoted` prints the figures that were measured of the same commands on this
 kind of machine (two hardware threads) beside arbor's instead of running it.
 """
@@ -23,21 +23,23 @@ import measure
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
 
-# Words for both sides, words for arbor alone; what is wanted: times the peer's throughput, part of its bytes, disk and memory.
+# Words for both sides, for the peer and for arbor alone; what is wanted: times the peer's throughput, part of its bytes, disk and memory.
 WORKLOADS = {
-    "insert": (["20", "150000"], [], {"rate": 6, "written": 0.5, "disk": 0.5, "memory": 800e6}),
-    "proofs": (["20", "150000", "--proofs", "--reads", "50000"], [], {"rate": 6}),
-    "memory": (["20", "150000", "--in-memory"], [], {"rate": 10}),
-    "prune": (["300", "5000", "--prune"], [], {"rate": 6}),
-    "keep": (["300", "5000"], [], {"rate": 6}),
+    "insert": (["20", "150000"], ["--verify"], [], {"rate": 6, "written": 0.5, "disk": 0.5, "memory": 800e6}),
+    "latest": (["20", "150000"], ["--verify"], ["--prune"], {"rate": 6, "check": 1 / 15}),
+    "proofs": (["20", "150000", "--proofs", "--reads", "50000"], [], [], {"rate": 6}),
+    "memory": (["20", "150000", "--in-memory"], [], [], {"rate": 10}),
+    "prune": (["300", "5000", "--prune"], [], [], {"rate": 6}),
+    "keep": (["300", "5000"], [], [], {"rate": 6}),
 }
-# zksync-era 3e29e4a, two threads: seconds, bytes on disk, bytes written, peak memory.
+# zksync-era 3e29e4a, two threads: seconds, bytes on disk, bytes written, peak memory, seconds for the check.
 QUOTED = {
-    "insert": (147.5, 1.07e9, 3.22e9, 804e6),
-    "proofs": (170.1, 1.07e9, 3.22e9, 1051e6),
-    "memory": (96.9, None, None, 3.0e9),
-    "prune": (101, 0.61e9, 2.93e9, 280e6),
-    "keep": (92, 1.23e9, 3.97e9, 251e6),
+    "insert": (147.5, 1.07e9, 3.22e9, 804e6, 71.5),
+    "latest": (147.5, 1.07e9, 3.22e9, 804e6, 71.5),
+    "proofs": (170.1, 1.07e9, 3.22e9, 1051e6, None),
+    "memory": (96.9, None, None, 3.0e9, None),
+    "prune": (101, 0.61e9, 2.93e9, 280e6, None),
+    "keep": (92, 1.23e9, 3.97e9, 251e6, None),
 }
 
 
@@ -88,14 +90,14 @@ def run_peer(arguments, words):
         "disk": results["disk_bytes"],
         "written": usage.written_bytes if results["disk_bytes"] else None,
         "memory": usage.peak_rss_bytes,
+        "verify_s": results["verify_s"],
         "root": results["root"],
         "usage": asdict(usage),
     }
 
 
 def quoted(name):
-    seconds, disk, written, memory = QUOTED[name]
-    return {"s": seconds, "disk": disk, "written": written, "memory": memory}
+    return dict(zip(("s", "disk", "written", "memory", "verify_s"), QUOTED[name]))
 
 
 def median(runs, what):
@@ -104,7 +106,7 @@ def median(runs, what):
 
 
 def show(name, ours, peer, is_quoted):
-    common, _, wanted = WORKLOADS[name]
+    common, _, _, wanted = WORKLOADS[name]
     leaves = int(common[0]) * int(common[1])
     print(f"\n{name}: {' '.join(common)}\n")
     print(f"| | zkSync{' (quoted)' if is_quoted else ''} | arbor | ratio | wanted |\n|---|---|---|---|---|")
@@ -115,14 +117,15 @@ def show(name, ours, peer, is_quoted):
 
     mine, theirs = leaves / median(ours, "s"), leaves / median(peer, "s")
     row("new leaves a second", theirs, mine, mine / theirs, f"{wanted['rate']}", lambda v: f"{v:,.0f}")
-    for what, label in (("written", "written"), ("disk", "on disk"), ("memory", "peak memory")):
+    for what, label in (("written", "written"), ("disk", "on disk"), ("memory", "peak memory, check included")):
         mine, theirs = median(ours, what), median(peer, what)
         ratio = mine / theirs if mine and theirs else None
         want = wanted.get(what, "")
         want = f"{want / 1e6:.0f} MB" if want and want > 1 else want
         row(label, theirs, mine, ratio, want, lambda v: f"{v / 1e6:,.0f} MB")
     row("on disk, merged", None, median(ours, "compacted"), None, "", lambda v: f"{v / 1e6:,.0f} MB")
-    row("whole check, s", None, median(ours, "verify_s"), None, "", lambda v: f"{v:.2f}")
+    mine, theirs = median(ours, "verify_s"), median(peer, "verify_s")
+    row("whole check, s", theirs, mine, mine / theirs if theirs else None, f"{wanted['check']:.3f}" if "check" in wanted else "", lambda v: f"{v:.2f}")
 
 
 def main():
@@ -131,12 +134,15 @@ def main():
     is_quoted = arguments.peer == "quoted"
     if not is_quoted and not Path(arguments.zksync).exists():
         sys.exit(f"{arguments.zksync} is not there: build it in bench-peers/zksync-tree, or say --peer quoted")
-    everything = {}
+    everything, of_peer = {}, {}
     for name in arguments.workloads:
-        common, own, _ = WORKLOADS[name]
+        common, peers, own, _ = WORKLOADS[name]
         ours, peer = [], []
-        for _ in range(arguments.runs):
-            peer.append(quoted(name) if is_quoted else run_peer(arguments, common))
+        for run in range(arguments.runs):
+            key = (*common, *peers, run)
+            if key not in of_peer:
+                of_peer[key] = quoted(name) if is_quoted else run_peer(arguments, [*common, *peers])
+            peer.append(of_peer[key])
             ours.append(run_arbor(arguments, [*common, *own]))
         roots = {run["root"] for run in [*ours, *peer] if "root" in run}
         if len(roots) != 1:

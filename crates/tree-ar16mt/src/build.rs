@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arbor_tree::{Path, ReadError};
 
-use crate::apply::{part, top_hash};
-use crate::work::{Batch, Done, Place, Visit, Work};
-use crate::{Child, Entry, Hash, Hasher, LeafUpdate, Reader, StoredLeaf, TreeError};
+use crate::apply::{apply_below, empty_root};
+use crate::row::height;
+use crate::work::{Batch, Done, Place, Work};
+use crate::{Child, Entry, Hash, Hasher, LeafUpdate, NodeChange, Reader, StoredLeaf, TreeError};
 
 /// Takes a node's path and record.
 type Sink<'a> = &'a mut dyn FnMut(Path, Arc<[u8]>);
@@ -24,12 +25,16 @@ impl Reader for Nothing {
     }
 }
 
-/// The leaves of a tree whose keys begin with one byte, built apart from the rest of it.
+/// A subtree built apart from the rest of the tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// The byte, and what the leaves come to; `None` without leaves.
-    top: Option<(u8, Child)>,
+    path: Path,
+    /// What its leaves come to; `None` without leaves.
+    top: Option<Child>,
 }
+
+/// Nibbles of the paths of the parts that [`build`] makes: their leaves are few enough for a core's caches.
+const APART: usize = 3;
 
 /// Builds a tree from all its leaves, ascending by key, and returns its root. Each node goes to `sink` with its record.
 ///
@@ -41,20 +46,34 @@ pub fn build<H: Hasher>(
     sink: Sink<'_>,
 ) -> Result<Hash, TreeError> {
     let leaves: Vec<(Hash, Entry)> = leaves.into_iter().collect();
-    let parts = leaves.chunk_by(|(a, _), (b, _)| a[0] == b[0]);
-    let parts: Result<Vec<Part>, TreeError> = parts
-        .map(|leaves| build_part(hasher, leaves.iter().copied(), sink))
-        .collect();
-    join(hasher, parts?, sink)
+    let path = |key: &Hash| Path::prefix_of_key(key, APART);
+    let mut parts = Vec::new();
+    for leaves in leaves.chunk_by(|(a, _), (b, _)| path(a) == path(b)) {
+        let leaves = (path(&leaves[0].0), leaves.iter().copied());
+        parts.push(build_part(hasher, leaves, sink)?);
+    }
+    for length in (0..APART).rev() {
+        let above = |part: &Part| {
+            let mut path = part.path;
+            path.truncate(length);
+            path
+        };
+        let siblings = parts.chunk_by(|a, b| above(a) == above(b));
+        let joined = siblings.map(|parts| join(hasher, above(&parts[0]), parts, sink));
+        parts = joined.collect::<Result<_, _>>()?;
+    }
+    Ok(parts
+        .first()
+        .map_or(empty_root(hasher), |part| part.hash(hasher)))
 }
 
-/// Builds what the leaves of one first byte come to, as [`build`] does for all: so that cores, or machines, share a tree by ranges of keys. Memory grows with the leaves.
+/// Builds the subtree at a path from its leaves, ascending by key: so that cores, or machines, share a tree by ranges of keys. Memory grows with the leaves.
 ///
 /// # Errors
-/// As [`build`]; keys whose first bytes differ.
+/// As [`build`]; a key that does not begin with the path.
 pub fn build_part<H: Hasher>(
     hasher: H,
-    leaves: impl IntoIterator<Item = (Hash, Entry)>,
+    (path, leaves): (Path, impl IntoIterator<Item = (Hash, Entry)>),
     sink: Sink<'_>,
 ) -> Result<Part, TreeError> {
     let update = |(key, entry)| LeafUpdate {
@@ -63,82 +82,57 @@ pub fn build_part<H: Hasher>(
         new: Some(entry),
     };
     let updates: Vec<LeafUpdate> = leaves.into_iter().map(update).collect();
-    crate::apply::check(&updates)?;
-    let Some(first) = updates.first().map(|update| update.key) else {
-        return Ok(Part { top: None });
-    };
-    if let Some(other) = updates.iter().find(|update| update.key[0] != first[0]) {
-        return Err(TreeError::OtherPart(other.key));
+    let (top, nodes) = apply_below(&Nothing, hasher, (path, None), &updates)?;
+    give(nodes, sink);
+    Ok(Part { path, top })
+}
+
+/// Joins the parts right below a path, ascending, to the one there; none are missing but those without leaves.
+///
+/// # Errors
+/// Parts that do not ascend, or are elsewhere.
+pub fn join<H: Hasher>(
+    hasher: H,
+    path: Path,
+    parts: &[Part],
+    sink: Sink<'_>,
+) -> Result<Part, TreeError> {
+    let is_right_below =
+        |part: &Part| part.path.len() == path.len() + 1 && part.path.starts_with(&path);
+    let follows = |(at, part): &(usize, &Part)| *at == 0 || parts[at - 1].path < part.path;
+    let mut numbered = parts.iter().enumerate();
+    if let Some((_, other)) = numbered.find(|part| !is_right_below(part.1) || !follows(part)) {
+        return Err(TreeError::Parts(other.path));
     }
-    let visit = Visit {
-        place: Place::Top,
-        path: Path::prefix_of_key(&first, 2),
-        child: None,
-        updates: 0..updates.len(),
-    };
     let batch = Batch {
-        updates: &updates,
+        updates: &[],
         reads: &[],
         unread: false,
         counted: false,
     };
-    let Done { top, nodes, .. } = part(&Nothing, hasher, batch, visit)?;
-    for node in nodes {
-        if let Some(record) = node.record {
-            sink(node.path, record);
-        }
-    }
-    let top = top.map(|child| (first[0], child));
-    Ok(Part { top })
-}
-
-/// Joins parts, ascending by their first bytes, to a tree, and returns its root.
-///
-/// # Errors
-/// Parts that do not ascend.
-pub fn join<H: Hasher>(
-    hasher: H,
-    parts: impl IntoIterator<Item = Part>,
-    sink: Sink<'_>,
-) -> Result<Hash, TreeError> {
-    let mut tops: Vec<(u8, Child)> = Vec::new();
+    let mut work = Work::new(&Nothing, hasher, batch, None, path);
+    let node = work.add_node(Place::Top, path);
     for part in parts {
-        let Some(top) = part.top else { continue };
-        if tops.last().is_some_and(|last| last.0 >= top.0) {
-            return Err(TreeError::Parts(top.0));
-        }
-        tops.push(top);
+        work.put(Place::Below(node, part.path.nibble(path.len())), part.top);
     }
-    let mut work = Work::of_parts(hasher, &tops);
     work.hash();
     let Done { top, nodes, .. } = work.finish();
+    give(nodes, sink);
+    Ok(Part { path, top })
+}
+
+fn give(nodes: Vec<NodeChange>, sink: Sink<'_>) {
     for node in nodes {
         if let Some(record) = node.record {
             sink(node.path, record);
         }
     }
-    Ok(top_hash(hasher, top))
 }
 
-impl<H: Hasher> Work<'static, Nothing, H> {
-    /// The two uppermost levels of nodes above what begins with each byte.
-    fn of_parts(hasher: H, tops: &[(u8, Child)]) -> Self {
-        let batch = Batch {
-            updates: &[],
-            reads: &[],
-            unread: false,
-            counted: false,
-        };
-        let mut work = Self::new(&Nothing, hasher, batch, None, Path::ROOT);
-        let root = work.add_node(Place::Top, Path::ROOT);
-        for group in tops.chunk_by(|(a, _), (b, _)| a >> 4 == b >> 4) {
-            let nibble = group[0].0 >> 4;
-            let path = Path::ROOT.child(nibble);
-            let node = work.add_node(Place::Below(root, nibble), path);
-            for (byte, child) in group {
-                work.put(Place::Below(node, byte & 15), Some(*child));
-            }
-        }
-        work
+impl Part {
+    /// The hash at its top: the tree's root, if it is the part at the root.
+    pub fn hash<H: Hasher>(&self, hasher: H) -> Hash {
+        let empty = || hasher.empty()[height(self.path.len())];
+        self.top.map_or_else(empty, |child| *child.hash())
     }
 }

@@ -33,11 +33,13 @@ pub enum TreeError {
         /// What is wrong.
         error: RecordError,
     },
-    /// Parts to join that do not ascend, or overlap.
-    #[error("the part that begins with byte {0:#04x} does not follow the one before it")]
-    Parts(u8),
-    /// Leaves of a part whose first bytes differ.
-    #[error("leaf {} does not begin with the byte that its part begins with", hex::encode(.0))]
+    /// Parts to join that do not ascend, or are not right below the path.
+    #[error(
+        "the part at path {0} does not follow the one before it below the path that they are joined at"
+    )]
+    Parts(Path),
+    /// A leaf of another part.
+    #[error("leaf {} does not begin with the path of its part", hex::encode(.0))]
     OtherPart(Hash),
     /// The reader failed.
     #[error(transparent)]

@@ -247,13 +247,15 @@ fn what_cannot_be_is_an_error() {
 
     let mut sink = |_: Path, _: std::sync::Arc<[u8]>| ();
     let leaf = |key: Hash| (key, entry(&key, key));
-    let mixed = build_part(hasher, [leaf(one), leaf(two)], &mut sink);
+    let path = |key: &Hash| Path::prefix_of_key(key, 2);
+    let mixed = build_part(hasher, (path(&one), [leaf(one), leaf(two)]), &mut sink);
     assert!(matches!(mixed, Err(TreeError::OtherPart(key)) if key == two));
-    let parts = [two, one].map(|key| build_part(hasher, [leaf(key)], &mut sink).unwrap());
-    assert!(matches!(
-        join(hasher, parts, &mut sink),
-        Err(TreeError::Parts(1))
-    ));
+    let parts =
+        [two, one].map(|key| build_part(hasher, (path(&key), [leaf(key)]), &mut sink).unwrap());
+    let descending = join(hasher, Path::prefix_of_key(&one, 1), &parts, &mut sink);
+    assert!(matches!(descending, Err(TreeError::Parts(other)) if other == path(&one)));
+    let deeper = join(hasher, Path::ROOT, &parts, &mut sink);
+    assert!(matches!(deeper, Err(TreeError::Parts(other)) if other == path(&two)));
 }
 
 proptest! {

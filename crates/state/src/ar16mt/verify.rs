@@ -1,12 +1,15 @@
 //! Checking an AR16MT database: the tree rebuilt from the leaves and compared node by node, leaves held against names and the counter.
 
 use std::collections::HashMap;
+use std::iter::Peekable;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex};
+use arbor_store::Value;
 use arbor_tree::{Hash, Path, Position};
 use arbor_tree_ar16mt::{Entry, Hasher, Part, build_part, join};
+use arbor_versions::Entries;
 use rayon::prelude::*;
 
 use super::names::{LeafName, Named};
@@ -64,27 +67,60 @@ struct Rebuild<'a> {
 
 /// Nodes with their paths.
 type Nodes = Vec<(Path, Arc<[u8]>)>;
+/// What is left of a scan.
+type Rest<'a> = Peekable<Entries<'a>>;
 
 impl Rebuild<'_> {
     fn root<H: Hasher>(&self, hasher: H) -> Result<B256, StateError> {
         let parts = (0..=u8::MAX).into_par_iter().map(|first| {
-            let leaves = self.leaves(first)?;
-            let mut nodes = Nodes::new();
-            let part = build_part(hasher, leaves, &mut |path, record| {
-                nodes.push((path, record));
-            })?;
-            let below = self.lengths.iter().filter(|length| **length >= 2);
-            self.compare(nodes, below.map(|length| vec![*length, first]))?;
+            let part = self.part(hasher, first)?;
             self.check.part_done();
             Ok(part)
         });
         let parts: Result<Vec<Part>, StateError> = parts.collect();
+        let (parts, mut nodes) = (parts?, Nodes::new());
+        let mut sink = |path, record| nodes.push((path, record));
+        let tops = (0..16).zip(parts.chunks(16));
+        let tops =
+            tops.map(|(nibble, parts)| join(hasher, Path::ROOT.child(nibble), parts, &mut sink));
+        let tops: Vec<Part> = tops.collect::<Result<_, _>>()?;
+        let root = join(hasher, Path::ROOT, &tops, &mut sink)?;
+        self.compare(nodes, &mut [self.nodes(&[0])?, self.nodes(&[1])?], |_| true)?;
+        Ok(root.hash(hasher).into())
+    }
+
+    /// The part of the leaves whose keys begin with one byte, made of sixteen that fit a core's caches.
+    fn part<H: Hasher>(&self, hasher: H, first: u8) -> Result<Part, StateError> {
+        let mut leaves = self.check.view.scan(LEAVES, &[first], &[])?.peekable();
+        let below = self.lengths.iter().filter(|length| **length > 2);
+        let below = below.map(|length| self.nodes(&[*length, first]));
+        let mut below: Vec<Rest<'_>> = below.collect::<Result<_, _>>()?;
+        let path = Path::prefix_of_key(&[first; 32], 2);
+        let parts = (0..16).map(|nibble| {
+            let end = first_byte_after(nibble);
+            let leaves = self.leaves(&mut leaves, |key| {
+                end.is_none_or(|end| key.get(1) < Some(&end))
+            })?;
+            let mut nodes = Nodes::new();
+            let part = build_part(hasher, (path.child(nibble), leaves), &mut |path, record| {
+                nodes.push((path, record));
+            })?;
+            let is_within = |key: &[u8]| end.is_none_or(|end| key.get(2) < Some(&end));
+            self.compare(nodes, &mut below, is_within)?;
+            Ok(part)
+        });
+        let parts: Result<Vec<Part>, StateError> = parts.collect();
         let mut nodes = Nodes::new();
-        let root = join(hasher, parts?, &mut |path, record| {
+        let part = join(hasher, path, &parts?, &mut |path, record| {
             nodes.push((path, record));
         })?;
-        self.compare(nodes, (0..2).map(|length| vec![length]))?;
-        Ok(root.into())
+        self.compare(nodes, &mut [self.nodes(&[2, first])?], |_| true)?;
+        Ok(part)
+    }
+
+    /// The stored nodes whose keys begin so.
+    fn nodes(&self, prefix: &[u8]) -> Result<Rest<'_>, StateError> {
+        Ok(self.check.view.scan(NODES, prefix, &[])?.peekable())
     }
 
     /// Looks which lengths of paths there are, and for keys that are not those of nodes.
@@ -104,11 +140,12 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Holds the nodes that leaves give to those stored under some prefixes, which ascend.
+    /// Holds the nodes that leaves give to those stored: of each scan what comes first and is within their part. The scans ascend.
     fn compare(
         &self,
         nodes: Nodes,
-        prefixes: impl Iterator<Item = Vec<u8>>,
+        stored: &mut [Rest<'_>],
+        is_within: impl Fn(&[u8]) -> bool,
     ) -> Result<(), StateError> {
         let count = nodes.len() as u64;
         self.check.counts.nodes.fetch_add(count, Ordering::Relaxed);
@@ -116,9 +153,8 @@ impl Rebuild<'_> {
         let mut nodes: Vec<_> = nodes.into_iter().map(keyed).collect();
         nodes.sort_unstable_by(|(a, ..), (b, ..)| a[..].cmp(&b[..]));
         let mut nodes = nodes.into_iter().peekable();
-        for prefix in prefixes {
-            for entry in self.check.view.scan(NODES, &prefix, &[])? {
-                let (key, stored) = entry?;
+        for rest in stored {
+            while let Some((key, stored)) = next_within(rest, &is_within)? {
                 self.check.looked_up(NODES, &key, &stored)?;
                 while let Some((_, path, _)) = nodes.next_if(|node| *node.0 < *key) {
                     self.fault(format!("the node at {path}: missing"));
@@ -145,11 +181,14 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The leaves whose keys have this first byte, ascending.
-    fn leaves(&self, first: u8) -> Result<Vec<(Hash, Entry)>, StateError> {
+    /// The first leaves of a scan that are within a part, ascending.
+    fn leaves(
+        &self,
+        rest: &mut Rest<'_>,
+        is_within: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<(Hash, Entry)>, StateError> {
         let mut leaves = Vec::new();
-        for entry in self.check.view.scan(LEAVES, &[first], &[])? {
-            let (key, bytes) = entry?;
+        while let Some((key, bytes)) = next_within(rest, &is_within)? {
             self.check.looked_up(LEAVES, &key, &bytes)?;
             let leaf = leaf_key(&key).and_then(|key| Ok((key, decode_leaf(&key, &bytes)?)));
             match leaf {
@@ -273,6 +312,23 @@ impl Rebuild<'_> {
     fn fault(&self, fault: String) {
         self.check.tell_fault(fault);
     }
+}
+
+/// The first byte that does not begin with a nibble, nor with one below it.
+fn first_byte_after(nibble: u8) -> Option<u8> {
+    (nibble << 4).checked_add(16)
+}
+
+/// The next entry of a scan, if it is within a part.
+fn next_within(
+    rest: &mut Rest<'_>,
+    is_within: &impl Fn(&[u8]) -> bool,
+) -> Result<Option<(Box<[u8]>, Value)>, StateError> {
+    let within = rest.next_if(|entry| match entry {
+        Ok((key, _)) => is_within(key),
+        Err(_) => true,
+    });
+    Ok(within.transpose()?)
 }
 
 /// The indices that leaves have, in parts that come into being when they are needed.
