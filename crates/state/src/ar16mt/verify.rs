@@ -67,6 +67,8 @@ struct Rebuild<'a> {
 
 /// Nodes with their paths.
 type Nodes = Vec<(Path, Arc<[u8]>)>;
+/// A key and its value.
+type Stored = (Box<[u8]>, Value);
 /// What is left of a scan.
 type Rest<'a> = Peekable<Entries<'a>>;
 
@@ -323,7 +325,7 @@ fn first_byte_after(nibble: u8) -> Option<u8> {
 fn next_within(
     rest: &mut Rest<'_>,
     is_within: &impl Fn(&[u8]) -> bool,
-) -> Result<Option<(Box<[u8]>, Value)>, StateError> {
+) -> Result<Option<Stored>, StateError> {
     let within = rest.next_if(|entry| match entry {
         Ok((key, _)) => is_within(key),
         Err(_) => true,
