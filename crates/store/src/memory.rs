@@ -13,6 +13,9 @@ type Key = ShortKey<40>;
 type Map = BTreeMap<Key, Value>;
 type Tables = BTreeMap<Table, Arc<Map>>;
 
+/// Writes of an ingestion that lie together until all have been looked at: one list of all would be copied as it grows, into memory that the system clears first.
+const CHUNK: usize = 1 << 12;
+
 /// Ordered maps in memory: the reference that persistent stores are compared with, and the store
 /// of tests and of replays that keep nothing.
 ///
@@ -35,13 +38,13 @@ impl MemoryStore {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply<'a>(&self, writes: impl IntoIterator<Item = &'a Write>) {
+    fn apply(&self, writes: impl IntoIterator<Item = Write>) {
         let mut tables = self.tables_mut();
-        for write in writes {
-            let map = Arc::make_mut(tables.entry(write.table).or_default());
-            match &write.value {
-                Some(value) => map.insert(Key::new(&write.key), value.clone()),
-                None => map.remove(&Key::new(&write.key)),
+        for Write { table, key, value } in writes {
+            let map = Arc::make_mut(tables.entry(table).or_default());
+            match value {
+                Some(value) => map.insert(Key::new(&key), value),
+                None => map.remove(&Key::new(&key)),
             };
         }
     }
@@ -65,16 +68,25 @@ impl Reader for MemoryStore {
 impl Store for MemoryStore {
     fn write(&self, writes: &[Write], _durable: bool) -> Result<(), StoreError> {
         writes.iter().try_for_each(|write| check_key(&write.key))?;
-        self.apply(writes);
+        self.apply(writes.iter().cloned());
         Ok(())
     }
 
     fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
         let mut order = Ascending::default();
-        let writes = sorted
-            .map(|write| order.accept(&write).map(|()| write))
-            .collect::<Result<Vec<_>, _>>()?;
-        self.apply(&writes);
+        let mut chunks: Vec<Vec<Write>> = Vec::new();
+        for write in sorted {
+            order.accept(&write)?;
+            match chunks.last_mut() {
+                Some(chunk) if chunk.len() < CHUNK => chunk.push(write),
+                _ => {
+                    let mut chunk = Vec::with_capacity(CHUNK);
+                    chunk.push(write);
+                    chunks.push(chunk);
+                }
+            }
+        }
+        self.apply(chunks.into_iter().flatten());
         Ok(())
     }
 
