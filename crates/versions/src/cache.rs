@@ -1,4 +1,4 @@
-//! The clean cache: what the store holds, present and absent keys alike.
+//! The clean cache: what the store holds, and of what was flushed also what it no longer holds.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -101,8 +101,8 @@ impl CachedStore {
         }
     }
 
-    /// Keeps a value that was read. What is not there a store tells from its filters in memory, and most of what is looked for in vain is
-    /// written next: it would take the room of others.
+    /// Keeps a value that was read. What is not there a store mostly tells from its filters, and is mostly written next: it would take the
+    /// room of others.
     fn remember(&self, table: Table, key: &[u8], value: Option<&Value>) {
         if value.is_some() {
             self.insert(table, key, value);

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use arbor_store::{Reader, Table, Value, Write};
+use arbor_store::{Reader, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
@@ -102,8 +102,9 @@ impl FlushJob {
 
     /// Writes what of the layer the store does not have, and `own`. Where that is much, one thread compares while another writes.
     fn write(&self, own: OwnWrites, stats: &mut FlushStats) -> Result<(), VersionsError> {
-        let much = self.layer.bytes() as u64 + stats.bytes.total() > self.ingest_above as u64;
-        let own = own
+        let much =
+            self.layer.content_bytes() as u64 + stats.bytes.total() > self.ingest_above as u64;
+        let mut own = own
             .into_iter()
             .map(|((table, key), value)| Write { table, key, value });
         let store = self.base.store();
@@ -112,30 +113,43 @@ impl FlushJob {
         let written = if !much {
             let writes: Vec<Write> = comparison.changes().chain(own).collect();
             store.write(&writes, true)
-        } else if !self.beside {
-            store.ingest(&mut comparison.changes().chain(own))
+        } else if let Some(written) = self.ingest_beside(&mut comparison, &mut own) {
+            written
         } else {
-            thread::scope(|scope| {
-                let (sender, batches) = sync_channel(AHEAD);
-                let comparison = &mut comparison;
-                scope.spawn(move || {
-                    let mut changes = comparison.changes();
-                    loop {
-                        let batch: Vec<Write> = changes.by_ref().take(BATCH).collect();
-                        let last = batch.is_empty();
-                        // Nobody listens when the store has failed.
-                        if sender.send((!last).then_some(batch)).is_err() || last {
-                            return;
-                        }
-                    }
-                });
-                // What was not compared to its end must not be written as if it were.
-                let next = || batches.recv().expect("invariant: the end is sent");
-                store.ingest(&mut std::iter::from_fn(next).flatten().chain(own))
-            })
+            store.ingest(&mut comparison.changes().chain(own))
         };
         written.map_err(VersionsError::store("flushing"))?;
-        comparison.failure.map_or(Ok(()), Err)
+        comparison.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Ingests what a thread finds to have changed, and then `own`; `None` if there is to be no such thread or cannot be.
+    fn ingest_beside(
+        &self,
+        comparison: &mut Comparison<'_>,
+        own: &mut dyn Iterator<Item = Write>,
+    ) -> Option<Result<(), StoreError>> {
+        if !self.beside {
+            return None;
+        }
+        thread::scope(|scope| {
+            let (sender, batches) = sync_channel(AHEAD);
+            let compare = move || {
+                let mut changes = comparison.changes();
+                loop {
+                    let batch: Vec<Write> = changes.by_ref().take(BATCH).collect();
+                    let last = batch.is_empty();
+                    // Nobody listens when the store has failed.
+                    if sender.send((!last).then_some(batch)).is_err() || last {
+                        return;
+                    }
+                }
+            };
+            thread::Builder::new().spawn_scoped(scope, compare).ok()?;
+            // What was not compared to its end must not be written as if it were.
+            let next = || batches.recv().expect("invariant: the end is sent");
+            let writes = std::iter::from_fn(next).flatten();
+            Some(self.base.store().ingest(&mut writes.chain(own)))
+        })
     }
 
     /// The HEAD file must allow a lower version before the store goes there.
@@ -329,6 +343,15 @@ impl<'a> Comparison<'a> {
                 self.failure.get_or_insert(told);
                 true
             }
+        }
+    }
+}
+
+impl Drop for Comparison<'_> {
+    /// After a panic the cache would tell of what may not have been written.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.job.base.clear();
         }
     }
 }

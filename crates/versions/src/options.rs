@@ -35,9 +35,10 @@ pub struct Options {
     pub retain: Retain,
     /// Make every version durable before `apply` returns.
     pub durable_each: bool,
-    /// Let flushes that the budget causes run on a thread of their own, and each have a second one's help.
+    /// Let flushes that the budget causes run on a thread of their own, and each have a second one's help. Large pieces of memory that nobody needs any more are given
+    /// back by a thread in any case.
     pub background: bool,
-    /// Flushes of fewer bytes, overhead counted, go through the store's journal instead of a bulk ingestion.
+    /// Flushes of fewer bytes or about as many go through the store's journal instead of a bulk ingestion.
     pub ingest_above: usize,
     /// Largest undo chunk in bytes; a single longer value makes a longer chunk.
     pub undo_chunk: usize,

@@ -106,7 +106,7 @@ impl<'a> View<'a> {
         self.scan_under(Vec::new(), table, prefix, from)
     }
 
-    /// As the first of [`scan`](Self::scan), but among the newest unflushed entries alone: it is at the head, as others may be that come before it.
+    /// The first entry of the newest unflushed layer that begins with `prefix` and is not below `from`, unless it is a deletion: it is at the head, as others may be that come before it.
     ///
     /// # Errors
     /// An unknown table.
@@ -118,10 +118,8 @@ impl<'a> View<'a> {
     ) -> Result<Option<Entry>, VersionsError> {
         let position = self.frame.schema.position(table)?;
         let newest = self.layers().find(|layer| !layer.is_empty());
-        let mut entries = newest
-            .into_iter()
-            .flat_map(|layer| layer.scan(position, prefix, from));
-        Ok(entries.find_map(|(key, slot)| Some((key, slot.value.clone()?))))
+        let first = newest.and_then(|layer| layer.scan(position, prefix, from).next());
+        Ok(first.and_then(|(key, slot)| Some((key, slot.value.clone()?))))
     }
 
     /// Scans the head with entries laid over it that ascend and fit the scan.
