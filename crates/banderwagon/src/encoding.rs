@@ -7,7 +7,7 @@ use crate::{
     extended::eight,
 };
 use arbor_field::{
-    Base, Fp, Fr, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_all,
+    Base, Fp, Fr, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_lanes,
     sqrt_all,
 };
 use arbor_metrics::NORMALISATIONS;
@@ -225,10 +225,9 @@ impl Job<Base> for Coordinates<'_> {
             before.push(product);
             product = lanes.times(lanes.load_multiples(eight(chunk).map(|p| p.z)), product);
         }
-        let mut totals = lanes.leave_all(product);
-        invert_all(&mut totals);
         // All coordinates are loaded as multiples by the same factor, which the quotients lose; an inverse in place of whose stored form there is its number makes numbers of them.
-        let mut rest = lanes.load(totals.map(Fp::to_limbs).each_ref());
+        let rest = invert_lanes(lanes, product, Fp::to_limbs);
+        let mut rest = rest.expect("invariant: Z is not zero");
         let mut coordinates = vec![[[0; 4]; 2]; points.len()];
         let chunks = points.chunks(LANES).zip(coordinates.chunks_mut(LANES));
         for ((chunk, coordinates), before) in chunks.zip(before).rev() {

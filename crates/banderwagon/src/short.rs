@@ -7,8 +7,8 @@
 //! The neutral element has no affine coordinates there, but in Banderwagon's quotient group the point of order two is as good: (c, 0).
 //! It is added like any other. What needs care is only equal X: the same point twice, or a point and its negative.
 
-use crate::{Point, curve::Short, extended::constant, sums::Enter};
-use arbor_field::{Base, Fp, Job, LANES, Lanes, Limbs, Wide, invert_all};
+use crate::{Point, curve::Short, extended::constant};
+use arbor_field::{Base, Fp, Job, LANES, Lanes, Limbs, Wide, invert_all, invert_lanes};
 
 /// Affine coordinates in the stored form of lanes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,43 +28,39 @@ impl Stored {
 impl Stored {
     /// Many points, with one inversion.
     pub(crate) fn from_points(wide: Wide, points: &[Point]) -> Vec<Self> {
-        let stored = wide.run(EnterPoints { points });
-        stored.unwrap_or_else(|| wide.run(Enter(&Affine::from_points(points))))
+        wide.run(EnterPoints { points })
     }
 }
 
-/// [`Affine::from_points`] in the lanes' form, or none if there is a neutral element.
+/// [`Affine::from_points`] in the lanes' form.
 struct EnterPoints<'a> {
     points: &'a [Point],
 }
 
 impl Job<Base> for EnterPoints<'_> {
-    type Output = Option<Vec<Stored>>;
+    type Output = Vec<Stored>;
 
     #[inline(always)]
     fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
         let Short { scale, shift, .. } = *Short::get();
         let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
+        let (idle, identity) = (Point::generator(), Affine::identity().enter(lanes));
         let points = self.points;
         let count = points.len().div_ceil(LANES);
         // Coordinates are loaded as multiples by the same factor, which the quotients lose. Of the denominators (Z - Y) X the products of those before are kept.
         let mut before = Vec::with_capacity(count);
         let mut product = lanes.splat(&lanes.enter(Fp::ONE));
         for chunk in points.chunks(LANES) {
-            let (x, _, difference, _) = parts(lanes, chunk);
+            let (x, _, difference, _) = parts(lanes, chunk, idle);
             before.push(product);
             product = lanes.times(lanes.times(difference, x), product);
         }
-        let mut totals = lanes.leave_all(product);
-        if totals.iter().any(Fp::is_zero) {
-            return None;
-        }
-        invert_all(&mut totals);
-        let mut rest = lanes.load(totals.map(|total| lanes.enter(total)).each_ref());
-        let mut stored = vec![Stored::default(); points.len()];
+        let rest = invert_lanes(lanes, product, |total| lanes.enter(total));
+        let mut rest = rest.expect("invariant: only the neutral element has X = 0 or Z = Y");
+        let mut stored = vec![identity; points.len()];
         let chunks = points.chunks(LANES).zip(stored.chunks_mut(LANES));
         for ((chunk, stored), before) in chunks.zip(before).rev() {
-            let (x, sum, difference, z) = parts(lanes, chunk);
+            let (x, sum, difference, z) = parts(lanes, chunk, idle);
             let [inverse, denominator] = lanes.times_two([rest, difference], [before, x]);
             // 1 / (Z - Y) and 1 / X.
             let [by_difference, by_x] = lanes.times_two([inverse; 2], [x, difference]);
@@ -73,22 +69,32 @@ impl Job<Base> for EnterPoints<'_> {
             let [u, v] = lanes.times_two([scaled, z], [by_difference, by_x]);
             let y = lanes.store(lanes.times(u, v));
             let x = lanes.store(lanes.tighten(lanes.add(u, shift)));
-            for (lane, to) in stored.iter_mut().enumerate() {
-                *to = Stored {
-                    x: x[lane],
-                    y: y[lane],
-                };
+            for (lane, (to, point)) in stored.iter_mut().zip(chunk).enumerate() {
+                if !point.x.is_zero() {
+                    *to = Stored {
+                        x: x[lane],
+                        y: y[lane],
+                    };
+                }
             }
         }
-        Some(stored)
+        stored
     }
 }
 
-/// X, Z + Y, Z - Y and Z of up to eight points; beyond, those of the first.
+/// X, Z + Y, Z - Y and Z of up to eight points; beyond, and in place of neutral elements, those of an idle one.
 #[inline(always)]
-fn parts<L: Lanes<Base>>(lanes: L, points: &[Point]) -> (L::Tight, L::Tight, L::Tight, L::Tight) {
-    let mut all = [points[0]; LANES];
-    all[..points.len()].copy_from_slice(points);
+fn parts<L: Lanes<Base>>(
+    lanes: L,
+    points: &[Point],
+    idle: Point,
+) -> (L::Tight, L::Tight, L::Tight, L::Tight) {
+    let mut all = [idle; LANES];
+    for (to, point) in all.iter_mut().zip(points) {
+        if !point.x.is_zero() {
+            *to = *point;
+        }
+    }
     let x = lanes.load_multiples(all.map(|point| point.x));
     let y = lanes.load_multiples(all.map(|point| point.y));
     let z = lanes.load_multiples(all.map(|point| point.z));

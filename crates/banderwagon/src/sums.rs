@@ -9,7 +9,7 @@ use crate::{
     curve::Short,
     short::{Affine, Running, Stored},
 };
-use arbor_field::{Base, Fp, Job, LANES, Lanes, Wide, invert_all, negate_stored};
+use arbor_field::{Base, Fp, Job, LANES, Lanes, Wide, invert_all, invert_lanes, negate_stored};
 use arbor_metrics::POINT_ADDITIONS;
 
 /// Addends that are collected before they are read: by then the last ones of them, too, have come from memory.
@@ -445,15 +445,12 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
         }
         let (done, _) = lanes.turn(begun, lanes.loosen(one), one);
         let products = [lanes.settle(done), product];
-        let mut totals = lanes.leave_all(lanes.times(products[0], products[1]));
-        if totals.iter().any(Fp::is_zero) {
+        let total = lanes.times(products[0], products[1]);
+        let Some(total) = invert_lanes(lanes, total, |total| lanes.enter(total)) else {
             return add_pairs_carefully(points, self.pairs, lanes);
-        }
-        invert_all(&mut totals);
-        let totals = totals.map(|total| lanes.enter(total));
+        };
 
         // Forwards: the inverses of the products of those and this vector's.
-        let total = lanes.load(totals.each_ref());
         let mut inverses = [
             lanes.times(total, products[1]),
             lanes.times(total, products[0]),
@@ -632,10 +629,8 @@ impl Job<Base> for DoubleAll<'_> {
             let y = y_of(lanes, some(chunk, &idle));
             product = lanes.mul(lanes.add(y, y), product);
         }
-        let mut totals = lanes.leave_all(product);
-        invert_all(&mut totals);
-        let totals = totals.map(|total| lanes.enter(total));
-        let mut inverse = lanes.load(totals.each_ref());
+        let inverse = invert_lanes(lanes, product, |total| lanes.enter(total));
+        let mut inverse = inverse.expect("invariant: twice a point is not the neutral element");
         for (chunk, later) in points.chunks_mut(LANES).zip(later.into_iter().rev()) {
             let sources = some(chunk, &idle);
             let (x, y) = (x_of(lanes, sources), y_of(lanes, sources));

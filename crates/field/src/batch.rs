@@ -31,6 +31,40 @@ fn invert_in_turn<M: Modulus>(elements: &mut [Element<M>]) {
     }
 }
 
+/// The inverses of eight lanes in the stored form that `form` makes of an element, with one inversion; none if a lane is zero.
+///
+/// Each lane multiplies up with its neighbour, then with the other pair, then with the other four: eight products in lanes, beside the inversion.
+#[inline(always)]
+pub fn invert_lanes<M: Modulus, L: Lanes<M>>(
+    lanes: L,
+    value: L::Tight,
+    form: impl Fn(Element<M>) -> Limbs,
+) -> Option<L::Tight> {
+    let mut others = exchanged(lanes, value, 1);
+    let mut product = lanes.times(value, others);
+    for distance in [2, 4] {
+        let partner = exchanged(lanes, product, distance);
+        [product, others] = lanes.times_two([product, others], [partner, partner]);
+    }
+    // Now every lane has the product of all.
+    let total = lanes.leave(&lanes.store(product)[0]);
+    if total.is_zero() {
+        return None;
+    }
+    Some(lanes.times(others, lanes.splat(&form(total.inverse()))))
+}
+
+/// Each lane's value in the lane so far away from it: 1, 2 or 4.
+#[inline(always)]
+fn exchanged<M: Modulus, L: Lanes<M>>(lanes: L, value: L::Tight, distance: usize) -> L::Tight {
+    let stored = lanes.store(value);
+    let mut from = stored.each_ref();
+    for (lane, from) in from.iter_mut().enumerate() {
+        *from = &stored[lane ^ distance];
+    }
+    lanes.load(from)
+}
+
 /// [`invert_all`], or `false` and nothing done if an element is zero. For the forms see [`Divisions`].
 struct Inversions<'a, M>(&'a mut [Element<M>]);
 
@@ -46,18 +80,12 @@ impl<M: Modulus> Job<M> for Inversions<'_, M> {
             before.push(product);
             product = lanes.times(load(lanes, chunk, |element| *element), product);
         }
-        let mut totals = lanes.leave_all(product);
-        if totals.iter().any(Element::is_zero) {
-            return false;
-        }
-        invert_in_turn(&mut totals);
         // Elements were loaded 2^256 / 2^RADIX_BITS times too large for the lanes, and so will their inverses be.
         let correction = lanes.leave(Element::<M>::ONE.montgomery());
-        let mut rest = lanes.load(
-            totals
-                .map(|total| (total * correction).to_montgomery())
-                .each_ref(),
-        );
+        let corrected = |total: Element<M>| (total * correction).to_montgomery();
+        let Some(mut rest) = invert_lanes(lanes, product, corrected) else {
+            return false;
+        };
         for (chunk, before) in elements.chunks_mut(LANES).zip(before).rev() {
             let inverses = lanes.store(lanes.times(rest, before));
             rest = lanes.times(load(lanes, chunk, |element| *element), rest);
@@ -167,12 +195,7 @@ impl<M: Modulus> Job<M> for Divisions<'_, M> {
             before.push(product);
             product = lanes.times(load(lanes, chunk, |f| f.1), product);
         }
-        let mut totals = lanes.leave_all(product);
-        if totals.iter().any(Element::is_zero) {
-            return None;
-        }
-        invert_in_turn(&mut totals);
-        let mut rest = lanes.load(totals.map(form).each_ref());
+        let mut rest = invert_lanes(lanes, product, form)?;
         let mut quotients = vec![[0; 4]; fractions.len()];
         let chunks = fractions.chunks(LANES).zip(quotients.chunks_mut(LANES));
         for ((chunk, quotients), before) in chunks.zip(before).rev() {

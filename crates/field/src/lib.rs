@@ -11,7 +11,9 @@ mod mulx;
 mod portable;
 mod sqrt;
 
-pub use batch::{Fraction, divide_all, divide_all_to_limbs, invert_all, reduce_all, to_limbs_all};
+pub use batch::{
+    Fraction, divide_all, divide_all_to_limbs, invert_all, invert_lanes, reduce_all, to_limbs_all,
+};
 pub use element::{Element, NotReduced};
 pub use lanes::{Job, LANES, Lanes, SUMMED, Wide, negate_stored};
 pub use limbs::Limbs;

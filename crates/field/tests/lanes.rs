@@ -1,6 +1,8 @@
 //! All lanes that this processor has against single elements.
 
-use arbor_field::{Base, Element, Job, LANES, Lanes, Limbs, Modulus, SUMMED, Scalar, Wide};
+use arbor_field::{
+    Base, Element, Job, LANES, Lanes, Limbs, Modulus, SUMMED, Scalar, Wide, invert_lanes,
+};
 use proptest::prelude::*;
 use std::array;
 
@@ -75,6 +77,8 @@ impl<M: Modulus> Job<M> for All<M> {
             x = lanes.tighten(lanes.add(x, x));
         }
         results.push(("chain", leave(x)));
+        let inverses = invert_lanes(lanes, a, |element| lanes.enter(element));
+        results.push(("inverses", inverses.map_or([Element::ZERO; LANES], leave)));
         results
     }
 }
@@ -202,6 +206,11 @@ fn expected<M: Modulus>(All(a, b, c): &All<M>) -> Vec<Eight<M>> {
                 x + x
             })
         }),
+        // None at all, if one is zero.
+        match a.iter().any(Element::is_zero) {
+            true => [Element::ZERO; LANES],
+            false => a.map(Element::inverse),
+        },
     ]
 }
 
