@@ -133,8 +133,8 @@ pub struct FixedBase {
 /// A term of a sum: the point's index and the scalar.
 pub type Term = (usize, Fr);
 
-/// A term whose scalar is a number below the group's order.
-type Product = (usize, Limbs);
+/// A term whose scalar is a number below the group's order, least significant limb first.
+pub type NumberTerm = (usize, Limbs);
 
 impl FixedBase {
     /// Makes the tables on all threads of the current pool.
@@ -218,15 +218,15 @@ impl FixedBase {
     /// One sum of products for each list of terms: lists share inversions, and threads of the current pool share the lists.
     #[must_use]
     pub fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
-        let threads = rayon::current_num_threads();
-        if threads == 1 || lists.len() < 4 * threads {
-            return self.sums_on_one_thread(lists);
-        }
-        let share = lists.len().div_ceil(2 * threads);
-        lists
-            .par_chunks(share)
-            .flat_map_iter(|lists| self.sums_on_one_thread(lists))
-            .collect()
+        shared(lists, |lists| self.sums_on_one_thread(lists))
+    }
+
+    /// As [`Self::sums`], of scalars that are numbers already.
+    #[must_use]
+    pub fn sums_of_numbers<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
+        shared(lists, |lists| {
+            self.sums_of_terms(lists.iter().map(AsRef::as_ref))
+        })
     }
 
     /// As [`Self::sums`], without other threads.
@@ -235,14 +235,23 @@ impl FixedBase {
         let terms = || lists.iter().flat_map(|list| list.as_ref());
         let scalars: Vec<Fr> = terms().map(|term| term.1).collect();
         let numbers = to_limbs_all(&scalars);
-        let terms: Vec<Product> = terms().zip(numbers).map(|(term, n)| (term.0, n)).collect();
+        let terms: Vec<_> = terms().zip(numbers).map(|(term, n)| (term.0, n)).collect();
         let mut rest = &terms[..];
+        self.sums_of_terms(lists.iter().map(|list| {
+            let (list, others) = rest.split_at(list.as_ref().len());
+            rest = others;
+            list
+        }))
+    }
+
+    fn sums_of_terms<'l>(
+        &self,
+        lists: impl ExactSizeIterator<Item = &'l [NumberTerm]>,
+    ) -> Vec<Point> {
         let mut sums = Sums::new(self.wide, lists.len());
         // Of how many sums each is made: rows of a comb, from the highest bit down, or one alone.
         let mut parts = Vec::with_capacity(lists.len());
         for list in lists {
-            let (list, others) = rest.split_at(list.as_ref().len());
-            rest = others;
             if let Some(rows) = self.comb_rows(list) {
                 parts.push(rows);
                 self.push_comb(&mut sums, list, rows);
@@ -253,6 +262,9 @@ impl FixedBase {
             }
         }
         let points = sums.into_points();
+        if points.len() == parts.len() {
+            return points;
+        }
         let mut rest = &points[..];
         let lists = parts.into_iter().map(|count| {
             let (list, others) = rest.split_at(count);
@@ -263,8 +275,8 @@ impl FixedBase {
     }
 
     /// The number of bit positions to comb, or none if windows take fewer additions.
-    fn comb_rows(&self, terms: &[Product]) -> Option<usize> {
-        let digits = |&(point, number): &Product| {
+    fn comb_rows(&self, terms: &[NumberTerm]) -> Option<usize> {
+        let digits = |&(point, number): &NumberTerm| {
             length(&Signed::from(number).magnitude).div_ceil(self.sizes.window_bits(point))
         };
         let groups = self.points.len().div_ceil(self.sizes.comb);
@@ -285,7 +297,7 @@ impl FixedBase {
         (with_comb < with_windows).then_some(rows)
     }
 
-    fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Product]) {
+    fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[NumberTerm]) {
         for (point, number) in terms {
             assert!(*point < self.points.len(), "no point has index {point}");
             let bits = self.sizes.window_bits(*point);
@@ -298,7 +310,7 @@ impl FixedBase {
     }
 
     /// One list for each row, highest first.
-    fn push_comb<'t>(&'t self, sums: &mut Sums<'t>, terms: &[Product], rows: usize) {
+    fn push_comb<'t>(&'t self, sums: &mut Sums<'t>, terms: &[NumberTerm], rows: usize) {
         let Sizes { comb, columns, .. } = self.sizes;
         let groups = self.points.len().div_ceil(comb);
         let height = 256 / columns;
@@ -340,6 +352,16 @@ impl FixedBase {
             sums.close();
         }
     }
+}
+
+/// The points of lists, on all threads of the current pool if there are enough of them.
+fn shared<T: Sync>(lists: &[T], points: impl Fn(&[T]) -> Vec<Point> + Send + Sync) -> Vec<Point> {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || lists.len() < 4 * threads {
+        return points(lists);
+    }
+    let share = lists.len().div_ceil(2 * threads);
+    lists.par_chunks(share).flat_map_iter(points).collect()
 }
 
 /// Sixteen words as 64 rows: bit k of row i is bit i of word k.

@@ -13,6 +13,6 @@ mod variable;
 
 pub use arbor_field::{Fp, Fr, NotReduced};
 pub use encoding::{DecodingError, Trust};
-pub use fixed::{FixedBase, Sizes, Term};
+pub use fixed::{FixedBase, NumberTerm, Sizes, Term};
 pub use point::Point;
 pub use variable::{VariableBase, sum_of_products};

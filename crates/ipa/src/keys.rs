@@ -4,8 +4,8 @@ use crate::{
     Committer,
     crs::{KEY_PREFIX, WIDTH},
 };
-use arbor_banderwagon::{Fr, Point, Term};
-use arbor_field::reduce_all;
+use arbor_banderwagon::{Fr, NumberTerm, Point, Term};
+use arbor_field::Limbs;
 
 /// An index within an account's part of the tree, 32 bytes, least significant first.
 pub type TreeIndex = [u8; 32];
@@ -23,7 +23,8 @@ impl Committer {
             .iter()
             .map(|&[low, high]| address_terms(low, high))
             .collect();
-        self.sums(&lists)
+        self.tables
+            .sums_of_numbers(&lists)
             .into_iter()
             .map(AddressCommitment)
             .collect()
@@ -33,12 +34,12 @@ impl Committer {
     #[must_use]
     pub fn stems(&self, keys: &[([u8; 32], TreeIndex)]) -> Vec<[u8; 31]> {
         let scalars = halves(keys.iter().flat_map(|(address, index)| [address, index]));
-        let terms = |[[low, high], [index_low, index_high]]: &[[Fr; 2]; 2]| {
+        let terms = |[[low, high], [index_low, index_high]]: &[[Limbs; 2]; 2]| {
             let [prefix, low, high] = address_terms(*low, *high);
             [prefix, low, high, (3, *index_low), (4, *index_high)]
         };
         let lists: Vec<_> = scalars.as_chunks().0.iter().map(terms).collect();
-        stems(&self.sums(&lists))
+        stems(&self.tables.sums_of_numbers(&lists))
     }
 
     /// As [`Self::stems`], for addresses whose part is known.
@@ -49,7 +50,7 @@ impl Committer {
             .iter()
             .map(|&[low, high]| [(3, low), (4, high)])
             .collect();
-        let mut sums = self.sums(&lists);
+        let mut sums = self.tables.sums_of_numbers(&lists);
         let addresses: Vec<_> = keys.iter().map(|(address, _)| address.0).collect();
         Point::add_all(&mut sums, &addresses);
         stems(&sums)
@@ -78,21 +79,21 @@ impl Committer {
     }
 }
 
-/// Both halves of words of 32 bytes, as scalars.
-fn halves<'a>(words: impl Iterator<Item = &'a [u8; 32]>) -> Vec<[Fr; 2]> {
+/// Both halves of words of 32 bytes, as numbers.
+fn halves<'a>(words: impl Iterator<Item = &'a [u8; 32]>) -> Vec<[Limbs; 2]> {
     let number = |half: &[u8; 16]| {
         let number = u128::from_le_bytes(*half);
         [number as u64, (number >> 64) as u64, 0, 0]
     };
-    let numbers: Vec<_> = words
-        .flat_map(|word| word.as_chunks().0.iter().map(number))
-        .collect();
-    let scalars = reduce_all(&numbers);
-    scalars.as_chunks().0.to_vec()
+    let both = |word: &[u8; 32]| {
+        let (halves, _) = word.as_chunks();
+        [number(&halves[0]), number(&halves[1])]
+    };
+    words.map(both).collect()
 }
 
-fn address_terms(low: Fr, high: Fr) -> [Term; 3] {
-    [(KEY_PREFIX, Fr::ONE), (1, low), (2, high)]
+fn address_terms(low: Limbs, high: Limbs) -> [NumberTerm; 3] {
+    [(KEY_PREFIX, [1, 0, 0, 0]), (1, low), (2, high)]
 }
 
 fn stems(commitments: &[Point]) -> Vec<[u8; 31]> {

@@ -4,7 +4,8 @@
 //! lower one with 2^128 added to tell a zero from nothing (SPECS, section 3).
 
 use crate::Committer;
-use arbor_banderwagon::{Fr, Point, Term};
+use arbor_banderwagon::{Fr, NumberTerm, Point, Term};
+use arbor_field::{Limbs, Modulus, Scalar};
 
 /// A leaf's stem and its values by suffix.
 #[derive(Clone, Copy, Debug)]
@@ -51,20 +52,17 @@ pub struct LeafChange<'a> {
 /// The two scalars that a value adds to its half's vector, at indices 2 s and 2 s + 1 modulo 256; zeros for nothing.
 #[must_use]
 pub fn value_scalars(value: Option<&[u8; 32]>) -> [Fr; 2] {
-    let Some(value) = value else {
-        return [Fr::ZERO; 2];
-    };
-    let (halves, _) = value.as_chunks::<16>();
-    [
-        Fr::reduced([word(&halves[0], 0), word(&halves[0], 8), 1, 0]),
-        Fr::from_le_half(&halves[1]),
-    ]
+    value_numbers(value).map(Fr::reduced)
 }
 
-fn word(half: &[u8; 16], at: usize) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&half[at..at + 8]);
-    u64::from_le_bytes(bytes)
+/// [`value_scalars`] as numbers, of at most 129 bits.
+fn value_numbers(value: Option<&[u8; 32]>) -> [Limbs; 2] {
+    let Some(value) = value else {
+        return [[0; 4]; 2];
+    };
+    let (words, _) = value.as_chunks();
+    let word = |i: usize| u64::from_le_bytes(words[i]);
+    [[word(0), word(1), 1, 0], [word(2), word(3), 0, 0]]
 }
 
 /// A stem as a number, least significant byte first: what stands at index 1 of its leaf.
@@ -85,10 +83,32 @@ pub fn leaf_terms(stem: &[u8; 31], half_fields: [Fr; 2]) -> [Term; 4] {
 /// The terms that a changed value adds to the commitment of its half.
 #[must_use]
 pub fn half_terms(change: &ValueChange) -> [Term; 2] {
-    let old = value_scalars(change.old.as_ref());
-    let new = value_scalars(change.new.as_ref());
+    half_numbers(change).map(|(at, number)| (at, Fr::reduced(number)))
+}
+
+fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
+    let old = value_numbers(change.old.as_ref());
+    let new = value_numbers(change.new.as_ref());
     let at = index(change.suffix);
-    [(at, new[0] - old[0]), (at + 1, new[1] - old[1])]
+    [
+        (at, difference(&new[0], &old[0])),
+        (at + 1, difference(&new[1], &old[1])),
+    ]
+}
+
+/// The difference of numbers below the group's order, modulo the order.
+fn difference(a: &Limbs, b: &Limbs) -> Limbs {
+    let (mut borrow, mut carry) = (false, false);
+    let mut limbs = [0; 4];
+    for i in 0..4 {
+        (limbs[i], borrow) = a[i].borrowing_sub(b[i], borrow);
+    }
+    if borrow {
+        for (limb, of_order) in limbs.iter_mut().zip(Scalar::MODULUS) {
+            (*limb, carry) = limb.carrying_add(of_order, carry);
+        }
+    }
+    limbs
 }
 
 /// Index of a suffix' first scalar in the vector of its half.
@@ -100,15 +120,15 @@ impl Committer {
     /// Commits to leaves, all their halves together and then all leaves.
     #[must_use]
     pub fn commit_leaves(&self, leaves: &[LeafValues]) -> Vec<LeafCommitment> {
-        let mut lists: Vec<Vec<Term>> = vec![Vec::new(); 2 * leaves.len()];
+        let mut lists: Vec<Vec<NumberTerm>> = vec![Vec::new(); 2 * leaves.len()];
         for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
             for (suffix, value) in leaf.values {
-                let [low, high] = value_scalars(Some(value));
+                let [low, high] = value_numbers(Some(value));
                 let at = index(*suffix);
                 halves[usize::from(suffix / 128)].extend([(at, low), (at + 1, high)]);
             }
         }
-        let sums = self.sums(&lists);
+        let sums = self.tables.sums_of_numbers(&lists);
         let fields = Point::map_to_field_batch(&sums);
         let terms: Vec<[Term; 4]> = leaves
             .iter()
@@ -122,16 +142,16 @@ impl Committer {
     /// The leaves after changes, by what the changes add.
     #[must_use]
     pub fn update_leaves(&self, leaves: &[LeafChange]) -> Vec<LeafCommitment> {
-        let mut lists: Vec<Vec<Term>> = vec![Vec::new(); 2 * leaves.len()];
+        let mut lists: Vec<Vec<NumberTerm>> = vec![Vec::new(); 2 * leaves.len()];
         for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
             for change in leaf.changes {
-                halves[usize::from(change.suffix / 128)].extend(half_terms(change));
+                halves[usize::from(change.suffix / 128)].extend(half_numbers(change));
             }
         }
         // Only halves that change are computed and mapped.
         let changed: Vec<usize> = (0..lists.len()).filter(|&i| !lists[i].is_empty()).collect();
         let changed_lists: Vec<_> = changed.iter().map(|&i| &lists[i][..]).collect();
-        let mut moved = self.sums(&changed_lists);
+        let mut moved = self.tables.sums_of_numbers(&changed_lists);
         let mut halves: Vec<Point> = leaves.iter().flat_map(|leaf| leaf.leaf.halves).collect();
         let before: Vec<_> = changed.iter().map(|&i| halves[i]).collect();
         Point::add_all(&mut moved, &before);
