@@ -4,7 +4,7 @@
 //! hashes and field arithmetic. What a backend means to a crate is that crate's to say; questions about
 //! single instructions that not every processor of a backend has (`adx`, `avx512ifma`) are answered by [`Features`].
 //!
-//! Beside it, what processor and system are told of memory that will be read: [`prefetch`], [`ask_for_large_pages`].
+//! Beside it, what processor and system are told of memory that will be read: [`prefetch`], [`prefetch_early`], [`ask_for_large_pages`].
 #![deny(unsafe_code)]
 
 mod backend;
@@ -13,4 +13,4 @@ mod memory;
 
 pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 pub use features::{Features, WITHOUT_VARIABLE};
-pub use memory::{ask_for_large_pages, prefetch};
+pub use memory::{ask_for_large_pages, prefetch, prefetch_early};

@@ -16,6 +16,22 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
+/// As [`prefetch`], to the second cache and not the first: for what is read after more than the first one holds.
+#[inline(always)]
+pub fn prefetch_early<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 /// Asks the system to serve memory in large pages (2 MiB on x86-64), before it is first written.
 ///
 /// Many megabytes that are read at random miss, in small pages, the processor's cache of addresses as well as its caches of data. Where the system has

@@ -94,11 +94,23 @@ impl Committer {
         self.tables.sizes().bytes(POINTS)
     }
 
-    /// The commitment to a vector: the sum of `values[i] * G_i`. Zeros cost nothing.
+    /// The commitment to a vector: the sum of `values[i] * G_i`. Zeros cost next to nothing; two threads of the current pool share the work.
     #[must_use]
     pub fn commit(&self, values: &[Fr; WIDTH]) -> Point {
+        self.sum_of_dense(values)
+    }
+
+    /// The sum of the values' products with the points from the first on.
+    pub(crate) fn sum_of_dense(&self, values: &[Fr]) -> Point {
         let terms: Vec<Term> = values.iter().copied().enumerate().collect();
-        self.tables.sum(&terms)
+        if rayon::current_num_threads() == 1 {
+            return self.tables.sum(&terms);
+        }
+        // No group of the comb in two.
+        let middle = (terms.len() / 2).next_multiple_of(self.sizes().comb);
+        let (low, high) = terms.split_at(middle.min(terms.len()));
+        let (low, high) = rayon::join(|| self.tables.sum(low), || self.tables.sum(high));
+        low + high
     }
 
     /// The sum of scalars times points, by index: a sparse commitment or, with differences, what to add to one that changed.

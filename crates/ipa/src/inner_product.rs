@@ -45,15 +45,15 @@ impl InnerProductProof {
             let half = a.len() / 2;
             let (a_left, a_right) = a.split_at(half);
             let (b_left, b_right) = b.split_at(half);
-            let terms = |upper: usize, a: &[Fr], b: &[Fr]| -> Vec<Term> {
-                (0..WIDTH)
+            let sum = |upper: usize, a: &[Fr], b: &[Fr]| {
+                let terms: Vec<Term> = (0..WIDTH)
                     .filter(|k| k / half % 2 == upper)
                     .map(|k| (k, a[k % half] * basis[k]))
                     .chain([(Q, w * inner_product(a, b))])
-                    .collect()
+                    .collect();
+                committer.sum(&terms)
             };
-            let lists = [terms(0, a_right, b_left), terms(1, a_left, b_right)];
-            let (l, r) = rayon::join(|| committer.sum(&lists[0]), || committer.sum(&lists[1]));
+            let (l, r) = rayon::join(|| sum(0, a_right, b_left), || sum(1, a_left, b_right));
             let (x, inverse) = round(transcript, &Point::to_bytes_batch(&[l, r]));
             left.push(l);
             right.push(r);
@@ -208,9 +208,8 @@ impl Equation {
     }
 
     pub(crate) fn holds(&self, committer: &Committer) -> bool {
-        let terms: Vec<Term> = self.fixed.iter().copied().enumerate().collect();
         let (fixed, variable) = rayon::join(
-            || committer.sum(&terms),
+            || committer.sum_of_dense(&self.fixed),
             || sum_of_products(&self.points, &self.scalars),
         );
         (fixed + variable).is_identity()

@@ -8,12 +8,11 @@ use crate::{
     proof,
 };
 use arbor_banderwagon::{Fr, Point, VariableBase};
-use arbor_cpu::prefetch;
+use arbor_cpu::prefetch_early;
 use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
-use foldhash::fast::RandomState;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 /// A polynomial by its values at 0 to 255.
 pub type Polynomial = [Fr; WIDTH];
@@ -80,13 +79,18 @@ impl Multiproof {
     /// Proves all openings. The order matters: the verifier must have the same.
     #[must_use]
     pub fn prove(committer: &Committer, transcript: &mut Transcript, openings: &[Opening]) -> Self {
-        let encodings = encode(openings.len(), |i| openings[i].commitment);
-        let values: Vec<_> = openings
-            .iter()
-            .map(|opening| opening.polynomial[usize::from(opening.point)])
-            .collect();
-        let points = openings.iter().map(|opening| opening.point);
-        let r = begin(transcript, &encodings, points, &values);
+        let statements = Statements {
+            count: openings.len(),
+            commitments: |range: Range<usize>| {
+                let points: Vec<_> = openings[range].iter().map(|o| o.commitment).collect();
+                Point::to_bytes_batch(&points)
+            },
+            opened: |i: usize| {
+                let point = openings[i].point;
+                (point, openings[i].polynomial[usize::from(point)])
+            },
+        };
+        let r = statements.begin(transcript);
 
         // All polynomials that are opened at the same point are one.
         let sums = sums_by_point(openings, &powers(r, openings.len()));
@@ -100,10 +104,14 @@ impl Multiproof {
         transcript: &mut Transcript,
         openings: &[SparseOpening],
     ) -> Self {
-        let commitments: Vec<_> = openings.iter().map(|opening| opening.commitment).collect();
-        let values: Vec<_> = openings.iter().map(|opening| opening.value).collect();
-        let points = openings.iter().map(|opening| opening.point);
-        let r = begin(transcript, &commitments, points, &values);
+        let statements = Statements {
+            count: openings.len(),
+            commitments: |range: Range<usize>| {
+                openings[range].iter().map(|o| o.commitment).collect()
+            },
+            opened: |i: usize| (openings[i].point, openings[i].value),
+        };
+        let r = statements.begin(transcript);
         let sums = sparse_sums_by_point(openings, &powers(r, openings.len()));
         Self::of_sums(committer, transcript, &sums)
     }
@@ -145,11 +153,14 @@ impl Multiproof {
     /// What must be zero if the queries are true.
     fn equation(&self, transcript: &mut Transcript, queries: &[Query]) -> Equation {
         let encodings = encode(queries.len(), |i| queries[i].commitment);
-        let values: Vec<_> = queries.iter().map(|query| query.value).collect();
-        let points = queries.iter().map(|query| query.point);
+        let statements = Statements {
+            count: queries.len(),
+            commitments: |range: Range<usize>| encodings[range].to_vec(),
+            opened: |i: usize| (queries[i].point, queries[i].value),
+        };
         // The transcript is hashed in one stream, beside what does not depend on its challenges.
         let (r, (indices, base)) = rayon::join(
-            || begin(transcript, &encodings, points, &values),
+            || statements.begin(transcript),
             || {
                 let (indices, distinct) = distinct(&encodings);
                 let base = VariableBase::new(distinct.len(), |i| queries[distinct[i]].commitment);
@@ -159,13 +170,13 @@ impl Multiproof {
         transcript.append_point(b"D", &self.quotients);
         let t = transcript.challenge(b"t");
 
-        let factors = inverse_distances(t);
-        let mut value = Fr::ZERO;
+        let (factors, value) = Wide::detect().run(Factors {
+            powers: &powers(r, queries.len()),
+            by_point: &inverse_distances(t),
+            queries,
+        });
         let mut scalars = vec![Fr::ZERO; base.len()];
-        let powers = powers(r, queries.len());
-        for ((query, index), power) in queries.iter().zip(indices).zip(powers) {
-            let factor = power * factors[usize::from(query.point)];
-            value += factor * query.value;
+        for (index, factor) in indices.into_iter().zip(factors) {
             scalars[index] += factor;
         }
         let e = base.sum(&scalars);
@@ -249,10 +260,9 @@ fn encode(count: usize, point: impl Fn(usize) -> Point + Sync) -> Vec<[u8; 32]> 
     encodings
 }
 
-/// For each encoding which of the different ones it is, and where each of those comes first.
+/// For each encoding which of the different ones it is, and where each of those comes first. The map's hash has a key, since others choose the encodings.
 fn distinct(encodings: &[[u8; 32]]) -> (Vec<usize>, Vec<usize>) {
-    let mut numbers: HashMap<_, _, RandomState> =
-        HashMap::with_capacity_and_hasher(encodings.len(), RandomState::default());
+    let mut numbers: HashMap<_, _> = HashMap::with_capacity(encodings.len());
     let mut first = Vec::with_capacity(encodings.len());
     let number = |(i, encoding)| {
         *numbers.entry(encoding).or_insert_with(|| {
@@ -264,45 +274,135 @@ fn distinct(encodings: &[[u8; 32]]) -> (Vec<usize>, Vec<usize>) {
     (indices, first)
 }
 
-/// States the queries; the challenge whose powers weigh them.
-fn begin(
-    transcript: &mut Transcript,
-    commitments: &[[u8; 32]],
-    points: impl Iterator<Item = u8>,
-    values: &[Fr],
-) -> Fr {
-    transcript.domain_separator(b"multiproof");
-    // Hashed by many together: each has 99 bytes, labels included.
-    const TOGETHER: usize = 64;
-    let mut points = points;
-    let mut bytes = Vec::with_capacity(99 * TOGETHER);
-    for (commitments, values) in commitments.chunks(TOGETHER).zip(values.chunks(TOGETHER)) {
-        let numbers = to_limbs_all(values);
-        for ((commitment, value), point) in commitments.iter().zip(numbers).zip(&mut points) {
-            bytes.push(b'C');
-            bytes.extend_from_slice(commitment);
-            bytes.extend_from_slice(&[b'z', point]);
-            bytes.extend_from_slice(&[0; 31]);
-            bytes.push(b'y');
-            bytes.extend_from_slice(value.map(u64::to_le_bytes).as_flattened());
-        }
-        transcript.domain_separator(&bytes);
-        bytes.clear();
-    }
-    transcript.challenge(b"r")
+/// What a transcript says of openings.
+struct Statements<C, O> {
+    count: usize,
+    /// The encoded commitments of some.
+    commitments: C,
+    /// The point and the value there of one.
+    opened: O,
 }
 
-/// 1, r, r^2 and so on. Four in turn, so that a product need not wait for the one before.
-fn powers(r: Fr, count: usize) -> Vec<Fr> {
-    let square = r.square();
-    let (step, mut next) = (square.square(), [Fr::ONE, r, square, square * r]);
-    let mut powers = Vec::with_capacity(count + 3);
-    while powers.len() < count {
-        powers.extend_from_slice(&next);
-        next = next.map(|power| power * step);
+/// Bytes of a statement, labels included.
+const STATED: usize = 99;
+
+/// Statements that are hashed together.
+const HASHED: usize = 8 * ENCODED;
+
+impl<C, O> Statements<C, O>
+where
+    C: Fn(Range<usize>) -> Vec<[u8; 32]> + Sync,
+    O: Fn(usize) -> (u8, Fr) + Sync,
+{
+    /// States all; the challenge whose powers weigh them. The transcript is hashed in one stream, beside the writing of what comes next.
+    fn begin(&self, transcript: &mut Transcript) -> Fr {
+        transcript.domain_separator(b"multiproof");
+        let mut next = self.written(0);
+        for from in (HASHED..self.count + HASHED).step_by(HASHED) {
+            let now = next;
+            ((), next) = rayon::join(
+                || transcript.domain_separator(&now),
+                || self.written(from.min(self.count)),
+            );
+        }
+        transcript.challenge(b"r")
     }
-    powers.truncate(count);
-    powers
+
+    /// The statements from one on, as many as are hashed together.
+    fn written(&self, first: usize) -> Vec<u8> {
+        let mut all = vec![0; STATED * HASHED.min(self.count - first)];
+        let shares = all.par_chunks_mut(STATED * ENCODED).enumerate();
+        shares.for_each(|(share, bytes)| {
+            let from = first + share * ENCODED;
+            let range = from..from + bytes.len() / STATED;
+            let commitments = (self.commitments)(range.clone());
+            let (points, values): (Vec<_>, Vec<_>) = range.map(&self.opened).unzip();
+            let numbers = to_limbs_all(&values);
+            let (statements, _) = bytes.as_chunks_mut::<STATED>();
+            for (i, to) in statements.iter_mut().enumerate() {
+                to[0] = b'C';
+                to[1..33].copy_from_slice(&commitments[i]);
+                to[33] = b'z';
+                to[34] = points[i];
+                to[66] = b'y';
+                to[67..].copy_from_slice(numbers[i].map(u64::to_le_bytes).as_flattened());
+            }
+        });
+        all
+    }
+}
+
+/// 1, r, r^2 and so on.
+fn powers(r: Fr, count: usize) -> Vec<Fr> {
+    Wide::detect().run(Powers { r, count })
+}
+
+/// In lanes, two vectors in turn.
+struct Powers {
+    r: Fr,
+    count: usize,
+}
+
+impl Job<Scalar> for Powers {
+    type Output = Vec<Fr>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Fr> {
+        let mut first = [[Fr::ONE; LANES]; 2];
+        for i in 1..2 * LANES {
+            first[i / LANES][i % LANES] = first[(i - 1) / LANES][(i - 1) % LANES] * self.r;
+        }
+        let step = lanes.splat(&lanes.enter(first[1][LANES - 1] * self.r));
+        let mut next = [load(lanes, &first[0]), load(lanes, &first[1])];
+        let mut powers = Vec::with_capacity(self.count.next_multiple_of(2 * LANES));
+        while powers.len() < self.count {
+            powers.extend_from_slice(&lanes.leave_multiples(next[0]));
+            powers.extend_from_slice(&lanes.leave_multiples(next[1]));
+            next = lanes.times_two(next, [step, step]);
+        }
+        powers.truncate(self.count);
+        powers
+    }
+}
+
+/// For each query the power that weighs it by the distance of its point, and the sum of the values times these.
+struct Factors<'a> {
+    powers: &'a [Fr],
+    /// For each point of the domain.
+    by_point: &'a [Fr],
+    queries: &'a [Query],
+}
+
+impl Job<Scalar> for Factors<'_> {
+    type Output = (Vec<Fr>, Fr);
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Self::Output {
+        let entered: Vec<_> = self.by_point.iter().map(|&f| lanes.enter(f)).collect();
+        let zero = lanes.splat(&[0; 4]);
+        let (mut factors, mut value) = (Vec::with_capacity(self.powers.len() + LANES), zero);
+        for (queries, powers) in self.queries.chunks(LANES).zip(self.powers.chunks(LANES)) {
+            // What lacks in the last vector are zeros.
+            let mut weights = [Fr::ZERO; LANES];
+            weights[..powers.len()].copy_from_slice(powers);
+            let (mut distances, mut values) = ([&entered[0]; LANES], [Fr::ZERO; LANES]);
+            for (lane, query) in queries.iter().enumerate() {
+                distances[lane] = &entered[usize::from(query.point)];
+                values[lane] = query.value;
+            }
+            let products = lanes.times(load(lanes, &weights), lanes.load(distances));
+            factors.extend_from_slice(&lanes.leave_multiples(products));
+            let products = lanes.times(products, load(lanes, &values));
+            value = lanes.tighten(lanes.add(value, products));
+        }
+        factors.truncate(self.powers.len());
+        // Both factors were loaded in the radix of elements, and the product was divided by that of the lanes.
+        let mut value: Fr = lanes.leave_multiples(value).into_iter().sum();
+        for _ in 256..L::RADIX_BITS {
+            value = value.double();
+        }
+        (factors, value)
+    }
 }
 
 /// 1 / (t - z) for every z of the domain.
@@ -431,7 +531,7 @@ impl Job<Scalar> for WeightedSum<'_> {
                 }
                 for (polynomial, _) in next {
                     let (chunks, _) = polynomial.as_chunks::<LANES>();
-                    chunks[i].iter().step_by(2).for_each(prefetch);
+                    chunks[i].iter().step_by(2).for_each(prefetch_early);
                 }
             }
         }
