@@ -7,10 +7,10 @@ use arbor_lab::{
     commitments::{Group, Settings, run, table},
     measure::Budget,
 };
-use std::{alloc::System, time::Duration};
+use std::time::Duration;
 
 #[global_allocator]
-static ALLOCATOR: Counting<System> = Counting(System);
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 fn main() {
     let mut settings = Settings {
