@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_store::{Store, Table, Value, Write};
+use arbor_store::{Store, Write};
 use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeStats;
 use arbor_versions::{
-    Change, Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
+    Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
     stored_identity,
 };
 
@@ -81,10 +81,7 @@ impl Computed {
 
     /// Keys and records of the nodes written (`None`: deleted), for a diagnosis.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
-        self.changes
-            .nodes
-            .iter()
-            .map(|write| (&write.key[..], write.value.as_deref()))
+        self.changes.nodes()
     }
 }
 
@@ -274,25 +271,6 @@ pub(crate) fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>
         value: Some(code.as_ref().into()),
     });
     writes.collect()
-}
-
-impl Computed {
-    pub(crate) fn push_flat(
-        &mut self,
-        table: Table,
-        key: &[u8],
-        old: Option<Value>,
-        new: Option<Value>,
-    ) {
-        if old != new {
-            self.changes.flat.push(Change {
-                table,
-                key: key.into(),
-                old,
-                new,
-            });
-        }
-    }
 }
 
 impl StateView for State {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arbor_tree::{Hash, Leaf, LeafChange, NodeChange, NodeReader, Path};
+use arbor_tree::{Hash, Leaf, LeafChange, NodeChange, NodeReader, Path, Position};
 
 use crate::EMPTY_ROOT;
 use crate::commit::{Task, Work};
@@ -32,7 +32,7 @@ pub fn apply(
     Forest::new(root, updates).apply(reader)
 }
 
-/// As [`apply`], without a list of the leaves placed, for a caller who knows them.
+/// As [`apply`], but without lists of the nodes changed, which `each` is given, and of the leaves placed, for a caller who knows them.
 ///
 /// # Errors
 /// As [`apply`].
@@ -40,11 +40,14 @@ pub fn apply_nodes(
     reader: &dyn NodeReader,
     root: Hash,
     updates: &[OuterUpdate],
+    each: &mut dyn FnMut(&Position, Option<&[u8]>),
 ) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
     let mut forest = Forest::new(root, updates);
-    forest.tell_leaves = false;
-    forest.apply(reader)
+    forest.restructure(reader)?;
+    let changed = forest.commit();
+    forest.each_node_change(&changed, each);
+    Ok(forest.into_update())
 }
 
 /// What [`apply_inner`] made of the inner tries under some outer keys.
@@ -147,15 +150,23 @@ fn check(updates: &[OuterUpdate]) -> Result<(), TreeError> {
 
 impl Forest<'_> {
     fn apply(mut self, reader: &dyn NodeReader) -> Result<TreeUpdate, TreeError> {
+        self.restructure(reader)?;
+        let placed = self.placed_leaves();
+        let changed = self.commit();
+        let nodes = self.node_changes(&changed);
+        let leaves = placed.iter().map(|&leaf| self.leaf_change(leaf)).collect();
+        Ok(TreeUpdate {
+            nodes,
+            leaves,
+            ..self.into_update()
+        })
+    }
+
+    /// Reads what the updates touch, and changes it but for the hashes.
+    fn restructure(&mut self, reader: &dyn NodeReader) -> Result<(), TreeError> {
         self.load(reader)?;
         self.edit(reader)?;
-        self.settle(reader)?;
-        let placed = match self.tell_leaves {
-            true => self.placed_leaves(),
-            false => Vec::new(),
-        };
-        let changed = self.commit();
-        Ok(self.into_update(&changed, &placed))
+        self.settle(reader)
     }
 
     /// The leaves listed for hashing and their slots.
@@ -167,9 +178,8 @@ impl Forest<'_> {
         self.tasks.iter().flatten().filter_map(leaf).collect()
     }
 
-    fn into_update(mut self, changed: &[u32], placed: &[(u32, Place)]) -> TreeUpdate {
-        let nodes = self.node_changes(changed);
-        let leaves = placed.iter().map(|&leaf| self.leaf_change(leaf)).collect();
+    /// The update, without nodes and leaves.
+    fn into_update(self) -> TreeUpdate {
         let inner_roots = (0..).zip(self.updates).map(|(index, update)| {
             if update.leaf.is_some() {
                 self.inner_root(index)
@@ -184,8 +194,6 @@ impl Forest<'_> {
         TreeUpdate {
             root: self.tries[0].hash,
             inner_roots: inner_roots.collect(),
-            nodes,
-            leaves,
             fresh: fresh.map(|update| update.key).collect(),
             stats: ApplyStats {
                 nodes_read: self.nodes_read,
@@ -193,12 +201,28 @@ impl Forest<'_> {
                 nodes_hashed: self.lanes.hashed,
                 permutations: self.lanes.permutations,
             },
+            ..TreeUpdate::default()
         }
     }
 
     /// Lists the nodes whose stored record changes.
     pub(crate) fn node_changes(&mut self, changed: &[u32]) -> Vec<NodeChange> {
-        let mut changes = Vec::with_capacity(changed.len() + self.vacated.len());
+        let mut changes = Vec::with_capacity(changed.len());
+        self.each_node_change(changed, &mut |position, record| {
+            changes.push(NodeChange {
+                position: *position,
+                record: record.map(Arc::from),
+            });
+        });
+        changes
+    }
+
+    /// Gives the nodes whose stored record changes, `None` for one that is gone.
+    fn each_node_change(
+        &mut self,
+        changed: &[u32],
+        each: &mut dyn FnMut(&Position, Option<&[u8]>),
+    ) {
         let mut record = Vec::with_capacity(600);
         let mut claimed = HashSet::new();
         for &index in changed {
@@ -218,21 +242,13 @@ impl Forest<'_> {
             }
             record.clear();
             node.record.encode_into(&mut record);
-            changes.push(NodeChange {
-                position: self.position(node.trie, node.path),
-                record: Some(Arc::from(record.as_slice())),
-            });
+            each(&self.position(node.trie, node.path), Some(&record));
         }
         for &(trie, path) in &self.vacated {
             if !claimed.contains(&(trie, path)) {
-                let position = self.position(trie, path);
-                changes.push(NodeChange {
-                    position,
-                    record: None,
-                });
+                each(&self.position(trie, path), None);
             }
         }
-        changes
     }
 
     fn leaf_change(&self, (leaf, place): (u32, Place)) -> LeafChange {

@@ -137,8 +137,6 @@ pub(crate) struct Forest<'a> {
     pub(crate) updates: &'a [OuterUpdate],
     /// Whether the outer trie is left as it is, and only the inner ones change.
     pub(crate) inner_only: bool,
-    /// Whether the leaves placed are to be told.
-    pub(crate) tell_leaves: bool,
     pub(crate) tries: Vec<Trie>,
     /// Trie of each outer update; 0 where its inner trie does not change.
     pub(crate) inner_tries: Vec<u32>,
@@ -169,7 +167,6 @@ impl<'a> Forest<'a> {
         Self {
             updates,
             inner_only: false,
-            tell_leaves: true,
             tries,
             inner_tries,
             nodes: Arena::default(),

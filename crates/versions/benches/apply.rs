@@ -4,12 +4,12 @@
 //! `foreground` makes flushes a part of `apply`; `background` runs them on a second thread; `without
 //! flushes` is `foreground` less the time in flushes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arbor_store::{MemoryStore, Table, Value, Write};
+use arbor_store::{MemoryStore, Table};
 use arbor_versions::{
     Change, Changes, Identity, Meta, Options, TableKind, TableSpec, Version, Versions,
 };
@@ -26,7 +26,7 @@ const KEYS: u64 = 500_000;
 /// the keys.
 struct Chain {
     versions: Versions,
-    values: HashMap<Box<[u8]>, Value>,
+    values: HashMap<Box<[u8]>, Vec<u8>>,
     random: u64,
     next: u64,
 }
@@ -72,40 +72,27 @@ impl Chain {
     }
 
     fn changes(&mut self) -> Changes {
-        let mut flat: Vec<Change> = Vec::new();
-        for _ in 0..FLAT_CHANGES {
-            let number = self.pick(KEYS);
-            let key = slot_key(number);
-            let new = Some(Value::from(self.random().to_be_bytes().repeat(4)));
-            let old = self.values.get(&key).cloned();
-            flat.push(Change {
+        let mut changes = Changes::default();
+        let numbers = 0..FLAT_CHANGES;
+        let keys: BTreeSet<Box<[u8]>> = numbers.map(|_| slot_key(self.pick(KEYS))).collect();
+        for key in keys {
+            let new = self.random().to_be_bytes().repeat(4);
+            changes.put_flat(Change {
                 table: SLOTS,
-                key,
-                old,
-                new,
+                key: &key,
+                old: self.values.get(&key).map(|old| &old[..]),
+                new: Some(&new),
             });
+            self.values.insert(key, new);
         }
-        flat.sort_by(|a, b| a.key.cmp(&b.key));
-        flat.dedup_by(|a, b| a.key == b.key);
-        for change in &flat {
-            let value = change.new.clone().expect("written above");
-            self.values.insert(change.key.clone(), value);
-        }
-        let nodes = (0..NODE_CHANGES).map(|_| {
+        for _ in 0..NODE_CHANGES {
             let number = self.pick(2 * KEYS);
             let bytes = 60 + (mix(number) % 8) as usize * 60;
             let fill = self.random() as u8;
-            Write {
-                table: NODES,
-                key: slot_key(number)[..40].into(),
-                value: (fill > 20).then(|| Value::from(vec![fill; bytes])),
-            }
-        });
-        Changes {
-            nodes: nodes.collect(),
-            flat,
-            blobs: Vec::new(),
+            let record = (fill > 20).then(|| vec![fill; bytes]);
+            changes.put_node(NODES, &slot_key(number)[..40], record.as_deref());
         }
+        changes
     }
 
     /// Applies versions and returns the time that `apply` took.
@@ -135,7 +122,7 @@ impl Chain {
         self.run(50);
         for (key, value) in &self.values {
             let read = self.versions.view().get(SLOTS, key).expect("reads");
-            assert_eq!(read.as_ref(), Some(value));
+            assert_eq!(read.as_deref(), Some(&value[..]));
         }
     }
 }

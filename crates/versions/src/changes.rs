@@ -7,58 +7,261 @@ use crate::identity::{Schema, TableKind};
 use crate::meta::Version;
 
 /// A change of a flat key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Change {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change<'a> {
     /// A flat table.
     pub table: Table,
     /// The key.
-    pub key: Box<[u8]>,
+    pub key: &'a [u8],
     /// The value that it had before, which the caller has read.
-    pub old: Option<Value>,
+    pub old: Option<&'a [u8]>,
     /// The new value; `None` deletes.
-    pub new: Option<Value>,
+    pub new: Option<&'a [u8]>,
 }
 
 /// What a version changes. The order of entries is free; a key may occur once.
+///
+/// Keys and values lie one behind the other in a buffer: thousands of them, made and dropped one by one for every version, would each be a walk
+/// to memory that has not been used for long.
 #[derive(Clone, Default, Debug)]
 pub struct Changes {
-    /// Changes of flat tables. Sorted by table and key they are applied fastest.
-    pub flat: Vec<Change>,
-    /// Nodes written and deleted.
-    pub nodes: Vec<Write>,
+    pub(crate) flat: Vec<FlatEntry>,
+    pub(crate) nodes: Vec<NodeEntry>,
+    pub(crate) buffer: Buffer,
     /// Blobs; one that exists is left as it is.
     pub blobs: Vec<Write>,
 }
 
+/// Bytes of a chunk: few enough for the allocator to hand the same memory out again and again. What is larger it may ask of the system, page by
+/// page and zeroed, every time.
+const CHUNK: usize = 1 << 15;
+
+/// Bytes in chunks of which none grows.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Buffer(Vec<Vec<u8>>);
+
+/// Where in the buffer something begins.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    chunk: u32,
+    start: u32,
+}
+
+impl Buffer {
+    /// Puts bytes one behind the other.
+    fn put(&mut self, parts: &[&[u8]]) -> Place {
+        let needed: usize = parts.iter().map(|part| part.len()).sum();
+        let room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len();
+        if self.0.last().is_none_or(|last| room(last) < needed) {
+            self.0.push(Vec::with_capacity(needed.max(CHUNK)));
+        }
+        let chunk = self.0.len() - 1;
+        let last = &mut self.0[chunk];
+        let place = Place {
+            chunk: chunk as u32,
+            start: last.len() as u32,
+        };
+        parts.iter().for_each(|part| last.extend_from_slice(part));
+        place
+    }
+
+    fn from(&self, place: Place) -> &[u8] {
+        &self.0[place.chunk as usize][place.start as usize..]
+    }
+}
+
+/// Where a change lies: the key, then the old value, then the new one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlatEntry {
+    pub(crate) table: Table,
+    key: u32,
+    /// Length plus one; 0 is `None`.
+    old: u32,
+    new: u32,
+    place: Place,
+}
+
+/// Where a node's key lies, and its record.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeEntry {
+    pub(crate) table: Table,
+    key: u32,
+    place: Place,
+    record: Record,
+}
+
+#[derive(Clone, Debug)]
+enum Record {
+    Deleted,
+    /// In the buffer, behind the key.
+    Copied(u32),
+    Shared(Value),
+}
+
+/// A value to be kept: copied, or taken over as it is.
+#[derive(Clone, Debug)]
+pub(crate) enum New<'a> {
+    Copied(&'a [u8]),
+    Shared(Value),
+}
+
+impl New<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Copied(bytes) => bytes,
+            Self::Shared(value) => value,
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Self::Copied(bytes) => bytes.into(),
+            Self::Shared(value) => value,
+        }
+    }
+}
+
+/// A length in an entry: keys and values are far shorter than 4 GiB.
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).expect("invariant: keys and values of less than 4 GiB")
+}
+
+impl FlatEntry {
+    /// The change, in the buffer that it lies in.
+    pub(crate) fn change(self, buffer: &Buffer) -> Change<'_> {
+        let (key, rest) = buffer.from(self.place).split_at(self.key as usize);
+        let (old, rest) = rest.split_at(self.old.saturating_sub(1) as usize);
+        Change {
+            table: self.table,
+            key,
+            old: (self.old > 0).then_some(old),
+            new: (self.new > 0).then(|| &rest[..self.new as usize - 1]),
+        }
+    }
+}
+
+impl NodeEntry {
+    /// The key, in the buffer that it lies in, and what is behind it.
+    fn split<'b>(&self, buffer: &'b Buffer) -> (&'b [u8], &'b [u8]) {
+        buffer.from(self.place).split_at(self.key as usize)
+    }
+
+    pub(crate) fn key<'b>(&self, buffer: &'b Buffer) -> &'b [u8] {
+        self.split(buffer).0
+    }
+
+    /// Takes the record out, to be kept.
+    pub(crate) fn take<'b>(&mut self, buffer: &'b Buffer) -> Option<New<'b>> {
+        match std::mem::replace(&mut self.record, Record::Deleted) {
+            Record::Deleted => None,
+            Record::Copied(length) => Some(New::Copied(&self.split(buffer).1[..length as usize])),
+            Record::Shared(record) => Some(New::Shared(record)),
+        }
+    }
+}
+
 impl Changes {
+    /// Nothing but blobs.
+    pub fn of_blobs(blobs: Vec<Write>) -> Self {
+        Self {
+            blobs,
+            ..Self::default()
+        }
+    }
+
+    /// Makes room for so many flat changes and nodes.
+    pub fn reserve(&mut self, flat: usize, nodes: usize) {
+        self.flat.reserve(flat);
+        self.nodes.reserve(nodes);
+    }
+
+    /// Adds a change of a flat key. Added in the order of tables and keys they are applied fastest.
+    pub fn put_flat(&mut self, change: Change<'_>) {
+        let Change {
+            table,
+            key,
+            old,
+            new,
+        } = change;
+        let parts = [key, old.unwrap_or_default(), new.unwrap_or_default()];
+        self.flat.push(FlatEntry {
+            table,
+            key: length(key),
+            old: old.map_or(0, |old| length(old) + 1),
+            new: new.map_or(0, |new| length(new) + 1),
+            place: self.buffer.put(&parts),
+        });
+    }
+
+    /// Adds a node written or, with `None`, deleted. Its record is copied.
+    pub fn put_node(&mut self, table: Table, key: &[u8], record: Option<&[u8]>) {
+        let copied = record.map(|record| Record::Copied(length(record)));
+        self.nodes.push(NodeEntry {
+            table,
+            key: length(key),
+            place: self.buffer.put(&[key, record.unwrap_or_default()]),
+            record: copied.unwrap_or(Record::Deleted),
+        });
+    }
+
+    /// Adds a node written or, with `None`, deleted, whose record has memory of its own already.
+    pub fn put_shared_node(&mut self, table: Table, key: &[u8], record: Option<Value>) {
+        self.nodes.push(NodeEntry {
+            table,
+            key: length(key),
+            place: self.buffer.put(&[key]),
+            record: record.map_or(Record::Deleted, Record::Shared),
+        });
+    }
+
+    /// The flat changes, in their order.
+    pub fn flat(&self) -> impl ExactSizeIterator<Item = Change<'_>> + Clone {
+        self.flat.iter().map(|entry| entry.change(&self.buffer))
+    }
+
+    /// Keys and records of the nodes written (`None`: deleted), in their order.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
+        self.nodes.iter().map(|entry| {
+            let (key, rest) = entry.split(&self.buffer);
+            let record = match &entry.record {
+                Record::Deleted => None,
+                Record::Copied(length) => Some(&rest[..*length as usize]),
+                Record::Shared(record) => Some(&**record),
+            };
+            (key, record)
+        })
+    }
+
     /// Checks tables and keys, sorts the flat changes and drops those that change nothing.
     pub(crate) fn prepare(
         &mut self,
         schema: &Schema,
         version: Version,
     ) -> Result<(), VersionsError> {
-        for change in &self.flat {
-            schema.position_of_kind(change.table, TableKind::Flat)?;
+        for entry in &self.flat {
+            schema.position_of_kind(entry.table, TableKind::Flat)?;
         }
-        check_writes(schema, &self.nodes, TableKind::Nodes)?;
+        for entry in &self.nodes {
+            schema.position_of_kind(entry.table, TableKind::Nodes)?;
+        }
         check_writes(schema, &self.blobs, TableKind::Blobs)?;
-        let ascends = |a: &Change, b: &Change| (a.table, &a.key) < (b.table, &b.key);
-        if !self.flat.is_sorted_by(ascends) {
-            self.flat
-                .sort_unstable_by(|a, b| (a.table, &a.key).cmp(&(b.table, &b.key)));
-            if let Some(pair) = self
-                .flat
-                .windows(2)
-                .find(|pair| !ascends(&pair[0], &pair[1]))
-            {
+        let buffer = &self.buffer;
+        let name = |entry: &FlatEntry| (entry.table, entry.change(buffer).key);
+        if !self.flat.is_sorted_by(|a, b| name(a) < name(b)) {
+            self.flat.sort_unstable_by(|a, b| name(a).cmp(&name(b)));
+            let twice = |pair: &&[FlatEntry]| name(&pair[0]) == name(&pair[1]);
+            if let Some(pair) = self.flat.windows(2).find(twice) {
                 return Err(VersionsError::DuplicateChange {
                     version,
                     table: schema.specs()[schema.position(pair[0].table)?].name,
-                    key: hex::encode(&pair[0].key),
+                    key: hex::encode(name(&pair[0]).1),
                 });
             }
         }
-        self.flat.retain(|change| change.old != change.new);
+        self.flat.retain(|entry| {
+            let change = entry.change(buffer);
+            change.old != change.new
+        });
         Ok(())
     }
 }

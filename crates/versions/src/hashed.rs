@@ -9,9 +9,10 @@
 use std::hash::BuildHasher;
 use std::hint::black_box;
 
-use arbor_store::ShortKey;
+use arbor_store::{ShortKey, Value};
 use foldhash::fast::RandomState;
 
+use crate::changes::New;
 use crate::layer::{Base, Slot};
 
 /// Entries of a block.
@@ -74,6 +75,19 @@ fn is_removed(slot: &Slot) -> bool {
     slot.value.is_none() && slot.base == Base::Absent
 }
 
+/// Puts a value into an old one's place, and into its memory if that is nobody else's: what is overwritten was read lately, where memory
+/// allocated in its stead would be what has not been used for longest.
+fn replace(old: &mut Option<Value>, new: Option<New<'_>>) {
+    if let (Some(old), Some(new)) = (old.as_mut(), &new)
+        && old.len() == new.bytes().len()
+        && let Some(bytes) = Value::get_mut(old)
+    {
+        bytes.copy_from_slice(new.bytes());
+    } else {
+        *old = new.map(New::into_value);
+    }
+}
+
 impl<const N: usize> Hashed<N> {
     /// Makes an empty one whose table need not grow for so many entries.
     pub(crate) fn with_capacity(entries: usize) -> Self {
@@ -132,10 +146,10 @@ impl<const N: usize> Hashed<N> {
         Some(&entry_at(&self.blocks, self.table[at]).1)
     }
 
-    /// Brings what is needed to find these keys, at most [`TOGETHER`], into the processor's caches; with `values`, what they hold, too.
+    /// Brings what is needed to find these keys, at most [`TOGETHER`], and what they hold into the processor's caches.
     ///
     /// Each step's reads do not depend on each other, so that they are under way together.
-    pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, values: bool) {
+    pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         if self.table.is_empty() {
             return;
         }
@@ -161,9 +175,6 @@ impl<const N: usize> Hashed<N> {
             key.leading().wrapping_add(slot.base as u64)
         });
         black_box(entries.fold(0, u64::wrapping_add));
-        if !values {
-            return;
-        }
         let mut sum = 0u8;
         for word in found {
             if let Some(value) = &entry_at(&self.blocks, *word).1.value {
@@ -181,18 +192,20 @@ impl<const N: usize> Hashed<N> {
 
     /// Sets a key's newest value. `base` counts only at the first touch of the key: one that was absent below and is deleted again
     /// leaves no trace.
-    pub(crate) fn put(&mut self, key: &[u8], new: Slot) -> Change {
+    pub(crate) fn put(&mut self, key: &[u8], new: Option<New<'_>>, base: Base) -> Change {
         let hash = self.hash(key);
         let Some(at) = self.find(hash, key) else {
-            return match is_removed(&new) {
+            let value = new.map(New::into_value);
+            let slot = Slot { value, base };
+            return match is_removed(&slot) {
                 true => Change::None,
-                false => Change::Added(self.add(hash, ShortKey::new(key), new)),
+                false => Change::Added(self.add(hash, ShortKey::new(key), slot)),
             };
         };
         let place = place(self.table[at]);
         let (stored, slot) = &mut self.blocks[place / BLOCK][place % BLOCK];
         let old = slot.value.as_ref().map_or(0, |old| old.len());
-        slot.value = new.value;
+        replace(&mut slot.value, new);
         if is_removed(slot) {
             *stored = ShortKey::new(&[]);
             self.table[at] = REMOVED;
@@ -285,14 +298,8 @@ mod tests {
         let mut hashed = Hashed::<40>::default();
         for round in 0u32..10_000 {
             let key = round.to_be_bytes();
-            for value in [Some([1, 2][..].into()), None] {
-                hashed.put(
-                    &key,
-                    Slot {
-                        value,
-                        base: Base::Absent,
-                    },
-                );
+            for value in [Some(New::Copied(&[1, 2])), None] {
+                hashed.put(&key, value, Base::Absent);
             }
         }
         assert_eq!(
@@ -308,32 +315,34 @@ mod tests {
         #[test]
         fn does_what_a_hash_map_does(steps in proptest::collection::vec((0u16..900, any::<u8>()), 0..3000), capacity in 0usize..200) {
             let mut hashed = Hashed::<40>::with_capacity(capacity);
-            let mut model: HashMap<Vec<u8>, u8> = HashMap::new();
+            let mut model: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
             for (key, value) in steps {
                 let key = key.to_be_bytes();
-                let new = (value % 4 > 0).then(|| [value][..].into());
-                let change = hashed.put(&key, Slot { value: new.clone(), base: Base::Absent });
-                let old = match new {
+                let new: Option<Value> = (value % 4 > 0).then(|| vec![value; usize::from(value % 3) + 1].into());
+                let put = new.as_ref().map(|new| if value % 2 == 0 { New::Shared(new.clone()) } else { New::Copied(new) });
+                let change = hashed.put(&key, put, Base::Absent);
+                let old = match &new {
                     None => model.remove(&key[..]),
-                    Some(_) => model.insert(key.to_vec(), value),
+                    Some(new) => model.insert(key.to_vec(), new.to_vec()),
                 };
+                let length = old.as_ref().map_or(0, Vec::len);
                 match change {
                     Change::None => prop_assert!(old.is_none() && new.is_none()),
                     Change::Added(place) => prop_assert!(old.is_none() && hashed.at(place).value == new),
-                    Change::Replaced(bytes) => prop_assert_eq!((old.is_some(), bytes), (true, 1)),
-                    Change::Removed(bytes) => prop_assert_eq!((old.is_some(), bytes, new), (true, 1, None)),
+                    Change::Replaced(bytes) => prop_assert_eq!((old.is_some(), bytes), (true, length)),
+                    Change::Removed(bytes) => prop_assert_eq!((old.is_some(), bytes, new), (true, length, None)),
                 }
             }
             prop_assert_eq!(hashed.len(), model.len());
             let keys: Vec<_> = (0u16..900).map(u16::to_be_bytes).collect();
             for keys in keys.chunks(TOGETHER) {
-                hashed.warm(keys.iter().map(|key| &key[..]), true);
+                hashed.warm(keys.iter().map(|key| &key[..]));
             }
             for key in 0u16..900 {
-                let found = hashed.get(&key.to_be_bytes()).and_then(|slot| slot.value.as_ref().map(|value| value[0]));
-                prop_assert_eq!(found, model.get(&key.to_be_bytes()[..]).copied());
+                let found = hashed.get(&key.to_be_bytes()).and_then(|slot| slot.value.as_deref());
+                prop_assert_eq!(found, model.get(&key.to_be_bytes()[..]).map(|value| &value[..]));
             }
-            let all: HashMap<Vec<u8>, u8> = hashed.iter().map(|(key, slot)| (key.to_bytes().to_vec(), slot.value.as_ref().map_or(0, |value| value[0]))).collect();
+            let all: HashMap<Vec<u8>, Vec<u8>> = hashed.iter().map(|(key, slot)| (key.to_bytes().to_vec(), slot.value.as_ref().map_or(Vec::new(), |value| value.to_vec()))).collect();
             prop_assert_eq!(all, model);
         }
     }

@@ -2,7 +2,7 @@
 
 use arbor_store::{ShortKey, Value};
 
-use crate::changes as flat;
+use crate::changes::{Buffer, FlatEntry, New};
 use crate::hashed::{self, Change, Hashed};
 use crate::identity::{Schema, TableKind};
 use crate::ordered::{self, Ordered};
@@ -101,12 +101,11 @@ impl Slots {
 impl TableLayer {
     /// Sets a key's newest value. `base` counts only at the layer's first touch of the key. A key
     /// that was absent below and is deleted again leaves no trace.
-    pub(crate) fn put(&mut self, key: &[u8], value: Option<Value>, base: Base) {
-        let length = value.as_ref().map_or(0, |value| value.len());
-        let new = Slot { value, base };
+    pub(crate) fn put(&mut self, key: &[u8], new: Option<New<'_>>, base: Base) {
+        let length = new.as_ref().map_or(0, |new| new.bytes().len());
         let change = match &mut self.slots {
-            Slots::Ordered(slots) => slots.put(key, new),
-            Slots::Hashed(slots) => slots.put(key, new),
+            Slots::Ordered(slots) => slots.put(key, new, base),
+            Slots::Hashed(slots) => slots.put(key, new, base),
         };
         self.count(key, length, change);
     }
@@ -125,33 +124,32 @@ impl TableLayer {
     /// Brings what [`put`](Self::put) will look at for these keys, at most [`hashed::TOGETHER`], into the processor's caches.
     pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         match &self.slots {
-            Slots::Ordered(slots) => slots.entries().warm(keys, false),
-            Slots::Hashed(slots) => slots.warm(keys, false),
+            Slots::Ordered(slots) => slots.entries().warm(keys),
+            Slots::Hashed(slots) => slots.warm(keys),
         }
     }
 
-    /// As [`put`](Self::put), of the changes of a flat table, whose keys ascend.
-    pub(crate) fn put_sorted(&mut self, changes: &mut [flat::Change]) {
+    /// As [`put`](Self::put), of the changes of a flat table, whose keys ascend, in the buffer that they lie in.
+    pub(crate) fn put_sorted(&mut self, changes: &[FlatEntry], buffer: &Buffer) {
         let many = changes.len() >= MANY && changes.len() >= self.slots.len() / PART;
         let mut added = Vec::with_capacity(if many { changes.len() } else { 0 });
-        for some in changes.chunks_mut(hashed::TOGETHER) {
-            self.warm(some.iter().map(|change| &*change.key));
-            for flat::Change { key, old, new, .. } in some {
-                let (value, base) = match old {
-                    None => (new.take(), Base::Absent),
-                    Some(_) => (new.take(), Base::Present),
+        for some in changes.chunks(hashed::TOGETHER) {
+            self.warm(some.iter().map(|entry| entry.change(buffer).key));
+            for change in some.iter().map(|entry| entry.change(buffer)) {
+                let base = match change.old {
+                    None => Base::Absent,
+                    Some(_) => Base::Present,
                 };
-                let length = value.as_ref().map_or(0, |value| value.len());
-                let slot = Slot { value, base };
-                let change = match &mut self.slots {
-                    Slots::Ordered(slots) if many => slots.put_unlisted(key, slot),
-                    Slots::Ordered(slots) => slots.put(key, slot),
-                    Slots::Hashed(slots) => slots.put(key, slot),
+                let (key, new) = (change.key, change.new.map(New::Copied));
+                let put = match &mut self.slots {
+                    Slots::Ordered(slots) if many => slots.put_unlisted(key, new, base),
+                    Slots::Ordered(slots) => slots.put(key, new, base),
+                    Slots::Hashed(slots) => slots.put(key, new, base),
                 };
-                if let (Change::Added(place), true) = (change, many) {
+                if let (Change::Added(place), true) = (put, many) {
                     added.push((ordered::Key::new(key), place));
                 }
-                self.count(key, length, change);
+                self.count(key, change.new.map_or(0, <[u8]>::len), put);
             }
         }
         if let (Slots::Ordered(slots), true) = (&mut self.slots, many) {
@@ -221,8 +219,8 @@ impl Layer {
             let end = missing.len().min(start + hashed::TOGETHER);
             let keys = missing[start..end].iter().map(|(_, key)| *key);
             match slots {
-                Slots::Ordered(slots) => slots.entries().warm(keys, true),
-                Slots::Hashed(slots) => slots.warm(keys, true),
+                Slots::Ordered(slots) => slots.entries().warm(keys),
+                Slots::Hashed(slots) => slots.warm(keys),
             }
             for index in start..end {
                 let (place, key) = missing[index];
@@ -240,7 +238,7 @@ impl Layer {
 
     /// As [`TableLayer::put`], in one of the tables.
     pub(crate) fn put(&mut self, position: usize, key: &[u8], value: Option<Value>, base: Base) {
-        self.tables[position].put(key, value, base);
+        self.tables[position].put(key, value.map(New::Shared), base);
     }
 
     /// The flat tables and the others, each at its position in one of the two lists, so that two threads can fill them.

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use arbor_store::ShortKey;
 
+use crate::changes::New;
 use crate::hashed::{Change, Hashed};
-use crate::layer::Slot;
+use crate::layer::{Base, Slot};
 
 /// Keys of flat tables are mostly an account's hash, or that and a slot's.
 pub(crate) type Key = ShortKey<64>;
@@ -47,8 +48,8 @@ impl Ordered {
     }
 
     /// As [`Hashed::put`].
-    pub(crate) fn put(&mut self, key: &[u8], new: Slot) -> Change {
-        let change = self.put_unlisted(key, new);
+    pub(crate) fn put(&mut self, key: &[u8], new: Option<New<'_>>, base: Base) -> Change {
+        let change = self.put_unlisted(key, new, base);
         if let Change::Added(place) = change {
             self.order.insert(Key::new(key), place);
         }
@@ -56,8 +57,8 @@ impl Ordered {
     }
 
     /// As [`put`](Self::put), but for the order of an entry that is added, which is to be [listed](Self::list).
-    pub(crate) fn put_unlisted(&mut self, key: &[u8], new: Slot) -> Change {
-        let change = self.entries.put(key, new);
+    pub(crate) fn put_unlisted(&mut self, key: &[u8], new: Option<New<'_>>, base: Base) -> Change {
+        let change = self.entries.put(key, new, base);
         if let Change::Removed(_) = change {
             self.order.remove(&Key::new(key));
         }

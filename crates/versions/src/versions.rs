@@ -144,19 +144,20 @@ impl Versions {
         self.check_order(&metas)?;
         changes.prepare(&self.frame.schema, last)?;
         debug_assert!(
-            changes.flat.iter().all(|change| self.agrees(change)),
+            changes.flat().all(|change| self.agrees(change)),
             "an old value is not what was applied before"
         );
         self.flush_by_budget()?;
 
         let alone = metas.len() == 1;
         let undone = alone && last.0 > 0 && self.options.retain != Retain::None;
-        let undo = self.put_changes(changes.flat, changes.nodes, undone);
-        changes.blobs.retain(|blob| {
+        let mut blobs = std::mem::take(&mut changes.blobs);
+        let undo = self.put_changes(changes, undone);
+        blobs.retain(|blob| {
             let position = self.frame.schema.known(blob.table);
             self.active.get(position, &blob.key).is_none()
         });
-        self.put(changes.blobs);
+        self.put(blobs);
         for meta in metas {
             self.advance(Arc::new(meta), undo.clone());
         }
@@ -309,52 +310,53 @@ impl Versions {
     }
 
     /// Returns whether a change's old value is the unflushed one, if there is one.
-    fn agrees(&self, change: &Change) -> bool {
+    fn agrees(&self, change: Change<'_>) -> bool {
         let position = self.frame.schema.known(change.table);
         let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
         let mut layers = std::iter::once(&self.active).chain(frozen);
         layers
-            .find_map(|layer| layer.get(position, &change.key))
-            .is_none_or(|slot| slot.value == change.old)
+            .find_map(|layer| layer.get(position, change.key))
+            .is_none_or(|slot| slot.value.as_deref() == change.old)
     }
 
-    /// Puts changes, of tables that were checked, into the active layer; returns the record that undoes the flat ones, if it is wanted. Very many are
-    /// put by two threads.
-    fn put_changes(
-        &mut self,
-        mut flat: Vec<Change>,
-        nodes: Vec<Write>,
-        undone: bool,
-    ) -> Option<Arc<UndoRecord>> {
+    /// Puts flat changes and nodes, of tables that were checked, into the active layer; returns the record that undoes the flat ones, if it is
+    /// wanted. Very many are put by two threads.
+    fn put_changes(&mut self, changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
         let schema = &*self.frame.schema;
+        let Changes {
+            flat,
+            mut nodes,
+            buffer,
+            ..
+        } = changes;
+        let (flat, buffer) = (&flat[..], &buffer);
         let two_threads = self.options.background && flat.len().min(nodes.len()) >= MANY_CHANGES;
         let [mut flat_tables, mut other_tables] = self.active.flat_and_others();
-        let put_nodes = move || {
-            let mut nodes = nodes;
+        let mut put_nodes = || {
             for run in nodes.chunk_by_mut(|a, b| a.table == b.table) {
                 let Some(table) = &mut other_tables[schema.known(run[0].table)] else {
                     continue;
                 };
                 for some in run.chunks_mut(TOGETHER) {
-                    table.warm(some.iter().map(|write| &*write.key));
-                    for Write { key, value, .. } in some {
-                        table.put(key, value.take(), Base::Unknown);
+                    table.warm(some.iter().map(|entry| entry.key(buffer)));
+                    for entry in some {
+                        let record = entry.take(buffer);
+                        table.put(entry.key(buffer), record, Base::Unknown);
                     }
                 }
             }
         };
         let chunk = self.options.undo_chunk;
-        let mut put_flat = move || {
+        let mut put_flat = || {
             let undo = undone.then(|| {
-                let entries = flat.iter();
-                let entries = entries.map(|c| (c.table, &*c.key, c.old.as_deref()));
+                let entries = flat.iter().map(|entry| entry.change(buffer));
+                let entries = entries.map(|change| (change.table, change.key, change.old));
                 Arc::new(undo::encode(entries, chunk))
             });
-            for run in flat.chunk_by_mut(|a, b| a.table == b.table) {
-                let Some(table) = &mut flat_tables[schema.known(run[0].table)] else {
-                    continue;
-                };
-                table.put_sorted(run);
+            for run in flat.chunk_by(|a, b| a.table == b.table) {
+                if let Some(table) = &mut flat_tables[schema.known(run[0].table)] {
+                    table.put_sorted(run, buffer);
+                }
             }
             undo
         };

@@ -111,19 +111,15 @@ impl Store for Unreliable {
 fn changes(old: Option<&str>, new: &str, kept: u64) -> Changes {
     let mut changes = Changes::default();
     for key in 0..KEYS {
-        let key: Box<[u8]> = key.to_be_bytes().into();
-        changes.flat.push(Change {
+        let record = (key < kept).then_some(new.as_bytes());
+        let key = key.to_be_bytes();
+        changes.put_flat(Change {
             table: ACCOUNTS,
-            key: key.clone(),
-            old: old.map(value),
-            new: Some(value(new)),
+            key: &key,
+            old: old.map(str::as_bytes),
+            new: Some(new.as_bytes()),
         });
-        changes.nodes.push(Write {
-            table: NODES,
-            value: (u64::from_be_bytes((*key).try_into().expect("8 bytes")) < kept)
-                .then(|| value(new)),
-            key,
-        });
+        changes.put_node(NODES, &key, record);
     }
     changes
 }

@@ -174,30 +174,31 @@ impl Run {
             }
             let new = new.map(|n| value([n; 3].repeat(usize::from(n))));
             let at = (table, key.to_vec());
-            let write = |value| Write {
-                table,
-                key: key.into(),
-                value,
-            };
             match table {
                 NODES => {
                     set(&mut next.nodes, at, new.clone());
-                    changes.nodes.push(write(new));
+                    match choice % 2 {
+                        0 => changes.put_node(table, key, new.as_deref()),
+                        _ => changes.put_shared_node(table, key, new),
+                    }
                 }
                 CODE => {
                     let content = value([key, b"'s code"].concat());
                     set(&mut next.blobs, at, Some(content.clone()));
-                    changes.blobs.push(write(Some(content)));
+                    changes.blobs.push(Write {
+                        table,
+                        key: key.into(),
+                        value: Some(content),
+                    });
                 }
                 _ => {
                     let old = next.flat.get(&at).cloned();
                     set(&mut next.flat, at, new.clone());
-                    let key = key.into();
-                    changes.flat.push(Change {
+                    changes.put_flat(Change {
                         table,
                         key,
-                        old,
-                        new,
+                        old: old.as_deref(),
+                        new: new.as_deref(),
                     });
                 }
             }

@@ -12,7 +12,7 @@ use arbor_versions::{
     DirLock, DirReader, Identity, Options, Snapshot, TableKind, TableSpec, Version, Versions,
     VersionsError, read_head_file, stored_identity,
 };
-use support::{ACCOUNTS, change, faulty, identity, meta, options, tables, value};
+use support::{ACCOUNTS, account, change, faulty, identity, meta, options, tables, value};
 
 fn create(store: &Arc<FaultyStore>, dir: &Path) -> Versions {
     let lock = DirLock::acquire(dir).expect("free");
@@ -132,7 +132,7 @@ fn versions_come_in_order_and_change_a_key_once() {
     assert!(matches!(refused, Err(VersionsError::OutOfOrder { .. })));
     apply(&mut versions, 0);
     let mut twice = change("k", Some("0"), Some("1"));
-    twice.flat.push(twice.flat[0].clone());
+    twice.put_flat(account("k", Some("0"), Some("1")));
     let refused = versions.apply(meta(1), twice);
     assert!(matches!(
         refused,
@@ -141,12 +141,22 @@ fn versions_come_in_order_and_change_a_key_once() {
             ..
         })
     ));
-    let mut wrong = change("k", Some("0"), Some("1"));
-    wrong.flat[0].table = support::NODES;
+    let mut wrong = arbor_versions::Changes::default();
+    wrong.put_flat(arbor_versions::Change {
+        table: support::NODES,
+        ..account("k", Some("0"), Some("1"))
+    });
     let refused = versions.apply(meta(1), wrong);
     assert!(matches!(
         refused,
         Err(VersionsError::Table { table: 3, .. })
+    ));
+    let mut wrong = arbor_versions::Changes::default();
+    wrong.put_node(support::ACCOUNTS, b"k", None);
+    let refused = versions.apply(meta(1), wrong);
+    assert!(matches!(
+        refused,
+        Err(VersionsError::Table { table: 1, .. })
     ));
     assert_eq!(head(&versions), Some(0));
     apply(&mut versions, 1);

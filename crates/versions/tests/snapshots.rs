@@ -28,19 +28,15 @@ fn changes(version: u64) -> Changes {
             .checked_sub(1)
             .map(|before| changed_last(number, before.max(7)));
         let new = changed_last(number, version.max(7));
-        let text = |number: u64| value(number.to_string());
+        let (before, after) = (old.map(|old| old.to_string()), new.to_string());
         if old != Some(new) {
-            changes.flat.push(Change {
+            changes.put_flat(Change {
                 table: ACCOUNTS,
-                key: key(number),
-                old: old.map(text),
-                new: Some(text(new)),
+                key: &key(number),
+                old: before.as_deref().map(str::as_bytes),
+                new: Some(after.as_bytes()),
             });
-            changes.nodes.push(Write {
-                table: NODES,
-                key: key(number),
-                value: Some(text(new)),
-            });
+            changes.put_node(NODES, &key(number), Some(after.as_bytes()));
         }
     }
     changes

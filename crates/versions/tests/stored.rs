@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Table};
 use arbor_versions::{Options, Retain, Version, Versions};
-use support::{ACCOUNTS, change, faulty, identity, meta, options, tables, value};
+use support::{ACCOUNTS, account, change, faulty, identity, meta, options, tables, value};
 
 /// Every record as `table key value`, in hex, the JSON of the identity as text.
 fn records(store: &dyn Reader) -> Vec<String> {
@@ -101,7 +101,7 @@ fn long_history(retain: Retain) -> (Arc<FaultyStore>, Versions) {
         let (old, new) = (number.wrapping_sub(1).to_string(), number.to_string());
         let mut changes = change("often", (number > 0).then_some(&*old), Some(&new));
         if number == 0 {
-            changes.flat.extend(change("once", None, Some("x")).flat);
+            changes.put_flat(account("once", None, Some("x")));
         }
         versions.apply(meta(number), changes).expect("applies");
     }
@@ -194,11 +194,7 @@ fn a_flush_writes_only_differences() {
     let mut next = 0;
     let mut apply = |versions: &mut Versions, key: &str, old, new| {
         let mut changes = change(key, old, new);
-        changes.nodes.push(arbor_store::Write {
-            table: support::NODES,
-            key: key.as_bytes().into(),
-            value: new.map(value),
-        });
+        changes.put_node(support::NODES, key.as_bytes(), new.map(str::as_bytes));
         versions.apply(meta(next), changes).expect("applies");
         next += 1;
     };
@@ -231,15 +227,13 @@ fn two_threads_put_what_one_does() {
             for number in 0..10_000u64 {
                 let key = (number * (1 + version)).to_be_bytes();
                 let before = version == 1 && 2 * number < 10_000;
-                changes.flat.push(arbor_versions::Change {
+                changes.put_flat(arbor_versions::Change {
                     table: ACCOUNTS,
-                    key: key.into(),
-                    old: before.then(|| value("0")),
-                    new: Some(value(["0", "1"][version as usize])),
+                    key: &key,
+                    old: before.then_some(b"0"),
+                    new: Some([b"0", b"1"][version as usize]),
                 });
-                changes
-                    .nodes
-                    .push(arbor_store::Write::put(support::NODES, &key, &key));
+                changes.put_node(support::NODES, &key, Some(&key));
             }
             versions.apply(meta(version), changes).expect("applies");
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Value, Write};
-use arbor_tree::Hash;
+use arbor_tree::{Hash, Position};
 use arbor_tree_ar16mt::{
     Entry, LeafUpdate, Operation, OperationProofs, TreeStats, TreeUpdate, apply, apply_unread,
     apply_with_proofs,
@@ -14,11 +14,11 @@ use arbor_versions::{Change, Changes, View};
 use rayon::prelude::*;
 
 use super::names::{LeafName, Named};
-use super::nodes::{AtHead, node_write, spread};
+use super::nodes::{AtHead, spread};
 use super::reader::{Header, slots};
 use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf};
 use super::settings::with_hasher;
-use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX};
+use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
 use crate::state::code_writes;
 use crate::{Account, AccountChange, Computed, StateChanges, StateError, Timings, Work};
 
@@ -182,30 +182,30 @@ fn computed(
     update: TreeUpdate,
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let flat = leaves.map(|leaf| Change {
-        table: LEAVES,
-        key: leaf.key.into(),
-        old: leaf.old,
-        new: Some(encode_leaf(&leaf.new)),
-    });
-    let mut all: Vec<Change> = flat.collect();
-    all.push(Change {
+    let leaves: Vec<LeafChange> = leaves.collect();
+    let mut changes = Changes::default();
+    changes.reserve(leaves.len() + 1, update.nodes.len());
+    for leaf in leaves {
+        changes.put_flat(Change {
+            table: LEAVES,
+            key: &leaf.key,
+            old: leaf.old.as_deref(),
+            new: Some(&encode_leaf(&leaf.new)),
+        });
+    }
+    changes.put_flat(Change {
         table: COUNTER,
-        key: NEXT_INDEX.into(),
-        old: view.get(COUNTER, NEXT_INDEX)?,
-        new: Some(encode_counter(next)),
+        key: NEXT_INDEX,
+        old: view.get(COUNTER, NEXT_INDEX)?.as_deref(),
+        new: Some(&encode_counter(next)),
     });
-    let nodes = update.nodes.into_par_iter().with_min_len(TOGETHER);
-    let nodes = nodes
-        .map(|change| node_write(change.path, change.record))
-        .collect();
+    for change in update.nodes {
+        let key = Position::outer(change.path).key();
+        changes.put_shared_node(NODES, &key, change.record);
+    }
     Ok(Computed {
         root: update.root.into(),
-        changes: Changes {
-            flat: all,
-            nodes,
-            blobs: Vec::new(),
-        },
+        changes,
         timings: Timings {
             writes: start.elapsed(),
             ..Timings::default()

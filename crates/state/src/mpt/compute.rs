@@ -1,20 +1,20 @@
 //! What a block's changes make of the tries and of the flat tables beside them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arbor_store::{Value, Write};
-use arbor_tree::Hash;
+use arbor_store::Value;
+use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{
     InnerPart, OuterUpdate, TreeError, TreeUpdate, apply_inner, apply_nodes, apply_outer,
 };
-use arbor_versions::{Changes, View};
+use arbor_versions::{Change, Changes, View};
 use rayon::prelude::*;
 
 use super::AtHead;
 use super::embedding::{KeyedChange, keyed, tree_updates};
 use super::keys::{STORAGE_NODES, flat_slot_key, node_table};
-use super::records::AccountRecord;
+use super::records::{AccountRecord, SlotRecord};
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Computed, StateChanges, StateError, Timings, Work};
@@ -37,51 +37,69 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
     })?;
     let updates = tree_updates(&keyed);
     let hashed = Instant::now();
-    let update = apply_spread(head, &updates)?;
+    let cleared = keyed.iter().filter(|change| change.clears_storage());
+    let mut gone = stored_nodes(head.0, cleared.map(|change| &change.key[..]))?;
+    let slots: usize = keyed.iter().map(|change| change.slots.len()).sum();
+    let touched = keyed.len() + slots;
+    let mut written = Changes::default();
+    // About as many nodes are written as names change.
+    written.reserve(touched, touched);
+    let update = apply_spread(head, &updates, &mut |position, record| {
+        let key = position.key();
+        gone.remove(&*key);
+        written.put_node(node_table(position), &key, record);
+    })?;
+    for key in gone {
+        written.put_node(STORAGE_NODES, &key, None);
+    }
     let applied = Instant::now();
-    let mut computed = Computed {
+    // By table and key, as they are applied fastest.
+    let mut record = Vec::new();
+    for (change, root) in keyed.iter().zip(&update.inner_roots) {
+        let new = change.new_record(*root);
+        record.clear();
+        if let Some(new) = &new {
+            new.encode_into(&mut record);
+        }
+        written.put_flat(Change {
+            table: ACCOUNTS,
+            key: &change.key,
+            old: old_values[change.place].as_deref(),
+            new: new.map(|_| &record[..]),
+        });
+    }
+    for change in &keyed {
+        slot_changes(head, change, &mut written)?;
+    }
+    written.blobs = code_writes(changes.codes.iter());
+    Ok(Computed {
         root: update.root.into(),
-        changes: Changes::default(),
+        changes: written,
         timings: Timings {
             keys: hashed - start,
             tree: applied - hashed,
-            writes: Duration::ZERO,
+            writes: applied.elapsed(),
         },
         work: Work::default(),
-    };
-    // By table and key, as they are applied fastest.
-    for (change, root) in keyed.iter().zip(&update.inner_roots) {
-        let old = old_values[change.place].take();
-        let new = change.new_record(*root).map(|record| record.encode());
-        computed.push_flat(ACCOUNTS, &change.key, old, new);
-    }
-    for change in &keyed {
-        slot_changes(head, change, &mut computed)?;
-    }
-    let cleared = keyed.iter().filter(|change| change.clears_storage());
-    let cleared = cleared.map(|change| &change.key[..]);
-    computed.changes.nodes = node_writes(head.0, cleared, update)?;
-    computed.changes.blobs = code_writes(changes.codes.iter());
-    computed.timings.writes = applied.elapsed();
-    Ok(computed)
+    })
 }
 
 /// The flat changes of one account's slots. A cleared storage is listed slot by slot.
 fn slot_changes(
     head: AtHead<'_>,
     change: &KeyedChange<'_>,
-    computed: &mut Computed,
+    changes: &mut Changes,
 ) -> Result<(), StateError> {
     if !change.clears_storage() {
+        let (mut old, mut new) = (Vec::new(), Vec::new());
         for slot in &change.slots {
-            let (old, new) = slot.records();
-            let key = flat_slot_key(&change.key, &slot.key);
-            computed.push_flat(
-                SLOTS,
-                &key,
-                old.map(|r| r.encode()),
-                new.map(|r| r.encode()),
-            );
+            let (before, after) = slot.records();
+            changes.put_flat(Change {
+                table: SLOTS,
+                key: &flat_slot_key(&change.key, &slot.key),
+                old: encoded(before, &mut old),
+                new: encoded(after, &mut new),
+            });
         }
         return Ok(());
     }
@@ -94,22 +112,40 @@ fn slot_changes(
             );
         }
     }
+    let mut put = |key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>| {
+        changes.put_flat(Change {
+            table: SLOTS,
+            key,
+            old,
+            new,
+        });
+    };
     for entry in head.0.scan(SLOTS, &change.key, &change.key)? {
         let (key, old) = entry?;
-        let new = after.remove(&key);
-        computed.push_flat(SLOTS, &key, Some(old), new);
+        put(&key, Some(&old), after.remove(&key).as_deref());
     }
     for (key, new) in after {
-        computed.push_flat(SLOTS, &key, None, Some(new));
+        put(&key, None, Some(&new));
     }
     Ok(())
+}
+
+/// A slot's stored form, in the buffer.
+fn encoded(record: Option<SlotRecord>, buffer: &mut Vec<u8>) -> Option<&[u8]> {
+    buffer.clear();
+    record?.encode_into(buffer);
+    Some(buffer)
 }
 
 /// Changed slots from which on storage tries are spread over the threads of a pool.
 const SPREAD_FROM: usize = 256;
 
-/// Applies updates, those of different accounts' storage on different threads if the caller runs in a pool.
-fn apply_spread(head: AtHead<'_>, updates: &[OuterUpdate]) -> Result<TreeUpdate, StateError> {
+/// Applies updates, those of different accounts' storage on different threads if the caller runs in a pool. The nodes changed are given to `each`.
+fn apply_spread(
+    head: AtHead<'_>,
+    updates: &[OuterUpdate],
+    each: &mut dyn FnMut(&Position, Option<&[u8]>),
+) -> Result<TreeUpdate, StateError> {
     let (head, root): (_, Hash) = (&head, head.root());
     let slots: usize = updates.iter().map(|update| update.inner.len()).sum();
     let threads = match rayon::current_thread_index() {
@@ -117,7 +153,7 @@ fn apply_spread(head: AtHead<'_>, updates: &[OuterUpdate]) -> Result<TreeUpdate,
         None => 1,
     };
     if threads == 1 || slots < SPREAD_FROM {
-        return Ok(apply_nodes(head, root, updates)?);
+        return Ok(apply_nodes(head, root, updates, each)?);
     }
     // Some more pieces than threads, since accounts differ in size; but few, since a piece fills the hash lanes alone.
     let most = slots.div_ceil(2 * threads);
@@ -133,35 +169,23 @@ fn apply_spread(head: AtHead<'_>, updates: &[OuterUpdate]) -> Result<TreeUpdate,
         .into_par_iter()
         .map(|piece| apply_inner(head, piece))
         .collect();
-    Ok(apply_outer(head, root, updates, parts?)?)
+    let mut update = apply_outer(head, root, updates, parts?)?;
+    for change in std::mem::take(&mut update.nodes) {
+        each(&change.position, change.record.as_deref());
+    }
+    Ok(update)
 }
 
-/// Node writes of an update, after the deletion of all nodes of the given storage tries.
-pub(crate) fn node_writes<'a>(
+/// The keys of all nodes of the given storage tries.
+pub(crate) fn stored_nodes<'a>(
     view: View<'_>,
-    cleared: impl Iterator<Item = &'a [u8]>,
-    update: TreeUpdate,
-) -> Result<Vec<Write>, StateError> {
-    let mut gone: BTreeSet<Box<[u8]>> = BTreeSet::new();
-    for owner in cleared {
+    owners: impl Iterator<Item = &'a [u8]>,
+) -> Result<BTreeSet<Box<[u8]>>, StateError> {
+    let mut keys = BTreeSet::new();
+    for owner in owners {
         for entry in view.scan(STORAGE_NODES, owner, owner)? {
-            gone.insert(entry?.0);
+            keys.insert(entry?.0);
         }
     }
-    let mut writes = Vec::with_capacity(update.nodes.len() + gone.len());
-    for change in update.nodes {
-        let key: Box<[u8]> = Box::from(&*change.position.key());
-        gone.remove(&key);
-        writes.push(Write {
-            table: node_table(&change.position),
-            key,
-            value: change.record,
-        });
-    }
-    writes.extend(gone.into_iter().map(|key| Write {
-        table: STORAGE_NODES,
-        key,
-        value: None,
-    }));
-    Ok(writes)
+    Ok(keys)
 }

@@ -140,10 +140,9 @@ impl State {
         self.load_ranges(|first| steps.storage_nodes(first))?;
         Ok(Computed {
             root: root.into(),
-            changes: Changes {
-                blobs: code_writes(source.codes().iter().map(|(hash, code)| (hash, code))),
-                ..Changes::default()
-            },
+            changes: Changes::of_blobs(code_writes(
+                source.codes().iter().map(|(hash, code)| (hash, code)),
+            )),
             timings: Timings::default(),
             work: Work::default(),
         })

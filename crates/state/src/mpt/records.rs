@@ -36,17 +36,27 @@ fn trimmed(bytes: &[u8]) -> &[u8] {
 }
 
 impl AccountRecord {
+    /// Bytes of the longest stored form.
+    const MOST: usize = 22 + 8 + 32 + 64;
+
     pub(crate) fn has_storage(&self) -> bool {
         self.storage_root != EMPTY_ROOT
     }
 
+    /// The stored form.
     pub(crate) fn encode(&self) -> Value {
+        let mut out = Vec::with_capacity(Self::MOST);
+        self.encode_into(&mut out);
+        out.into()
+    }
+
+    /// Appends the stored form.
+    pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         let balance = self.account.balance.to_be_bytes::<32>();
         let nonce = self.account.nonce.to_be_bytes();
         let (balance, nonce) = (trimmed(&balance), trimmed(&nonce));
         let root = (self.storage_root != EMPTY_ROOT).then_some(self.storage_root);
         let code = (self.account.code_hash != KECCAK256_EMPTY).then_some(self.account.code_hash);
-        let mut out = Vec::with_capacity(22 + 8 + 32 + 64);
         let flags =
             if root.is_some() { HAS_ROOT } else { 0 } | if code.is_some() { HAS_CODE } else { 0 };
         out.push(balance.len() as u8 | flags);
@@ -57,7 +67,6 @@ impl AccountRecord {
         for hash in [root, code].into_iter().flatten() {
             out.extend_from_slice(hash.as_slice());
         }
-        out.into()
     }
 
     pub(crate) fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, StateError> {
@@ -128,18 +137,23 @@ impl AccountRecord {
 }
 
 impl SlotRecord {
+    /// The stored form.
     pub(crate) fn encode(&self) -> Value {
+        let mut out = Vec::with_capacity(65);
+        self.encode_into(&mut out);
+        out.into()
+    }
+
+    /// Appends the stored form.
+    pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         let (slot, value) = (
             self.slot.to_be_bytes::<32>(),
             self.value.to_be_bytes::<32>(),
         );
         let (slot, value) = (trimmed(&slot), trimmed(&value));
-        let mut out = [0; 65];
-        let (slot_end, end) = (1 + slot.len(), 1 + slot.len() + value.len());
-        out[0] = slot.len() as u8;
-        out[1..slot_end].copy_from_slice(slot);
-        out[slot_end..end].copy_from_slice(value);
-        Value::from(&out[..end])
+        out.push(slot.len() as u8);
+        out.extend_from_slice(slot);
+        out.extend_from_slice(value);
     }
 
     pub(crate) fn decode(key: &[u8], bytes: &[u8]) -> Result<Self, StateError> {

@@ -8,8 +8,8 @@ use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate, Overlay, TreeUpdate, 
 use arbor_versions::Meta;
 
 use super::AtHead;
-use super::compute::node_writes;
-use super::keys::{account_key, slot_key};
+use super::compute::stored_nodes;
+use super::keys::{STORAGE_NODES, account_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use crate::StateError;
 use crate::error::corrupt;
@@ -43,7 +43,16 @@ impl<'a> Undone<'a> {
     /// The writes of nodes that lead back.
     pub(crate) fn into_writes(self) -> Result<Vec<Write>, StateError> {
         let cleared = self.cleared.iter().map(|owner| &owner[..]);
-        node_writes(self.head.0, cleared, self.update)
+        let mut gone = stored_nodes(self.head.0, cleared)?;
+        let write = |table, key, value| Write { table, key, value };
+        let mut writes = Vec::with_capacity(self.update.nodes.len());
+        for change in self.update.nodes {
+            let key: Box<[u8]> = Box::from(&*change.position.key());
+            gone.remove(&key);
+            writes.push(write(node_table(&change.position), key, change.record));
+        }
+        writes.extend(gone.into_iter().map(|key| write(STORAGE_NODES, key, None)));
+        Ok(writes)
     }
 }
 

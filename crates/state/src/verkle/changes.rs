@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
 use arbor_tree_verkle::{StemUpdate, ValueChange};
-use arbor_versions::Change;
+use arbor_versions::{Change, Changes};
 
 use super::LeafValue;
 use super::header::HeaderLayout;
@@ -26,20 +26,15 @@ pub(super) fn flat_changes(
     before: &dyn Flat,
     changes: &StateChanges,
     code: CodeOf<'_>,
-) -> Result<Vec<Change>, StateError> {
-    let mut flat = Vec::with_capacity(2 * changes.accounts.len());
+) -> Result<Changes, StateError> {
+    let mut flat = Changes::default();
     for (address, change) in &changes.accounts {
         let key = address.as_slice();
         let old = before.value(ACCOUNTS, key)?;
         let record = old.as_ref().map(|bytes| AccountRecord::decode(key, bytes));
         let after = account_after(record.transpose()?.as_ref(), change, code)?;
-        push(
-            &mut flat,
-            ACCOUNTS,
-            key,
-            old,
-            after.map(|record| record.encode()),
-        );
+        let new = after.map(|record| record.encode());
+        put(&mut flat, ACCOUNTS, key, old.as_deref(), new.as_deref());
     }
     for (address, change) in &changes.accounts {
         if change.storage_cleared || change.new.is_none() {
@@ -54,16 +49,15 @@ pub(super) fn flat_changes(
                 false => Some(encode_slot(change.old)),
             };
             let new = (old.is_some() || !change.new.is_zero()).then(|| encode_slot(change.new));
-            push(&mut flat, SLOTS, &key, old, new);
+            put(&mut flat, SLOTS, &key, old.as_deref(), new.as_deref());
         }
     }
     Ok(flat)
 }
 
-fn push(flat: &mut Vec<Change>, table: Table, key: &[u8], old: Option<Value>, new: Option<Value>) {
+fn put(flat: &mut Changes, table: Table, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) {
     if old != new {
-        let key = key.into();
-        flat.push(Change {
+        flat.put_flat(Change {
             table,
             key,
             old,
@@ -99,46 +93,27 @@ fn cleared_slots(
     before: &dyn Flat,
     address: Address,
     change: &AccountChange,
-    flat: &mut Vec<Change>,
+    flat: &mut Changes,
 ) -> Result<(), StateError> {
     let set = change.slots.iter();
     let set = set.filter(|(_, change)| !change.new.is_zero());
     let mut after: BTreeMap<Box<[u8]>, Value> = set
         .map(|(slot, change)| (slot_key(address, *slot).into(), encode_slot(change.new)))
         .collect();
-    let from = flat.len();
+    let mut found = Vec::new();
     for entry in before.entries(SLOTS, address.as_slice())? {
         let (key, old) = entry?;
         let new = after
             .remove(&key)
             .unwrap_or_else(|| encode_slot(U256::ZERO));
-        push(flat, SLOTS, &key, Some(old), Some(new));
+        found.push((key, Some(old), new));
     }
-    for (key, new) in after {
-        push(flat, SLOTS, &key, None, Some(new));
+    found.extend(after.into_iter().map(|(key, new)| (key, None, new)));
+    found.sort_unstable_by(|(a, ..), (b, ..)| a.cmp(b));
+    for (key, old, new) in &found {
+        put(flat, SLOTS, key, old.as_deref(), Some(new));
     }
-    flat[from..].sort_unstable_by(|a, b| a.key.cmp(&b.key));
     Ok(())
-}
-
-/// A flat record before and after.
-#[derive(Clone, Copy)]
-pub(super) struct FlatChange<'a> {
-    pub(super) table: Table,
-    pub(super) key: &'a [u8],
-    pub(super) before: Option<&'a [u8]>,
-    pub(super) after: Option<&'a [u8]>,
-}
-
-impl<'a> From<&'a Change> for FlatChange<'a> {
-    fn from(change: &'a Change) -> Self {
-        Self {
-            table: change.table,
-            key: &change.key,
-            before: change.old.as_deref(),
-            after: change.new.as_deref(),
-        }
-    }
 }
 
 /// Changes of leaves under their stems.
@@ -151,7 +126,7 @@ pub(super) struct LeafChanges {
 
 /// The changes of leaves that flat changes, in any order, come to.
 pub(super) fn leaf_changes<'a>(
-    flat: impl Iterator<Item = FlatChange<'a>>,
+    flat: impl Iterator<Item = Change<'a>>,
     layout: HeaderLayout,
     stems: &Stems,
     code: CodeOf<'_>,
@@ -167,15 +142,15 @@ pub(super) fn leaf_changes<'a>(
             leaves.push(
                 address,
                 slot_place(slot),
-                value(change.before)?,
-                value(change.after)?,
+                value(change.old)?,
+                value(change.new)?,
             );
         } else {
             let record = |bytes: Option<&[u8]>| {
                 let record = bytes.map(|bytes| AccountRecord::decode(change.key, bytes));
                 record.transpose()
             };
-            let (before, after) = (record(change.before)?, record(change.after)?);
+            let (before, after) = (record(change.old)?, record(change.new)?);
             let account = Account {
                 address: account_key(change.key)?,
                 before,

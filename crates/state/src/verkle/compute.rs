@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use arbor_tree_verkle::{TreeStats, apply};
-use arbor_versions::{Changes, View};
+use arbor_versions::View;
 
-use super::changes::{FlatChange, LeafChanges, flat_changes, leaf_changes};
-use super::nodes::{AtHead, node_write};
-use super::{Verkle, stored_code};
+use super::changes::{LeafChanges, flat_changes, leaf_changes};
+use super::nodes::AtHead;
+use super::{NODES, Verkle, stored_code};
 use crate::state::code_writes;
 use crate::{Computed, Counts, Published, StateChanges, StateError, Timings, Work};
 
@@ -24,9 +24,8 @@ pub(crate) fn compute(
         Some(code) => Ok(code.clone()),
         None => stored_code(view, hash),
     };
-    let flat = flat_changes(&view, changes, &code)?;
-    let leaves = flat.iter().map(FlatChange::from);
-    let LeafChanges { updates, .. } = leaf_changes(leaves, settings.layout, stems, &code)?;
+    let mut computed = flat_changes(&view, changes, &code)?;
+    let LeafChanges { updates, .. } = leaf_changes(computed.flat(), settings.layout, stems, &code)?;
     let keyed = Instant::now();
     let at_keyed = Counts::now();
     let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
@@ -37,15 +36,14 @@ pub(crate) fn compute(
         leaves_filled: update.stats.filled.map(|leaves| leaves as u64),
         published: published(&update.stats),
     };
-    let blobs = code_writes(changes.codes.iter());
     let root = update.root_hash().into();
-    let nodes = update.nodes.into_iter();
-    let nodes = nodes
-        .map(|change| node_write(&change.key, change.record))
-        .collect();
+    for change in update.nodes {
+        computed.put_shared_node(NODES, &change.key.encode(), change.record);
+    }
+    computed.blobs = code_writes(changes.codes.iter());
     Ok(Computed {
         root,
-        changes: Changes { flat, nodes, blobs },
+        changes: computed,
         timings: Timings {
             keys: keyed - start,
             tree: applied - keyed,

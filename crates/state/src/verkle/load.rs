@@ -89,10 +89,7 @@ pub(crate) fn load(
     load_nodes(versions, nodes)?;
     Ok(Computed {
         root: root.to_bytes().into(),
-        changes: Changes {
-            blobs,
-            ..Changes::default()
-        },
+        changes: Changes::of_blobs(blobs),
         timings: Timings::default(),
         work: Work::default(),
     })

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arbor_store::Write;
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{NodeKey, NodeReader, TreeUpdate, apply};
-use arbor_versions::{Meta, View};
+use arbor_versions::{Change, Meta, View};
 
-use super::changes::{FlatChange, LeafChanges, leaf_changes};
+use super::changes::{LeafChanges, leaf_changes};
 use super::{NODES, Verkle, stored_code};
 use crate::StateError;
 use crate::flat::Lookup;
@@ -72,11 +72,11 @@ impl<'a> Undone<'a> {
             .map(|write| now(write.table, &write.key))
             .collect();
         let present = present?;
-        let flat = undo.iter().zip(&present).map(|(write, now)| FlatChange {
+        let flat = undo.iter().zip(&present).map(|(write, now)| Change {
             table: write.table,
             key: &write.key,
-            before: now.as_deref(),
-            after: write.value.as_deref(),
+            old: now.as_deref(),
+            new: write.value.as_deref(),
         });
         let settings = self.verkle.settings();
         let stems = self.verkle.stems();

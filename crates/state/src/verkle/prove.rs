@@ -8,7 +8,7 @@ use arbor_tree::ReadError;
 use arbor_tree_verkle::{NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove};
 use arbor_versions::View;
 
-use super::changes::{FlatChange, flat_changes, leaf_changes};
+use super::changes::{flat_changes, leaf_changes};
 use super::header::HeaderLayout;
 use super::places::{StemName, chunk_place, slot_place};
 use super::records::AccountRecord;
@@ -122,8 +122,7 @@ pub(crate) fn block_leaves(
         None => stored_code(view, hash),
     };
     let flat = flat_changes(state, touched.changes, &code)?;
-    let leaves = flat.iter().map(FlatChange::from);
-    let changed = leaf_changes(leaves, layout, verkle.stems(), &code)?;
+    let changed = leaf_changes(flat.flat(), layout, verkle.stems(), &code)?;
 
     let (mut places, mut chunks_read) = (BTreeSet::new(), 0);
     for (address, slots) in touched.reads {

@@ -64,16 +64,20 @@ pub(crate) fn value(bytes: impl AsRef<[u8]>) -> Value {
     Value::from(bytes.as_ref())
 }
 
-/// A change of one account.
+/// The change of one account alone.
 pub(crate) fn change(key: &str, old: Option<&str>, new: Option<&str>) -> Changes {
-    Changes {
-        flat: vec![Change {
-            table: ACCOUNTS,
-            key: key.as_bytes().into(),
-            old: old.map(value),
-            new: new.map(value),
-        }],
-        ..Changes::default()
+    let mut changes = Changes::default();
+    changes.put_flat(account(key, old, new));
+    changes
+}
+
+/// A change of one account.
+pub(crate) fn account<'a>(key: &'a str, old: Option<&'a str>, new: Option<&'a str>) -> Change<'a> {
+    Change {
+        table: ACCOUNTS,
+        key: key.as_bytes(),
+        old: old.map(str::as_bytes),
+        new: new.map(str::as_bytes),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use arbor_tree::Hash;
-use arbor_versions::{Changes, Version};
+use arbor_versions::{Change, Changes, Version};
 
 use super::super::LEAVES;
 use super::super::compute::name_write;
@@ -99,10 +99,9 @@ impl<'a> Recovery<'a> {
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
                 let (computed, _) = self.state.compute_leaves(&leaves)?;
-                let mut changes = computed.changes.flat.iter();
-                let there = changes.find(|change| change.table == LEAVES && change.old.is_some());
-                if let Some(change) = there {
-                    return Err(RecoveryError::Twice(B256::from_slice(&change.key)));
+                let there = |change: &Change<'_>| change.table == LEAVES && change.old.is_some();
+                if let Some(change) = computed.changes.flat().find(there) {
+                    return Err(RecoveryError::Twice(B256::from_slice(change.key)));
                 }
                 computed
             }
@@ -142,10 +141,7 @@ impl<'a> Recovery<'a> {
     fn unchanged(&self, blobs: Vec<arbor_store::Write>) -> Computed {
         Computed {
             root: self.state.root(),
-            changes: Changes {
-                blobs,
-                ..Changes::default()
-            },
+            changes: Changes::of_blobs(blobs),
             timings: Timings::default(),
             work: Work::default(),
         }
