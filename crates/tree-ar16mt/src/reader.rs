@@ -29,13 +29,14 @@ pub trait Reader: Sync {
     /// Whatever kept them from being read.
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError>;
 
-    /// What the leaf with a key holds; `None` if there is none. It is asked for where another leaf can hardly be.
+    /// What the leaves with these keys hold; `None` where there is none. They are asked for where other leaves can hardly be.
     ///
     /// # Errors
-    /// Whatever kept it from being read.
-    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
-        let found = self.leaves_below(&[Path::from_key(key)])?.pop().flatten();
-        Ok(found.map(|leaf| leaf.entry))
+    /// Whatever kept them from being read.
+    fn leaves(&self, keys: &[Hash]) -> Result<Vec<Option<Entry>>, ReadError> {
+        let paths: Vec<Path> = keys.iter().map(Path::from_key).collect();
+        let found = self.leaves_below(&paths)?.into_iter();
+        Ok(found.map(|leaf| Some(leaf?.entry)).collect())
     }
 }
 
@@ -48,7 +49,7 @@ impl<R: Reader + ?Sized> Reader for &R {
         (**self).leaves_below(paths)
     }
 
-    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
-        (**self).leaf(key)
+    fn leaves(&self, keys: &[Hash]) -> Result<Vec<Option<Entry>>, ReadError> {
+        (**self).leaves(keys)
     }
 }

@@ -45,9 +45,17 @@ impl Reader for AtHead<'_> {
         Ok(spread(self.ar16mt, paths, some)?)
     }
 
-    fn leaf(&self, key: &Hash) -> Result<Option<Entry>, ReadError> {
-        let bytes = self.view.get(LEAVES, key).map_err(StateError::from)?;
-        Ok(bytes.map(|bytes| decode_leaf(key, &bytes)).transpose()?)
+    fn leaves(&self, keys: &[Hash]) -> Result<Vec<Option<Entry>>, ReadError> {
+        let some = |keys: &[Hash]| -> Result<Vec<_>, StateError> {
+            let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let found = self.view.multi_get(LEAVES, &wanted)?.into_iter().zip(keys);
+            let entries = found.map(|(bytes, key)| {
+                let entry = bytes.map(|bytes| decode_leaf(key, &bytes));
+                entry.transpose()
+            });
+            entries.collect()
+        };
+        Ok(spread(self.ar16mt, keys, some)?)
     }
 }
 

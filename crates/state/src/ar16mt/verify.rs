@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex};
-use arbor_store::Value;
+use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Path, Position};
 use arbor_tree_ar16mt::{Entry, Hasher, Part, build_part, join};
 use arbor_versions::Entries;
@@ -69,8 +69,49 @@ struct Rebuild<'a> {
 type Nodes = Vec<(Path, Arc<[u8]>)>;
 /// A key and its value.
 type Stored = (Box<[u8]>, Value);
+/// Of so many records of a scan one is looked up by its key, too. Each file of a store has far more of them, and its filter and index are read, and their checksums
+/// compared, for any.
+const LOOKED_UP: usize = 8;
+
 /// What is left of a scan.
-type Rest<'a> = Peekable<Entries<'a>>;
+struct Rest<'a> {
+    check: &'a Check<'a>,
+    table: Table,
+    entries: Peekable<Entries<'a>>,
+    taken: usize,
+}
+
+impl<'a> Rest<'a> {
+    fn new(check: &'a Check<'a>, table: Table, prefix: &[u8]) -> Result<Self, StateError> {
+        let entries = check.view.scan(table, prefix, &[])?.peekable();
+        let taken = 0;
+        Ok(Self {
+            check,
+            table,
+            entries,
+            taken,
+        })
+    }
+
+    /// The next entry, if it is within a part.
+    fn next_within(
+        &mut self,
+        is_within: &impl Fn(&[u8]) -> bool,
+    ) -> Result<Option<Stored>, StateError> {
+        let within = self.entries.next_if(|entry| match entry {
+            Ok((key, _)) => is_within(key),
+            Err(_) => true,
+        });
+        let next = within.transpose()?;
+        if let Some((key, value)) = &next {
+            if self.taken.is_multiple_of(LOOKED_UP) {
+                self.check.looked_up(self.table, key, value)?;
+            }
+            self.taken += 1;
+        }
+        Ok(next)
+    }
+}
 
 impl Rebuild<'_> {
     fn root<H: Hasher>(&self, hasher: H) -> Result<B256, StateError> {
@@ -93,7 +134,7 @@ impl Rebuild<'_> {
 
     /// The part of the leaves whose keys begin with one byte, made of sixteen that fit a core's caches.
     fn part<H: Hasher>(&self, hasher: H, first: u8) -> Result<Part, StateError> {
-        let mut leaves = self.check.view.scan(LEAVES, &[first], &[])?.peekable();
+        let mut leaves = Rest::new(self.check, LEAVES, &[first])?;
         let below = self.lengths.iter().filter(|length| **length > 2);
         let below = below.map(|length| self.nodes(&[*length, first]));
         let mut below: Vec<Rest<'_>> = below.collect::<Result<_, _>>()?;
@@ -122,7 +163,7 @@ impl Rebuild<'_> {
 
     /// The stored nodes whose keys begin so.
     fn nodes(&self, prefix: &[u8]) -> Result<Rest<'_>, StateError> {
-        Ok(self.check.view.scan(NODES, prefix, &[])?.peekable())
+        Rest::new(self.check, NODES, prefix)
     }
 
     /// Looks which lengths of paths there are, and for keys that are not those of nodes.
@@ -156,8 +197,7 @@ impl Rebuild<'_> {
         nodes.sort_unstable_by(|(a, ..), (b, ..)| a[..].cmp(&b[..]));
         let mut nodes = nodes.into_iter().peekable();
         for rest in stored {
-            while let Some((key, stored)) = next_within(rest, &is_within)? {
-                self.check.looked_up(NODES, &key, &stored)?;
+            while let Some((key, stored)) = rest.next_within(&is_within)? {
                 while let Some((_, path, _)) = nodes.next_if(|node| *node.0 < *key) {
                     self.fault(format!("the node at {path}: missing"));
                 }
@@ -190,8 +230,7 @@ impl Rebuild<'_> {
         is_within: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<(Hash, Entry)>, StateError> {
         let mut leaves = Vec::new();
-        while let Some((key, bytes)) = next_within(rest, &is_within)? {
-            self.check.looked_up(LEAVES, &key, &bytes)?;
+        while let Some((key, bytes)) = rest.next_within(&is_within)? {
             let leaf = leaf_key(&key).and_then(|key| Ok((key, decode_leaf(&key, &bytes)?)));
             match leaf {
                 Ok((key, entry)) => {
@@ -319,18 +358,6 @@ impl Rebuild<'_> {
 /// The first byte that does not begin with a nibble, nor with one below it.
 fn first_byte_after(nibble: u8) -> Option<u8> {
     (nibble << 4).checked_add(16)
-}
-
-/// The next entry of a scan, if it is within a part.
-fn next_within(
-    rest: &mut Rest<'_>,
-    is_within: &impl Fn(&[u8]) -> bool,
-) -> Result<Option<Stored>, StateError> {
-    let within = rest.next_if(|entry| match entry {
-        Ok((key, _)) => is_within(key),
-        Err(_) => true,
-    });
-    Ok(within.transpose()?)
 }
 
 /// The indices that leaves have, in parts that come into being when they are needed.

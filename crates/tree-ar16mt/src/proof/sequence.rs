@@ -21,8 +21,10 @@ const NONE: u32 = u32::MAX;
 
 /// Operations, or nodes, that one thread takes at a time.
 const CHUNK: usize = 512;
-/// With more operations than this, all threads sort those of one node.
-const MANY: usize = 1 << 13;
+/// With more operations than this, those of one node are shared between all threads.
+const MANY: usize = 1 << 12;
+/// How many of these a thread takes at a time.
+const PIECE: usize = 1 << 10;
 
 /// Operations by key, those of one key in their order. Where one is among them is its *place*.
 #[derive(Clone, Copy)]
@@ -62,7 +64,7 @@ impl Passed {
     pub(crate) fn siblings(&self, place: usize) -> Vec<[Hash; 4]> {
         let levels = self.levels.iter();
         let own = levels.map_while(|level| level.siblings(place - self.places.start));
-        let mut siblings: Vec<[Hash; 4]> = own.copied().collect();
+        let mut siblings: Vec<[Hash; 4]> = own.collect();
         let below = self.below.partition_point(|part| part.places.end <= place);
         if let Some(part) = self.below.get(below) {
             siblings.extend(part.siblings(place));
@@ -90,24 +92,28 @@ impl Passed {
     }
 }
 
+/// The hashes beside the ways of some operations within nodes of one level: the topmost first, and of each by operation.
+type Siblings = [Vec<Hash>; 4];
+
 /// The hashes beside the ways of a part's operations within the nodes of one level.
 #[derive(Debug)]
 struct Level {
     /// By place, counted from the part's first, where its hashes are; [`NONE`] if its way has ended above, or begins below.
     at: Vec<u32>,
-    /// The topmost first; in the chunks in which they were computed, with the number of those before each.
-    siblings: Vec<(u32, Vec<[Hash; 4]>)>,
+    /// In the chunks in which they were computed, with the number of those before each.
+    siblings: Vec<(u32, Siblings)>,
 }
 
 impl Level {
-    fn siblings(&self, place: usize) -> Option<&[Hash; 4]> {
+    fn siblings(&self, place: usize) -> Option<[Hash; 4]> {
         let at = self.at[place];
         if at == NONE {
             return None;
         }
         let chunk = self.siblings.partition_point(|(before, _)| *before <= at);
         let (before, siblings) = &self.siblings[chunk - 1];
-        siblings.get((at - before) as usize)
+        let at = (at - before) as usize;
+        Some(siblings.each_ref().map(|hashes| hashes[at]))
     }
 }
 
@@ -495,8 +501,11 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         let mut levels = Vec::new();
         for nodes in nodes.chunk_by(same).rev() {
             let done: Vec<Chunk> = match &chunks(nodes)[..] {
-                [one] => vec![self.chunk(one)],
-                many => many.par_iter().map(|nodes| self.chunk(nodes)).collect(),
+                [one] => self.chunk(one),
+                many => {
+                    let done = many.par_iter().map(|nodes| self.chunk(nodes));
+                    done.flatten_iter().collect()
+                }
             };
             let mut at = vec![NONE; self.places.len()];
             let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
@@ -517,11 +526,11 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
     }
 
     /// What operations make of nodes of one level, from what they make of their children.
-    fn chunk(&self, nodes: &[Node<'_>]) -> Chunk {
+    fn chunk(&self, nodes: &[Node<'_>]) -> Vec<Chunk> {
         let depth = nodes[0].path.len();
         let count = nodes.iter().map(|node| node.operations.len()).sum();
         let mut events: Vec<Event> = Vec::with_capacity(count);
-        let mut ranges = Vec::with_capacity(nodes.len());
+        let mut within = Vec::with_capacity(nodes.len());
         for node in nodes {
             let start = events.len();
             let places = node.operations.clone();
@@ -535,29 +544,69 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                 }
             }));
             in_their_order(&mut events[start..]);
-            ranges.push(start..events.len());
+            within.push(Within {
+                children: self.children(node),
+                events: start..events.len(),
+            });
         }
-        let mut rows = self.rows(nodes, &ranges, &events);
-        let mut states: Vec<Hash> = events
-            .iter()
-            .map(|e| self.states[e.place as usize])
-            .collect();
-        let mut siblings = vec![[[0; 32]; 4]; events.len()];
+        let from = height(depth + 1);
+        match &within[..] {
+            [one] if count > MANY => self.pieces(from, &events, &one.children),
+            _ => vec![self.steps(from, events, &within)],
+        }
+    }
+
+    /// What very many operations make of one node: cut into pieces, each of which begins with what the last writes before it left of the children.
+    fn pieces(&self, from: usize, events: &[Event], children: &[Hash; 16]) -> Vec<Chunk> {
+        let last = events.par_chunks(PIECE).map(|events| {
+            let mut last = [None; 16];
+            let writes = events.iter().filter(|event| event.writes);
+            writes.for_each(|event| last[usize::from(event.nibble)] = Some(event.place));
+            last
+        });
+        let last: Vec<[Option<u32>; 16]> = last.collect();
+        let mut children = *children;
+        let starts = last.into_iter().map(|last| {
+            let start = children;
+            for (child, place) in children.iter_mut().zip(last) {
+                if let Some(place) = place {
+                    *child = self.states[place as usize];
+                }
+            }
+            start
+        });
+        let starts: Vec<[Hash; 16]> = starts.collect();
+        let pieces = events.par_chunks(PIECE).zip(starts);
+        let done = pieces.map(|(piece, children)| {
+            let events = 0..piece.len();
+            self.steps(from, piece.to_vec(), &[Within { children, events }])
+        });
+        done.collect()
+    }
+
+    /// What operations make of nodes whose children are at a height.
+    fn steps(&self, from: usize, events: Vec<Event>, within: &[Within]) -> Chunk {
+        let mut rows = self.rows(from, within, &events);
+        let states = events.iter().map(|e| self.states[e.place as usize]);
+        let mut states: Vec<Hash> = states.collect();
+        let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
         let mut pairs = Vec::with_capacity(events.len());
         for step in 0..4 {
             pairs.clear();
-            for (rows, range) in rows.iter_mut().zip(&ranges) {
+            let beside = &mut siblings[3 - step];
+            for (rows, Within { events: own, .. }) in rows.iter_mut().zip(within) {
                 let row = &mut rows[row(step)];
-                for at in range.clone() {
-                    let child = usize::from(events[at].nibble >> step);
-                    siblings[at][3 - step] = row[child ^ 1];
-                    if events[at].writes {
-                        row[child] = states[at];
+                let own = events[own.clone()].iter().zip(&states[own.clone()]);
+                for (event, state) in own {
+                    let child = usize::from(event.nibble >> step);
+                    beside.push(row[child ^ 1]);
+                    if event.writes {
+                        row[child] = *state;
                         pairs.push([row[child & !1], row[child | 1]]);
                     }
                 }
             }
-            let hashes = hash_pairs(self.hasher, &pairs);
+            let hashes = self.hasher.pairs(&pairs);
             let writes = events.iter().zip(&mut states);
             let writes = writes.filter(|(event, _)| event.writes);
             for ((_, state), hash) in writes.zip(hashes) {
@@ -571,37 +620,30 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         }
     }
 
-    /// The hashes within nodes before the batch: of children, and of those above them that lie beside the ways of operations, or below such.
-    fn rows(
-        &self,
-        nodes: &[Node<'_>],
-        ranges: &[Range<usize>],
-        events: &[Event],
-    ) -> Vec<[Hash; 30]> {
-        let from = height(nodes[0].path.len() + 1);
+    /// The hashes of a node's children before the batch.
+    fn children(&self, node: &Node<'_>) -> [Hash; 16] {
+        let mut children = [self.hasher.empty()[height(node.path.len() + 1)]; 16];
+        // It was looked at on the way down.
+        let view = node
+            .old
+            .and_then(|record| View::new(&node.path, record).ok());
+        for (nibble, hash) in view.iter().flat_map(View::hashes) {
+            children[usize::from(nibble)] = *hash;
+        }
+        if let Some((nibble, hash)) = &node.only {
+            children[usize::from(*nibble)] = *hash;
+        }
+        children
+    }
+
+    /// The hashes within nodes at first: of children, and of those above them that lie beside the ways of operations, or below such.
+    fn rows(&self, from: usize, within: &[Within], events: &[Event]) -> Vec<[Hash; 30]> {
         let empty = &self.hasher.empty()[from..];
-        let mut present: Vec<u16> = Vec::with_capacity(nodes.len());
-        let mut needed: Vec<[u16; 4]> = Vec::with_capacity(nodes.len());
-        let mut rows = vec![[[0; 32]; 30]; nodes.len()];
-        for ((node, range), rows) in nodes.iter().zip(ranges).zip(&mut rows) {
-            rows[row(0)].fill(empty[0]);
-            let mut there = 0;
-            let mut put = |nibble: u8, hash: &Hash| {
-                rows[usize::from(nibble)] = *hash;
-                there |= 1 << nibble;
-            };
-            if let Some((nibble, hash)) = &node.only {
-                put(*nibble, hash);
-            }
-            // It was looked at on the way down.
-            let view = node
-                .old
-                .and_then(|record| View::new(&node.path, record).ok());
-            for (nibble, hash) in view.iter().flat_map(View::hashes) {
-                put(nibble, hash);
-            }
-            present.push(there);
-            let touched = events[range.clone()].iter();
+        let mut needed: Vec<[u16; 4]> = Vec::with_capacity(within.len());
+        let mut rows = vec![[[0; 32]; 30]; within.len()];
+        for (within, rows) in within.iter().zip(&mut rows) {
+            rows[row(0)].copy_from_slice(&within.children);
+            let touched = events[within.events.clone()].iter();
             let touched = touched.fold(0, |set, event| set | 1 << event.nibble);
             needed.push(needed_rows(touched));
         }
@@ -609,18 +651,14 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         for step in 0..3 {
             pairs.clear();
             places.clear();
-            let all = rows.iter_mut().zip(&mut present).zip(&needed).enumerate();
-            for (at, ((rows, present), needed)) in all {
-                let below = std::mem::take(present);
-                for i in 0..8usize >> step {
-                    let is_empty = below >> (2 * i) & 3 == 0;
-                    *present |= u16::from(!is_empty) << i;
-                    let to = row(step + 1).start + i;
-                    if is_empty {
+            for (at, (rows, needed)) in rows.iter_mut().zip(&needed).enumerate() {
+                for i in (0..8usize >> step).filter(|i| needed[step + 1] >> i & 1 == 1) {
+                    let (below, to) = (row(step).start + 2 * i, row(step + 1).start + i);
+                    let pair = [rows[below], rows[below + 1]];
+                    if pair == [empty[step]; 2] {
                         rows[to] = empty[step + 1];
-                    } else if needed[step + 1] >> i & 1 == 1 {
-                        let from = row(step).start + 2 * i;
-                        pairs.push([rows[from], rows[from + 1]]);
+                    } else {
+                        pairs.push(pair);
                         places.push((at, to));
                     }
                 }
@@ -634,7 +672,14 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
     }
 }
 
+/// A node's children before its operations, and which of a list those are.
+struct Within {
+    children: [Hash; 16],
+    events: Range<usize>,
+}
+
 /// An operation within a node.
+#[derive(Clone, Copy)]
 struct Event {
     number: u32,
     /// Counted from the part's first.
@@ -646,7 +691,7 @@ struct Event {
 /// What became of some nodes of a level, by operation: their operations one after the other, those of a node in their order.
 struct Chunk {
     events: Vec<Event>,
-    siblings: Vec<[Hash; 4]>,
+    siblings: Siblings,
     states: Vec<Hash>,
 }
 
@@ -680,18 +725,6 @@ fn needed_rows(touched: u16) -> [u16; 4] {
         needed[step] = beside | below;
     }
     needed
-}
-
-/// Hashes pairs, on all threads if they are many.
-fn hash_pairs<H: Hasher>(hasher: H, pairs: &[[Hash; 2]]) -> Vec<Hash> {
-    if pairs.len() <= 2 * CHUNK {
-        return hasher.pairs(pairs);
-    }
-    let parts: Vec<Vec<Hash>> = pairs
-        .par_chunks(CHUNK)
-        .map(|pairs| hasher.pairs(pairs))
-        .collect();
-    parts.concat()
 }
 
 /// Nodes with some operations together.

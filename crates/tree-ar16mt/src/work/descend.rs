@@ -9,7 +9,10 @@ use super::{
     Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, malformed,
 };
 use crate::record::{self, STEM_NIBBLES};
-use crate::{Child, Hasher, Leaf, LeafUpdate, Reader, TreeError};
+use crate::{Child, Entry, Hash, Hasher, Leaf, LeafUpdate, Reader, TreeError};
+
+/// What leaves hold, by key.
+type Held = std::iter::Zip<std::vec::IntoIter<Hash>, std::vec::IntoIter<Option<Entry>>>;
 
 impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
     /// Goes from a child down to everything that the updates change, but not below paths of `stop` nibbles, and, if there is a stop, not to where there are no
@@ -48,6 +51,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         };
         let mut records = records.into_iter();
         self.stats.nodes_read += paths.len() as u64;
+        let mut held = self.held(visits.iter().filter(|visit| goes_on(visit)))?;
         let read = Instant::now();
         self.stats.load += read - started;
         let mut next = Vec::with_capacity(visits.len());
@@ -71,12 +75,12 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                     continue;
                 }
                 None => {
-                    let slot = self.place(&visit, None)?;
+                    let slot = self.place(&visit, None, &mut held)?;
                     self.set(visit.place, slot);
                     continue;
                 }
                 Some(Child::Leaf(leaf)) => {
-                    let slot = self.place(&visit, Some(leaf))?;
+                    let slot = self.place(&visit, Some(leaf), &mut held)?;
                     self.set(visit.place, slot);
                     continue;
                 }
@@ -104,8 +108,33 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         Ok(next)
     }
 
+    /// What the leaves hold that these visits may find, ascending by key: whatever is read or written, and, as far as their nodes know their keys, is there.
+    fn held<'v>(&self, visits: impl Iterator<Item = &'v Visit>) -> Result<Held, TreeError> {
+        let batch = self.batch;
+        let mut keys = Vec::new();
+        for visit in visits {
+            let Some(Child::Leaf(leaf)) = &visit.child else {
+                continue;
+            };
+            let asks = |at: &usize| batch.unread || batch.is_read(*at);
+            let asking = visit.updates.clone().filter(asks);
+            let asking = asking.map(|at| batch.updates[at].key);
+            keys.extend(asking.filter(|key| key.starts_with(&leaf.stem)));
+        }
+        let entries = match keys.is_empty() {
+            true => Vec::new(),
+            false => self.reader.leaves(&keys)?,
+        };
+        Ok(keys.into_iter().zip(entries))
+    }
+
     /// Places the updates below a place where there is a leaf or nothing.
-    fn place(&mut self, visit: &Visit, leaf: Option<Leaf>) -> Result<Option<Slot>, TreeError> {
+    fn place(
+        &mut self,
+        visit: &Visit,
+        leaf: Option<Leaf>,
+        held: &mut Held,
+    ) -> Result<Option<Slot>, TreeError> {
         let batch = self.batch;
         let mut placed = Vec::with_capacity(visit.updates.len() + 1);
         let mut there = leaf;
@@ -113,12 +142,12 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             let update = &batch.updates[at];
             if batch.is_read(at) {
                 if let Some(leaf) = &leaf {
-                    self.finds(update, leaf)?;
+                    self.finds(update, leaf, held);
                 }
                 continue;
             }
             let existed = match &there {
-                Some(leaf) if batch.unread => self.finds(update, leaf)?,
+                Some(leaf) if batch.unread => self.finds(update, leaf, held),
                 _ => update.existed && !batch.unread,
             };
             if existed {
@@ -149,13 +178,14 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
     }
 
     /// Whether an update's leaf is the one that is there.
-    fn finds(&mut self, update: &LeafUpdate, leaf: &Leaf) -> Result<bool, TreeError> {
+    fn finds(&mut self, update: &LeafUpdate, leaf: &Leaf, held: &mut Held) -> bool {
         if !update.key.starts_with(&leaf.stem) {
-            return Ok(false);
+            return false;
         }
-        let entry = self.reader.leaf(&update.key)?;
+        let entry = held.find(|(key, _)| *key == update.key);
+        let entry = entry.and_then(|(_, entry)| entry);
         self.found.extend(entry.map(|entry| (update.key, entry)));
-        Ok(entry.is_some())
+        entry.is_some()
     }
 
     /// Puts the leaf that was there among those that come.
