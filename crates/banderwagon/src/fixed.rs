@@ -221,7 +221,7 @@ impl FixedBase {
         shared(lists, |lists| self.sums_on_one_thread(lists))
     }
 
-    /// As [`Self::sums`], of scalars that are numbers already.
+    /// As [`Self::sums`], of scalars that are numbers already, below the group's order.
     #[must_use]
     pub fn sums_of_numbers<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
         shared(lists, |lists| {

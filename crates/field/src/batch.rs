@@ -2,7 +2,7 @@
 
 use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, lanes::Radix, limbs};
 
-/// From how many elements on lanes pay for their own eight inversions' products.
+/// From how many elements on lanes pay for going into them and for the products that their one inversion takes.
 const IN_LANES_FROM: usize = 4 * LANES;
 
 /// Replaces every element by its inverse, zero by zero: one inversion and three multiplications each (Montgomery's trick), those of

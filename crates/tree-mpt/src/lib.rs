@@ -7,7 +7,7 @@
 //! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new
 //!   roots. It reads the nodes on the way to all keys, a batch for each depth over all tries; changes
 //!   them in memory; and hashes what changed by height over all tries, deepest first, in SIMD lanes.
-//! - [`apply_nodes`] is the same without the list of leaves. [`apply_inner`] and [`apply_outer`] are [`apply`] in two steps, the first of which can be split over threads.
+//! - [`apply_nodes`] gives the nodes one by one, without lists of them and of leaves. [`apply_inner`] and [`apply_outer`] are [`apply`] in two steps, the first of which can be split over threads.
 //! - [`build`] makes a trie bottom-up from sorted leaves, [`trie_root`] and [`ordered_root`] only the
 //!   root of one that is never stored. [`build_part`] and [`join`] make a trie from ranges of its keys.
 //! - [`prove`] and [`verify`] make and check proofs of EIP-1186.

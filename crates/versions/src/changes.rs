@@ -121,9 +121,11 @@ impl New<'_> {
     }
 }
 
-/// A length in an entry: keys and values are far shorter than 4 GiB.
+/// A length in an entry, to which one can be added: keys and values are far shorter than 4 GiB.
 fn length(bytes: &[u8]) -> u32 {
-    u32::try_from(bytes.len()).expect("invariant: keys and values of less than 4 GiB")
+    let length = u32::try_from(bytes.len()).ok();
+    let length = length.filter(|length| *length < u32::MAX);
+    length.expect("invariant: keys and values of less than 4 GiB")
 }
 
 impl FlatEntry {
@@ -282,4 +284,65 @@ pub(crate) fn check_writes(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bytes around a chunk's, and few.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let length = prop_oneof![
+            4 => 0..70usize,
+            1 => CHUNK - 70..CHUNK + 3,
+            1 => Just(CHUNK / 2),
+            1 => Just(2 * CHUNK + 1),
+        ];
+        (length, any::<u8>()).prop_map(|(length, byte)| vec![byte; length])
+    }
+
+    fn optional() -> impl Strategy<Value = Option<Vec<u8>>> {
+        proptest::option::of(bytes())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_put_comes_back(
+            entries in proptest::collection::vec((bytes(), optional(), optional(), 0..4usize), 0..12),
+            cloned_at in 0..12usize,
+        ) {
+            let mut changes = Changes::default();
+            for (place, (key, old, new, kind)) in entries.iter().enumerate() {
+                if place == cloned_at {
+                    changes = changes.clone();
+                }
+                let (old, new) = (old.as_deref(), new.as_deref());
+                match kind {
+                    0 => changes.put_node(Table(2), key, new),
+                    1 => changes.put_shared_node(Table(2), key, new.map(Value::from)),
+                    _ => changes.put_flat(Change { table: Table(1), key, old, new }),
+                }
+            }
+            let of = |is_node: bool| entries.iter().filter(move |entry| (entry.3 < 2) == is_node);
+            let flat = of(false).map(|(key, old, new, _)| Change {
+                table: Table(1),
+                key,
+                old: old.as_deref(),
+                new: new.as_deref(),
+            });
+            prop_assert!(changes.flat().eq(flat));
+            let nodes: Vec<_> = of(true).map(|(key, _, new, _)| (&key[..], new.as_deref())).collect();
+            prop_assert!(changes.nodes().eq(nodes.iter().copied()));
+            let Changes { nodes: mut stored, buffer, .. } = changes;
+            for (entry, (key, new)) in stored.iter_mut().zip(nodes) {
+                prop_assert_eq!(entry.key(&buffer), key);
+                let taken = entry.take(&buffer).map(New::into_value);
+                prop_assert_eq!(taken.as_deref(), new);
+            }
+        }
+    }
 }

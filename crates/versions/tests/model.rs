@@ -29,6 +29,9 @@ const KEYS: [&[u8]; 10] = [
     b"\xff\xff",
 ];
 
+/// How long values are.
+const LENGTHS: [usize; 3] = [0, 3, 40];
+
 /// A version in the model: everything, whole.
 #[derive(Clone)]
 struct State {
@@ -172,12 +175,14 @@ impl Run {
             if !touched.insert((table, key)) {
                 continue;
             }
-            let new = new.map(|n| value([n; 3].repeat(usize::from(n))));
+            // Few lengths, of which one is zero: values are replaced by others that are as long.
+            let fill = next.meta.version.0 as u8;
+            let new = new.map(|n| value(vec![n ^ fill; LENGTHS[usize::from(n) % LENGTHS.len()]]));
             let at = (table, key.to_vec());
             match table {
                 NODES => {
                     set(&mut next.nodes, at, new.clone());
-                    match choice % 2 {
+                    match next.meta.version.0 % 2 {
                         0 => changes.put_node(table, key, new.as_deref()),
                         _ => changes.put_shared_node(table, key, new),
                     }

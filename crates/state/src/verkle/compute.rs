@@ -24,8 +24,8 @@ pub(crate) fn compute(
         Some(code) => Ok(code.clone()),
         None => stored_code(view, hash),
     };
-    let mut computed = flat_changes(&view, changes, &code)?;
-    let LeafChanges { updates, .. } = leaf_changes(computed.flat(), settings.layout, stems, &code)?;
+    let mut written = flat_changes(&view, changes, &code)?;
+    let LeafChanges { updates, .. } = leaf_changes(written.flat(), settings.layout, stems, &code)?;
     let keyed = Instant::now();
     let at_keyed = Counts::now();
     let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
@@ -38,12 +38,12 @@ pub(crate) fn compute(
     };
     let root = update.root_hash().into();
     for change in update.nodes {
-        computed.put_shared_node(NODES, &change.key.encode(), change.record);
+        written.put_shared_node(NODES, &change.key.encode(), change.record);
     }
-    computed.blobs = code_writes(changes.codes.iter());
+    written.blobs = code_writes(changes.codes.iter());
     Ok(Computed {
         root,
-        changes: computed,
+        changes: written,
         timings: Timings {
             keys: keyed - start,
             tree: applied - keyed,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use arbor_tree::{Path, nibble_of};
+use arbor_tree::{Path, ReadError, nibble_of};
 
 use super::{
     Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, malformed,
@@ -12,7 +12,7 @@ use crate::record::{self, STEM_NIBBLES};
 use crate::{Child, Entry, Hash, Hasher, Leaf, LeafUpdate, Reader, TreeError};
 
 /// What leaves hold, by key.
-type Held = std::iter::Zip<std::vec::IntoIter<Hash>, std::vec::IntoIter<Option<Entry>>>;
+type Held = std::iter::Peekable<std::vec::IntoIter<(Hash, Option<Entry>)>>;
 
 impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
     /// Goes from a child down to everything that the updates change, but not below paths of `stop` nibbles, and, if there is a stop, not to where there are no
@@ -51,7 +51,9 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         };
         let mut records = records.into_iter();
         self.stats.nodes_read += paths.len() as u64;
-        let mut held = self.held(visits.iter().filter(|visit| goes_on(visit)))?;
+        // With a stop leaves are left to whoever goes on below it.
+        let placed = visits.iter().filter(|_| stop.is_none());
+        let mut held = self.held(placed)?;
         let read = Instant::now();
         self.stats.load += read - started;
         let mut next = Vec::with_capacity(visits.len());
@@ -125,7 +127,13 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             true => Vec::new(),
             false => self.reader.leaves(&keys)?,
         };
-        Ok(keys.into_iter().zip(entries))
+        if entries.len() != keys.len() {
+            let what = format!("{} leaves", keys.len());
+            let cause = format!("{} came back", entries.len()).into();
+            return Err(ReadError { what, cause }.into());
+        }
+        let held: Vec<_> = keys.into_iter().zip(entries).collect();
+        Ok(held.into_iter().peekable())
     }
 
     /// Places the updates below a place where there is a leaf or nothing.
@@ -142,12 +150,12 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             let update = &batch.updates[at];
             if batch.is_read(at) {
                 if let Some(leaf) = &leaf {
-                    self.finds(update, leaf, held);
+                    self.finds(visit, update, leaf, held)?;
                 }
                 continue;
             }
             let existed = match &there {
-                Some(leaf) if batch.unread => self.finds(update, leaf, held),
+                Some(leaf) if batch.unread => self.finds(visit, update, leaf, held)?,
                 _ => update.existed && !batch.unread,
             };
             if existed {
@@ -178,14 +186,21 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
     }
 
     /// Whether an update's leaf is the one that is there.
-    fn finds(&mut self, update: &LeafUpdate, leaf: &Leaf, held: &mut Held) -> bool {
+    fn finds(
+        &mut self,
+        visit: &Visit,
+        update: &LeafUpdate,
+        leaf: &Leaf,
+        held: &mut Held,
+    ) -> Result<bool, TreeError> {
         if !update.key.starts_with(&leaf.stem) {
-            return false;
+            return Ok(false);
         }
-        let entry = held.find(|(key, _)| *key == update.key);
-        let entry = entry.and_then(|(_, entry)| entry);
+        while held.next_if(|(key, _)| *key < update.key).is_some() {}
+        let asked = held.next_if(|(key, _)| *key == update.key);
+        let (_, entry) = asked.ok_or(TreeError::MissingLeaf(visit.path))?;
         self.found.extend(entry.map(|entry| (update.key, entry)));
-        entry.is_some()
+        Ok(entry.is_some())
     }
 
     /// Puts the leaf that was there among those that come.
