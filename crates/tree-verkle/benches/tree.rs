@@ -16,6 +16,10 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// As `arbor` has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Keys of a batch, and how many batches of each kind are made.
 const BATCHES: [(usize, usize); 2] = [(1_000, 5), (10_000, 3)];
 
@@ -178,7 +182,7 @@ impl Bench {
         let start = Instant::now();
         let done = apply(&self.nodes, &self.committer, updates, &self.settings).expect("applies");
         let root = done.root_hash();
-        let wall = start.elapsed().as_secs_f64();
+        self.row(name, updates.len(), start.elapsed().as_secs_f64(), root);
         for change in done.nodes {
             self.nodes.0.put(change.key, change.record);
         }
@@ -190,7 +194,6 @@ impl Bench {
             }
         }
         self.root = root;
-        self.row(name, updates.len(), wall, root);
     }
 
     /// Proves the keys with these numbers and verifies the proof, both from and to bytes.
@@ -283,6 +286,17 @@ impl Bench {
     }
 }
 
+/// As in a replay: the tables lie in large pages if they can, everything else does not.
+#[cfg(target_os = "linux")]
+fn use_small_pages() {
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        eprintln!("large pages stay: {error}");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn use_small_pages() {}
+
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -314,8 +328,10 @@ fn main() {
         .build()
         .expect("threads");
     let bench = pool.install(|| {
+        let committer = Committer::within(tables);
+        use_small_pages();
         let mut bench = Bench {
-            committer: Committer::within(tables),
+            committer,
             settings: Settings::default(),
             nodes: Nodes::default(),
             root: [0; 32],

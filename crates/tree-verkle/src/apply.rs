@@ -55,8 +55,8 @@ fn add_deletions(plan: &Plan, nodes: &mut Vec<NodeChange>) {
         .filter(|node| node.goes())
         .map(|node| node.key);
     let leaves = plan.leaves.iter().filter_map(|leaf| {
-        let (old, _) = leaf.old.as_ref()?;
-        (leaf.new != Some(*old)).then_some(*old)
+        let (old, _) = leaf.old()?;
+        (leaf.new_key() != Some(old)).then_some(old)
     });
     let gone: Vec<_> = internals.chain(leaves).collect();
     nodes.extend(gone.into_iter().map(|key| NodeChange { key, record: None }));

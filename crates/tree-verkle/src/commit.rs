@@ -4,7 +4,7 @@ use crate::{
     FewValues, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
     TreeError, TreeStats, Value,
     plan::{Child, Leaf, OldLeaf, Plan},
-    tools::{LeafState, LeafWork, Tools},
+    tools::{LeafState, LeafWork, TermLists, Tools},
     whole,
 };
 use arbor_ipa::{Fr, Point, Term, ValueChange};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
 const LEAST: usize = 64;
 /// Most: so that what is computed stays small beside the tree.
-const MOST: usize = 8192;
+const MOST: usize = 1024;
 
 /// How many of a list one thread takes at a time.
 pub(crate) fn share(count: usize) -> usize {
@@ -54,11 +54,14 @@ impl<'a> Commit<'a> {
         let leaves = &self.plan.leaves;
         let shares = leaves.par_chunks(share(leaves.len()));
         let shares: Result<Vec<_>, _> = shares.map(|leaves| self.leaves(leaves)).collect();
+        self.leaves.reserve_exact(leaves.len());
+        self.nodes
+            .reserve_exact(leaves.len() + self.plan.internals.len());
         for (images, nodes) in shares? {
             self.leaves.extend(images);
             self.nodes.extend(nodes);
         }
-        let written = leaves.iter().filter(|leaf| leaf.new.is_some());
+        let written = leaves.iter().filter(|leaf| leaf.stays());
         written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
         let root = self.internal_nodes();
         Ok((self.nodes, root, self.stats))
@@ -71,18 +74,17 @@ impl<'a> Commit<'a> {
         let mut records: Vec<LeafRecord> = Vec::new();
         let mut todo: Vec<Todo> = Vec::with_capacity(leaves.len());
         for (at, leaf) in leaves.iter().enumerate() {
-            let changes = match (leaf.update, leaf.new) {
-                (Some(update), Some(_)) => &self.updates[update].changes[..],
+            let changes = match leaf.update {
+                Some(update) if leaf.stays() => &self.updates[update].changes[..],
                 _ => &[],
             };
-            match &leaf.old {
+            match leaf.old() {
                 None => todo.push(Todo::on_new(changes)),
                 Some((_, OldLeaf::Known(state))) => {
                     states[at] = **state;
                     todo.push(Todo::on_points(changes));
                 }
                 Some((key, OldLeaf::Stored(record))) => {
-                    let key = *key;
                     let mut record = Record::leaf(&key, record)
                         .map_err(|error| TreeError::Record { key, error })?;
                     todo.push(Todo::on_stored(&mut record, changes));
@@ -103,7 +105,7 @@ impl<'a> Commit<'a> {
         let mut images = Vec::with_capacity(leaves.len());
         let mut written = Vec::with_capacity(leaves.len());
         for (((leaf, state), before), todo) in leaves.iter().zip(&states).zip(before).zip(&todo) {
-            let Some(key) = leaf.new else {
+            let Some(key) = leaf.new_key() else {
                 images.push([before, Fr::ZERO]);
                 continue;
             };
@@ -134,9 +136,10 @@ impl<'a> Commit<'a> {
 
     /// Puts all values of the leaves written into their records, where they are known.
     fn put_values_in(&self, leaves: &[Leaf], written: &mut [NodeChange]) -> Result<(), TreeError> {
-        let leaves = leaves.iter().filter(|leaf| leaf.new.is_some());
+        let leaves = leaves.iter().filter(|leaf| leaf.stays());
         for (leaf, NodeChange { key, record }) in leaves.zip(written) {
-            let old = match &leaf.old {
+            let old = leaf.old();
+            let old = match &old {
                 None => None,
                 Some((key, OldLeaf::Stored(record))) => Some((key, &record[..])),
                 Some((_, OldLeaf::Known(_))) => continue,
@@ -192,11 +195,13 @@ impl<'a> Commit<'a> {
     /// Computes some internal nodes of a level: their commitments and images, and the records of those that are not empty.
     fn level(&self, level: &[usize]) -> (Vec<(Point, Fr)>, Vec<NodeChange>) {
         let nodes = || level.iter().map(|&at| &self.plan.internals[at]);
-        let lists: Vec<Vec<Term>> = level.iter().map(|&at| self.terms(at)).collect();
-        let mut points = self.tools.sums(&lists);
-        for (point, node) in points.iter_mut().zip(nodes()) {
-            *point += node.old.0;
-        }
+        let mut lists = TermLists::default();
+        level.iter().for_each(|&at| lists.push(self.terms(at)));
+        let mut points = self.tools.sums(&lists.all());
+        Point::add_all(
+            &mut points,
+            &nodes().map(|node| node.old.0).collect::<Vec<_>>(),
+        );
         let images = self.tools.images(&points);
         let computed: Vec<_> = points.into_iter().zip(images).collect();
         let full = nodes().zip(&computed).filter(|(node, _)| !node.is_empty());
@@ -214,21 +219,17 @@ impl<'a> Commit<'a> {
     }
 
     /// What its children's changes add to an internal node.
-    fn terms(&self, at: usize) -> Vec<Term> {
+    fn terms(&self, at: usize) -> impl Iterator<Item = Term> {
         let image = |child: Child, when: usize| match child {
             Child::Nothing => Fr::ZERO,
             Child::Leaf(at) => self.leaves[at][when],
             Child::Internal(at) => self.internals[at][when],
         };
         let slots = self.plan.internals[at].slots.iter();
-        slots
-            .map(|slot| {
-                (
-                    usize::from(slot.byte),
-                    image(slot.new, 1) - image(slot.old, 0),
-                )
-            })
-            .collect()
+        slots.map(move |slot| {
+            let added = image(slot.new, 1) - image(slot.old, 0);
+            (usize::from(slot.byte), added)
+        })
     }
 
     fn changes(&self, written: &[(NodeKey, Record)]) -> Vec<NodeChange> {

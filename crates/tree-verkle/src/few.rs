@@ -104,9 +104,9 @@ fn sets_no_code(change: &ValueChange) -> bool {
 }
 
 /// What changes of one half add to it, but for [`no_code`].
-pub(crate) fn terms(changes: &[ValueChange]) -> Vec<Term> {
+pub(crate) fn terms(changes: &[ValueChange]) -> impl Iterator<Item = Term> {
     let changes = changes.iter().filter(|change| !sets_no_code(change));
-    changes.flat_map(half_terms).collect()
+    changes.flat_map(half_terms)
 }
 
 /// What the hash of no code adds where changes put it, computed once for each suffix and all committers: these differ in their tables alone, not in the points

@@ -96,10 +96,10 @@ pub(crate) struct Leaf {
     pub(crate) stem: Stem,
     /// Index of its update.
     pub(crate) update: Option<usize>,
-    /// Where it was, and how.
-    pub(crate) old: Option<(NodeKey, OldLeaf)>,
-    /// Where it is afterwards.
-    pub(crate) new: Option<NodeKey>,
+    /// At which depth it was, and how.
+    old: Option<(u8, OldLeaf)>,
+    /// At which depth it is afterwards.
+    new: Option<u8>,
     /// Its suffixes afterwards, as far as they are known.
     pub(crate) suffixes: ByteSet,
     /// Whether it may have others.
@@ -131,6 +131,7 @@ type Alive<'a> = &'a [usize];
 /// Plans updates, whose stems and suffixes ascend, and each of which changes something.
 pub(crate) fn plan(source: &impl Source, updates: &[StemUpdate]) -> Result<Plan, TreeError> {
     let mut plan = Plan {
+        leaves: Vec::with_capacity(updates.len()),
         levels: vec![Vec::new(); NodeKey::MAX_DEPTH],
         ..Plan::default()
     };
@@ -277,7 +278,7 @@ impl Plan {
         match alive {
             [] => Child::Nothing,
             &[leaf] => {
-                self.leaves[leaf].new = Some(key);
+                self.leaves[leaf].new = Some(key.depth() as u8);
                 Child::Leaf(leaf)
             }
             many => {
@@ -355,7 +356,7 @@ impl Plan {
         node.stays = false;
         let key = node.key;
         if let Child::Leaf(leaf) = child {
-            self.leaves[leaf].new = Some(key);
+            self.leaves[leaf].new = Some(key.depth() as u8);
         }
         if let Some((parent, slot)) = node.parent {
             let parent = &mut self.internals[parent];
@@ -436,6 +437,23 @@ impl Leaf {
             unseen: false,
         }
     }
+
+    /// Where it was, and how.
+    pub(crate) fn old(&self) -> Option<(NodeKey, &OldLeaf)> {
+        let (depth, old) = self.old.as_ref()?;
+        Some((NodeKey::on_way(&self.stem, usize::from(*depth)), old))
+    }
+
+    /// Where it is afterwards.
+    pub(crate) fn new_key(&self) -> Option<NodeKey> {
+        let depth = self.new?;
+        Some(NodeKey::on_way(&self.stem, usize::from(depth)))
+    }
+
+    /// Whether it is there afterwards.
+    pub(crate) fn stays(&self) -> bool {
+        self.new.is_some()
+    }
 }
 
 /// A node that was read.
@@ -449,7 +467,7 @@ impl Arrived {
         let leaf = |stem, suffixes, old| {
             let unseen = matches!(old, OldLeaf::Known(_));
             Self::Leaf(Leaf {
-                old: Some((*key, old)),
+                old: Some((key.depth() as u8, old)),
                 suffixes,
                 unseen,
                 ..Leaf::new(stem)

@@ -414,13 +414,14 @@ pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> 
         }
     }
     let mut points = PointBytes::new(form, batched, &points, &ratios);
+    let mut out = Vec::with_capacity(3 * 64);
     let encode = |(key, node): &(NodeKey, Record)| {
-        let mut out = Vec::with_capacity(3 * 64);
+        out.clear();
         match node {
             Record::Internal(node) => node.encode_into(form, &mut points, &mut out),
             Record::Leaf(leaf) => leaf.encode_into(key, form, &mut points, &mut out),
         }
-        out.into()
+        Arc::from(&out[..])
     };
     nodes.iter().map(encode).collect()
 }

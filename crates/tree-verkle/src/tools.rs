@@ -49,6 +49,43 @@ pub(crate) struct LeafWork<'a> {
     pub(crate) changes: &'a [ValueChange],
 }
 
+/// Lists of terms in one piece of memory, for sums.
+#[derive(Default)]
+pub(crate) struct TermLists {
+    terms: Vec<Term>,
+    /// Where each list begins.
+    starts: Vec<usize>,
+}
+
+impl TermLists {
+    /// Adds a list.
+    pub(crate) fn push(&mut self, terms: impl IntoIterator<Item = Term>) {
+        self.starts.push(self.terms.len());
+        self.terms.extend(terms);
+    }
+
+    /// Adds to the last list.
+    fn extend(&mut self, terms: impl IntoIterator<Item = Term>) {
+        self.terms.extend(terms);
+    }
+
+    pub(crate) fn all(&self) -> Vec<&[Term]> {
+        let ends = self.starts.iter().skip(1).copied();
+        let ranges = self.starts.iter().zip(ends.chain([self.terms.len()]));
+        ranges.map(|(&from, to)| &self.terms[from..to]).collect()
+    }
+}
+
+/// Adds points to those at some places.
+fn add_at(points: &mut [Point], added: Vec<(usize, Point)>) {
+    let (places, added): (Vec<usize>, Vec<Point>) = added.into_iter().unzip();
+    let mut sums: Vec<_> = places.iter().map(|&at| points[at]).collect();
+    Point::add_all(&mut sums, &added);
+    for (at, sum) in places.into_iter().zip(sums) {
+        points[at] = sum;
+    }
+}
+
 impl<'a> Tools<'a> {
     /// With all threads of the current pool.
     pub(crate) fn new(committer: &'a Committer, settings: &'a Settings) -> Self {
@@ -111,7 +148,7 @@ impl<'a> Tools<'a> {
         };
         let mut states: Vec<_> = records.iter().map(state).collect();
         let mut present: Vec<(usize, usize)> = Vec::with_capacity(records.len());
-        let (mut summed, mut lists) = (Vec::new(), Vec::new());
+        let (mut summed, mut no_code, mut lists) = (Vec::new(), Vec::new(), TermLists::default());
         for (at, record) in records.iter().enumerate() {
             for (half, kept) in record.halves.iter().enumerate() {
                 match kept {
@@ -120,14 +157,18 @@ impl<'a> Tools<'a> {
                     Half::Values(values) => {
                         let sets = values.sets();
                         lists.push(few::terms(&sets));
-                        summed.push((at, half, few::no_code(self.committer, &sets)));
+                        let known = few::no_code(self.committer, &sets);
+                        no_code.extend(known.map(|known| (summed.len(), known)));
+                        summed.push((at, half));
                     }
                 }
                 present.push((at, half));
             }
         }
-        for ((at, half, known), sum) in summed.into_iter().zip(self.sums(&lists)) {
-            states[at].halves[half] = known.map_or(sum, |known| known + sum);
+        let mut sums = self.sums(&lists.all());
+        add_at(&mut sums, no_code);
+        for ((at, half), sum) in summed.into_iter().zip(sums) {
+            states[at].halves[half] = sum;
         }
         let points: Vec<_> = present
             .iter()
@@ -183,51 +224,59 @@ impl<'a> Tools<'a> {
     /// Changes leaves by what their changes add: halves, their images, commitments, images; each in one batch. All leaves have a
     /// commitment afterwards if records are to keep it, else those that changed.
     pub(crate) fn change(&self, work: &[LeafWork], states: &mut [LeafState]) {
-        let mut halves: Vec<(usize, usize)> = Vec::new();
-        let mut added: Vec<Option<Point>> = Vec::new();
-        let mut unknown: Vec<&[ValueChange]> = Vec::new();
+        let mut halves: Vec<(usize, usize)> = Vec::with_capacity(work.len());
+        let mut moved: Vec<Point> = Vec::with_capacity(work.len());
+        let mut unknown: Vec<(usize, &[ValueChange])> = Vec::with_capacity(work.len());
+        let mut lists = TermLists::default();
         for (at, LeafWork { changes, .. }) in work.iter().enumerate() {
             for (half, changes) in of_halves(changes).into_iter().enumerate() {
-                if !changes.is_empty() {
-                    let known = self.committer.remembered_half(changes);
-                    unknown.extend(known.is_none().then_some(changes));
-                    halves.push((at, half));
-                    added.push(known);
+                if changes.is_empty() {
+                    continue;
                 }
+                let known = self.committer.remembered_half(changes);
+                if known.is_none() {
+                    unknown.push((halves.len(), changes));
+                    lists.push(few::terms(changes));
+                }
+                halves.push((at, half));
+                moved.push(known.unwrap_or_default());
             }
         }
-        let lists: Vec<Vec<Term>> = unknown.iter().map(|changes| few::terms(changes)).collect();
-        let mut sums = self.sums(&lists).into_iter().zip(unknown);
-        for (&(at, half), known) in halves.iter().zip(added) {
-            let added = known.or_else(|| {
-                let (sum, changes) = sums.next()?;
-                let known = few::no_code(self.committer, changes);
-                let sum = known.map_or(sum, |known| known + sum);
-                self.committer.remember_half(changes, sum);
-                Some(sum)
-            });
-            states[at].halves[half] += added.unwrap_or(Point::IDENTITY);
+        for (&(to, _), sum) in unknown.iter().zip(self.sums(&lists.all())) {
+            moved[to] = sum;
         }
-        let moved: Vec<_> = halves
+        let no_code = unknown
             .iter()
-            .map(|&(at, half)| states[at].halves[half])
-            .collect();
+            .filter_map(|&(to, changes)| Some((to, few::no_code(self.committer, changes)?)));
+        add_at(&mut moved, no_code.collect());
+        for (to, changes) in unknown {
+            self.committer.remember_half(changes, moved[to]);
+        }
+        let before = halves.iter().map(|&(at, half)| states[at].halves[half]);
+        Point::add_all(&mut moved, &before.collect::<Vec<_>>());
         let images = self.images(&moved);
 
         // A leaf whose commitment is known gets what its halves' images add; another one is computed anew.
-        let mut changed: Vec<usize> = Vec::new();
-        let mut lists: Vec<Vec<Term>> = Vec::new();
-        for (&(at, half), image) in halves.iter().zip(images) {
-            let before = std::mem::replace(&mut states[at].half_images[half], image);
+        let mut changed: Vec<usize> = Vec::with_capacity(halves.len());
+        let (mut known, mut lists) = (Vec::new(), TermLists::default());
+        for ((&(at, half), point), image) in halves.iter().zip(moved).zip(images) {
+            let state = &mut states[at];
+            state.halves[half] = point;
+            let before = std::mem::replace(&mut state.half_images[half], image);
             if changed.last() != Some(&at) {
                 changed.push(at);
-                lists.push(Vec::new());
             }
-            if let (Some(_), Some(list)) = (states[at].commitment, lists.last_mut()) {
-                list.push((2 + half, image - before));
+            if state.commitment.is_some() {
+                // Of the same leaf as before, or of another one.
+                if known.last() == Some(&at) {
+                    lists.extend([(2 + half, image - before)]);
+                } else {
+                    known.push(at);
+                    lists.push([(2 + half, image - before)]);
+                }
             }
         }
-        for (&at, added) in changed.iter().zip(self.sums(&lists)) {
+        for (at, added) in known.into_iter().zip(self.sums(&lists.all())) {
             if let Some(commitment) = &mut states[at].commitment {
                 *commitment += added;
             }
