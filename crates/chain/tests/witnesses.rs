@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::keccak256;
+use arbor_chain::executor::Executor;
 use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::witness::BlockWitness;
 use arbor_state::MissingAccounts;
@@ -35,7 +36,7 @@ fn every_real_block_holds_over_its_witness() {
         let reach = witness.check().unwrap();
         assert!(reach.nodes > 0);
         let spec = witness.spec().unwrap();
-        let mut output = replay_witness(&witness, &spec, MissingAccounts::Error);
+        let mut output = replay_witness(&witness, &spec, MissingAccounts::Error, Executor::new());
         if file.to_string_lossy().contains("mainnet-22188088") {
             // A blob transaction's recipient, 0xc83f...3723, is not in this witness: neither its account nor a node that
             // shows its absence. Go-ethereum takes it as absent.
@@ -44,7 +45,7 @@ fn every_real_block_holds_over_its_witness() {
                 message.contains("path 22c") && message.contains("lacks node"),
                 "{message}"
             );
-            output = replay_witness(&witness, &spec, MissingAccounts::Absent);
+            output = replay_witness(&witness, &spec, MissingAccounts::Absent, Executor::new());
         }
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert_eq!(
@@ -67,12 +68,13 @@ fn a_missing_node_is_named_with_its_path() {
         .unwrap();
     let whole = BlockWitness::from_file(file).unwrap();
     let spec = whole.spec().unwrap();
-    replay_witness(&whole, &spec, MissingAccounts::Error).unwrap();
+    replay_witness(&whole, &spec, MissingAccounts::Error, Executor::new()).unwrap();
     let mut missed = 0;
     for left_out in 0..whole.state_nodes.len() {
         let mut witness = whole.clone();
         let node = witness.state_nodes.remove(left_out);
-        let Err(error) = replay_witness(&witness, &spec, MissingAccounts::Error) else {
+        let Err(error) = replay_witness(&witness, &spec, MissingAccounts::Error, Executor::new())
+        else {
             continue;
         };
         missed += 1;

@@ -192,7 +192,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
     /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690 [default: as before]
-    #[arg(long, value_name = "I", conflicts_with_all = ["witness", "gas"])]
+    #[arg(long, value_name = "I")]
     pub(crate) evm384: Option<Interface>,
     /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
     #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]

@@ -96,17 +96,6 @@ impl Rules {
             .map_or_else(Executor::new, Executor::with_evm384)
     }
 
-    /// Refuses EVM384 for what executes without it.
-    pub(crate) fn without_evm384(self, what: &str) -> Result<()> {
-        match self.evm384 {
-            None => Ok(()),
-            Some(_) => bail!(
-                "{what} without EVM384's opcodes, but the database was replayed {}",
-                self.described()
-            ),
-        }
-    }
-
     /// The words of the command line that ask for them.
     pub(crate) fn words(self) -> Vec<String> {
         let gas = self.gas.and_then(|gas| gas.to_possible_value());
@@ -118,7 +107,8 @@ impl Rules {
         gas.into_iter().chain(evm384).collect()
     }
 
-    fn described(self) -> String {
+    /// As they follow "replayed".
+    pub(crate) fn described(self) -> String {
         match &self.words()[..] {
             [] => "without --gas and --evm384".to_owned(),
             words => format!("with {}", words.join(" ")),

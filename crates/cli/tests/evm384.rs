@@ -112,9 +112,14 @@ fn a_chain_replays_with_any_interface_switched_on() {
     std::fs::remove_file(folder.path("plain/rules")).expect("removed");
     folder.run(&["replay", "--db", "plain", "chain"]).ok();
     assert!(!folder.path("plain/rules").exists());
-    folder
-        .run(&["witness", "--db", "v7", "--block", "3", "chain"])
-        .fails_with(&["EVM384", "v7"]);
+    // A witness is made and replayed by the same rules.
+    let made = folder.run(&[
+        "witness", "--db", "v7", "--block", "3", "--out", "3.json", "chain",
+    ]);
+    let said = made.ok().stderr();
+    assert!(said.contains("with --evm384 v7"), "{said}");
+    let replayed = ["replay", "--evm384", "v7", "--witness", "3.json"];
+    assert!(folder.run(&replayed).ok().stdout().contains("holds"));
     folder
         .run(&["replay", "--db", "other", "--evm384", "v8", "chain"])
         .fails_with(&["v8", "eip-6690"]);

@@ -107,16 +107,16 @@ impl Executor {
         Self::default()
     }
 
-    /// Creates one that records which parts of code it reads. It takes several times as long. Where transactions pay for what they touch
-    /// ([`Rules::witness_gas`]), it records nothing: [`BlockOutput::accessed`] has what they paid for.
-    pub fn recording_code() -> Self {
+    /// Has it record which parts of code it reads. It takes several times as long, and EVM384 runs without its engine. Where transactions pay for
+    /// what they touch ([`Rules::witness_gas`]), it records nothing: [`BlockOutput::accessed`] has what they paid for.
+    pub fn recording_code(self) -> Self {
         Self {
             code_reads: Some(CodeReads::default()),
-            ..Self::default()
+            ..self
         }
     }
 
-    /// Creates one for a chain that has EVM384. Frames run in its engine; which parts of code they read is not recorded.
+    /// Creates one for a chain that has EVM384. Frames run in its engine.
     pub fn with_evm384(evm384: Evm384) -> Self {
         let runner = Runner::new(evm384.interface, Backend::detect(), true);
         Self {
@@ -405,6 +405,11 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         runner.install(instructions, evm384.schedule);
         self.runner = Some(runner);
         self
+    }
+
+    /// The interface of EVM384, if the chain has it.
+    pub(super) fn interface(&self) -> Option<Interface> {
+        self.runner.as_ref().map(|runner| runner.interface())
     }
 
     pub(super) fn overlay(&mut self) -> &mut Overlay<'a, S> {

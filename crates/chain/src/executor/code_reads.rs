@@ -1,6 +1,6 @@
 //! Records which parts of which code execution reads (EIP-4762, "Code").
 //!
-//! Code in a tree that has it in chunks is read chunk by chunk: those of the instructions executed with the data that they push, of jumps'
+//! Code in a tree that has it in chunks is read chunk by chunk: those of the instructions executed with the data that they push or (EVM384) have behind them, of jumps'
 //! destinations, valid or not, and what is copied. Init code is in no tree. A delegation (EIP-7702) is code of its own, and what it leads to is read
 //! at the other account.
 
@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use alloy_primitives::{Address, U256};
+use arbor_evm384::Interface;
 use arbor_state::StateView;
 use arbor_state::verkle::CHUNK;
 use revm::bytecode::Bytecode;
@@ -31,7 +32,7 @@ pub struct CodeReads {
 
 /// What an instruction is going to read of code: found before it runs, as it takes its operands away.
 pub(super) struct CodeRead {
-    /// Itself, with what it pushes, of the code that runs.
+    /// Itself, with its immediates, of the code that runs.
     pub(super) own: Range<usize>,
     /// What it copies of that code, or the place it jumps to.
     pub(super) more: Range<usize>,
@@ -40,17 +41,21 @@ pub(super) struct CodeRead {
 }
 
 impl CodeRead {
-    pub(super) fn next(interpreter: &Interpreter<EthInterpreter>) -> Self {
+    pub(super) fn next(
+        interpreter: &Interpreter<EthInterpreter>,
+        evm384: Option<Interface>,
+    ) -> Self {
         let (pc, opcode) = (interpreter.bytecode.pc(), interpreter.bytecode.opcode());
         let operand = |from_top| interpreter.stack.peek(from_top).unwrap_or_default();
         let range = |from: U256, length: U256| {
             let from: usize = from.saturating_to();
             from..from.saturating_add(length.saturating_to())
         };
-        let own = match opcode {
-            PUSH1..=PUSH32 => pc..pc + 2 + usize::from(opcode - PUSH1),
-            _ => pc..pc + 1,
+        let immediate = match opcode {
+            PUSH1..=PUSH32 => 1 + usize::from(opcode - PUSH1),
+            _ => evm384.map_or(0, |interface| interface.immediate_bytes(opcode)),
         };
+        let own = pc..pc + 1 + immediate;
         let more = match opcode {
             JUMP => range(operand(0), U256::ONE),
             JUMPI if !operand(1).is_zero() => range(operand(0), U256::ONE),
@@ -102,6 +107,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     pub(super) fn frame_run_recorded(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
+        let evm384 = self.interface();
         let frame = self.evm.frame_stack.get();
         let context = &mut self.evm.ctx;
         let (table, gas) = (
@@ -122,7 +128,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
                 own: here,
                 more,
                 other,
-            } = CodeRead::next(interpreter);
+            } = CodeRead::next(interpreter, evm384);
             let here = chunks(here, size);
             if last.as_ref() != Some(&here) {
                 own.extend(here.clone());

@@ -16,6 +16,7 @@ use alloy_eips::eip4788::BEACON_ROOTS_ADDRESS;
 use alloy_eips::eip7002::WITHDRAWAL_REQUEST_PREDEPLOY_ADDRESS;
 use alloy_eips::eip7251::CONSOLIDATION_REQUEST_PREDEPLOY_ADDRESS;
 use alloy_primitives::{Address, U256};
+use arbor_evm384::Interface;
 use arbor_state::StateView;
 use arbor_state::verkle::{StemName, chunk_place, slot_place};
 use revm::bytecode::opcode::{
@@ -143,6 +144,7 @@ struct Metered<'m, 'a, S: StateView + ?Sized> {
     context: &'m mut BlockContext<'a, S>,
     precompiles: &'m EthPrecompiles,
     interpreter: &'m mut Interpreter<EthInterpreter>,
+    evm384: Option<Interface>,
 }
 
 impl<S: StateView + ?Sized> Metered<'_, '_, S> {
@@ -342,6 +344,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     pub(super) fn frame_run_metered(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
+        let evm384 = self.interface();
         let Some(events) = &mut self.access_events else {
             return self.evm.frame_run();
         };
@@ -357,6 +360,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
                 context,
                 precompiles: &self.evm.precompiles,
                 interpreter: &mut frame.interpreter,
+                evm384,
             };
             let step = metered
                 .before(owner, &mut last, gas)
@@ -395,7 +399,7 @@ impl<S: StateView + ?Sized> Metered<'_, '_, S> {
     ) -> Result<(), InstructionResult> {
         let size = self.interpreter.bytecode.len();
         let opcode = self.interpreter.bytecode.opcode();
-        let CodeRead { own, more, other } = CodeRead::next(self.interpreter);
+        let CodeRead { own, more, other } = CodeRead::next(self.interpreter, self.evm384);
         let own = chunks(own, size);
         if let Some(owner) = owner
             && last.as_ref() != Some(&own)

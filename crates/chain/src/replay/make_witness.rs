@@ -63,7 +63,7 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
 /// Executes a block over the retained state of its parent and collects what it needs.
 ///
 /// The witness is complete: every account, slot, code, ancestor and node that executing the block and computing its
-/// roots reads is in it.
+/// roots reads is in it. `executor` follows the chain's rules that its genesis does not say.
 ///
 /// # Errors
 /// A block that does not hold on that state; a version that is not retained; a tree that is not Merkle-Patricia.
@@ -72,6 +72,7 @@ pub fn make_witness(
     parent: Version,
     genesis: &Genesis,
     block: &RecoveredBlock,
+    executor: Executor,
 ) -> Result<BlockWitness, ReplayError> {
     let number = block.block.header.number;
     let Executed {
@@ -80,7 +81,7 @@ pub fn make_witness(
         reads,
         changes,
         ..
-    } = execute(state, parent, genesis, block, Executor::new())?;
+    } = execute(state, parent, genesis, block, executor)?;
     let nodes = then
         .witness(&reads.accounts, &changes)
         .map_err(failed(number))?;
@@ -115,6 +116,7 @@ pub fn make_witness(
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
+/// `executor` is as there.
 ///
 /// # Errors
 /// A block that does not hold on that state; a version that is not retained; a tree other than Verkle.
@@ -123,8 +125,9 @@ pub fn make_execution_witness(
     parent: Version,
     genesis: &Genesis,
     block: &RecoveredBlock,
+    executor: Executor,
 ) -> Result<(ExecutionWitness, usize), ReplayError> {
-    let executed = execute(state, parent, genesis, block, Executor::recording_code())?;
+    let executed = execute(state, parent, genesis, block, executor.recording_code())?;
     let header = &block.block.header;
     let touched = Touched {
         reads: &executed.reads.accounts,

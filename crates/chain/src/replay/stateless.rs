@@ -45,11 +45,12 @@ pub enum StatelessError {
     },
 }
 
-/// Executes a block over its witness and checks receipts and post-state root.
+/// Executes a block over its witness and checks receipts and post-state root. `executor` follows the chain's rules that its specification does not have.
 pub fn replay_witness(
     witness: &BlockWitness,
     spec: &ChainSpec,
     missing: MissingAccounts,
+    mut executor: Executor,
 ) -> Result<BlockOutput, StatelessError> {
     let decoded = witness.decode()?;
     let recovered = recover_block(decoded.block, SignatureRules::new(spec))?;
@@ -71,7 +72,7 @@ pub fn replay_witness(
     let (parent_hash, parent) = &decoded.ancestors[0];
     let input = BlockInput::new(&recovered, parent, *parent_hash, spec);
     let mut roots = state.pending_roots();
-    let output = Executor::new().execute(&input, &state, &recent, Some(&mut roots))?;
+    let output = executor.execute(&input, &state, &recent, Some(&mut roots))?;
     let actual = state
         .pending_roots()
         .root_after(&output.changes)

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::stateless::replay_witness;
 use super::{Replay, ReplayError, make_execution_witness, make_witness};
 use crate::execution_witness::Verdict;
+use crate::executor::Executor;
 use crate::genesis::Genesis;
 use crate::senders::RecoveredBlock;
 
@@ -52,9 +53,14 @@ impl Replay {
         let head = state.meta().map_or(Version(0), |head| head.version);
         let wrong = |why: String| ReplayError::Witness { number, why };
         let Tree::Verkle(verkle) = state.tree() else {
-            let witness = make_witness(state, head, genesis, &block)?;
-            replay_witness(&witness, &genesis.spec, MissingAccounts::Error)
-                .map_err(|error| wrong(error.to_string()))?;
+            let witness = make_witness(state, head, genesis, &block, Executor::new())?;
+            replay_witness(
+                &witness,
+                &genesis.spec,
+                MissingAccounts::Error,
+                Executor::new(),
+            )
+            .map_err(|error| wrong(error.to_string()))?;
             self.block(block)?;
             let bytes = |parts: &[alloy_primitives::Bytes]| {
                 parts.iter().map(|part| part.len() as u64).sum::<u64>()
@@ -71,7 +77,8 @@ impl Replay {
                 ..about
             });
         };
-        let (witness, chunks) = make_execution_witness(state, head, genesis, &block)?;
+        let (witness, chunks) =
+            make_execution_witness(state, head, genesis, &block, Executor::new())?;
         let verdict = witness.check(verkle.stems().committer());
         let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
         self.block(block)?;

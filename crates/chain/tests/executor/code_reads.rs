@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::{Address, Bytes, TxKind, address, hex};
-use arbor_chain::executor::{CodeReads, ExecutionError, Executor, RecentBlocks};
+use arbor_chain::executor::{
+    CodeReads, Evm384, ExecutionError, Executor, GasSchedule, Interface, RecentBlocks,
+};
 use arbor_chain::genesis::Fork;
 use arbor_chain::source::Transaction;
 
@@ -22,6 +24,14 @@ fn code(chunks: usize, pieces: &[(usize, &[u8])]) -> Vec<u8> {
 }
 
 fn reads(contract: &[u8], transactions: Vec<Transaction>) -> CodeReads {
+    reads_by(Executor::new, contract, transactions)
+}
+
+fn reads_by(
+    executor: impl Fn() -> Executor,
+    contract: &[u8],
+    transactions: Vec<Transaction>,
+) -> CodeReads {
     let other = code(6, &[(0, &hex!("5b00"))]);
     let delegation = [&hex!("ef0100")[..], CONTRACT.as_slice()].concat();
     let state = state(&[
@@ -45,8 +55,8 @@ fn reads(contract: &[u8], transactions: Vec<Transaction>) -> CodeReads {
             executor.take_code_reads(),
         )
     };
-    let (changes, gas_used, nothing) = run(Executor::new());
-    let (changes_recorded, gas_used_recorded, reads) = run(Executor::recording_code());
+    let (changes, gas_used, nothing) = run(executor());
+    let (changes_recorded, gas_used_recorded, reads) = run(executor().recording_code());
     assert_eq!(nothing, CodeReads::default());
     assert_eq!((changes_recorded, gas_used_recorded), (changes, gas_used));
     reads
@@ -92,6 +102,35 @@ fn what_runs_is_read() {
         [0, 1, 2, 3]
     );
     assert_eq!(of(&code(5, &[(0, &hex!("63ffffffff602360003900"))])), [0]);
+}
+
+/// What stands behind an opcode of EVM384 is read with it.
+#[test]
+fn immediates_are_read() {
+    for interface in [
+        Interface::V7,
+        Interface::Immediate,
+        Interface::SetMod,
+        Interface::Registers,
+    ] {
+        let evm384 = Evm384 {
+            interface,
+            schedule: GasSchedule::DRAFT,
+        };
+        for opcode in interface.opcodes() {
+            let mut contract = code(2, &[]);
+            contract[..30].fill(0x5b);
+            contract[30] = opcode.byte;
+            let calls = || vec![call(0, CONTRACT, Bytes::new())];
+            let with = reads_by(|| Executor::with_evm384(evm384), &contract, calls());
+            let wanted = match opcode.immediates {
+                [] => vec![0],
+                _ => vec![0, 1],
+            };
+            assert_eq!(chunks(&with, CONTRACT), wanted, "{opcode:?}");
+            assert_eq!(chunks(&reads(&contract, calls()), CONTRACT), [0]);
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,9 @@ use alloy_eips::eip2718::Decodable2718;
 use alloy_primitives::{
     Address, B256, Bytes, KECCAK256_EMPTY, TxKind, U64, U256, address, hex, keccak256,
 };
-use arbor_chain::executor::{Block, BlockOutput, Executor, LeafName, RecentBlocks};
+use arbor_chain::executor::{
+    Block, BlockOutput, Evm384, Executor, GasSchedule, Interface, LeafName, RecentBlocks,
+};
 use arbor_chain::genesis::{Fork, GenesisAccount, WitnessGas};
 use arbor_chain::senders::recover_senders;
 use arbor_chain::source::Transaction;
@@ -278,11 +280,19 @@ const LEAF_FILLED: u64 = 6200;
 const AGAIN: u64 = 100;
 
 fn metered(accounts: &[GenesisAccount], transaction: Transaction) -> BlockOutput {
+    metered_by(Executor::new(), accounts, transaction)
+}
+
+fn metered_by(
+    mut executor: Executor,
+    accounts: &[GenesisAccount],
+    transaction: Transaction,
+) -> BlockOutput {
     let mut rules = rules(Fork::Shanghai);
     rules.witness_gas = Some(WitnessGas::Eip4762);
     let (block, chain) = (block(1, vec![transaction]), RecentBlocks::default());
     let state = state(accounts);
-    let run = Executor::new().run(&rules, &block, &[SENDER], &state, &chain, None);
+    let run = executor.run(&rules, &block, &[SENDER], &state, &chain, None);
     run.expect("valid block")
 }
 
@@ -346,6 +356,28 @@ fn code_is_paid_for_by_chunk() {
     let mut copies = hex!("605d5f5f3900").to_vec(); // CODECOPY(0, 0, 93)
     copies.resize(93, 0);
     assert_eq!(gas(&copies, 3), 3 + 2 + 2 + 3 + 3 * 3 + 3 * 3);
+}
+
+/// What stands behind an opcode of EVM384 is paid for with it.
+#[test]
+fn immediates_are_paid_for() {
+    let interface = Interface::Immediate;
+    let mut code = vec![0x5b; 30];
+    code.push(interface.opcodes()[0].byte);
+    code.resize(62, 0);
+    let evm384 = Executor::with_evm384(Evm384 {
+        interface,
+        schedule: GasSchedule::DRAFT,
+    });
+    let (index, suffix) = chunk_place(1);
+    let address = CONTRACT;
+    let second = (StemName { address, index }, suffix);
+    for (executor, pays) in [(evm384, true), (Executor::new(), false)] {
+        let accounts = [account(CONTRACT, 1, &code, &[])];
+        let output = metered_by(executor, &accounts, call(0, CONTRACT, Bytes::new()));
+        let accessed = output.accessed.expect("what was paid for");
+        assert_eq!(accessed.contains(&second), pays);
+    }
 }
 
 #[test]

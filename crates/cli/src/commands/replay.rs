@@ -497,7 +497,8 @@ fn witness(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<()> {
     };
     GasChoice::set(args.gas, &mut spec);
     let start = Instant::now();
-    let output = replay_witness(&witness, &spec, missing).with_context(name)?;
+    let output = replay_witness(&witness, &spec, missing, Rules::asked(args).executor())
+        .with_context(name)?;
     let network = Network::ALL
         .into_iter()
         .find(|network| network.chain_id() == witness.chain_id);

@@ -6,6 +6,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
+use arbor_chain::executor::Executor;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{make_execution_witness, make_witness};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
@@ -28,7 +29,6 @@ pub(super) const TABLE_BYTES: usize = 6_000_000;
 pub(crate) fn run(args: &Witness) -> Result<()> {
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
-    rules.without_evm384("a witness is made")?;
     rules.set(&mut genesis.spec);
     let state = state.reader();
     if args.block == 0 {
@@ -44,16 +44,24 @@ pub(crate) fn run(args: &Witness) -> Result<()> {
     let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
     match state.tree() {
         Tree::MerklePatricia => {
-            let mut witness = make_witness(state, parent, &genesis, &block)?;
+            let mut witness = make_witness(state, parent, &genesis, &block, rules.executor())?;
             if genesis.network().is_none() {
                 witness.config = Some(config_of(&args.database.db)?);
             }
-            write(args, &serde_json::to_vec(&witness)?)
+            write(args, &serde_json::to_vec(&witness)?)?;
+            if rules != Rules::default() {
+                // Not on standard output, where the witness may be.
+                eprintln!("to be replayed {}", rules.described());
+            }
+            Ok(())
         }
         Tree::Ar16mt(_) => bail!(
             "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
         ),
-        Tree::Verkle(verkle) => verkle_witness(args, verkle, (state, parent), &genesis, &block),
+        Tree::Verkle(verkle) => {
+            let block = (&genesis, &block, rules.executor());
+            verkle_witness(args, verkle, (state, parent), block)
+        }
     }
 }
 
@@ -62,11 +70,10 @@ fn verkle_witness(
     args: &Witness,
     verkle: &Verkle,
     (state, parent): (Head<'_>, Version),
-    genesis: &Genesis,
-    block: &RecoveredBlock,
+    (genesis, block, executor): (&Genesis, &RecoveredBlock, Executor),
 ) -> Result<()> {
     let binary = named(args.out.as_deref(), "ssz");
-    let (mut witness, chunks) = make_execution_witness(state, parent, genesis, block)?;
+    let (mut witness, chunks) = make_execution_witness(state, parent, genesis, block, executor)?;
     match witness.check(verkle.stems().committer())? {
         Verdict::Holds { root_after } => witness.root_after = Some(root_after),
         verdict => bail!("the witness of block {} is false: {verdict:?}", args.block),

@@ -113,6 +113,12 @@ impl Runner {
         self.interface.install(instructions, schedule, self.backend);
     }
 
+    /// The interface that is switched on.
+    #[must_use]
+    pub const fn interface(&self) -> Interface {
+        self.interface
+    }
+
     /// Executes the topmost frame until it returns, halts or calls: what [`EvmTr::frame_run`] of revm's own EVM does, and with the same result.
     ///
     /// # Errors
