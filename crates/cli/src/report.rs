@@ -71,6 +71,8 @@ pub(crate) struct Outcome {
     pub(crate) compacting: Duration,
     /// The database's own figures: bytes handed to the store by table, flushes, cache hits.
     pub(crate) database: Value,
+    /// Whether it ended by an error.
+    pub(crate) failed: bool,
     /// Bytes of the store's files.
     pub(crate) disk_bytes: Option<u64>,
 }
@@ -142,7 +144,9 @@ impl Outcome {
 
     fn print(&self, wall: f64, process: &arbor_metrics::ProcessUsage) -> Result<()> {
         let total = &self.total;
-        if total.blocks == 0 {
+        if total.blocks == 0 && self.failed {
+            output::line("no block was replayed")?;
+        } else if total.blocks == 0 {
             output::line("nothing to do: the chain ends at or before the database's head")?;
         } else {
             output::line(&format!(

@@ -59,6 +59,9 @@ fn witness_gas_is_charged_when_asked_for() {
     folder.run(&replay).ok();
     let charged = folder.run(&[&replay[..], &["--gas", "eip4762"]].concat());
     charged.fails_with(&["gasUsed"]);
+    // No block held, which does not mean that there was none.
+    let out = charged.stdout();
+    assert!(out.contains("no block was replayed"), "{out}");
 }
 
 #[test]

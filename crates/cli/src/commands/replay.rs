@@ -448,6 +448,7 @@ fn finish(
         series,
         head,
         compacting,
+        failed: outcome.is_err(),
         database,
         disk_bytes,
     };
