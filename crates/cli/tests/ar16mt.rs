@@ -303,6 +303,23 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     replay(&folder, "mpt", &[]).ok();
     let words = ["snapshot", "--db", "db", "--out", "by-key"];
     folder.run(&words).fails_with(&["by-key", "there already"]);
+    let files = || {
+        let entries = std::fs::read_dir(folder.path(".")).expect("a folder");
+        entries.count()
+    };
+    let before = files();
+    let words = ["snapshot", "--db", "db", "--out", "nowhere/"];
+    folder.run(&words).fails_with(&["nowhere/", "folder"]);
+    let words = ["snapshot", "--db", "db", "--out", "no-such-folder/file"];
+    folder.run(&words).fails_with(&["no-such-folder/file"]);
+    assert_eq!(files(), before);
+    // What lies beside a snapshot is somebody else's.
+    std::fs::write(folder.path("twice.new"), "mine").expect("written");
+    let words = ["snapshot", "--db", "db", "--out", "twice"];
+    folder.run(&words).ok();
+    let mine = std::fs::read_to_string(folder.path("twice.new"));
+    assert_eq!(mine.expect("still there"), "mine");
+    assert_eq!(files(), before + 2);
     let words = ["snapshot", "--db", "mpt", "--out", "x"];
     folder.run(&words).fails_with(&["ar16mt"]);
 }

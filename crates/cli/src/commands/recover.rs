@@ -23,8 +23,13 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let dir = args.database.db.as_path();
     let state = database::look(&args.database)?;
     let (network, genesis) = database::chain_in(dir)?;
+    let out = || args.out.display();
     if args.out.exists() {
-        bail!("{} is there already", args.out.display());
+        bail!("{} is there already", out());
+    }
+    let name = args.out.to_string_lossy();
+    if name.is_empty() || name.ends_with(std::path::is_separator) {
+        bail!("--out {} names a folder, not a file", out());
     }
     let reader = state.reader();
     let then = reader.at(database::version_of(reader, args.at)?)?;
@@ -34,14 +39,8 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     };
     let mut head = then.entries_head(network, genesis, (order, args.chunk_size))?;
     head.rules = Rules::stored(dir)?.map(Rules::text);
-    let part = args.out.with_added_extension("new");
-    let written = write(&then, &head, &part).with_context(|| format!("writing {}", part.display()));
-    if written.is_err() {
-        // What was written is no snapshot. Whether it could be removed matters less than why it is none.
-        let _ = std::fs::remove_file(&part);
-    }
-    let (totals, size) = written?;
-    std::fs::rename(&part, &args.out).with_context(|| format!("naming {}", args.out.display()))?;
+    let (totals, size) =
+        write(&then, &head, &args.out).with_context(|| format!("writing {}", out()))?;
     output::line(&format!(
         "wrote {totals} of block {} in {}, root {}",
         then.meta().block_number,
@@ -50,12 +49,19 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     ))
 }
 
-/// Writes all entries to a file, durably; returns what they are and its size.
+/// Writes all entries to a new file, durably; returns what they are and its size. Until the file is whole it has another name, and it
+/// goes away if it does not become so.
 fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Totals, u64)> {
-    let file = BufWriter::new(File::create(path)?);
-    let (file, totals) = then.write_entries(file, head)?;
-    let file = file.into_inner()?;
-    file.sync_all()?;
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let mut unfinished = tempfile::Builder::new();
+    unfinished.prefix("snapshot-").suffix(".unfinished");
+    #[cfg(unix)]
+    unfinished.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let unfinished = unfinished.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let (file, totals) = then.write_entries(BufWriter::new(unfinished), head)?;
+    let unfinished = file.into_inner()?;
+    unfinished.as_file().sync_all()?;
+    let file = unfinished.persist_noclobber(path)?;
     Ok((totals, file.metadata()?.len()))
 }
 
