@@ -4,6 +4,7 @@ use arbor_store::Write;
 
 use crate::error::VersionsError;
 use crate::layout;
+use crate::open::partly_loaded;
 use crate::versions::Versions;
 
 impl Versions {
@@ -19,10 +20,12 @@ impl Versions {
             return Err(VersionsError::AlreadyLoaded { head: head.version });
         }
         let store = self.base.store();
-        let mark = layout::put(layout::SYSTEM, layout::LOADING_KEY, Vec::new());
-        store
-            .write(&[mark], true)
-            .map_err(VersionsError::store("beginning to load"))?;
+        // Once: an engine that found it anew beside what each call brings would take all that lies between for overlapping, and merge it.
+        if !partly_loaded(store)? {
+            let mark = layout::put(layout::SYSTEM, layout::LOADING_KEY, Vec::new());
+            let marked = store.write(&[mark], true);
+            marked.map_err(VersionsError::store("beginning to load"))?;
+        }
         let schema = &self.frame.schema;
         let mut wrong = None;
         let mut checked = sorted.map_while(|write| match schema.position(write.table) {

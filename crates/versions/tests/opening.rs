@@ -484,3 +484,33 @@ fn a_reader_tells_a_writer_that_goes_on_from_an_older_store() {
         "{error}"
     );
 }
+
+/// Engines merge what overlaps, and a mark written anew beside each part overlapped all that lies between.
+#[test]
+fn a_state_loaded_in_parts_is_marked_once() {
+    let (dir, store) = (tempfile::tempdir().expect("a folder"), faulty());
+    let mut versions = create(&store, dir.path());
+    let parts = ["a", "b", "c"];
+    // The mark and the parts; what follows would fail.
+    store.fail_after(1 + parts.len() as u64, Failure::Refused);
+    for key in parts {
+        let part = Write {
+            table: ACCOUNTS,
+            key: key.as_bytes().into(),
+            value: Some(value(key)),
+        };
+        let loaded = versions.load(&mut [part].into_iter());
+        loaded.expect("a part is one call");
+    }
+    store.heal();
+    versions
+        .apply(meta(0), Default::default())
+        .expect("applies");
+    versions.flush().expect("flushes");
+    drop(versions);
+    let versions = open(&store, dir.path()).expect("a database");
+    for key in parts {
+        let found = versions.view().get(ACCOUNTS, key.as_bytes());
+        assert_eq!(found.expect("reads"), Some(value(key)));
+    }
+}
