@@ -40,7 +40,9 @@ impl<K: Eq + Hash, V: Copy> Recent<K, V> {
             return;
         }
         if self.young.len() >= self.most {
-            self.old = std::mem::take(&mut self.young);
+            // The memory of what goes serves what comes.
+            std::mem::swap(&mut self.old, &mut self.young);
+            self.young.clear();
         }
         self.young.insert(key, value);
     }

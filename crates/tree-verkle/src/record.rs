@@ -13,6 +13,7 @@
 //! An internal node's commitment and image are kept together as x and x/y, from which both follow, where points are not compressed.
 
 use crate::{ByteSet, FewValues, NodeKey, Stem, whole};
+use arbor_field::{Base, Limbs, Modulus, Scalar};
 use arbor_ipa::{Committer, DecodingError, Fr, Point, Trust, half_terms};
 use std::sync::Arc;
 
@@ -260,19 +261,24 @@ impl Head {
     }
 }
 
-/// The image that the record of a node keeps, if it does: no point is decoded.
-pub(crate) fn kept_image(bytes: &[u8]) -> Option<Fr> {
+/// The number of which an image is the remainder, if the record of a node keeps it: the image, or x/y. No point is decoded.
+pub(crate) fn kept_image(bytes: &[u8]) -> Option<Limbs> {
     let (&tag, rest) = bytes.split_first()?;
-    if tag & LEAF == 0 && Form::of(tag).ratios() {
+    let of_ratio = tag & LEAF == 0 && Form::of(tag).ratios();
+    let (number, bound): (Limbs, Limbs) = if of_ratio {
         let (_, rest) = ByteSet::decode_front(rest)?;
         let (_, point) = ByteSet::decode_front(rest)?;
         let point: &[u8; 64] = point.try_into().ok()?;
-        return Point::image_of_ratio(point.last_chunk()?).ok();
-    }
-    let (_, image) = rest
-        .split_last_chunk::<32>()
-        .filter(|_| tag & IMAGES != 0)?;
-    Fr::from_le_bytes(image).ok()
+        let (words, _) = point.as_chunks();
+        let word = |i: usize| u64::from_be_bytes(words[7 - i]);
+        (std::array::from_fn(word), Base::MODULUS)
+    } else {
+        let image: &[u8; 32] = rest.last_chunk().filter(|_| tag & IMAGES != 0)?;
+        let (words, _) = image.as_chunks();
+        let word = |i: usize| u64::from_le_bytes(words[i]);
+        (std::array::from_fn(word), Scalar::MODULUS)
+    };
+    number.iter().rev().lt(bound.iter().rev()).then_some(number)
 }
 
 impl InternalRecord {

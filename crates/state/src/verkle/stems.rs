@@ -1,6 +1,7 @@
 //! Names to stems.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::Address;
@@ -32,10 +33,13 @@ pub(super) fn hashed(
     stems.into_iter().flatten().zip(names)
 }
 
-/// Bytes that a remembered stem takes, its place in a map at the usual load included.
-const STEM_BYTES: usize = 170;
-/// Bytes that an account's part of its keys takes, likewise.
-const ADDRESS_BYTES: usize = 260;
+/// What is remembered within so many bytes, as many entries as fill both generations' tables: these have a power of two of places, of which seven in eight
+/// are used, and a byte beside each.
+fn remembered<K: Eq + Hash, V: Copy>(bytes: usize) -> Recent<K, V> {
+    let places = bytes / 2 / (size_of::<(K, V)>() + 1);
+    let places = places.checked_ilog2().map_or(0, |log| 1 << log);
+    Recent::new(2 * (places - places / 8))
+}
 
 /// Computes stems in batches. Stems, and the part of a stem that an address alone determines, are remembered as long as they are
 /// in use and there is room.
@@ -50,11 +54,11 @@ struct Known {
 }
 
 impl Stems {
-    /// Remembers nothing yet, and will take about `bytes` of memory beside the committer's tables.
+    /// Remembers nothing yet, and will take up to `bytes` of memory beside the committer's tables.
     pub fn new(committer: Arc<Committer>, bytes: usize) -> Self {
         let known = Known {
-            stems: Recent::new(bytes / 4 * 3 / STEM_BYTES),
-            addresses: Recent::new(bytes / 4 / ADDRESS_BYTES),
+            stems: remembered(bytes / 4 * 3),
+            addresses: remembered(bytes / 4),
         };
         Self {
             committer,

@@ -8,6 +8,7 @@ use crate::{
     record::{Head, kept_image},
     tools::Tools,
 };
+use arbor_field::reduce_all;
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars,
 };
@@ -255,11 +256,11 @@ fn read(
 /// The images of nodes, computed where their records do not keep them.
 fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<Fr>, TreeError> {
     let (mut points, mut leaves) = (Vec::new(), Vec::new());
-    let mut images = Vec::with_capacity(records.len());
+    let kept: Vec<_> = records.iter().map(|record| kept_image(record)).collect();
+    let numbers: Vec<_> = kept.iter().map(|kept| kept.unwrap_or_default()).collect();
+    let mut images = reduce_all(&numbers);
     for (at, (&key, record)) in keys.iter().zip(records).enumerate() {
-        let kept = kept_image(record);
-        images.push(kept.unwrap_or(Fr::ZERO));
-        if kept.is_some() {
+        if kept[at].is_some() {
             continue;
         }
         let record = Record::decode(&key, record);
