@@ -183,9 +183,6 @@ impl Bench {
         let done = apply(&self.nodes, &self.committer, updates, &self.settings).expect("applies");
         let root = done.root_hash();
         self.row(name, updates.len(), start.elapsed().as_secs_f64(), root);
-        // Tables that grow are there twice.
-        self.nodes.0.all.reserve(done.nodes.len());
-        self.nodes.1.reserve(updates.len());
         for change in done.nodes {
             self.nodes.0.put(change.key, change.record);
         }
