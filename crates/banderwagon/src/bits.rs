@@ -1,6 +1,9 @@
 //! Scalars as digits.
 
-use arbor_field::{Fr, Limbs, Modulus, Scalar};
+use arbor_field::{
+    Fr, Limbs, Modulus, Scalar,
+    limbs::{add, less, reduce_once, sub},
+};
 
 /// A scalar as sign and magnitude, the smaller of s and n - s: below 2^252, and short for small numbers of either sign.
 #[derive(Clone, Copy)]
@@ -23,7 +26,7 @@ impl From<Limbs> for Signed {
         if less(&Scalar::HALF, &magnitude) {
             Self {
                 negative: true,
-                magnitude: difference(&Scalar::MODULUS, &magnitude),
+                magnitude: sub(&Scalar::MODULUS, &magnitude).0,
             }
         } else {
             Self {
@@ -34,21 +37,14 @@ impl From<Limbs> for Signed {
     }
 }
 
-/// `a - b`, for a larger `a`.
+/// A number below the base field's prime, which is a little more than four times the group's order, modulo that order.
 #[inline]
-pub(crate) fn difference(a: &Limbs, b: &Limbs) -> Limbs {
-    let mut borrow = false;
-    std::array::from_fn(|i| {
-        let (limb, first) = a[i].overflowing_sub(b[i]);
-        let (limb, second) = limb.overflowing_sub(borrow.into());
-        borrow = first | second;
-        limb
-    })
-}
-
-#[inline]
-pub(crate) fn less(a: &Limbs, b: &Limbs) -> bool {
-    a.iter().rev().lt(b.iter().rev())
+pub(crate) fn modulo_order(number: &Limbs) -> Limbs {
+    const ORDER: Limbs = Scalar::MODULUS;
+    const TWICE: Limbs = add(&ORDER, &ORDER).0;
+    const FOUR: Limbs = add(&TWICE, &TWICE).0;
+    let once = reduce_once(number, &FOUR);
+    reduce_once(&reduce_once(&once, &TWICE), &ORDER)
 }
 
 /// Number of signed digits of `bits` bits that hold a [`Signed`]'s magnitude with the last carry.
@@ -109,15 +105,8 @@ impl Raised {
 
     #[inline]
     pub(crate) fn new(scalar: &Signed, offset: &Limbs) -> Self {
-        let mut carry = false;
-        let number = std::array::from_fn(|i| {
-            let (limb, first) = scalar.magnitude[i].overflowing_add(offset[i]);
-            let (limb, second) = limb.overflowing_add(carry.into());
-            carry = first | second;
-            limb
-        });
         Self {
-            number,
+            number: add(&scalar.magnitude, offset).0,
             negative: scalar.negative,
         }
     }

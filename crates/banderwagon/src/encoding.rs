@@ -2,12 +2,12 @@
 
 use crate::{
     Point,
-    bits::{difference, less},
     curve::{BYTES, D, times_five},
     extended::eight,
 };
 use arbor_field::{
     Base, Fp, Fr, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_lanes,
+    limbs::{less, sub},
     sqrt_all,
 };
 use arbor_metrics::NORMALISATIONS;
@@ -74,7 +74,7 @@ impl Point {
             // Of x and p - x that of the representative whose y is above (p - 1) / 2.
             let x = match less(&Base::HALF, y) || *x == [0; 4] {
                 true => x,
-                false => &difference(&Base::MODULUS, x),
+                false => &sub(&Base::MODULUS, x).0,
             };
             let mut bytes = [0; BYTES];
             for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(x.iter().rev()) {

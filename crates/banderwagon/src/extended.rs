@@ -60,11 +60,11 @@ impl Point {
 
 /// Eight points.
 #[derive(Clone, Copy)]
-struct Eight<T> {
-    x: T,
-    y: T,
-    z: T,
-    t: T,
+pub(crate) struct Eight<T> {
+    pub(crate) x: T,
+    pub(crate) y: T,
+    pub(crate) z: T,
+    pub(crate) t: T,
 }
 
 /// Up to eight points, and neutral elements.
@@ -76,7 +76,7 @@ pub(crate) fn eight(points: &[Point]) -> [Point; LANES] {
 }
 
 #[inline(always)]
-fn load<L: Lanes<Base>>(lanes: L, points: [Point; LANES]) -> Eight<L::Tight> {
+pub(crate) fn load<L: Lanes<Base>>(lanes: L, points: [Point; LANES]) -> Eight<L::Tight> {
     Eight {
         x: lanes.load_multiples(points.map(|point| point.x)),
         y: lanes.load_multiples(points.map(|point| point.y)),
@@ -86,7 +86,7 @@ fn load<L: Lanes<Base>>(lanes: L, points: [Point; LANES]) -> Eight<L::Tight> {
 }
 
 #[inline(always)]
-fn leave<L: Lanes<Base>>(lanes: L, points: Eight<L::Tight>) -> [Point; LANES] {
+pub(crate) fn leave<L: Lanes<Base>>(lanes: L, points: Eight<L::Tight>) -> [Point; LANES] {
     let (x, y) = (
         lanes.leave_multiples(points.x),
         lanes.leave_multiples(points.y),
@@ -109,7 +109,7 @@ fn leave<L: Lanes<Base>>(lanes: L, points: Eight<L::Tight>) -> [Point; LANES] {
 
 /// As the addition of single points.
 #[inline(always)]
-fn add<L: Lanes<Base>>(
+pub(crate) fn add<L: Lanes<Base>>(
     lanes: L,
     a: Eight<L::Tight>,
     b: Eight<L::Tight>,

@@ -13,19 +13,20 @@
 
 use crate::{
     Point,
-    bits::{Signed, digits_of, for_digits, length},
-    short::{Affine, Stored},
+    bits::{Signed, digits_of, length, modulo_order, window},
+    short::{Affine, Stored, TablePoint},
     sums::{Addend, Enter, Sums, double_all, sums_of_two},
 };
 use arbor_cpu::ask_for_large_pages;
-use arbor_field::{Fr, Limbs, Wide, to_limbs_all};
+use arbor_field::{Fr, Limbs, Wide, reduce_all, to_limbs_all};
 use rayon::prelude::*;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bits of a window of the first [`Self::FIRST`] points.
-    pub first: usize,
+    /// Digits of the scalars of the first [`Self::FIRST`] points: of the lowest 129 bits, which are what a half of a value has, and of the others. Each is shared out
+    /// evenly.
+    pub first: [usize; 2],
     /// Bits of a window of the others.
     pub others: usize,
     /// Points in a group of the comb.
@@ -38,43 +39,43 @@ impl Sizes {
     /// Number of points with wider windows: those of key hashing and of a leaf's own commitment.
     pub const FIRST: usize = 5;
 
-    /// For 256 to 258 points: 134 MB.
+    /// For 256 to 258 points: 149 MB.
     pub const DEFAULT: Self = Self {
-        first: 13,
+        first: [9, 10],
         others: 8,
         comb: 13,
         columns: 4,
     };
 
-    /// From the largest down. Digits of 5, 8 and 13 bits waste nothing of 252 bits.
+    /// From the largest down. Digits of 5 and 8 bits waste little of 252 bits.
     const CHOICES: [Self; 6] = [
         Self::DEFAULT,
         Self {
-            first: 11,
+            first: [12, 12],
             others: 7,
             comb: 12,
             columns: 4,
         },
         Self {
-            first: 10,
+            first: [13, 13],
             others: 5,
             comb: 11,
             columns: 4,
         },
         Self {
-            first: 8,
+            first: [17, 16],
             others: 4,
             comb: 10,
             columns: 2,
         },
         Self {
-            first: 6,
+            first: [22, 21],
             others: 3,
             comb: 8,
             columns: 2,
         },
         Self {
-            first: 4,
+            first: [33, 31],
             others: 2,
             comb: 6,
             columns: 1,
@@ -95,23 +96,31 @@ impl Sizes {
         self.entries(points) * size_of::<Stored>()
     }
 
+    /// As these, but with windows for the first points that are about as wide as the others'.
+    #[must_use]
+    pub const fn alike(mut self) -> Self {
+        self.first = [
+            HALF.div_ceil(self.others),
+            (BITS - HALF).div_ceil(self.others),
+        ];
+        self
+    }
+
     fn entries(&self, points: usize) -> usize {
-        self.windows(points) + (self.combs(points) << self.comb)
+        start(&self.windows(), points) + (self.combs(points) << self.comb)
     }
 
-    fn window_bits(&self, point: usize) -> usize {
-        if point < Self::FIRST {
-            self.first
-        } else {
-            self.others
-        }
-    }
-
-    /// Where a point's windows begin among the entries.
-    fn windows(&self, point: usize) -> usize {
-        let size = |bits: usize| digits_of(bits) << (bits - 1);
-        let first = point.min(Self::FIRST);
-        first * size(self.first) + (point - first) * size(self.others)
+    /// The windows of the first points, and of the others.
+    fn windows(&self) -> [Windows; 2] {
+        let shared = |bits: usize, digits: usize| {
+            let wider = bits % digits;
+            (0..digits).map(move |digit| bits / digits + usize::from(digit >= digits - wider))
+        };
+        let [low, high] = self.first;
+        [
+            Windows::new(shared(HALF, low).chain(shared(BITS - HALF, high))),
+            Windows::new((0..digits_of(self.others)).map(|_| self.others)),
+        ]
     }
 
     /// Tables of the comb: one for each column and group.
@@ -120,10 +129,55 @@ impl Sizes {
     }
 }
 
+/// Bits of a scalar's magnitude, with the last carry.
+const BITS: usize = 253;
+
+/// Bits of a half of a value with its mark.
+const HALF: usize = 129;
+
+/// The digits that a point's scalar is cut into, lowest first.
+struct Windows {
+    windows: Vec<Window>,
+    /// Entries of all.
+    entries: usize,
+}
+
+/// A digit: its lowest bit, its bits, and where its multiples begin in the point's table.
+#[derive(Clone, Copy)]
+struct Window {
+    from: usize,
+    bits: usize,
+    entries: usize,
+}
+
+impl Windows {
+    fn new(widths: impl Iterator<Item = usize>) -> Self {
+        let (mut windows, mut from, mut entries) = (Vec::new(), 0, 0);
+        for bits in widths {
+            windows.push(Window {
+                from,
+                bits,
+                entries,
+            });
+            from += bits;
+            entries += 1 << (bits - 1);
+        }
+        Self { windows, entries }
+    }
+}
+
+/// Where a point's windows begin among the entries.
+fn start([first, others]: &[Windows; 2], point: usize) -> usize {
+    let among_first = point.min(Sizes::FIRST);
+    among_first * first.entries + (point - among_first) * others.entries
+}
+
 /// Points with their tables.
 pub struct FixedBase {
     wide: Wide,
     sizes: Sizes,
+    /// Of the first points, and of the others.
+    windows: [Windows; 2],
     points: Vec<Point>,
     /// For each point its windows' entries, digit position by digit position; then for each column and group the comb's 2^comb sums, of which the empty one is
     /// not used. In one piece of its own, for which the system is asked for large pages.
@@ -138,12 +192,20 @@ pub type NumberTerm = (usize, Limbs);
 
 impl FixedBase {
     /// Makes the tables on all threads of the current pool.
+    ///
+    /// # Panics
+    ///
+    /// If a point is the neutral element.
     #[must_use]
     pub fn new(points: &[Point], sizes: Sizes) -> Self {
         Self::on(Wide::detect(), points, sizes)
     }
 
     /// As [`Self::new`], with lanes of the caller's choice.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`].
     #[must_use]
     pub fn on(wide: Wide, points: &[Point], sizes: Sizes) -> Self {
         let affine = wide.run(Enter(&Affine::from_points(points)));
@@ -157,22 +219,30 @@ impl FixedBase {
         let count = sizes.entries(points.len());
         let mut entries = Vec::with_capacity(count);
         ask_for_large_pages(entries.spare_capacity_mut());
-        entries.resize(count, Stored::default());
-        let (windows, combs) = entries.split_at_mut(sizes.windows(points.len()));
+        // The first to write to a page has it cleared by the system: all threads share that.
+        let empty = (0..count).into_par_iter().map(|_| Stored::default());
+        empty.collect_into_vec(&mut entries);
+        let windows = sizes.windows();
+        let (tables, combs) = entries.split_at_mut(start(&windows, points.len()));
         let groups = points.len().div_ceil(sizes.comb);
-        let windows = split(
-            windows,
-            (0..points.len()).map(|point| sizes.windows(point + 1) - sizes.windows(point)),
-        );
-        windows
+        // Of each point the windows that have as many bits are filled together.
+        let rows: Vec<_> = (0..points.len())
+            .flat_map(|point| {
+                let of_point = &windows[usize::from(point >= Sizes::FIRST)].windows;
+                let alike = of_point.chunk_by(|a, b| a.bits == b.bits);
+                alike.map(move |alike| (point, alike))
+            })
+            .collect();
+        let lengths = rows
+            .iter()
+            .map(|(_, alike)| alike.len() << (alike[0].bits - 1));
+        let tables = split(tables, lengths);
+        tables
             .into_par_iter()
-            .enumerate()
-            .for_each(|(point, table)| {
-                let bits = sizes.window_bits(point);
-                let bases: Vec<_> = (0..digits_of(bits))
-                    .map(|position| multiples[position * bits][point])
-                    .collect();
-                fill_windows(wide, &bases, table);
+            .zip(&rows)
+            .for_each(|(table, (point, alike))| {
+                let bases = alike.iter().map(|window| multiples[window.from][*point]);
+                fill_windows(wide, &bases.collect::<Vec<_>>(), table);
             });
         combs
             .par_chunks_mut(1 << sizes.comb)
@@ -186,6 +256,7 @@ impl FixedBase {
         Self {
             wide,
             sizes,
+            windows,
             points: points.to_vec(),
             entries,
         }
@@ -229,6 +300,59 @@ impl FixedBase {
         })
     }
 
+    /// Sums in the form that can be an addend of [`Self::images`], by windows; threads of the current pool share the lists.
+    #[must_use]
+    pub fn table_points<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<TablePoint> {
+        shared(lists, |lists| {
+            let mut sums = Sums::new(self.wide, lists.len());
+            for list in lists {
+                self.push_digits(&mut sums, list.as_ref());
+                sums.close();
+            }
+            sums.into_stored().into_iter().map(TablePoint).collect()
+        })
+    }
+
+    /// Images in the scalar field, as numbers, of sums of products by windows and, where there is one, a point of [`Self::table_points`]. `terms` says what
+    /// an input's sum consists of; threads of the current pool share the inputs.
+    #[must_use]
+    pub fn images<'i, I: Sync, T: AsRef<[NumberTerm]>>(
+        &self,
+        inputs: &'i [I],
+        terms: impl Fn(&'i I) -> (Option<&'i TablePoint>, T) + Send + Sync,
+    ) -> Vec<Limbs> {
+        shared(inputs, |inputs| {
+            let mut sums = Sums::new(self.wide, inputs.len());
+            for (point, terms) in inputs.iter().map(&terms) {
+                if let Some(TablePoint(point)) = point {
+                    sums.push(point, false);
+                }
+                self.push_digits(&mut sums, terms.as_ref());
+                sums.close();
+            }
+            let images = sums.into_images().into_iter();
+            images.map(|image| modulo_order(&image)).collect()
+        })
+    }
+
+    /// Points to which sums of products are added, and their images; threads of the current pool share them.
+    #[must_use]
+    pub fn moved<T: AsRef<[NumberTerm]> + Sync>(&self, points: &[(Point, T)]) -> Vec<(Point, Fr)> {
+        shared(points, |points| {
+            let before: Vec<_> = points.iter().map(|point| point.0).collect();
+            let (sums, parts) = self.pushed(points.iter().map(|point| point.1.as_ref()));
+            let (after, images) = if parts.iter().all(|&part| part == 1) {
+                sums.added_to(&before)
+            } else {
+                let mut after = self.joined(sums, parts);
+                Point::add_all_on(self.wide, &mut after, &before);
+                let images = Point::images(&after);
+                (after, images)
+            };
+            after.into_iter().zip(reduce_all(&images)).collect()
+        })
+    }
+
     /// As [`Self::sums`], without other threads.
     #[must_use]
     pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
@@ -248,8 +372,16 @@ impl FixedBase {
         &self,
         lists: impl ExactSizeIterator<Item = &'l [NumberTerm]>,
     ) -> Vec<Point> {
+        let (sums, parts) = self.pushed(lists);
+        self.joined(sums, parts)
+    }
+
+    /// The additions that make the sums, and of how many parts each is made: rows of a comb, from the highest bit down, or one alone.
+    fn pushed<'l>(
+        &self,
+        lists: impl ExactSizeIterator<Item = &'l [NumberTerm]>,
+    ) -> (Sums<'_>, Vec<usize>) {
         let mut sums = Sums::new(self.wide, lists.len());
-        // Of how many sums each is made: rows of a comb, from the highest bit down, or one alone.
         let mut parts = Vec::with_capacity(lists.len());
         for list in lists {
             if let Some(rows) = self.comb_rows(list) {
@@ -261,6 +393,10 @@ impl FixedBase {
                 sums.close();
             }
         }
+        (sums, parts)
+    }
+
+    fn joined(&self, sums: Sums, parts: Vec<usize>) -> Vec<Point> {
         let points = sums.into_points();
         if points.len() == parts.len() {
             return points;
@@ -277,7 +413,9 @@ impl FixedBase {
     /// The number of bit positions to comb, or none if windows take fewer additions.
     fn comb_rows(&self, terms: &[NumberTerm]) -> Option<usize> {
         let digits = |&(point, number): &NumberTerm| {
-            length(&Signed::from(number).magnitude).div_ceil(self.sizes.window_bits(point))
+            let length = length(&Signed::from(number).magnitude);
+            let windows = &self.windows[usize::from(point >= Sizes::FIRST)].windows;
+            windows.partition_point(|window| window.from < length)
         };
         let groups = self.points.len().div_ceil(self.sizes.comb);
         // Up to here windows take less time (measured), and the count below need not be made.
@@ -300,12 +438,31 @@ impl FixedBase {
     fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[NumberTerm]) {
         for (point, number) in terms {
             assert!(*point < self.points.len(), "no point has index {point}");
-            let bits = self.sizes.window_bits(*point);
-            let table = &self.entries[self.sizes.windows(*point)..self.sizes.windows(point + 1)];
-            for_digits(&Signed::from(*number), bits, |position, digit| {
-                let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
-                sums.push(&table[entry], digit < 0);
-            });
+            let windows = &self.windows[usize::from(*point >= Sizes::FIRST)];
+            let table = &self.entries[start(&self.windows, *point)..][..windows.entries];
+            let Signed {
+                negative,
+                magnitude,
+            } = Signed::from(*number);
+            let (top, mut carry) = (length(&magnitude), 0);
+            for Window {
+                from,
+                bits,
+                entries,
+            } in &windows.windows
+            {
+                if *from >= top && carry == 0 {
+                    break;
+                }
+                // Signed digits, up to half the range; what is above that goes to the next.
+                let value = window(&magnitude, *from, *bits) as i32 + carry;
+                carry = i32::from(value > 1 << (bits - 1));
+                let digit = value - (carry << bits);
+                if digit != 0 {
+                    let entry = entries + digit.unsigned_abs() as usize - 1;
+                    sums.push(&table[entry], negative != (digit < 0));
+                }
+            }
         }
     }
 
@@ -338,7 +495,7 @@ impl FixedBase {
             }
         }
         let indices = indices.as_flattened();
-        let combs = &self.entries[self.sizes.windows(self.points.len())..];
+        let combs = &self.entries[start(&self.windows, self.points.len())..];
         for row in (0..rows).rev() {
             for (table, comb) in combs.chunks(1 << comb).enumerate() {
                 let index = usize::from(indices[table * height + row]);
@@ -354,8 +511,11 @@ impl FixedBase {
     }
 }
 
-/// The points of lists, on all threads of the current pool if there are enough of them.
-fn shared<T: Sync>(lists: &[T], points: impl Fn(&[T]) -> Vec<Point> + Send + Sync) -> Vec<Point> {
+/// What is made of lists, on all threads of the current pool if there are enough of them.
+fn shared<'l, T: Sync, P: Send>(
+    lists: &'l [T],
+    points: impl Fn(&'l [T]) -> Vec<P> + Send + Sync,
+) -> Vec<P> {
     let threads = rayon::current_num_threads();
     if threads == 1 || lists.len() < 4 * threads {
         return points(lists);

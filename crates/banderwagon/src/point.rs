@@ -2,7 +2,7 @@
 
 use crate::bits::{Signed, digits_of, for_digits};
 use crate::curve::{D, GENERATOR_X, GENERATOR_Y, times_five};
-use arbor_field::{Fp, Fr};
+use arbor_field::{Fp, Fr, Limbs};
 use arbor_metrics::NORMALISATIONS;
 use std::{
     fmt,
@@ -104,8 +104,13 @@ impl Point {
     /// [`Self::map_to_field`] of many, with one inversion, in lanes.
     #[must_use]
     pub fn map_to_field_batch(points: &[Self]) -> Vec<Fr> {
+        arbor_field::reduce_all(&Self::images(points))
+    }
+
+    /// x/y of each as a number below the base field's prime.
+    pub(crate) fn images(points: &[Self]) -> Vec<Limbs> {
         let fractions: Vec<_> = points.iter().map(|point| (point.x, point.y)).collect();
-        arbor_field::reduce_all(&arbor_field::divide_all_to_limbs(&fractions))
+        arbor_field::divide_all_to_limbs(&fractions)
     }
 
     /// The affine coordinates of many points, with one inversion.

@@ -32,6 +32,10 @@ impl Stored {
     }
 }
 
+/// A point as the tables of a [`FixedBase`](crate::FixedBase) hold it: affine, in the form of its lanes. It means nothing to tables with other lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct TablePoint(pub(crate) Stored);
+
 /// [`Affine::from_points`] in the lanes' form.
 struct EnterPoints<'a> {
     points: &'a [Point],
@@ -55,8 +59,11 @@ impl Job<Base> for EnterPoints<'_> {
             before.push(product);
             product = lanes.times(lanes.times(difference, x), product);
         }
-        let rest = invert_lanes(lanes, product, |total| lanes.enter(total));
-        let mut rest = rest.expect("invariant: only the neutral element has X = 0 or Z = Y");
+        // Only the neutral element has X = 0 or Z = Y. Coordinates that were trusted, and are not of the curve, mean nothing in any form.
+        let Some(mut rest) = invert_lanes(lanes, product, |total| lanes.enter(total)) else {
+            let affine = Affine::from_points(points);
+            return affine.iter().map(|point| point.enter(lanes)).collect();
+        };
         let mut stored = vec![identity; points.len()];
         let chunks = points.chunks(LANES).zip(stored.chunks_mut(LANES));
         for ((chunk, stored), before) in chunks.zip(before).rev() {

@@ -6,10 +6,14 @@
 
 use crate::{
     Point,
-    curve::Short,
+    curve::{D, Short},
+    extended::{self, Eight, constant, eight},
     short::{Affine, Running, Stored},
 };
-use arbor_field::{Base, Fp, Job, LANES, Lanes, Wide, invert_all, invert_lanes, negate_stored};
+use arbor_cpu::prefetch_early;
+use arbor_field::{
+    Base, Fp, Job, LANES, Lanes, Limbs, Wide, invert_all, invert_lanes, negate_stored,
+};
 use arbor_metrics::POINT_ADDITIONS;
 
 /// Addends that are collected before they are read: by then the last ones of them, too, have come from memory.
@@ -59,8 +63,10 @@ struct Pair {
 /// Lists of points that are being summed.
 pub(crate) struct Sums<'t> {
     wide: Wide,
-    /// What was not read yet, and where in it lists end.
+    /// What was not read yet: a block, and what comes behind it.
     addends: Vec<Addend<'t>>,
+    next: Vec<Addend<'t>>,
+    /// Where in both lists end.
     ends: Vec<usize>,
     /// Partial sums of the lists, one list after another, and room behind them.
     terms: Vec<Stored>,
@@ -85,6 +91,7 @@ impl<'t> Sums<'t> {
         Self {
             wide,
             addends: Vec::with_capacity(BLOCK),
+            next: Vec::new(),
             ends: Vec::new(),
             terms: Vec::new(),
             used: 0,
@@ -99,34 +106,40 @@ impl<'t> Sums<'t> {
 
     /// Adds a point to the open list, or subtracts it.
     ///
-    /// Tables are larger than any cache: the point is asked for now and read later, when its block is full.
+    /// Tables are larger than any cache: a point is asked for long before it is read. Those of the first block are asked for here, the others while the block before
+    /// is summed.
     #[inline]
     pub(crate) fn push(&mut self, point: &'t Stored, negative: bool) {
-        arbor_cpu::prefetch(point);
-        if self.addends.len() == BLOCK {
+        let addend = Addend { point, negative };
+        if self.addends.len() < BLOCK {
+            prefetch_early(point);
+            self.addends.push(addend);
+            return;
+        }
+        if self.next.len() == BLOCK {
             self.absorb();
         }
-        self.addends.push(Addend { point, negative });
+        self.next.push(addend);
     }
 
     /// Ends the open list and opens the next.
     pub(crate) fn close(&mut self) {
-        self.ends.push(self.addends.len());
+        self.ends.push(self.addends.len() + self.next.len());
     }
 
-    /// Adds addends in pairs, so that they become terms.
+    /// Adds the first block's addends in pairs, so that they become terms.
     fn absorb(&mut self) {
-        let few = self.addends.len() < 2 * FEW;
+        let count = self.addends.len();
+        let few = count < 2 * FEW;
         self.pairs.clear();
         let mut to = self.used;
-        let most = to + self.addends.len();
+        let most = to + count;
         if self.terms.len() < most {
             self.terms.resize(most.max(2 * to), self.identity);
         }
         let mut first = 0;
-        let closed = self.ends.len();
-        let open = self.addends.len();
-        for (list, end) in self.ends.drain(..).chain([open]).enumerate() {
+        let closed = self.ends.partition_point(|&end| end <= count);
+        for (list, end) in self.ends.drain(..closed).chain([count]).enumerate() {
             while first < end {
                 if first + 1 == end || few {
                     self.terms[to] = self.addends[first].value();
@@ -148,12 +161,15 @@ impl<'t> Sums<'t> {
             self.wide,
             FromTables {
                 addends: &self.addends,
+                ahead: &self.next,
                 to: &mut self.terms,
             },
             &self.pairs,
         );
         self.used = to;
-        self.addends.clear();
+        std::mem::swap(&mut self.addends, &mut self.next);
+        self.next.clear();
+        self.ends.iter_mut().for_each(|end| *end -= count);
         if self.used >= self.limit {
             self.rounds(CAPACITY / 8, FEW);
             self.limit = CAPACITY.max(2 * self.used);
@@ -162,17 +178,64 @@ impl<'t> Sums<'t> {
 
     /// The sums of all closed lists.
     pub(crate) fn into_points(mut self) -> Vec<Point> {
-        self.absorb();
+        self.absorb_all();
         self.rounds(0, FEW);
         let wide = self.wide;
         wide.run(Finish { sums: self })
     }
 
+    /// The images of the sums of all closed lists, as numbers below the base field's prime.
+    pub(crate) fn into_images(mut self) -> Vec<Limbs> {
+        self.absorb_all();
+        self.rounds(0, FEW);
+        let wide = self.wide;
+        // All sums but that of the open list are over, unless there were few terms.
+        if self.starts.len() == 1
+            && let Some(images) = wide.run(Images { points: &self.done })
+        {
+            return images;
+        }
+        Point::images(&wide.run(Finish { sums: self }))
+    }
+
+    /// These points, each with the sum of a closed list added, and their images as numbers below the base field's prime.
+    pub(crate) fn added_to(mut self, points: &[Point]) -> (Vec<Point>, Vec<Limbs>) {
+        self.absorb_all();
+        self.rounds(0, FEW);
+        let wide = self.wide;
+        if self.starts.len() == 1
+            && points.len() >= LANES
+            && let Some(added) = wide.run(AddTo {
+                sums: &self.done,
+                points,
+            })
+        {
+            return added;
+        }
+        let mut sums = wide.run(Finish { sums: self });
+        Point::add_all_on(wide, &mut sums, points);
+        let images = Point::images(&sums);
+        (sums, images)
+    }
+
     /// The sums of all closed lists in affine form.
     pub(crate) fn into_stored(mut self) -> Vec<Stored> {
-        self.absorb();
+        self.absorb_all();
         self.rounds(0, 1);
         self.done
+    }
+
+    /// Adds all addends in pairs.
+    fn absorb_all(&mut self) {
+        // A few more than a block are no round of their own.
+        if self.next.len() > BLOCK / 16 {
+            self.absorb();
+        }
+        for addend in &self.next {
+            prefetch_early(addend.point);
+        }
+        self.addends.append(&mut self.next);
+        self.absorb();
     }
 
     /// Makes rounds while there are more than `target` terms and at least `few` pairs.
@@ -281,35 +344,124 @@ impl Job<Base> for Finish<'_> {
 /// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
 #[inline(always)]
 fn to_points<L: Lanes<Base>>(lanes: L, stored: &[Stored]) -> Vec<Point> {
-    let Short { scale, shift, .. } = *Short::get();
-    let (scale, shift) = (
-        lanes.splat(&lanes.enter(scale)),
-        lanes.splat(&lanes.enter(shift)),
-    );
     let idle = Stored::default();
     let mut points = Vec::with_capacity(stored.len());
     for chunk in stored.chunks(LANES) {
-        let sources = some(chunk, &idle);
-        let x = lanes.tighten(lanes.sub(x_of(lanes, sources), shift));
-        let y = y_of(lanes, sources);
-        let [px, py] = lanes.mul_two([lanes.add(x, scale); 2], [x, y]);
-        let [mx, my] = lanes.mul_two([lanes.sub(x, scale); 2], [x, y]);
-        let (px, py) = (lanes.leave_multiples(px), lanes.leave_multiples(py));
-        let (mx, my) = (lanes.leave_multiples(mx), lanes.leave_multiples(my));
-        for lane in 0..chunk.len() {
-            points.push(if py[lane].is_zero() {
-                Point::IDENTITY
-            } else {
-                Point {
-                    x: px[lane],
-                    y: my[lane],
-                    z: py[lane],
-                    t: mx[lane],
-                }
-            });
+        let mut extended = extended::leave(lanes, to_extended(lanes, some(chunk, &idle)));
+        for point in &mut extended {
+            if point.z.is_zero() {
+                *point = Point::IDENTITY;
+            }
         }
+        points.extend_from_slice(&extended[..chunk.len()]);
     }
     points
+}
+
+/// [`to_points`] of eight; zeros for the neutral element.
+#[inline(always)]
+fn to_extended<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> Eight<L::Tight> {
+    let Short { scale, shift, .. } = *Short::get();
+    let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
+    let u = lanes.tighten(lanes.sub(x_of(lanes, points), shift));
+    let y = y_of(lanes, points);
+    let [x, z] = lanes.mul_two([lanes.add(u, scale); 2], [u, y]);
+    let [t, y] = lanes.mul_two([lanes.sub(u, scale); 2], [u, y]);
+    Eight { x, y, z, t }
+}
+
+/// Images of points, as numbers, with one inversion: x / y = u (u + k) / (Y (u - k)) with u = X - c. None if a denominator is zero, as that of the neutral element.
+struct Images<'a> {
+    points: &'a [Stored],
+}
+
+impl Job<Base> for Images<'_> {
+    type Output = Option<Vec<Limbs>>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let Short { scale, shift, .. } = *Short::get();
+        let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
+        let points = self.points;
+        let mut quotients = Quotients::new(lanes, points.len());
+        for chunk in points.chunks(LANES) {
+            let sources = some(chunk, &chunk[0]);
+            let u = lanes.tighten(lanes.sub(x_of(lanes, sources), shift));
+            let [numerator, denominator] = lanes.mul_two(
+                [lanes.add(u, scale), lanes.sub(u, scale)],
+                [u, y_of(lanes, sources)],
+            );
+            quotients.push(lanes, numerator, denominator);
+        }
+        quotients.numbers(lanes, points.len())
+    }
+}
+
+/// Sums added to points, with the images of what results. None if a sum is the neutral element.
+struct AddTo<'a> {
+    sums: &'a [Stored],
+    points: &'a [Point],
+}
+
+impl Job<Base> for AddTo<'_> {
+    type Output = Option<(Vec<Point>, Vec<Limbs>)>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let Self { sums, points } = self;
+        let d = constant(lanes, D);
+        let mut quotients = Quotients::new(lanes, points.len());
+        let mut added = Vec::with_capacity(points.len());
+        for (sums, points) in sums.chunks(LANES).zip(points.chunks(LANES)) {
+            // Coordinates of the neutral element's affine form would all be zero here, and so the denominator.
+            let sum = to_extended(lanes, some(sums, &sums[0]));
+            let sum = extended::add(lanes, sum, extended::load(lanes, eight(points)), d);
+            quotients.push(lanes, sum.x, sum.y);
+            added.extend_from_slice(&extended::leave(lanes, sum)[..points.len()]);
+        }
+        let images = quotients.numbers(lanes, points.len())?;
+        Some((added, images))
+    }
+}
+
+/// Fractions that are divided with one inversion.
+struct Quotients<T> {
+    /// The denominators' product.
+    product: T,
+    /// Of each vector the numerators, the denominators, and the product of the denominators before.
+    vectors: Vec<[T; 3]>,
+}
+
+impl<T: Copy> Quotients<T> {
+    #[inline(always)]
+    fn new<L: Lanes<Base, Tight = T>>(lanes: L, count: usize) -> Self {
+        Self {
+            product: lanes.splat(&lanes.enter(Fp::ONE)),
+            vectors: Vec::with_capacity(count.div_ceil(LANES)),
+        }
+    }
+
+    #[inline(always)]
+    fn push<L: Lanes<Base, Tight = T>>(&mut self, lanes: L, numerator: T, denominator: T) {
+        self.vectors.push([numerator, denominator, self.product]);
+        self.product = lanes.times(self.product, denominator);
+    }
+
+    /// The first `count` quotients as numbers below the prime; none if a denominator is zero.
+    #[inline(always)]
+    fn numbers<L: Lanes<Base, Tight = T>>(self, lanes: L, count: usize) -> Option<Vec<Limbs>> {
+        // The number of the inverse in place of its stored form makes numbers of the quotients.
+        let mut rest = invert_lanes(lanes, self.product, Fp::to_limbs)?;
+        let mut numbers = vec![[0; 4]; count];
+        let chunks = self.vectors.iter().zip(numbers.chunks_mut(LANES));
+        for ([numerator, denominator, before], numbers) in chunks.rev() {
+            let [inverse, next] = lanes.times_two([rest, rest], [*before, *denominator]);
+            rest = next;
+            let quotient = lanes.store_reduced(lanes.times(*numerator, inverse));
+            numbers.copy_from_slice(&quotient[..numbers.len()]);
+        }
+        Some(numbers)
+    }
 }
 
 /// Brings points into the lanes' form.
@@ -329,8 +481,12 @@ pub(crate) fn sums_of_two(wide: Wide, addends: &[Addend]) -> Vec<Stored> {
     let mut sums = vec![Stored::default(); addends.len() / 2];
     let pair = |to| Pair { first: 2 * to, to };
     let pairs: Vec<_> = (0..sums.len() as u32).map(pair).collect();
-    let to = &mut sums;
-    add_pairs(wide, FromTables { addends, to }, &pairs);
+    let points = FromTables {
+        addends,
+        ahead: &[],
+        to: &mut sums,
+    };
+    add_pairs(wide, points, &pairs);
     sums
 }
 
@@ -351,6 +507,9 @@ trait Points {
     /// Whether they count negative.
     fn negative(&self, first: u32) -> [bool; 2];
     fn set(&mut self, index: u32, point: Stored);
+    /// Asks for points that will be read later, beside the sums of a vector.
+    #[inline(always)]
+    fn ask(&self, _vector: usize) {}
 }
 
 struct InPlace<'a> {
@@ -381,6 +540,8 @@ impl Points for InPlace<'_> {
 
 struct FromTables<'a, 't> {
     addends: &'a [Addend<'t>],
+    /// Those of the next round.
+    ahead: &'a [Addend<'t>],
     to: &'a mut [Stored],
 }
 
@@ -402,6 +563,14 @@ impl Points for FromTables<'_, '_> {
     #[inline(always)]
     fn set(&mut self, index: u32, point: Stored) {
         self.to[index as usize] = point;
+    }
+
+    #[inline(always)]
+    fn ask(&self, vector: usize) {
+        let ahead = self.ahead.get(2 * LANES * vector..).unwrap_or_default();
+        for addend in &ahead[..ahead.len().min(2 * LANES)] {
+            prefetch_early(addend.point);
+        }
     }
 }
 
@@ -463,6 +632,7 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
         let mut open = [Sum { x1, x2, y1, slope }; 4];
         let mut begun = lanes.begin(lanes.loosen(zero), zero);
         for v in 0..count + 2 {
+            points.ask(v);
             let Operands {
                 first,
                 second,

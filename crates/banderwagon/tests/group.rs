@@ -1,12 +1,12 @@
 //! The group's laws, and every kind of sum against sums of single products.
 
 use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, VariableBase, sum_of_products};
-use arbor_field::Wide;
+use arbor_field::{Limbs, Wide};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
 const SMALL: Sizes = Sizes {
-    first: 5,
+    first: [26, 25],
     others: 3,
     comb: 4,
     columns: 2,
@@ -45,7 +45,7 @@ static BASES: LazyLock<(Vec<Point>, Vec<FixedBase>)> = LazyLock::new(|| {
             let third = Sizes {
                 columns: 4,
                 comb: 3,
-                first: 4,
+                first: [33, 31],
                 others: 6,
             };
             [SMALL, other, third].map(|sizes| FixedBase::on(wide, &points, sizes))
@@ -195,6 +195,47 @@ fn many_lists_of_all_lengths() {
 }
 
 /// Empty lists lie between long ones, more of which than are summed in one go; sums of their neighbours must stay theirs.
+/// Images of sums with and without a point that is kept, and of points that sums are added to; few, many, and with neutral elements among them.
+#[test]
+fn images_and_moved_points() {
+    let (points, tables) = &*BASES;
+    let terms = |i: u64| -> Vec<(usize, Limbs)> {
+        let number = |k: u64| Fr::from(i + k) * Fr::from(0x9e37_79b9_7f4a_7c15_u64 << (k % 3));
+        let terms = (0..i % 5).map(|k| ((i + 3 * k) as usize % 11, number(k).to_limbs()));
+        terms.collect()
+    };
+    let sum = |terms: &[(usize, Limbs)]| {
+        let terms: Vec<Term> = terms.iter().map(|&(i, n)| (i, Fr::reduced(n))).collect();
+        naive(points, &terms)
+    };
+    for count in [0, 1, 3, 8, 40] {
+        let lists: Vec<_> = (1..=count).map(terms).collect();
+        let sums: Vec<_> = lists.iter().map(|list| sum(list)).collect();
+        // Opposite to the sum, for one list.
+        let before = |i: usize| match i {
+            7 => -sums[7],
+            i => point(i as u64 + 50),
+        };
+        let before: Vec<_> = (0..lists.len()).map(before).collect();
+        let moving: Vec<_> = before.iter().copied().zip(lists.clone()).collect();
+        for table in tables {
+            let kept = table.table_points(&lists);
+            let images = table.images(&lists, |list| (None, list));
+            let number = |sum: &Point| sum.map_to_field().to_limbs();
+            assert_eq!(images, sums.iter().map(number).collect::<Vec<_>>());
+            let inputs: Vec<_> = kept.iter().zip(&lists).collect();
+            let twice = table.images(&inputs, |(kept, list)| (Some(*kept), list));
+            let double = |sum: &Point| sum.double().map_to_field().to_limbs();
+            assert_eq!(twice, sums.iter().map(double).collect::<Vec<_>>());
+            let moved = table.moved(&moving);
+            for ((before, sum), (after, image)) in before.iter().zip(&sums).zip(moved) {
+                assert_eq!(after, *before + *sum);
+                assert_eq!(image, after.map_to_field());
+            }
+        }
+    }
+}
+
 #[test]
 fn empty_lists_among_many_terms() {
     let scalar = |i: usize| Fr::from(i as u64 + 1).inverse();

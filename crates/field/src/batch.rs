@@ -1,6 +1,6 @@
 //! Many inverses for the price of one.
 
-use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, lanes::Radix, limbs};
+use crate::{Element, Job, LANES, Lanes, Limbs, Modulus, Wide, lanes::Radix};
 
 /// From how many elements on lanes pay for going into them and for the products that their one inversion takes.
 const IN_LANES_FROM: usize = 4 * LANES;
@@ -87,10 +87,10 @@ impl<M: Modulus> Job<M> for Inversions<'_, M> {
             return false;
         };
         for (chunk, before) in elements.chunks_mut(LANES).zip(before).rev() {
-            let inverses = lanes.store(lanes.times(rest, before));
+            let inverses = lanes.store_reduced(lanes.times(rest, before));
             rest = lanes.times(load(lanes, chunk, |element| *element), rest);
             for (to, stored) in chunk.iter_mut().zip(inverses) {
-                *to = Element::from_montgomery(limbs::reduce_once(&stored, &M::MODULUS));
+                *to = Element::from_montgomery(stored);
             }
         }
         true
@@ -132,11 +132,8 @@ impl<M: Modulus, const TIMES: bool> Job<M> for Rescaled<'_, TIMES> {
             let mut numbers = [[0; 4]; LANES];
             numbers[..chunk.len()].copy_from_slice(chunk);
             // As second factor a number need not be below the prime.
-            let stored = lanes.store(lanes.times(power, lanes.load(numbers.each_ref())));
-            let reduced = stored
-                .iter()
-                .map(|stored| limbs::reduce_once(stored, &M::MODULUS));
-            products.extend(reduced.take(chunk.len()));
+            let reduced = lanes.store_reduced(lanes.times(power, lanes.load(numbers.each_ref())));
+            products.extend_from_slice(&reduced[..chunk.len()]);
         }
         products
     }
@@ -201,10 +198,8 @@ impl<M: Modulus> Job<M> for Divisions<'_, M> {
         for ((chunk, quotients), before) in chunks.zip(before).rev() {
             let inverse = lanes.times(rest, before);
             rest = lanes.times(load(lanes, chunk, |f| f.1), rest);
-            let quotient = lanes.store(lanes.times(load(lanes, chunk, |f| f.0), inverse));
-            for (to, stored) in quotients.iter_mut().zip(quotient) {
-                *to = limbs::reduce_once(&stored, &M::MODULUS);
-            }
+            let quotient = lanes.store_reduced(lanes.times(load(lanes, chunk, |f| f.0), inverse));
+            quotients.copy_from_slice(&quotient[..chunk.len()]);
         }
         Some(quotients)
     }

@@ -110,6 +110,15 @@ pub trait Lanes<M: Modulus>: Copy {
     fn load(self, from: [&Limbs; LANES]) -> Self::Tight;
     /// Writes eight residues in stored form.
     fn store(self, value: Self::Tight) -> [Limbs; LANES];
+    /// As [`Self::store`], fully reduced: below the prime.
+    #[inline(always)]
+    fn store_reduced(self, value: Self::Tight) -> [Limbs; LANES] {
+        let mut stored = self.store(value);
+        for stored in &mut stored {
+            *stored = limbs::reduce_once(stored, &M::MODULUS);
+        }
+        stored
+    }
     /// The same stored residue in all lanes.
     fn splat(self, value: &Limbs) -> Self::Tight;
     /// The sum.
@@ -219,9 +228,9 @@ pub trait Lanes<M: Modulus>: Copy {
     #[inline(always)]
     fn leave_multiples(self, value: Self::Tight) -> [Element<M>; LANES] {
         let mut elements = [Element::ZERO; LANES];
-        let stored = self.store(value);
-        for (element, stored) in elements.iter_mut().zip(&stored) {
-            *element = Element::from_montgomery(limbs::reduce_once(stored, &M::MODULUS));
+        let stored = self.store_reduced(value);
+        for (element, stored) in elements.iter_mut().zip(stored) {
+            *element = Element::from_montgomery(stored);
         }
         elements
     }

@@ -5,7 +5,7 @@ mod batch;
 mod element;
 mod inverse;
 mod lanes;
-mod limbs;
+pub mod limbs;
 mod modulus;
 mod mulx;
 mod portable;

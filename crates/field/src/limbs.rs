@@ -26,7 +26,8 @@ pub(crate) const fn mul_add(a: u64, b: u64, c: u64, carry: u64) -> (u64, u64) {
 
 /// The sum modulo 2^256, and the carry.
 #[inline(always)]
-pub(crate) const fn add(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
+#[must_use]
+pub const fn add(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
     let (s0, carry) = add_carry(a[0], b[0], 0);
     let (s1, carry) = add_carry(a[1], b[1], carry);
     let (s2, carry) = add_carry(a[2], b[2], carry);
@@ -36,7 +37,8 @@ pub(crate) const fn add(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
 
 /// The difference modulo 2^256, and the borrow.
 #[inline(always)]
-pub(crate) const fn sub(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
+#[must_use]
+pub const fn sub(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
     let (d0, borrow) = sub_borrow(a[0], b[0], 0);
     let (d1, borrow) = sub_borrow(a[1], b[1], borrow);
     let (d2, borrow) = sub_borrow(a[2], b[2], borrow);
@@ -46,7 +48,8 @@ pub(crate) const fn sub(a: &Limbs, b: &Limbs) -> (Limbs, u64) {
 
 /// `a - m` if that is not negative, else `a`. Without branches: the outcome is a coin toss.
 #[inline(always)]
-pub(crate) const fn reduce_once(a: &Limbs, m: &Limbs) -> Limbs {
+#[must_use]
+pub const fn reduce_once(a: &Limbs, m: &Limbs) -> Limbs {
     let (reduced, borrow) = sub(a, m);
     let keep = borrow.wrapping_neg();
     [
@@ -59,7 +62,8 @@ pub(crate) const fn reduce_once(a: &Limbs, m: &Limbs) -> Limbs {
 
 /// Whether `a < b`.
 #[inline(always)]
-pub(crate) const fn less(a: &Limbs, b: &Limbs) -> bool {
+#[must_use]
+pub const fn less(a: &Limbs, b: &Limbs) -> bool {
     sub(a, b).1 == 1
 }
 

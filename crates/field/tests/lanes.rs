@@ -160,6 +160,25 @@ impl<M: Modulus> Job<M> for Extremes {
         }
         let count = Element::from(SUMMED as u64);
         check("many products", lanes.total(sum), &|x| x * x * count);
+        // Fully reduced: one prime less, for those that are not below it.
+        let less_one = |a: Limbs| -> Limbs {
+            let mut borrow = false;
+            array::from_fn(|i| {
+                let (limb, first) = a[i].overflowing_sub(M::MODULUS[i]);
+                let (limb, second) = limb.overflowing_sub(borrow.into());
+                borrow = first | second;
+                limb
+            })
+        };
+        assert_eq!(lanes.store_reduced(x), near.map(less_one));
+        let mut around = [M::MODULUS; LANES];
+        around[1][0] -= 1;
+        around[2][0] += 1;
+        around[3] = [0; 4];
+        around[4] = [1, 0, 0, 0];
+        let mut reduced = [[0; 4]; LANES];
+        (reduced[1], reduced[2], reduced[4]) = (around[1], [1, 0, 0, 0], around[4]);
+        assert_eq!(lanes.store_reduced(lanes.load(around.each_ref())), reduced);
         let larger = lanes.tighten(lanes.sub_two(x, zero, zero));
         check("larger", larger, &|x| x);
     }

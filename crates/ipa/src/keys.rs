@@ -4,56 +4,41 @@ use crate::{
     Committer,
     crs::{KEY_PREFIX, WIDTH},
 };
-use arbor_banderwagon::{Fr, NumberTerm, Point, Term};
+use arbor_banderwagon::{Fr, NumberTerm, TablePoint, Term};
 use arbor_field::Limbs;
 
 /// An index within an account's part of the tree, 32 bytes, least significant first.
 pub type TreeIndex = [u8; 32];
 
 /// The part of a key's commitment that belongs to the address: worth keeping where addresses repeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressCommitment(Point);
+#[derive(Clone, Copy, Debug)]
+pub struct AddressCommitment(TablePoint);
 
 impl Committer {
     /// The parts of keys that belong to these addresses, each of 32 bytes: twelve zeros and the twenty of an address.
     #[must_use]
     pub fn address_commitments(&self, addresses: &[[u8; 32]]) -> Vec<AddressCommitment> {
-        let scalars = halves(addresses.iter());
-        let lists: Vec<_> = scalars
-            .iter()
-            .map(|&[low, high]| address_terms(low, high))
-            .collect();
-        self.tables
-            .sums_of_numbers(&lists)
-            .into_iter()
-            .map(AddressCommitment)
-            .collect()
+        let lists: Vec<_> = addresses.iter().map(address_terms).collect();
+        let points = self.tables.table_points(&lists).into_iter();
+        points.map(AddressCommitment).collect()
     }
 
     /// The stems, that is the first 31 bytes of the keys, for pairs of address and index.
     #[must_use]
     pub fn stems(&self, keys: &[([u8; 32], TreeIndex)]) -> Vec<[u8; 31]> {
-        let scalars = halves(keys.iter().flat_map(|(address, index)| [address, index]));
-        let terms = |[[low, high], [index_low, index_high]]: &[[Limbs; 2]; 2]| {
-            let [prefix, low, high] = address_terms(*low, *high);
-            [prefix, low, high, (3, *index_low), (4, *index_high)]
-        };
-        let lists: Vec<_> = scalars.as_chunks().0.iter().map(terms).collect();
-        stems(&self.tables.sums_of_numbers(&lists))
+        stems(&self.tables.images(keys, |(address, index)| {
+            let ([prefix, low, high], [third, fourth]) =
+                (address_terms(address), index_terms(index));
+            (None, [prefix, low, high, third, fourth])
+        }))
     }
 
     /// As [`Self::stems`], for addresses whose part is known.
     #[must_use]
     pub fn stems_of_addresses(&self, keys: &[(AddressCommitment, TreeIndex)]) -> Vec<[u8; 31]> {
-        let scalars = halves(keys.iter().map(|(_, index)| index));
-        let lists: Vec<_> = scalars
-            .iter()
-            .map(|&[low, high]| [(3, low), (4, high)])
-            .collect();
-        let mut sums = self.tables.sums_of_numbers(&lists);
-        let addresses: Vec<_> = keys.iter().map(|(address, _)| address.0).collect();
-        Point::add_all(&mut sums, &addresses);
-        stems(&sums)
+        stems(&self.tables.images(keys, |(address, index)| {
+            (Some(&address.0), index_terms(index))
+        }))
     }
 
     /// The Pedersen hash of up to 255 * 16 bytes: the image of a commitment to its length and its 16-byte words.
@@ -79,31 +64,28 @@ impl Committer {
     }
 }
 
-/// Both halves of words of 32 bytes, as numbers.
-fn halves<'a>(words: impl Iterator<Item = &'a [u8; 32]>) -> Vec<[Limbs; 2]> {
-    let number = |half: &[u8; 16]| {
-        let number = u128::from_le_bytes(*half);
-        [number as u64, (number >> 64) as u64, 0, 0]
-    };
-    let both = |word: &[u8; 32]| {
-        let (halves, _) = word.as_chunks();
-        [number(&halves[0]), number(&halves[1])]
-    };
-    words.map(both).collect()
-}
-
-fn address_terms(low: Limbs, high: Limbs) -> [NumberTerm; 3] {
+fn address_terms(address: &[u8; 32]) -> [NumberTerm; 3] {
+    let [low, high] = halves(address);
     [(KEY_PREFIX, [1, 0, 0, 0]), (1, low), (2, high)]
 }
 
-fn stems(commitments: &[Point]) -> Vec<[u8; 31]> {
-    let stem = |field: &Fr| {
+fn index_terms(index: &TreeIndex) -> [NumberTerm; 2] {
+    let [low, high] = halves(index);
+    [(3, low), (4, high)]
+}
+
+/// Both halves of 32 bytes, as numbers.
+fn halves(word: &[u8; 32]) -> [Limbs; 2] {
+    let (words, _) = word.as_chunks();
+    let word = |i: usize| u64::from_le_bytes(words[i]);
+    [[word(0), word(1), 0, 0], [word(2), word(3), 0, 0]]
+}
+
+fn stems(images: &[Limbs]) -> Vec<[u8; 31]> {
+    let stem = |image: &Limbs| {
         let mut stem = [0; 31];
-        stem.copy_from_slice(&field.to_le_bytes()[..31]);
+        stem.copy_from_slice(&image.map(u64::to_le_bytes).as_flattened()[..31]);
         stem
     };
-    Point::map_to_field_batch(commitments)
-        .iter()
-        .map(stem)
-        .collect()
+    images.iter().map(stem).collect()
 }

@@ -5,7 +5,7 @@
 
 use crate::Committer;
 use arbor_banderwagon::{Fr, NumberTerm, Point, Term};
-use arbor_field::{Limbs, Modulus, Scalar};
+use arbor_field::{Limbs, Modulus, Scalar, limbs, to_limbs_all};
 
 /// A leaf's stem and its values by suffix.
 #[derive(Clone, Copy, Debug)]
@@ -98,17 +98,10 @@ fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
 
 /// The difference of numbers below the group's order, modulo the order.
 fn difference(a: &Limbs, b: &Limbs) -> Limbs {
-    let (mut borrow, mut carry) = (false, false);
-    let mut limbs = [0; 4];
-    for i in 0..4 {
-        (limbs[i], borrow) = a[i].borrowing_sub(b[i], borrow);
+    match limbs::sub(a, b) {
+        (difference, 0) => difference,
+        (difference, _) => limbs::add(&difference, &Scalar::MODULUS).0,
     }
-    if borrow {
-        for (limb, of_order) in limbs.iter_mut().zip(Scalar::MODULUS) {
-            (*limb, carry) = limb.carrying_add(of_order, carry);
-        }
-    }
-    limbs
 }
 
 /// Index of a suffix' first scalar in the vector of its half.
@@ -142,35 +135,36 @@ impl Committer {
     /// The leaves after changes, by what the changes add.
     #[must_use]
     pub fn update_leaves(&self, leaves: &[LeafChange]) -> Vec<LeafCommitment> {
-        let mut lists: Vec<Vec<NumberTerm>> = vec![Vec::new(); 2 * leaves.len()];
-        for (leaf, halves) in leaves.iter().zip(lists.as_chunks_mut::<2>().0) {
+        // Only halves that change are computed and mapped.
+        let mut changed = Vec::with_capacity(leaves.len());
+        let mut halves = Vec::with_capacity(leaves.len());
+        for (i, leaf) in leaves.iter().enumerate() {
+            let mut numbers = [Vec::new(), Vec::new()];
             for change in leaf.changes {
-                halves[usize::from(change.suffix / 128)].extend(half_numbers(change));
+                numbers[usize::from(change.suffix / 128)].extend(half_numbers(change));
+            }
+            for (half, numbers) in numbers.into_iter().enumerate() {
+                if !numbers.is_empty() {
+                    changed.push((i, half));
+                    halves.push((leaf.leaf.halves[half], numbers));
+                }
             }
         }
-        // Only halves that change are computed and mapped.
-        let changed: Vec<usize> = (0..lists.len()).filter(|&i| !lists[i].is_empty()).collect();
-        let changed_lists: Vec<_> = changed.iter().map(|&i| &lists[i][..]).collect();
-        let mut moved = self.tables.sums_of_numbers(&changed_lists);
-        let mut halves: Vec<Point> = leaves.iter().flat_map(|leaf| leaf.leaf.halves).collect();
-        let before: Vec<_> = changed.iter().map(|&i| halves[i]).collect();
-        Point::add_all(&mut moved, &before);
-        for (&i, half) in changed.iter().zip(&moved) {
-            halves[i] = *half;
+        let moved = self.tables.moved(&halves);
+        let mut after: Vec<_> = leaves.iter().map(|leaf| leaf.leaf).collect();
+        let mut differences = Vec::with_capacity(changed.len());
+        for (&(i, half), (point, field)) in changed.iter().zip(moved) {
+            differences.push(field - after[i].half_fields[half]);
+            (after[i].halves[half], after[i].half_fields[half]) = (point, field);
         }
-        let mut fields: Vec<Fr> = leaves
-            .iter()
-            .flat_map(|leaf| leaf.leaf.half_fields)
-            .collect();
-        let mut terms: Vec<Vec<Term>> = vec![Vec::new(); leaves.len()];
-        for (&i, field) in changed.iter().zip(Point::map_to_field_batch(&moved)) {
-            terms[i / 2].push((2 + i % 2, field - fields[i]));
-            fields[i] = field;
+        let mut terms: Vec<_> = after.iter().map(|leaf| (leaf.commitment, vec![])).collect();
+        for ((i, half), number) in changed.into_iter().zip(to_limbs_all(&differences)) {
+            terms[i].1.push((2 + half, number));
         }
-        let mut commitments = self.sums(&terms);
-        let before: Vec<_> = leaves.iter().map(|leaf| leaf.leaf.commitment).collect();
-        Point::add_all(&mut commitments, &before);
-        join(&halves, &fields, &commitments)
+        for (leaf, moved) in after.iter_mut().zip(self.tables.moved(&terms)) {
+            (leaf.commitment, leaf.field) = moved;
+        }
+        after
     }
 
     /// Leaves with their fields, from stored points alone: the images of the halves, the leaf's commitment from stem and images, and its image.

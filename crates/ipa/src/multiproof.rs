@@ -301,7 +301,7 @@ where
         for from in (HASHED..self.count + HASHED).step_by(HASHED) {
             let now = next;
             ((), next) = rayon::join(
-                || transcript.domain_separator(&now),
+                || transcript.append_encoded(&now),
                 || self.written(from.min(self.count)),
             );
         }

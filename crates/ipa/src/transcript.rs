@@ -23,6 +23,11 @@ impl Transcript {
         self.state.update(label);
     }
 
+    /// Appends labels and data that are encoded already.
+    pub(crate) fn append_encoded(&mut self, bytes: &[u8]) {
+        self.state.update(bytes);
+    }
+
     /// Appends a scalar.
     pub fn append_scalar(&mut self, label: &[u8], scalar: Fr) {
         self.append(label, &scalar.to_le_bytes());

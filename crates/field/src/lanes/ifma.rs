@@ -10,11 +10,11 @@
 
 use super::arch::{
     __m256i, __m512i, _mm256_loadu_si256, _mm256_storeu_si256, _mm512_add_epi64, _mm512_and_si512,
-    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64, _mm512_inserti64x4,
-    _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_sub_epi64,
-    _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64, _mm512_set_epi64,
-    _mm512_set1_epi64, _mm512_shrdi_epi64, _mm512_shuffle_i64x2, _mm512_slli_epi64,
-    _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
+    _mm512_andnot_si512, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64,
+    _mm512_inserti64x4, _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64,
+    _mm512_mask_sub_epi64, _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64,
+    _mm512_set_epi64, _mm512_set1_epi64, _mm512_shrdi_epi64, _mm512_shuffle_i64x2,
+    _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_sub_epi64,
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi64, pinned_here,
 };
 use crate::{
@@ -274,6 +274,21 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
             write(_mm512_extracti64x4_epi64::<1>(r57), &mut to[7]);
         }
         to
+    }
+
+    #[inline(always)]
+    fn store_reduced(self, value: Tight) -> [Limbs; LANES] {
+        let less = carried(minus(value.0, &all_limbs(&Constants::<M>::PRIME))).0;
+        let mut t = value.0;
+        // SAFETY: as in `all`.
+        unsafe {
+            let below = _mm512_srai_epi64::<63>(less[LIMBS - 1]);
+            for i in 0..LIMBS {
+                let kept = _mm512_and_si512(below, t[i]);
+                t[i] = _mm512_or_si512(kept, _mm512_andnot_si512(below, less[i]));
+            }
+        }
+        <Self as Lanes<M>>::store(self, Tight(t))
     }
 
     #[inline(always)]

@@ -74,6 +74,10 @@ mod arch {
         from_fn(|i| a[i] & b[i])
     }
 
+    pub(crate) unsafe fn _mm512_andnot_si512(a: __m512i, b: __m512i) -> __m512i {
+        from_fn(|i| !a[i] & b[i])
+    }
+
     pub(crate) unsafe fn _mm512_or_si512(a: __m512i, b: __m512i) -> __m512i {
         from_fn(|i| a[i] | b[i])
     }

@@ -70,7 +70,7 @@ impl Verkle {
         self.stems.get_or_init(|| {
             let mut sizes = Committer::sizes_within(self.settings.table_bytes);
             if !self.settings.wide_tables {
-                sizes.first = sizes.others;
+                sizes = sizes.alike();
             }
             let committer = Committer::new(sizes);
             Stems::new(Arc::new(committer), self.settings.stem_bytes)
