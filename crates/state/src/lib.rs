@@ -38,6 +38,7 @@ mod head;
 mod history;
 mod mpt;
 mod nearest;
+mod node_load;
 mod plain;
 mod recent;
 mod snapshot;

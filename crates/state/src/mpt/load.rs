@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::keys::{account_key, flat_slot_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
+use crate::node_load::NodeLoad;
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::tree::{MERKLE_PATRICIA, Tree};
@@ -100,7 +101,7 @@ pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
 
 /// Ranges of account keys, by their first byte.
 const RANGES: u64 = 256;
-/// Ranges whose account nodes are sorted in memory together: those of keys with the same first nibble.
+/// Ranges whose account nodes are made together: those of keys with the same first nibble.
 const NODE_GROUP: u8 = 16;
 
 impl State {
@@ -170,27 +171,24 @@ impl State {
 
     /// Loads the nodes of the account trie, made of the accounts that are stored, and returns its root.
     fn load_account_nodes(&mut self, steps: &Steps<'_>) -> Result<Hash, StateError> {
-        let mut parts = Vec::new();
+        let (mut parts, mut load) = (Vec::new(), NodeLoad::default());
         for group in 0..=u8::MAX / NODE_GROUP {
             let group = group * NODE_GROUP..=group * NODE_GROUP + (NODE_GROUP - 1);
             let made: Result<Vec<(Part, Vec<Write>)>, StateError> = group
                 .into_par_iter()
                 .map(|first| self.account_nodes(first, steps))
                 .collect();
-            let mut nodes = Vec::new();
-            for (part, writes) in made? {
+            for (part, nodes) in made? {
                 parts.push(part);
-                nodes.extend(writes);
+                load.add(&mut self.versions, nodes)?;
             }
-            nodes.par_sort_unstable_by(|a, b| a.key.cmp(&b.key));
-            self.versions.load(&mut nodes.into_iter())?;
         }
         let mut nodes = Vec::new();
         let root = join(None, parts, &mut |position, record| {
             nodes.push(node_write(&position, record));
         })?;
-        nodes.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        self.versions.load(&mut nodes.into_iter())?;
+        load.add(&mut self.versions, nodes)?;
+        load.finish(&mut self.versions)?;
         Ok(root)
     }
 

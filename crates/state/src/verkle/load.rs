@@ -14,11 +14,12 @@ use super::nodes::node_write;
 use super::ordered::{first_bytes, named_stems};
 use super::records::{AccountRecord, encode_slot, slot_key};
 use super::values::Leaves;
+use crate::node_load::NodeLoad;
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Computed, LoadAccount, LoadSource, StateError, Timings, Work};
 
-/// First bytes of stems whose nodes are sorted in memory together: those of a sixteenth of the state.
+/// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
 const TOGETHER: usize = 16;
 
 /// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
@@ -46,7 +47,7 @@ pub(crate) fn load(
 
     let (settings, stems) = (verkle.settings(), verkle.stems());
     let committer = stems.committer();
-    let mut parts: Vec<Part> = Vec::with_capacity(256);
+    let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
     for firsts in first_bytes(versions.view())? {
         let stems = named_stems(versions.view(), committer, &firsts)?;
         for firsts in firsts.chunks(TOGETHER) {
@@ -73,20 +74,19 @@ pub(crate) fn load(
                 }
             });
             let built: Result<Vec<(Part, Vec<Write>)>, StateError> = built.collect();
-            let mut nodes = Vec::new();
-            for (part, writes) in built? {
+            for (part, nodes) in built? {
                 parts.push(part);
-                nodes.extend(writes);
+                load.add(versions, nodes)?;
                 progress(2 + parts.len() as u64, PARTS);
             }
-            load_nodes(versions, nodes)?;
         }
     }
     let mut nodes = Vec::new();
     let root = join(committer, &settings.tree, parts, &mut |key, record| {
         nodes.push(node_write(&key, Some(record)));
     })?;
-    load_nodes(versions, nodes)?;
+    load.add(versions, nodes)?;
+    load.finish(versions)?;
     Ok(Computed {
         root: root.to_bytes().into(),
         changes: Changes::of_blobs(blobs),
@@ -139,9 +139,4 @@ fn slot_writes(account: LoadAccount) -> Vec<Write> {
         value: Some(encode_slot(slot.value)),
     };
     slots.into_iter().map(write).collect()
-}
-
-fn load_nodes(versions: &mut Versions, mut nodes: Vec<Write>) -> Result<(), StateError> {
-    nodes.par_sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    Ok(versions.load(&mut nodes.into_iter())?)
 }
