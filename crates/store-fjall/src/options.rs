@@ -13,8 +13,7 @@ use fjall::{CompressionType, KeyspaceCreateOptions};
 /// `create`) count when the database is created, and are read from it afterwards.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Bytes of the cache for data blocks, and for the indexes and filters of files ingested since
-    /// opening. Other indexes and filters are in memory beside it: some 3 % of the database's size.
+    /// Bytes of the cache for data blocks, and for the blocks of indexes and filters of ingested files. Other indexes and filters are in memory beside it: some 3 % of the database's size.
     pub cache_bytes: u64,
     /// Bytes of `write`s that are kept in memory, and in the journal, before they become a table
     /// file. Ingestion does not pass here.
@@ -52,6 +51,10 @@ impl Default for Options {
 /// Target size of a table file in bytes; the size fjall's own ingestion uses.
 const TABLE_BYTES: u64 = 64 << 20;
 
+/// Levels whose filters and indexes are cut into blocks: the first, whose settings ingestion takes. fjall does not pin an ingested file's filter, so that a whole one, of hundreds of
+/// kilobytes, would be read again for a single key whenever the cache has dropped it.
+const PARTITIONED: [bool; 3] = [false, true, false];
+
 impl Options {
     pub(crate) fn keyspace(&self) -> KeyspaceCreateOptions {
         let bloom = |bits| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(bits));
@@ -77,7 +80,7 @@ impl Options {
             .filter_policy(FilterPolicy::new(filters))
             .filter_block_pinning_policy(PinningPolicy::all(true))
             .index_block_pinning_policy(PinningPolicy::all(true))
-            .filter_block_partitioning_policy(PartitioningPolicy::all(false))
-            .index_block_partitioning_policy(PartitioningPolicy::all(false))
+            .filter_block_partitioning_policy(PartitioningPolicy::new(PARTITIONED))
+            .index_block_partitioning_policy(PartitioningPolicy::new(PARTITIONED))
     }
 }
