@@ -64,47 +64,46 @@ unsafe fn fold_some<L: Lanes>(siblings: &[Digest], from: usize, chains: &mut [Ch
         let mut state: [L; 8] = std::array::from_fn(|i| {
             lanes(chains, |chain| word(&chain.hash, i, u32::from_le_bytes))
         });
-        let mut height = from;
-        while let Some(stop) = next_stop(chains, height) {
-            // Key bits of the heights up to the next word, the one of this height at the top.
-            let mut bits: L = lanes(chains, |chain| {
-                word(&chain.key, 7 - height / 32, u32::from_be_bytes).reverse_bits()
-                    << (height % 32)
-            });
-            for sibling in &siblings[height..stop] {
-                let right = bits.top_bits();
-                let mut block = [bits; 16];
-                for i in 0..8 {
-                    let sibling = L::splat(word(sibling, i, u32::from_le_bytes));
-                    block[i] = L::choose(right, state[i], sibling);
-                    block[8 + i] = L::choose(right, sibling, state[i]);
-                }
-                state = L::hash_block(&block, BLOCK as u64);
-                bits = L::add(bits, bits);
+        let Some(highest) = chains.iter().map(|chain| chain.to).max() else {
+            return;
+        };
+        // On which side the sibling of each height is.
+        let mut bits: L = state[0];
+        let mut lefts = [bits.top_bits(); 256];
+        for (height, left) in lefts.iter_mut().enumerate().take(highest).skip(from) {
+            if height == from || height.is_multiple_of(32) {
+                // Key bits of the heights up to the next word, the one of this height at the top.
+                bits = lanes(chains, |chain| {
+                    word(&chain.key, 7 - height / 32, u32::from_be_bytes).reverse_bits()
+                        << (height % 32)
+                });
             }
-            height = stop;
-            if chains.iter().any(|chain| chain.to == height) {
-                let words = state.map(|lanes| lanes.to_words());
-                let ended = chains
-                    .iter_mut()
-                    .enumerate()
-                    .filter(|(_, chain)| chain.to == height);
-                for (lane, chain) in ended {
-                    for (bytes, words) in chain.hash.as_chunks_mut::<4>().0.iter_mut().zip(&words) {
-                        *bytes = words[lane].to_le_bytes();
-                    }
+            *left = bits.top_bits();
+            bits = L::add(bits, bits);
+        }
+        let mut height = from;
+        while let Some(end) = next_end(chains, height) {
+            state = L::rise(state, &lefts[height..end], &siblings[height..end]);
+            height = end;
+            let words = state.map(|lanes| lanes.to_words());
+            let ended = chains
+                .iter_mut()
+                .enumerate()
+                .filter(|(_, chain)| chain.to == height);
+            for (lane, chain) in ended {
+                for (bytes, words) in chain.hash.as_chunks_mut::<4>().0.iter_mut().zip(&words) {
+                    *bytes = words[lane].to_le_bytes();
                 }
             }
         }
     }
 }
 
-/// The height, above `height`, at which a chain ends or the next word of the keys begins; none if all chains have ended.
+/// The height, above `height`, at which a chain ends; none if all chains have ended.
 #[inline(always)]
-fn next_stop(chains: &[Chain], height: usize) -> Option<usize> {
+fn next_end(chains: &[Chain], height: usize) -> Option<usize> {
     let ends = chains.iter().map(|chain| chain.to);
-    let next = ends.filter(|&to| to > height).min()?;
-    Some(next.min((height / 32 + 1) * 32))
+    ends.filter(|&to| to > height).min()
 }
 
 /// A word of each chain; zero in idle lanes.

@@ -56,6 +56,22 @@ macro_rules! rounds {
 #[cfg(target_arch = "x86_64")]
 pub(super) use rounds;
 
+/// The first five rounds of assembly beside the last five: `round!` with the words of the message as they go into the one and, behind a semicolon, into the other.
+#[cfg(target_arch = "x86_64")]
+macro_rules! half_rounds {
+    ($round:ident) => {
+        concat!(
+            $round!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; 2 12 6 10 0 11 8 3 4 13 7 5 15 14 1 9),
+            $round!(14 10 4 8 9 15 13 6 1 12 0 2 11 7 5 3; 12 5 1 15 14 13 4 10 0 7 6 3 9 2 8 11),
+            $round!(11 8 12 0 5 2 15 13 10 14 3 6 7 1 9 4; 13 11 7 14 12 1 3 9 5 0 15 4 8 6 2 10),
+            $round!(7 9 3 1 13 12 11 14 2 6 5 10 4 0 15 8; 6 15 14 9 11 3 0 8 12 2 13 7 1 4 10 5),
+            $round!(9 0 5 7 2 4 10 15 14 1 11 12 6 8 3 13; 10 2 8 4 7 6 1 5 15 11 9 14 3 12 13 0),
+        )
+    };
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use half_rounds;
+
 /// The state before the first round of a message of one block, which is the last one (RFC 7693, section 3.2), but for the length that is mixed into word 12.
 #[cfg(target_arch = "x86_64")]
 pub(super) const ONE_BLOCK: [u32; 16] = {

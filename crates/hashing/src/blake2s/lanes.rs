@@ -1,7 +1,7 @@
 //! What the compression needs of a machine word, whether it holds one message's word or 32.
 
 use super::{
-    Digest,
+    BLOCK, Digest,
     compression::{compress, start},
 };
 
@@ -59,6 +59,25 @@ pub(super) trait Lanes: Copy {
     unsafe fn hash_block(block: &[Self; 16], length: u64) -> [Self; 8] {
         // SAFETY: the caller's contract.
         unsafe { compress(start(), block, length, true) }
+    }
+
+    /// Takes digests up by a hash for each of `siblings`, which stands to the left where `lefts`, as many choices, are made by a set bit.
+    #[inline(always)]
+    unsafe fn rise(mut state: [Self; 8], lefts: &[Self::Choice], siblings: &[Digest]) -> [Self; 8] {
+        for (left, sibling) in lefts.iter().zip(siblings) {
+            let mut block = [state[0]; 16];
+            for (i, bytes) in sibling.as_chunks::<4>().0.iter().enumerate() {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let sibling = Self::splat(u32::from_le_bytes(*bytes));
+                    block[i] = Self::choose(*left, state[i], sibling);
+                    block[8 + i] = Self::choose(*left, sibling, state[i]);
+                }
+            }
+            // SAFETY: as above.
+            state = unsafe { Self::hash_block(&block, BLOCK as u64) };
+        }
+        state
     }
 
     /// The words of the first [`Self::COUNT`] blocks: word `i` of block `j` in lane `j` of element `i`.

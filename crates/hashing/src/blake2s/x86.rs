@@ -358,6 +358,16 @@ impl Lanes for [__m512i; 2] {
     }
 
     #[inline(always)]
+    unsafe fn rise(mut state: [Self; 8], lefts: &[Self::Choice], siblings: &[Digest]) -> [Self; 8] {
+        let count = siblings.len().min(lefts.len());
+        if count > 0 {
+            // SAFETY: as in `splat`; there are as many of both, and at least one.
+            unsafe { assembly512::rise(&mut state, &lefts[..count], &siblings[..count]) };
+        }
+        state
+    }
+
+    #[inline(always)]
     unsafe fn load(blocks: &[&Block; WIDEST]) -> [Self; 16] {
         let mut upper = *blocks;
         upper[..16].copy_from_slice(&blocks[16..]);
