@@ -69,29 +69,32 @@ struct Rebuild<'a> {
 type Nodes = Vec<(Path, Arc<[u8]>)>;
 /// A key and its value.
 type Stored = (Box<[u8]>, Value);
-/// Of so many records of a scan one is looked up by its key, too. Each file of a store has far more of them, and its filter and index are read, and their checksums
-/// compared, for any.
-const LOOKED_UP: usize = 8;
+/// Of so many bytes of records one record is looked up by its key, too: about one of each data block of a store's files, so that every way that an index knows is gone. A filter, whose checksum is
+/// compared whenever it is read, has thousands of blocks.
+const LOOKED_UP: usize = 4 << 10;
+/// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
+const STEP: u64 = 997;
 
 /// What is left of a scan.
 struct Rest<'a> {
     check: &'a Check<'a>,
     table: Table,
     entries: Peekable<Entries<'a>>,
-    taken: usize,
+    /// Bytes of records since the last that was looked up.
+    passed: usize,
 }
 
 impl<'a> Rest<'a> {
     fn new(check: &'a Check<'a>, table: Table, prefix: &[u8]) -> Result<Self, StateError> {
         let entries = check.view.scan(table, prefix, &[])?.peekable();
-        // Another one in eight at another version.
+        // The first of them, and then others at another version.
         let version = check.view.head().map_or(0, |head| head.version.0);
-        let taken = version as usize % LOOKED_UP;
+        let passed = LOOKED_UP + (version.wrapping_mul(STEP) % LOOKED_UP as u64) as usize;
         Ok(Self {
             check,
             table,
             entries,
-            taken,
+            passed,
         })
     }
 
@@ -106,10 +109,11 @@ impl<'a> Rest<'a> {
         });
         let next = within.transpose()?;
         if let Some((key, value)) = &next {
-            if self.taken.is_multiple_of(LOOKED_UP) {
+            self.passed += key.len() + value.len();
+            if self.passed >= LOOKED_UP {
+                self.passed -= LOOKED_UP;
                 self.check.looked_up(self.table, key, value)?;
             }
-            self.taken += 1;
         }
         Ok(next)
     }

@@ -174,8 +174,8 @@ struct Sequence<'a, 'w, R, H> {
     hasher: H,
     ordered: Ordered<'a>,
     places: Range<usize>,
-    /// What the part's keys held before.
-    before: HashMap<Hash, Entry>,
+    /// What the part's keys held before, ascending.
+    before: Vec<(Hash, Entry)>,
     nodes: Vec<Node<'w>>,
     /// By place, counted from the first, the hash where the operation is under way, after it, as far as it writes.
     states: Vec<Hash>,
@@ -198,11 +198,13 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
     } = seen;
     let place = |update: usize| ordered.starts[update] as usize;
     let places = place(updates.start)..place(updates.end);
+    let mut before = work.found().to_vec();
+    before.sort_unstable_by_key(|(key, _)| *key);
     let mut sequence = Sequence {
         reader,
         hasher,
         ordered,
-        before: work.found().iter().copied().collect(),
+        before,
         nodes: Vec::with_capacity(work.nodes().len()),
         states: Vec::with_capacity(places.len()),
         lone: Vec::new(),
@@ -232,6 +234,12 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
 }
 
 impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
+    /// What a key held before.
+    fn before(&self, key: &Hash) -> Option<Entry> {
+        let at = self.before.binary_search_by_key(key, |(key, _)| *key);
+        Some(self.before[at.ok()?].1)
+    }
+
     /// What the operations find, by place.
     fn outcomes(&self) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(self.places.len());
@@ -240,7 +248,7 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
             let operation = self.ordered.at(place);
             if key != Some(&operation.key) {
                 key = Some(&operation.key);
-                holds = self.before.get(&operation.key).copied();
+                holds = self.before(&operation.key);
             }
             outcomes.push(match (holds, operation.new) {
                 (None, None) => Outcome::ReadMissing,
@@ -393,9 +401,16 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         let of = |place: usize| ordered.at(place);
         // The key that has the leaf: one that is written or was there; else it is no operation's.
         let has =
-            |place: &usize| of(*place).new.is_some() || self.before.contains_key(&of(*place).key);
+            |place: &usize| of(*place).new.is_some() || self.before(&of(*place).key).is_some();
         let owner = places.clone().find(has).map(|place| of(place).key);
         let first = self.places.start;
+        // Mostly one operation comes here, and the leaf is its own.
+        if places.len() == 1 && owner.is_some() {
+            if of(places.start).new.is_some() {
+                self.states[places.start - first] = leaf.hash;
+            }
+            return Ok(());
+        }
         // Operations on one key are in their order.
         let own = |place: &usize| Some(of(*place).key) == owner;
         let own: Vec<usize> = places.clone().filter(own).collect();
@@ -424,7 +439,7 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                 let before = own.iter().rev();
                 let mut before = before.filter(|own| ordered.order[**own] < at);
                 let written = before.find_map(|own| of(*own).new);
-                let entry = written.or_else(|| self.before.get(&owner).copied());
+                let entry = written.or_else(|| self.before(&owner));
                 if let Some(entry) = entry {
                     let level = shared_bits(key, &owner) + 1;
                     self.lone.push(Lone {
