@@ -13,7 +13,7 @@
 
 use crate::{
     Point,
-    bits::{Signed, digits_of, length, modulo_order, window},
+    bits::{Signed, digits_of, for_digits, length, modulo_order, window},
     short::{Affine, Stored, TablePoint},
     sums::{Addend, Enter, Sums, double_all, sums_of_two},
 };
@@ -440,10 +440,20 @@ impl FixedBase {
             assert!(*point < self.points.len(), "no point has index {point}");
             let windows = &self.windows[usize::from(*point >= Sizes::FIRST)];
             let table = &self.entries[start(&self.windows, *point)..][..windows.entries];
+            let scalar = Signed::from(*number);
+            if *point >= Sizes::FIRST {
+                // All as wide: a shorter loop.
+                let bits = self.sizes.others;
+                for_digits(&scalar, bits, |position, digit| {
+                    let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
+                    sums.push(&table[entry], digit < 0);
+                });
+                continue;
+            }
             let Signed {
                 negative,
                 magnitude,
-            } = Signed::from(*number);
+            } = scalar;
             let (top, mut carry) = (length(&magnitude), 0);
             for Window {
                 from,
