@@ -144,15 +144,6 @@ impl Point {
         Ok((point, Fr::reduced(ratio.to_limbs())))
     }
 
-    /// The image of a point whose x / y is given, most significant byte first: [`Self::from_ratio`] without the point, and without a look at the curve.
-    ///
-    /// # Errors
-    ///
-    /// [`DecodingError`] for a number out of range.
-    pub fn image_of_ratio(bytes: &[u8; BYTES]) -> Result<Fr, DecodingError> {
-        Ok(Fr::reduced(coordinate(bytes)?.to_limbs()))
-    }
-
     /// Decodes the compressed form, with all checks.
     ///
     /// # Errors
