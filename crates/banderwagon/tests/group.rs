@@ -194,7 +194,6 @@ fn many_lists_of_all_lengths() {
     check_fixed(&lists);
 }
 
-/// Empty lists lie between long ones, more of which than are summed in one go; sums of their neighbours must stay theirs.
 /// Images of sums with and without a point that is kept, and of points that sums are added to; few, many, and with neutral elements among them.
 #[test]
 fn images_and_moved_points() {
@@ -236,6 +235,7 @@ fn images_and_moved_points() {
     }
 }
 
+/// Empty lists lie between long ones, more of which than are summed in one go; sums of their neighbours must stay theirs.
 #[test]
 fn empty_lists_among_many_terms() {
     let scalar = |i: usize| Fr::from(i as u64 + 1).inverse();

@@ -45,6 +45,9 @@ pub struct BlockWitness {
     /// The chain's configuration in geth's form, where the chain is not a public network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Value>,
+    /// What the chain's blocks mean beyond that, in the words in which `arbor replay` is asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<String>,
 }
 
 /// Why a witness file cannot be used.
@@ -454,6 +457,7 @@ mod tests {
             state_nodes: Vec::new(),
             codes: Vec::new(),
             config,
+            rules: None,
         };
         let config = |chain_id: u64| Some(serde_json::json!({ "chainId": chain_id }));
         assert!(witness(1, None).spec().is_ok());

@@ -107,8 +107,7 @@ impl Rules {
         gas.into_iter().chain(evm384).collect()
     }
 
-    /// As they follow "replayed".
-    pub(crate) fn described(self) -> String {
+    fn described(self) -> String {
         match &self.words()[..] {
             [] => "without --gas and --evm384".to_owned(),
             words => format!("with {}", words.join(" ")),

@@ -112,14 +112,21 @@ fn a_chain_replays_with_any_interface_switched_on() {
     std::fs::remove_file(folder.path("plain/rules")).expect("removed");
     folder.run(&["replay", "--db", "plain", "chain"]).ok();
     assert!(!folder.path("plain/rules").exists());
-    // A witness is made and replayed by the same rules.
-    let made = folder.run(&[
+    // A witness has the rules that it is to be replayed by.
+    let made = [
         "witness", "--db", "v7", "--block", "3", "--out", "3.json", "chain",
-    ]);
-    let said = made.ok().stderr();
-    assert!(said.contains("with --evm384 v7"), "{said}");
-    let replayed = ["replay", "--evm384", "v7", "--witness", "3.json"];
-    assert!(folder.run(&replayed).ok().stdout().contains("holds"));
+    ];
+    folder.run(&made).ok();
+    let text = std::fs::read_to_string(folder.path("3.json")).expect("a witness");
+    assert!(text.contains("--evm384 v7 "), "{text}");
+    let replay = |more: &[&str]| folder.run(&[&["replay", "--witness", "3.json"], more].concat());
+    for more in [&[][..], &["--evm384", "v7"]] {
+        let replayed = replay(more);
+        assert!(replayed.ok().stdout().contains("holds"));
+    }
+    let unknown = text.replace("--evm384 v7 ", "--evm384 v9 ");
+    std::fs::write(folder.path("3.json"), unknown).expect("written");
+    replay(&[]).fails_with(&["3.json", "v9"]);
     folder
         .run(&["replay", "--db", "other", "--evm384", "v8", "chain"])
         .fails_with(&["v8", "eip-6690"]);

@@ -17,15 +17,25 @@ const OVERHEAD: usize = 80;
 ///
 /// Their keys begin with their depths, so that by key every part lies between the others. They are gathered by depth and loaded in runs of
 /// which none lies between another's: the store's engine leaves such runs as they are, where it would merge others over and over.
-#[derive(Default)]
 pub(crate) struct NodeLoad {
     by_depth: BTreeMap<u8, Gathered>,
+    /// Bytes of a depth that are loaded.
+    full: usize,
 }
 
 #[derive(Default)]
 struct Gathered {
     nodes: Vec<Write>,
     bytes: usize,
+}
+
+impl Default for NodeLoad {
+    fn default() -> Self {
+        Self {
+            by_depth: BTreeMap::new(),
+            full: GATHERED,
+        }
+    }
 }
 
 impl NodeLoad {
@@ -42,8 +52,9 @@ impl NodeLoad {
             gathered.bytes += OVERHEAD + node.key.len() + record;
             gathered.nodes.push(node);
         }
-        let full = self.by_depth.values_mut();
-        full.filter(|gathered| gathered.bytes >= GATHERED)
+        let gathered = self.by_depth.values_mut();
+        gathered
+            .filter(|gathered| gathered.bytes >= self.full)
             .try_for_each(|gathered| gathered.load(versions))
     }
 
@@ -59,5 +70,67 @@ impl Gathered {
         let Self { mut nodes, .. } = std::mem::take(self);
         nodes.par_sort_unstable_by(|a, b| a.key.cmp(&b.key));
         Ok(versions.load(&mut nodes.into_iter())?)
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use std::sync::Arc;
+
+    use alloy_primitives::B256;
+    use arbor_store::{MemoryStore, Store};
+
+    use super::*;
+    use crate::mpt::TABLES;
+    use crate::{Network, State, Tree};
+
+    /// Of each depth some are loaded on the way, and others at the end.
+    #[test]
+    fn every_node_is_loaded_once() {
+        let network = Network {
+            chain_id: 1,
+            genesis_hash: B256::ZERO,
+        };
+        let store = Arc::new(MemoryStore::default());
+        let state = State::open(
+            Arc::clone(&store) as Arc<dyn Store>,
+            None,
+            Tree::MerklePatricia,
+            network,
+            Default::default(),
+        );
+        let (mut state, table) = (state.unwrap(), TABLES[2].table);
+        let node = |part: u8, depth: u8, number: u8| Write {
+            table,
+            key: [depth, part, number].into(),
+            value: Some([part, depth, number].into()),
+        };
+        let parts = (0..16).map(|part| {
+            let nodes = (0..3 * part).map(move |number| node(part, number % 5, number));
+            nodes.rev().collect::<Vec<_>>()
+        });
+        let parts: Vec<Vec<Write>> = parts.collect();
+        let mut load = NodeLoad {
+            full: 20 * OVERHEAD,
+            ..NodeLoad::default()
+        };
+        for part in &parts {
+            load.add(&mut state.versions, part.clone()).unwrap();
+        }
+        let mut all = parts.concat();
+        all.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let stored = |state: &State| -> Vec<_> {
+            let entries = state.versions.view().scan(table, &[], &[]).unwrap();
+            entries.map(Result::unwrap).collect()
+        };
+        let before = stored(&state).len();
+        assert!((1..all.len()).contains(&before), "{before}");
+        load.finish(&mut state.versions).unwrap();
+        let all = all.into_iter().map(|node| (node.key, node.value.unwrap()));
+        assert!(all.eq(stored(&state)));
     }
 }

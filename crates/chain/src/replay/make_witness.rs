@@ -109,6 +109,7 @@ pub fn make_witness(
         state_nodes: nodes,
         codes: codes.map_err(failed(number))?,
         config: None,
+        rules: None,
     })
 }
 

@@ -2,9 +2,9 @@
 
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use arbor_chain::executor::{
-    BlockOutput, Evm384, Executor, FlatState, GasSchedule, Interface, RecentBlocks,
+    BlockOutput, Evm384, Executor, FlatState, GasSchedule, Interface, RecentBlocks, Rules,
 };
-use arbor_chain::genesis::Fork;
+use arbor_chain::genesis::{Fork, WitnessGas};
 use arbor_evm384::asm::assemble;
 
 use super::effects::{CONTRACT, SENDER, account, block, rules, state, tx};
@@ -30,13 +30,24 @@ fn arithmetic(interface: Interface) -> String {
     format!("{add} push 96 MLOAD push 0 BYTE push 1 SSTORE")
 }
 
-fn run(evm384: Option<Interface>, state: &FlatState, calls: Vec<(TxKind, Bytes)>) -> BlockOutput {
-    let schedule = GasSchedule::DRAFT;
-    let evm384 = evm384.map(|interface| Evm384 {
+fn executor(interface: Interface) -> Executor {
+    Executor::with_evm384(Evm384 {
         interface,
-        schedule,
-    });
-    let mut executor = evm384.map_or_else(Executor::new, Executor::with_evm384);
+        schedule: GasSchedule::DRAFT,
+    })
+}
+
+fn run(evm384: Option<Interface>, state: &FlatState, calls: Vec<(TxKind, Bytes)>) -> BlockOutput {
+    let executor = evm384.map_or_else(Executor::new, executor);
+    run_by(executor, &rules(Fork::Cancun), state, calls)
+}
+
+fn run_by(
+    mut executor: Executor,
+    rules: &Rules,
+    state: &FlatState,
+    calls: Vec<(TxKind, Bytes)>,
+) -> BlockOutput {
     let calls = calls.into_iter().enumerate();
     let calls: Vec<_> = calls
         .map(|(nonce, (to, data))| tx(nonce as u64, to, 0, data))
@@ -44,14 +55,7 @@ fn run(evm384: Option<Interface>, state: &FlatState, calls: Vec<(TxKind, Bytes)>
     let senders = vec![SENDER; calls.len()];
     let chain = RecentBlocks::default();
     let output = executor
-        .run(
-            &rules(Fork::Cancun),
-            &block(1, calls),
-            &senders,
-            state,
-            &chain,
-            None,
-        )
+        .run(rules, &block(1, calls), &senders, state, &chain, None)
         .expect("a valid block");
     check_exact(state, &output.changes);
     output
@@ -74,6 +78,29 @@ fn a_block_calls_a_contract_with_evm384() {
         let without = run(None, &state, calls());
         assert_eq!(stored(&without, CONTRACT), None, "{interface}");
         assert!(without.gas_used > with.gas_used, "it takes all gas");
+    }
+}
+
+/// So it does where what is read of code is recorded, and where it is paid for: instructions run one by one there, without the engine.
+#[test]
+fn a_recorded_and_a_metered_block_do_the_same() {
+    for interface in Interface::ALL {
+        let code = assemble(interface, &arithmetic(interface)).expect("it is right");
+        let state = state(&[account(CONTRACT, 1, &code, &[])]);
+        let calls = || vec![(TxKind::Call(CONTRACT), Bytes::new())];
+        let plain = run(Some(interface), &state, calls());
+        let recording = executor(interface).recording_code();
+        let recorded = run_by(recording, &rules(Fork::Cancun), &state, calls());
+        assert_eq!(recorded.changes, plain.changes, "{interface}");
+        assert_eq!(recorded.gas_used, plain.gas_used, "{interface}");
+        let mut metered = rules(Fork::Shanghai);
+        metered.witness_gas = Some(WitnessGas::Eip4762);
+        let metered = run_by(executor(interface), &metered, &state, calls());
+        assert_eq!(
+            stored(&metered, CONTRACT),
+            Some(U256::from(2)),
+            "{interface}"
+        );
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let state = database::look(&args.database)?;
     let (network, genesis) = database::chain_in(dir)?;
     let out = || args.out.display();
-    if args.out.exists() {
+    if args.out.symlink_metadata().is_ok() {
         bail!("{} is there already", out());
     }
     let name = args.out.to_string_lossy();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::stateless::replay_witness;
@@ -19,7 +19,7 @@ use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
 use serde_json::Value;
 
-use crate::args::{GasChoice, Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
+use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
@@ -496,10 +496,16 @@ fn witness(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<()> {
         Some(genesis) => genesis.spec.clone(),
         None => witness.spec().with_context(name)?,
     };
-    GasChoice::set(args.gas, &mut spec);
+    let asked = Rules::asked(args);
+    let rules = match &witness.rules {
+        Some(text) if asked == Rules::default() => {
+            Rules::parse(text).ok_or_else(|| anyhow!("{}: unknown rules {text:?}", name()))?
+        }
+        _ => asked,
+    };
+    rules.set(&mut spec);
     let start = Instant::now();
-    let output = replay_witness(&witness, &spec, missing, Rules::asked(args).executor())
-        .with_context(name)?;
+    let output = replay_witness(&witness, &spec, missing, rules.executor()).with_context(name)?;
     let network = Network::ALL
         .into_iter()
         .find(|network| network.chain_id() == witness.chain_id);

@@ -48,12 +48,8 @@ pub(crate) fn run(args: &Witness) -> Result<()> {
             if genesis.network().is_none() {
                 witness.config = Some(config_of(&args.database.db)?);
             }
-            write(args, &serde_json::to_vec(&witness)?)?;
-            if rules != Rules::default() {
-                // Not on standard output, where the witness may be.
-                eprintln!("to be replayed {}", rules.described());
-            }
-            Ok(())
+            witness.rules = (rules != Rules::default()).then(|| rules.text());
+            write(args, &serde_json::to_vec(&witness)?)
         }
         Tree::Ar16mt(_) => bail!(
             "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"

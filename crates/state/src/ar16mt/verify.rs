@@ -69,8 +69,8 @@ struct Rebuild<'a> {
 type Nodes = Vec<(Path, Arc<[u8]>)>;
 /// A key and its value.
 type Stored = (Box<[u8]>, Value);
-/// Of so many bytes of records one record is looked up by its key, too: about one of each data block of a store's files, so that every way that an index knows is gone. A filter, whose checksum is
-/// compared whenever it is read, has thousands of blocks.
+/// Of so many bytes of records one record is looked up by its key, too: about one of each data block of a store's files, so that most ways that an index knows are gone (where files overlap, fewer of the small
+/// ones'). A filter, whose checksum is compared whenever it is read, has thousands of blocks.
 const LOOKED_UP: usize = 4 << 10;
 /// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
 const STEP: u64 = 997;

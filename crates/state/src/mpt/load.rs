@@ -109,7 +109,7 @@ impl State {
     /// committed as version 0; its root is that of the state.
     ///
     /// Every table is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread; under a Verkle tree some four million
-    /// stems with their names, and the nodes of a sixteenth of the state. `progress` is called with the parts done and their number. Until
+    /// stems with their names, and the nodes of a sixteenth of the state; besides up to 16 MiB of nodes of each depth. `progress` is called with the parts done and their number. Until
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
     /// # Errors
