@@ -6,6 +6,7 @@ mod curve;
 mod encoding;
 mod extended;
 mod fixed;
+mod leaving;
 mod point;
 mod short;
 mod sums;

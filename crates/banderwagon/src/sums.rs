@@ -6,8 +6,8 @@
 
 use crate::{
     Point,
-    curve::{D, Short},
-    extended::{self, Eight, constant, eight},
+    curve::Short,
+    leaving::{AddTo, Images, to_points},
     short::{Affine, Running, Stored},
 };
 use arbor_cpu::prefetch_early;
@@ -341,129 +341,6 @@ impl Job<Base> for Finish<'_> {
     }
 }
 
-/// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
-#[inline(always)]
-fn to_points<L: Lanes<Base>>(lanes: L, stored: &[Stored]) -> Vec<Point> {
-    let idle = Stored::default();
-    let mut points = Vec::with_capacity(stored.len());
-    for chunk in stored.chunks(LANES) {
-        let mut extended = extended::leave(lanes, to_extended(lanes, some(chunk, &idle)));
-        for point in &mut extended {
-            if point.z.is_zero() {
-                *point = Point::IDENTITY;
-            }
-        }
-        points.extend_from_slice(&extended[..chunk.len()]);
-    }
-    points
-}
-
-/// [`to_points`] of eight; zeros for the neutral element.
-#[inline(always)]
-fn to_extended<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> Eight<L::Tight> {
-    let Short { scale, shift, .. } = *Short::get();
-    let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
-    let u = lanes.tighten(lanes.sub(x_of(lanes, points), shift));
-    let y = y_of(lanes, points);
-    let [x, z] = lanes.mul_two([lanes.add(u, scale); 2], [u, y]);
-    let [t, y] = lanes.mul_two([lanes.sub(u, scale); 2], [u, y]);
-    Eight { x, y, z, t }
-}
-
-/// Images of points, as numbers, with one inversion: x / y = u (u + k) / (Y (u - k)) with u = X - c. None if a denominator is zero, as that of the neutral element.
-struct Images<'a> {
-    points: &'a [Stored],
-}
-
-impl Job<Base> for Images<'_> {
-    type Output = Option<Vec<Limbs>>;
-
-    #[inline(always)]
-    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
-        let Short { scale, shift, .. } = *Short::get();
-        let (scale, shift) = (constant(lanes, scale), constant(lanes, shift));
-        let points = self.points;
-        let mut quotients = Quotients::new(lanes, points.len());
-        for chunk in points.chunks(LANES) {
-            let sources = some(chunk, &chunk[0]);
-            let u = lanes.tighten(lanes.sub(x_of(lanes, sources), shift));
-            let [numerator, denominator] = lanes.mul_two(
-                [lanes.add(u, scale), lanes.sub(u, scale)],
-                [u, y_of(lanes, sources)],
-            );
-            quotients.push(lanes, numerator, denominator);
-        }
-        quotients.numbers(lanes, points.len())
-    }
-}
-
-/// Sums added to points, with the images of what results. None if a sum is the neutral element.
-struct AddTo<'a> {
-    sums: &'a [Stored],
-    points: &'a [Point],
-}
-
-impl Job<Base> for AddTo<'_> {
-    type Output = Option<(Vec<Point>, Vec<Limbs>)>;
-
-    #[inline(always)]
-    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
-        let Self { sums, points } = self;
-        let d = constant(lanes, D);
-        let mut quotients = Quotients::new(lanes, points.len());
-        let mut added = Vec::with_capacity(points.len());
-        for (sums, points) in sums.chunks(LANES).zip(points.chunks(LANES)) {
-            // Coordinates of the neutral element's affine form would all be zero here, and so the denominator.
-            let sum = to_extended(lanes, some(sums, &sums[0]));
-            let sum = extended::add(lanes, sum, extended::load(lanes, eight(points)), d);
-            quotients.push(lanes, sum.x, sum.y);
-            added.extend_from_slice(&extended::leave(lanes, sum)[..points.len()]);
-        }
-        let images = quotients.numbers(lanes, points.len())?;
-        Some((added, images))
-    }
-}
-
-/// Fractions that are divided with one inversion.
-struct Quotients<T> {
-    /// The denominators' product.
-    product: T,
-    /// Of each vector the numerators, the denominators, and the product of the denominators before.
-    vectors: Vec<[T; 3]>,
-}
-
-impl<T: Copy> Quotients<T> {
-    #[inline(always)]
-    fn new<L: Lanes<Base, Tight = T>>(lanes: L, count: usize) -> Self {
-        Self {
-            product: lanes.splat(&lanes.enter(Fp::ONE)),
-            vectors: Vec::with_capacity(count.div_ceil(LANES)),
-        }
-    }
-
-    #[inline(always)]
-    fn push<L: Lanes<Base, Tight = T>>(&mut self, lanes: L, numerator: T, denominator: T) {
-        self.vectors.push([numerator, denominator, self.product]);
-        self.product = lanes.times(self.product, denominator);
-    }
-
-    /// The first `count` quotients as numbers below the prime; none if a denominator is zero.
-    #[inline(always)]
-    fn numbers<L: Lanes<Base, Tight = T>>(self, lanes: L, count: usize) -> Option<Vec<Limbs>> {
-        // The number of the inverse in place of its stored form makes numbers of the quotients.
-        let mut rest = invert_lanes(lanes, self.product, Fp::to_limbs)?;
-        let mut numbers = vec![[0; 4]; count];
-        let chunks = self.vectors.iter().zip(numbers.chunks_mut(LANES));
-        for ([numerator, denominator, before], numbers) in chunks.rev() {
-            let [inverse, next] = lanes.times_two([rest, rest], [*before, *denominator]);
-            rest = next;
-            let quotient = lanes.store_reduced(lanes.times(*numerator, inverse));
-            numbers.copy_from_slice(&quotient[..numbers.len()]);
-        }
-        Some(numbers)
-    }
-}
-
 /// Brings points into the lanes' form.
 pub(crate) struct Enter<'a>(pub(crate) &'a [Affine]);
 
@@ -734,13 +611,13 @@ fn operands<'a, P: Points>(points: &'a P, pairs: &[Pair; LANES]) -> Operands<'a>
 // These are functions, and not closures in the jobs, because closures are not compiled for the lanes' instructions.
 
 #[inline(always)]
-fn x_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
+pub(crate) fn x_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
     let [a, b, c, d, e, f, g, h] = points;
     lanes.load([&a.x, &b.x, &c.x, &d.x, &e.x, &f.x, &g.x, &h.x])
 }
 
 #[inline(always)]
-fn y_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
+pub(crate) fn y_of<L: Lanes<Base>>(lanes: L, points: [&Stored; LANES]) -> L::Tight {
     let [a, b, c, d, e, f, g, h] = points;
     lanes.load([&a.y, &b.y, &c.y, &d.y, &e.y, &f.y, &g.y, &h.y])
 }
@@ -822,7 +699,7 @@ impl Job<Base> for DoubleAll<'_> {
 
 /// Up to eight points, and `idle` ones.
 #[inline(always)]
-fn some<'a>(points: &'a [Stored], idle: &'a Stored) -> [&'a Stored; LANES] {
+pub(crate) fn some<'a>(points: &'a [Stored], idle: &'a Stored) -> [&'a Stored; LANES] {
     let mut all = [idle; LANES];
     for (to, point) in all.iter_mut().zip(points) {
         *to = point;
