@@ -84,40 +84,40 @@ pub(crate) fn for_digits(scalar: &Signed, bits: usize, mut digit: impl FnMut(usi
     }
 }
 
-/// The digits of [`for_digits`] at any position at once: what is added to the magnitude makes every digit but the topmost too large by half its range, so that none
-/// waits for a carry. Those digits lie from -2^(bits-1) to 2^(bits-1) - 1, the topmost one from 0 to 2^(bits-1).
-#[derive(Clone, Copy, Default)]
+/// All digits of [`for_digits`] but the sign of none waits for a carry: what is added to the magnitude makes every digit but the topmost too large by half its range.
+/// Those digits lie from -2^(bits-1) to 2^(bits-1) - 1, the topmost one from 0 to 2^(bits-1).
+#[derive(Clone, Copy)]
 pub(crate) struct Raised {
-    number: Limbs,
-    negative: bool,
+    bits: usize,
+    offset: Limbs,
 }
 
+/// The size of a digit of at most 14 bits times two, and one more if it is negative.
+pub(crate) type Digit = u16;
+
 impl Raised {
-    /// What is added, for digits of `bits` bits.
-    pub(crate) fn offset(bits: usize) -> Limbs {
+    /// For digits of so many bits.
+    pub(crate) fn new(bits: usize) -> Self {
         let mut offset = [0; 4];
         for position in 0..digits_of(bits) - 1 {
             let bit = position * bits + bits - 1;
             offset[bit / 64] |= 1 << (bit % 64);
         }
-        offset
+        Self { bits, offset }
     }
 
+    /// The digits, lowest first.
     #[inline]
-    pub(crate) fn new(scalar: &Signed, offset: &Limbs) -> Self {
-        Self {
-            number: add(&scalar.magnitude, offset).0,
-            negative: scalar.negative,
-        }
-    }
-
-    /// The digit's size, and whether it is negative.
-    #[inline]
-    pub(crate) fn digit(&self, position: usize, bits: usize) -> (usize, bool) {
-        let raised = position + 1 < digits_of(bits);
-        let raise = i64::from(raised) << (bits - 1);
-        let digit = window(&self.number, position * bits, bits).cast_signed() - raise;
-        (digit.unsigned_abs() as usize, self.negative != (digit < 0))
+    pub(crate) fn digits(self, scalar: Signed) -> impl Iterator<Item = Digit> {
+        let Self { bits, offset } = self;
+        let number = add(&scalar.magnitude, &offset).0;
+        let negative = scalar.negative;
+        (0..digits_of(bits)).map(move |position| {
+            let raised = position + 1 < digits_of(bits);
+            let raise = i32::from(raised) << (bits - 1);
+            let digit = window(&number, position * bits, bits) as i32 - raise;
+            (digit.unsigned_abs() << 1) as Digit | Digit::from(negative != (digit < 0))
+        })
     }
 }
 

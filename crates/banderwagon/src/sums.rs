@@ -225,6 +225,35 @@ impl<'t> Sums<'t> {
         self.done
     }
 
+    /// Adds lists of points that the caches hold: `ends` says where among the items each list ends.
+    pub(crate) fn push_lists<T>(
+        &mut self,
+        mut items: &[T],
+        ends: &[usize],
+        addend: impl Fn(&T) -> Addend<'t>,
+    ) {
+        let mut pushed = 0;
+        let mut ends = ends.iter().peekable();
+        while ends.peek().is_some() {
+            if self.next.len() == BLOCK {
+                self.absorb();
+            }
+            let before = self.addends.len() + self.next.len();
+            let block = if self.addends.len() < BLOCK {
+                &mut self.addends
+            } else {
+                &mut self.next
+            };
+            let (now, later) = items.split_at(items.len().min(BLOCK - block.len()));
+            block.extend(now.iter().map(&addend));
+            items = later;
+            while let Some(end) = ends.next_if(|end| **end <= pushed + now.len()) {
+                self.ends.push(before + end - pushed);
+            }
+            pushed += now.len();
+        }
+    }
+
     /// Adds all addends in pairs.
     fn absorb_all(&mut self) {
         // A few more than a block are no round of their own.

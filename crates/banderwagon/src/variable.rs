@@ -2,9 +2,9 @@
 
 use crate::{
     Point,
-    bits::{Raised, Signed, digits_of},
+    bits::{Digit, Raised, Signed, digits_of},
     short::Stored,
-    sums::Sums,
+    sums::{Addend, Sums},
 };
 use arbor_field::{Fr, Wide, to_limbs_all};
 use rayon::prelude::*;
@@ -75,26 +75,36 @@ impl VariableBase {
         assert_eq!(points.len(), scalars.len(), "a scalar for each point");
         let bits = bucket_bits(points.len());
         let positions = digits_of(bits);
-        let offset = Raised::offset(bits);
-        let mut raised = vec![Raised::default(); scalars.len()];
-        let shares = scalars
+        let raised = Raised::new(bits);
+        // For each share of the scalars, position by position, the digits of all.
+        let shares: Vec<Vec<Digit>> = scalars
             .par_chunks(TOGETHER)
-            .zip(raised.par_chunks_mut(TOGETHER));
-        shares.for_each(|(scalars, raised)| {
-            for (to, number) in raised.iter_mut().zip(to_limbs_all(scalars)) {
-                *to = Raised::new(&Signed::from(number), &offset);
-            }
-        });
+            .map(|scalars| {
+                let mut digits = vec![0; positions * scalars.len()];
+                for (i, number) in to_limbs_all(scalars).into_iter().enumerate() {
+                    let to = digits[i..].iter_mut().step_by(scalars.len());
+                    let digits = raised.digits(Signed::from(number));
+                    to.zip(digits).for_each(|(to, digit)| *to = digit);
+                }
+                digits
+            })
+            .collect();
         let threads = match points.len() {
             0..16 => 1,
             _ => rayon::current_num_threads(),
         };
         let share = positions.div_ceil(threads);
-        let shares = (0..positions).into_par_iter().step_by(share);
-        let windows: Vec<Point> = shares
+        let digits = |position: usize| {
+            shares.iter().flat_map(move |digits| {
+                let count = digits.len() / positions;
+                &digits[position * count..][..count]
+            })
+        };
+        let firsts = (0..positions).into_par_iter().step_by(share);
+        let windows: Vec<Point> = firsts
             .flat_map_iter(|first| {
                 let positions = first..positions.min(first + share);
-                window_sums(*wide, points, &raised, positions, bits)
+                window_sums(*wide, points, digits, positions, bits)
             })
             .collect();
         let join = |sum: Point, window: &Point| sum.double_times(bits) + *window;
@@ -108,11 +118,11 @@ fn bucket_bits(points: usize) -> usize {
     (2..14).min_by_key(cost).unwrap_or(2)
 }
 
-/// The sum of digit times point for each of these positions.
-fn window_sums(
+/// The sum of digit times point for each of these positions, given the points' digits there.
+fn window_sums<'d, D: Iterator<Item = &'d Digit>>(
     wide: Wide,
     points: &[Stored],
-    scalars: &[Raised],
+    digits: impl Fn(usize) -> D,
     positions: Range<usize>,
     bits: usize,
 ) -> Vec<Point> {
@@ -121,38 +131,28 @@ fn window_sums(
     }
     let buckets = 1usize << (bits - 1);
     let mut sums = Sums::new(wide, buckets * positions.len());
-    let mut digits = Vec::with_capacity(points.len());
-    // A number times two, and one more for a negative digit.
+    // A point's number times two, and one more for a negative digit.
     let mut order = vec![0u32; points.len()];
     for position in positions.clone() {
-        // Points in order of their buckets, by counting.
-        digits.clear();
-        let mut ends = vec![0u32; buckets + 1];
-        for scalar in scalars {
-            let (size, negative) = scalar.digit(position, bits);
-            ends[size] += 1;
-            digits.push((size << 1) as u32 | u32::from(negative));
-        }
-        ends[0] = 0;
+        // Points in order of their buckets, by counting; where each bucket begins, and then ends.
+        let mut ends = vec![0usize; buckets + 2];
+        digits(position).for_each(|digit| ends[usize::from(digit >> 1) + 1] += 1);
+        ends[1] = 0;
         for bucket in 1..=buckets {
-            ends[bucket] += ends[bucket - 1];
+            ends[bucket + 1] += ends[bucket];
         }
-        let used = ends[buckets] as usize;
-        for (i, digit) in digits.iter().enumerate().rev() {
-            let size = (digit >> 1) as usize;
-            if size != 0 {
-                ends[size] -= 1;
-                order[ends[size] as usize] = (i as u32) << 1 | digit & 1;
+        digits(position).enumerate().for_each(|(i, &digit)| {
+            let bucket = usize::from(digit >> 1);
+            if bucket != 0 {
+                order[ends[bucket]] = (i as u32) << 1 | u32::from(digit & 1);
+                ends[bucket] += 1;
             }
-        }
-        // ends[b] is now where bucket b begins.
-        for bucket in 1..=buckets {
-            let end = ends.get(bucket + 1).map_or(used, |&end| end as usize);
-            for i in &order[ends[bucket] as usize..end] {
-                sums.push(&points[(i >> 1) as usize], i & 1 == 1);
-            }
-            sums.close();
-        }
+        });
+        let ends = &ends[1..=buckets];
+        sums.push_lists(&order[..ends[buckets - 1]], ends, |&point| Addend {
+            point: &points[(point >> 1) as usize],
+            negative: point & 1 == 1,
+        });
     }
     let positions = positions.len();
     // Bucket k of a position is now at index k - 1. Odd k are at even indices; the pair (2i, 2i + 1) becomes bucket i of the next round.

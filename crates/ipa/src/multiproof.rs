@@ -3,7 +3,7 @@
 use crate::{
     Committer, InnerProductProof, ProofError, Transcript,
     crs::WIDTH,
-    domain::{Domain, add, load, zero},
+    domain::{Domain, load, zero},
     inner_product::Equation,
     proof,
 };
@@ -82,7 +82,12 @@ impl Multiproof {
         let statements = Statements {
             count: openings.len(),
             commitments: |range: Range<usize>| {
-                let points: Vec<_> = openings[range].iter().map(|o| o.commitment).collect();
+                let commitment = |opening: &Opening| {
+                    // Looked up after these are encoded.
+                    prefetch_early(&opening.polynomial[usize::from(opening.point)]);
+                    opening.commitment
+                };
+                let points: Vec<_> = openings[range].iter().map(commitment).collect();
                 Point::to_bytes_batch(&points)
             },
             opened: |i: usize| {
@@ -90,10 +95,9 @@ impl Multiproof {
                 (point, openings[i].polynomial[usize::from(point)])
             },
         };
-        let r = statements.begin(transcript);
-
+        let (r, by_point) = rayon::join(|| statements.begin(transcript), || by_point(openings));
         // All polynomials that are opened at the same point are one.
-        let sums = sums_by_point(openings, &powers(r, openings.len()));
+        let sums = weighted_sums(&by_point, &powers(r, openings.len()));
         Self::of_sums(committer, transcript, &sums)
     }
 
@@ -111,8 +115,11 @@ impl Multiproof {
             },
             opened: |i: usize| (openings[i].point, openings[i].value),
         };
-        let r = statements.begin(transcript);
-        let sums = sparse_sums_by_point(openings, &powers(r, openings.len()));
+        let (r, by_point) = rayon::join(
+            || statements.begin(transcript),
+            || SparseByPoint::new(openings),
+        );
+        let sums = by_point.sums(&powers(r, openings.len()));
         Self::of_sums(committer, transcript, &sums)
     }
 
@@ -128,8 +135,10 @@ impl Multiproof {
         let t = transcript.challenge(b"t");
 
         let factors = inverse_distances(t);
-        let terms: Vec<_> = sums.iter().map(|(z, sum)| (&**sum, factors[*z])).collect();
-        let h = weighted_sum(&terms);
+        let terms = sums.iter().map(|(z, sum)| (&**sum, *z)).collect();
+        let h = weighted_sums(&[terms], &factors)
+            .pop()
+            .map_or_else(zero, |(_, sum)| sum);
         let e = committer.commit(&h);
         transcript.append_point(b"E", &e);
         let difference: Polynomial = std::array::from_fn(|i| h[i] - g[i]);
@@ -412,136 +421,190 @@ fn inverse_distances(t: Fr) -> Vec<Fr> {
     distances
 }
 
-/// The weighted sum of the polynomials that are opened at each point, for the points that occur.
-fn sums_by_point(openings: &[Opening], weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
-    let mut by_point: Vec<Vec<(&Polynomial, Fr)>> = vec![Vec::new(); WIDTH];
-    for (opening, &weight) in openings.iter().zip(weights) {
-        by_point[usize::from(opening.point)].push((opening.polynomial, weight));
+/// The polynomials that are opened at each point, each with its number among all.
+fn by_point<'a>(openings: &[Opening<'a>]) -> [Vec<Weighted<'a>>; WIDTH] {
+    let mut counts = [0; WIDTH];
+    for opening in openings {
+        counts[usize::from(opening.point)] += 1;
     }
-    let occur = by_point.into_par_iter().enumerate();
-    let occur = occur.filter(|(_, terms)| !terms.is_empty());
-    occur.map(|(z, terms)| (z, weighted_sum(&terms))).collect()
+    let mut by_point = counts.map(Vec::with_capacity);
+    for (i, opening) in openings.iter().enumerate() {
+        by_point[usize::from(opening.point)].push((opening.polynomial, i));
+    }
+    by_point
 }
 
 /// With so many values or more, a polynomial is summed whole, in lanes.
 const DENSE: usize = 32;
 
-/// [`sums_by_point`] of sparse polynomials.
-fn sparse_sums_by_point(
-    openings: &[SparseOpening],
-    weights: &[Fr],
-) -> Vec<(usize, Box<Polynomial>)> {
-    #[derive(Clone, Default)]
-    struct Terms<'a> {
-        sparse: Vec<(&'a [(u8, Fr)], Fr)>,
-        /// By number.
-        whole: Vec<(usize, Fr)>,
-    }
-    let mut by_point = vec![Terms::default(); WIDTH];
-    let mut whole: Vec<Box<Polynomial>> = Vec::new();
-    let mut latest: &[(u8, Fr)] = &[];
-    for (opening, &weight) in openings.iter().zip(weights) {
-        let (values, terms) = (opening.values, &mut by_point[usize::from(opening.point)]);
-        if values.len() < DENSE {
-            terms.sparse.push((values, weight));
-            continue;
-        }
-        // What is opened at several points comes several times in a row.
-        if !std::ptr::eq(latest, values) {
-            let mut polynomial = zero();
-            for &(at, value) in values {
-                polynomial[usize::from(at)] = value;
-            }
-            whole.push(polynomial);
-            latest = values;
-        }
-        terms.whole.push((whole.len() - 1, weight));
-    }
-    let weighted = |(z, terms): (usize, Terms)| {
-        let terms_of_whole = terms
-            .whole
-            .iter()
-            .map(|&(at, weight)| (&*whole[at], weight));
-        let mut sum = weighted_sum(&terms_of_whole.collect::<Vec<_>>());
-        for (values, weight) in terms.sparse {
-            for &(at, value) in values {
-                sum[usize::from(at)] += weight * value;
-            }
-        }
-        (z, sum)
-    };
-    let occur = by_point.into_par_iter().enumerate();
-    let occur = occur.filter(|(_, terms)| !terms.sparse.is_empty() || !terms.whole.is_empty());
-    occur.map(weighted).collect()
+/// The few values of a polynomial, and the number of its weight.
+type Sparse<'a> = (&'a [(u8, Fr)], usize);
+
+/// Sparse openings by their points.
+struct SparseByPoint<'a> {
+    sparse: Vec<Vec<Sparse<'a>>>,
+    /// Polynomials with many values, and where each is opened.
+    whole: Vec<Box<Polynomial>>,
+    dense: Vec<Vec<(usize, usize)>>,
 }
 
-/// The sum of weights times polynomials.
-fn weighted_sum(terms: &[(&Polynomial, Fr)]) -> Box<Polynomial> {
-    let wide = Wide::detect();
+impl<'a> SparseByPoint<'a> {
+    fn new(openings: &[SparseOpening<'a>]) -> Self {
+        let mut sparse = vec![Vec::new(); WIDTH];
+        let (mut whole, mut dense) = (Vec::<Box<Polynomial>>::new(), vec![Vec::new(); WIDTH]);
+        let mut latest: &[(u8, Fr)] = &[];
+        for (i, opening) in openings.iter().enumerate() {
+            let (values, point) = (opening.values, usize::from(opening.point));
+            if values.len() < DENSE {
+                sparse[point].push((values, i));
+                continue;
+            }
+            // What is opened at several points comes several times in a row.
+            if !std::ptr::eq(latest, values) {
+                let mut polynomial = zero();
+                for &(at, value) in values {
+                    polynomial[usize::from(at)] = value;
+                }
+                whole.push(polynomial);
+                latest = values;
+            }
+            dense[point].push((whole.len() - 1, i));
+        }
+        Self {
+            sparse,
+            whole,
+            dense,
+        }
+    }
+
+    /// The weighted sum of the polynomials that are opened at each point, for the points that occur.
+    fn sums(&self, weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
+        let numbered = |terms: &Vec<(usize, usize)>| -> Vec<Weighted> {
+            terms.iter().map(|&(at, i)| (&*self.whole[at], i)).collect()
+        };
+        let dense: Vec<_> = self.dense.iter().map(numbered).collect();
+        let mut sums = vec![None; WIDTH];
+        for (point, sum) in weighted_sums(&dense, weights) {
+            sums[point] = Some(sum);
+        }
+        let occur = sums.into_par_iter().zip(&self.sparse).enumerate();
+        let occur = occur.filter(|(_, (sum, terms))| sum.is_some() || !terms.is_empty());
+        let with_sparse =
+            |(point, (sum, terms)): (usize, (Option<Box<Polynomial>>, &Vec<Sparse>))| {
+                let mut sum: Box<Polynomial> = sum.unwrap_or_else(zero);
+                for &(values, i) in terms {
+                    for &(at, value) in values {
+                        sum[usize::from(at)] += weights[i] * value;
+                    }
+                }
+                (point, sum)
+            };
+        occur.map(with_sparse).collect()
+    }
+}
+
+/// A polynomial, and the number of its weight.
+type Weighted<'a> = (&'a Polynomial, usize);
+
+/// The sum of weights times polynomials of each list that is not empty, behind the list's number.
+fn weighted_sums(lists: &[Vec<Weighted>], weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
     // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
-    match terms.len() {
-        0..=PIECE => wide.run(WeightedSum { terms }),
-        _ => terms
-            .par_chunks(PIECE)
-            .map(|terms| wide.run(WeightedSum { terms }))
-            .reduce(zero, |a, b| add(a, &b)),
+    let pieces: Vec<(usize, &[Weighted])> = lists
+        .iter()
+        .enumerate()
+        .flat_map(|(list, terms)| terms.chunks(PIECE).map(move |piece| (list, piece)))
+        .collect();
+    let wide = Wide::detect();
+    let sums: Vec<_> = pieces
+        .par_chunks(PIECES)
+        .flat_map_iter(|pieces| wide.run(WeightedSums { pieces, weights }))
+        .collect();
+    let mut joined: Vec<(usize, Box<Polynomial>)> = Vec::with_capacity(lists.len());
+    for (&(list, _), sum) in pieces.iter().zip(sums) {
+        match joined.last_mut() {
+            Some((last, total)) if *last == list => {
+                total.iter_mut().zip(&*sum).for_each(|(a, b)| *a += *b);
+            }
+            _ => joined.push((list, sum)),
+        }
     }
+    joined
 }
 
-/// Terms of a weighted sum that are one thread's.
+/// Terms that are summed on one thread.
 const PIECE: usize = 4 * SUMMED;
+
+/// Such pieces that are one thread's at a time.
+const PIECES: usize = 8;
 
 /// Polynomials that are read side by side, each from beginning to end, as the processor foresees it. So many products are summed between a load and a store of a sum.
 const ABREAST: usize = 4;
 
 /// In lanes.
-struct WeightedSum<'a> {
-    terms: &'a [(&'a Polynomial, Fr)],
+struct WeightedSums<'a> {
+    pieces: &'a [(usize, &'a [Weighted<'a>])],
+    weights: &'a [Fr],
 }
 
-impl Job<Scalar> for WeightedSum<'_> {
-    type Output = Box<Polynomial>;
+impl Job<Scalar> for WeightedSums<'_> {
+    type Output = Vec<Box<Polynomial>>;
 
     #[inline(always)]
-    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Box<Polynomial> {
-        const { assert!(SUMMED.is_multiple_of(ABREAST)) };
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Box<Polynomial>> {
+        const { assert!(SUMMED.is_multiple_of(ABREAST) && ABREAST <= LANES) };
         let zero_lanes = lanes.splat(&[0; 4]);
+        // What times an element as it is stored is the lanes' form of it.
+        let enter = lanes.splat(&lanes.enter(Fr::from(1u64 << (L::RADIX_BITS - 256))));
         let mut totals = [zero_lanes; WIDTH / LANES];
         let mut sums = [lanes.nothing(); WIDTH / LANES];
-        for (row, terms) in self.terms.chunks(ABREAST).enumerate() {
-            if row % (SUMMED / ABREAST) == 0 && row > 0 {
+        let mut results = Vec::with_capacity(self.pieces.len());
+        let rows = self
+            .pieces
+            .iter()
+            .flat_map(|(_, terms)| terms.chunks(ABREAST));
+        let mut following = rows.skip(1);
+        for (_, terms) in self.pieces {
+            for terms in terms.chunks(SUMMED) {
+                for row in terms.chunks(ABREAST) {
+                    let next = following.next().unwrap_or_default();
+                    // What lacks for the last row are zeros.
+                    let mut weights = [Fr::ZERO; LANES];
+                    let mut polynomials = [row[0].0.as_chunks::<LANES>().0; ABREAST];
+                    for (n, &(polynomial, weight)) in row.iter().enumerate() {
+                        weights[n] = self.weights[weight];
+                        polynomials[n] = polynomial.as_chunks().0;
+                    }
+                    let entered = lanes.store(lanes.times(lanes.load_multiples(weights), enter));
+                    let mut weights = [zero_lanes; ABREAST];
+                    for (weight, entered) in weights.iter_mut().zip(&entered) {
+                        *weight = lanes.splat(entered);
+                    }
+                    for (i, sum) in sums.iter_mut().enumerate() {
+                        for (polynomial, weight) in polynomials.iter().zip(&weights) {
+                            *sum = lanes.add_product(*sum, load(lanes, &polynomial[i]), *weight);
+                        }
+                        for (polynomial, _) in next {
+                            let (chunks, _) = polynomial.as_chunks::<LANES>();
+                            chunks[i].iter().step_by(2).for_each(prefetch_early);
+                        }
+                    }
+                }
                 for (total, sum) in totals.iter_mut().zip(&mut sums) {
                     *total = lanes.tighten(lanes.add(*total, lanes.total(*sum)));
                     *sum = lanes.nothing();
                 }
             }
-            // What lacks for the last row are zeros.
-            let mut weights = [zero_lanes; ABREAST];
-            let mut polynomials = [terms[0].0; ABREAST];
-            for (n, (polynomial, weight)) in terms.iter().enumerate() {
-                weights[n] = lanes.splat(&lanes.enter(*weight));
-                polynomials[n] = polynomial;
+            let mut result = Vec::with_capacity(WIDTH);
+            for total in &mut totals {
+                // An element as it is stored, times a weight in the lanes' form, is an element as it is stored.
+                result.extend_from_slice(&lanes.leave_multiples(*total));
+                *total = zero_lanes;
             }
-            let next = self.terms.get((row + 1) * ABREAST..).unwrap_or_default();
-            let next = &next[..next.len().min(ABREAST)];
-            for (i, sum) in sums.iter_mut().enumerate() {
-                for (polynomial, weight) in polynomials.iter().zip(&weights) {
-                    let (chunks, _) = polynomial.as_chunks::<LANES>();
-                    *sum = lanes.add_product(*sum, load(lanes, &chunks[i]), *weight);
-                }
-                for (polynomial, _) in next {
-                    let (chunks, _) = polynomial.as_chunks::<LANES>();
-                    chunks[i].iter().step_by(2).for_each(prefetch_early);
-                }
-            }
+            let Ok(result) = result.into_boxed_slice().try_into() else {
+                unreachable!("a vector for each eight values")
+            };
+            results.push(result);
         }
-        let mut result = zero();
-        let results = result.as_chunks_mut::<LANES>().0.iter_mut();
-        for ((result, total), sum) in results.zip(totals).zip(sums) {
-            // An element as it is stored, times a weight in the lanes' form, is an element as it is stored.
-            let sum = lanes.tighten(lanes.add(total, lanes.total(sum)));
-            *result = lanes.leave_multiples(sum);
-        }
-        result
+        results
     }
 }

@@ -131,6 +131,21 @@ fn openings_of_one_commitment_at_all_points() {
 }
 
 #[test]
+fn many_openings_at_one_point_and_some_at_another() {
+    // More than are summed on one thread, and a number that no row of polynomials divides.
+    let seeds: Vec<_> = (0..303)
+        .map(|i| (i % 7, if i < 300 { 7 } else { 200 }))
+        .collect();
+    let (proof, mut queries) = prove(&seeds);
+    assert!(proof.verify(&COMMITTER, &mut Transcript::new(b"vt"), &queries));
+    for at in [0, 128, 299, 302] {
+        queries[at].value += Fr::ONE;
+        assert!(!proof.verify(&COMMITTER, &mut Transcript::new(b"vt"), &queries));
+        queries[at].value -= Fr::ONE;
+    }
+}
+
+#[test]
 fn a_stored_zero_is_not_nothing() {
     assert_eq!(value_scalars(None), [Fr::ZERO; 2]);
     assert_eq!(
