@@ -39,6 +39,39 @@ fn a_second_handle_is_refused_until_the_first_is_gone() {
     open(folder.path()).expect("free again");
 }
 
+/// Bytes of the largest file: that of the records.
+fn ingested(filters_in_blocks: bool) -> u64 {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        filters_in_blocks,
+        ..Options::default()
+    };
+    for handle in 0..2 {
+        let store = FjallStore::open(folder.path(), &options).expect("open");
+        if handle == 0 {
+            fill(&store);
+        }
+        for n in (0..20_000u32).step_by(7) {
+            let found = store.get(TABLE, &n.to_be_bytes()).expect("get");
+            assert_eq!(found.as_deref(), Some(&[7; 50][..]), "{n}");
+        }
+        for n in (0..20_000u32).step_by(7) {
+            let between = [n.to_be_bytes().as_slice(), &[0]].concat();
+            assert_eq!(store.get(TABLE, &between).expect("get"), None, "{n}");
+        }
+    }
+    largest_file(folder.path())
+        .metadata()
+        .expect("metadata")
+        .len()
+}
+
+#[test]
+fn filters_whole_and_in_blocks() {
+    // Blocks have headers, and an index of their own.
+    assert!(ingested(true) > ingested(false));
+}
+
 #[test]
 fn nothing_is_created_unless_asked() {
     let folder = tempfile::tempdir().expect("a folder");
