@@ -1,6 +1,9 @@
 //! Reads, from the live store and from snapshots.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
 use fjall::{Guard, Keyspace, Readable, Snapshot, UserValue};
@@ -33,6 +36,59 @@ pub(crate) fn to_value(found: &UserValue) -> Value {
     (&**found).into()
 }
 
+/// Many keys of one snapshot.
+pub(crate) fn multi_get(
+    snapshot: &Snapshot,
+    keyspace: &Keyspace,
+    table: Table,
+    keys: &[&[u8]],
+) -> fjall::Result<Vec<Option<Value>>> {
+    in_flight(keys, |key| {
+        with_engine_key(table, key, |key| snapshot.get(keyspace, key))
+            .map(|found| found.as_ref().map(to_value))
+    })
+}
+
+/// Items that are read one after the other before any others are read side by side.
+const FIRST: usize = 4;
+/// What these take at least if they come from the disk; from memory they take a tenth.
+const SLOW: Duration = Duration::from_micros(40 * FIRST as u64);
+/// Threads that wait for the disk side by side.
+const WAITING: usize = 16;
+/// Items that are worth a thread.
+const SHARE: usize = 4;
+
+/// Reads all items: one after the other while they come from memory. A disk takes many requests at a time, so that many threads wait for it together.
+fn in_flight<T: Sync, V: Send, E: Send>(
+    items: &[T],
+    read: impl Fn(&T) -> Result<V, E> + Sync,
+) -> Result<Vec<V>, E> {
+    let all = &|items: &[T]| items.iter().map(&read).collect::<Result<Vec<V>, E>>();
+    let (first, rest) = items.split_at(items.len().min(FIRST));
+    let begin = Instant::now();
+    let mut values = all(first)?;
+    if rest.len() < 2 * SHARE || begin.elapsed() < SLOW {
+        values.extend(all(rest)?);
+        return Ok(values);
+    }
+    thread::scope(|scope| {
+        let share = rest.len().div_ceil(WAITING).max(SHARE);
+        let start = |items| {
+            let started = thread::Builder::new().spawn_scoped(scope, move || all(items));
+            // Without another thread this one reads them.
+            started.map_err(|_| items)
+        };
+        let threads: Vec<_> = rest.chunks(share).map(start).collect();
+        for thread in threads {
+            values.extend(match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
+                Err(items) => all(items)?,
+            });
+        }
+        Ok(values)
+    })
+}
+
 /// Turns the engine's scan into the store's.
 pub(crate) fn to_scan<'a>(path: &'a Path, guards: impl Iterator<Item = Guard> + 'a) -> Scan<'a> {
     Box::new(guards.map(move |guard| {
@@ -59,6 +115,11 @@ impl<K: Send + Sync> Reader for Frozen<K> {
             .map_err(|error| sorted(&self.path, "get", error))
     }
 
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        multi_get(&self.snapshot, &self.keyspace, table, keys)
+            .map_err(|error| sorted(&self.path, "multi_get", error))
+    }
+
     fn scan<'a>(
         &'a self,
         table: Table,
@@ -72,5 +133,46 @@ impl<K: Send + Sync> Reader for Frozen<K> {
             .snapshot
             .range::<&[u8], _>(&self.keyspace, range.bounds());
         Ok(to_scan(&self.path, guards))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// As many items as are given, whose reads take so long; item 77 fails.
+    fn read_all(count: u32, each: Duration) -> (Result<Vec<u32>, u32>, usize) {
+        let threads = Mutex::new(Vec::new());
+        let items: Vec<u32> = (0..count).collect();
+        let read = |item: &u32| {
+            let thread = thread::current().id();
+            let mut threads = threads.lock().expect("no panic");
+            if !threads.contains(&thread) {
+                threads.push(thread);
+            }
+            drop(threads);
+            thread::sleep(each);
+            if *item == 77 {
+                Err(*item)
+            } else {
+                Ok(2 * item)
+            }
+        };
+        let found = in_flight(&items, read);
+        (found, threads.into_inner().expect("no panic").len())
+    }
+
+    #[test]
+    fn slow_reads_are_made_side_by_side_and_come_in_order() {
+        let slow = SLOW / 2;
+        for count in [0, 1, 4, 11, 12, 13, 75] {
+            let (found, threads) = read_all(count, slow);
+            assert_eq!(found, Ok((0..count).map(|i| 2 * i).collect()));
+            assert_eq!(threads > 1, count >= 12, "{count}: {threads}");
+        }
+        assert_eq!(read_all(100, slow).0, Err(77));
+        assert_eq!(read_all(100, Duration::ZERO).0, Err(77));
     }
 }

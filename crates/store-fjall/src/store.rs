@@ -19,7 +19,7 @@ use crate::beside::Beside;
 use crate::errors::sorted;
 use crate::folder::{self, SharedFiles};
 use crate::options::Options;
-use crate::reading::{Frozen, engine_key, to_scan, to_value, with_engine_key};
+use crate::reading::{Frozen, engine_key, multi_get, to_scan, to_value, with_engine_key};
 
 /// The keyspace of all tables.
 const TABLES: &str = "tables";
@@ -235,11 +235,7 @@ impl Reader for FjallStore {
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
         // One state for all keys, even while another thread writes.
         let snapshot = self.database.snapshot();
-        keys.iter()
-            .map(|key| with_engine_key(table, key, |key| snapshot.get(&self.tables, key)))
-            .map(|found| found.map(|found| found.as_ref().map(to_value)))
-            .collect::<Result<_, _>>()
-            .map_err(self.failed("multi_get"))
+        multi_get(&snapshot, &self.tables, table, keys).map_err(self.failed("multi_get"))
     }
 
     fn scan<'a>(
