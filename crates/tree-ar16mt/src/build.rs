@@ -110,7 +110,7 @@ pub fn join<H: Hasher>(
         unread: false,
         counted: false,
     };
-    let mut work = Work::new(&Nothing, hasher, batch, None, path);
+    let mut work = Work::new(&Nothing, hasher, batch, (None, path), 0);
     let node = work.add_node(Place::Top, path);
     for part in parts {
         work.put(Place::Below(node, part.path.nibble(path.len())), part.top);

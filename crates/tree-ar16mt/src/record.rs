@@ -189,38 +189,59 @@ pub(crate) fn decode<T>(
     if actual != expected {
         return Err(RecordError::Length { expected, actual });
     }
+    let kinds = kinds.filter(|(_, kind)| *kind > 0);
+    let mut children = Vec::with_capacity(kinds.clone().count());
+    let above = stem_of(path);
+    for (nibble, kind) in kinds {
+        let place = (nibbles, &above, nibble);
+        let child = take_child(place, kind, &mut rest)?;
+        children.push((nibble, of(child)));
+    }
+    Ok(children)
+}
+
+/// The nibbles of a path above the checkpoint, zeros behind them.
+fn stem_of(path: &Path) -> [u8; STEM] {
+    let mut stem = [0; STEM];
+    let known = path.packed().len().min(STEM);
+    stem[..known].copy_from_slice(&path.packed()[..known]);
+    stem
+}
+
+/// Reads the child, whose path has so many nibbles, of a node with this stem under a nibble, and steps over its bytes, of which there must be enough.
+fn take_child(
+    (nibbles, above, nibble): (usize, &[u8; STEM], u8),
+    kind: u32,
+    rest: &mut &[u8],
+) -> Result<Child, RecordError> {
     let mut take = |length: usize| {
         let (head, tail) = rest.split_at(length);
-        rest = tail;
+        *rest = tail;
         head
     };
     let mut hash = [0; 32];
-    let mut children = Vec::with_capacity(kinds.clone().filter(|(_, kind)| *kind > 0).count());
-    for (nibble, kind) in kinds.filter(|(_, kind)| *kind > 0) {
-        hash.copy_from_slice(take(32));
-        if kind == INTERNAL {
-            children.push((nibble, of(Child::Internal(hash))));
-            continue;
-        }
-        let child = path.child(nibble);
-        let mut leaf = Leaf {
-            hash,
-            fold: [0; 32],
-            stem: [0; STEM],
-        };
-        leaf.stem.copy_from_slice(&padded(&child)[..STEM]);
-        match nibbles {
-            _ if leaf_bytes(nibbles) > 0 => {
-                leaf.fold.copy_from_slice(take(32));
-                let tail = take(leaf_bytes(nibbles) - 32);
-                take_tail(&mut leaf.stem, tail, nibbles).ok_or(RecordError::Padding(nibble))?;
-            }
-            STEM_NIBBLES => leaf.fold = hash,
-            _ => {}
-        }
-        children.push((nibble, of(Child::Leaf(leaf))));
+    hash.copy_from_slice(take(32));
+    if kind == INTERNAL {
+        return Ok(Child::Internal(hash));
     }
-    Ok(children)
+    let mut leaf = Leaf {
+        hash,
+        fold: [0; 32],
+        stem: *above,
+    };
+    if nibbles <= STEM_NIBBLES {
+        leaf.stem[(nibbles - 1) / 2] |= nibble << (4 * (nibbles % 2));
+    }
+    match nibbles {
+        _ if leaf_bytes(nibbles) > 0 => {
+            leaf.fold.copy_from_slice(take(32));
+            let tail = take(leaf_bytes(nibbles) - 32);
+            take_tail(&mut leaf.stem, tail, nibbles).ok_or(RecordError::Padding(nibble))?;
+        }
+        STEM_NIBBLES => leaf.fold = hash,
+        _ => {}
+    }
+    Ok(Child::Leaf(leaf))
 }
 
 /// A record whose children are decoded when they are asked for.
@@ -289,21 +310,9 @@ impl<'a> View<'a> {
         let before = self.bitmap & ((1 << (2 * nibble)) - 1);
         let leaves = (before & 0xaaaa_aaaa).count_ones() as usize;
         let start = 32 * before.count_ones() as usize + leaf_bytes(nibbles) * leaves;
-        let length = if kind == LEAF {
-            32 + leaf_bytes(nibbles)
-        } else {
-            32
-        };
-        let bitmap = kind << (2 * nibble);
-        let alone = [
-            &bitmap.to_be_bytes()[..],
-            &self.children[start..start + length],
-        ]
-        .concat();
-        Ok(Record::decode(self.path, &alone)?
-            .children
-            .pop()
-            .map(|(_, child)| child))
+        let mut child = &self.children[start..];
+        let above = stem_of(self.path);
+        take_child((nibbles, &above, nibble), kind, &mut child).map(Some)
     }
 }
 

@@ -216,6 +216,25 @@ impl Changes {
         });
     }
 
+    /// Adds all of others behind these.
+    pub fn append(&mut self, mut others: Self) {
+        let before = self.buffer.0.len() as u32;
+        let behind = |place: Place| Place {
+            chunk: before + place.chunk,
+            ..place
+        };
+        self.buffer.0.append(&mut others.buffer.0);
+        self.flat.extend(others.flat.into_iter().map(|entry| {
+            let place = behind(entry.place);
+            FlatEntry { place, ..entry }
+        }));
+        self.nodes.extend(others.nodes.into_iter().map(|entry| {
+            let place = behind(entry.place);
+            NodeEntry { place, ..entry }
+        }));
+        self.blobs.append(&mut others.blobs);
+    }
+
     /// The flat changes, in their order.
     pub fn flat(&self) -> impl ExactSizeIterator<Item = Change<'_>> + Clone {
         self.flat.iter().map(|entry| entry.change(&self.buffer))
@@ -314,11 +333,15 @@ mod tests {
         fn what_is_put_comes_back(
             entries in proptest::collection::vec((bytes(), optional(), optional(), 0..4usize), 0..12),
             cloned_at in 0..12usize,
+            appended_at in 0..12usize,
         ) {
-            let mut changes = Changes::default();
+            let (mut before, mut changes) = (Changes::default(), Changes::default());
             for (place, (key, old, new, kind)) in entries.iter().enumerate() {
                 if place == cloned_at {
                     changes = changes.clone();
+                }
+                if place == appended_at {
+                    before = std::mem::take(&mut changes);
                 }
                 let (old, new) = (old.as_deref(), new.as_deref());
                 match kind {
@@ -327,6 +350,8 @@ mod tests {
                     _ => changes.put_flat(Change { table: Table(1), key, old, new }),
                 }
             }
+            before.append(changes);
+            let changes = before;
             let of = |is_node: bool| entries.iter().filter(move |entry| (entry.3 < 2) == is_node);
             let flat = of(false).map(|(key, old, new, _)| Change {
                 table: Table(1),

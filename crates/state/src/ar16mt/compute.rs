@@ -7,8 +7,8 @@ use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Value, Write};
 use arbor_tree::{Hash, Position};
 use arbor_tree_ar16mt::{
-    Entry, LeafUpdate, Operation, OperationProofs, TreeStats, TreeUpdate, apply, apply_unread,
-    apply_with_proofs,
+    Entry, LeafUpdate, NodeChange, Operation, OperationProofs, TreeStats, TreeUpdate, apply,
+    apply_unread, apply_with_proofs,
 };
 use arbor_versions::{Change, Changes, View};
 use rayon::prelude::*;
@@ -103,16 +103,14 @@ pub(crate) fn compute_leaves(
     writes: &[LeafWrite],
 ) -> Result<(Computed, TreeStats), StateError> {
     let start = Instant::now();
-    let mut next = next_index(view)?;
-    let mut updates = Vec::with_capacity(writes.len());
-    for LeafWrite { key, index, value } in writes.iter().copied() {
-        next = next.max(after(index)?);
-        updates.push(LeafUpdate {
-            key,
-            existed: false,
-            new: Some(Entry { index, value }),
-        });
-    }
+    let next = next_after(view, writes)?;
+    let update = |write: &LeafWrite| LeafUpdate {
+        key: write.key,
+        existed: false,
+        new: Some(entry(write)),
+    };
+    let updates = writes.par_iter().with_min_len(TOGETHER).map(update);
+    let mut updates: Vec<LeafUpdate> = updates.collect();
     updates.par_sort_unstable_by_key(|update| update.key);
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
@@ -148,21 +146,20 @@ pub(crate) fn compute_proven(
     reads: &[Hash],
 ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
     let start = Instant::now();
-    let mut next = next_index(view)?;
-    let entry = |write: &LeafWrite| Entry {
-        index: write.index,
-        value: write.value,
-    };
-    let mut operations = Vec::with_capacity(writes.len() + reads.len());
-    for write in writes {
-        next = next.max(after(write.index)?);
-        let (key, new) = (write.key, Some(entry(write)));
-        operations.push(Operation { key, new });
-    }
-    operations.extend(reads.iter().map(|key| Operation {
+    let next = next_after(view, writes)?;
+    let (write, read) = (
+        writes.par_iter().with_min_len(TOGETHER),
+        reads.par_iter().with_min_len(TOGETHER),
+    );
+    let write = write.map(|write| Operation {
+        key: write.key,
+        new: Some(entry(write)),
+    });
+    let read = read.map(|key| Operation {
         key: *key,
         new: None,
-    }));
+    });
+    let operations: Vec<Operation> = write.chain(read).collect();
     let reader = AtHead { view, ar16mt };
     let (update, proofs) =
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
@@ -183,26 +180,14 @@ fn computed(
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
     let leaves: Vec<LeafChange> = leaves.collect();
-    let mut changes = Changes::default();
-    changes.reserve(leaves.len() + 1, update.nodes.len());
-    for leaf in leaves {
-        changes.put_flat(Change {
-            table: LEAVES,
-            key: &leaf.key,
-            old: leaf.old.as_deref(),
-            new: Some(&encode_leaf(&leaf.new)),
-        });
-    }
+    let (mut changes, nodes) = rayon::join(|| leaf_changes(leaves), || node_changes(update.nodes));
     changes.put_flat(Change {
         table: COUNTER,
         key: NEXT_INDEX,
         old: view.get(COUNTER, NEXT_INDEX)?.as_deref(),
         new: Some(&encode_counter(next)),
     });
-    for change in update.nodes {
-        let key = Position::outer(change.path).key();
-        changes.put_shared_node(NODES, &key, change.record);
-    }
+    changes.append(nodes);
     Ok(Computed {
         root: update.root.into(),
         changes,
@@ -212,6 +197,30 @@ fn computed(
         },
         work: Work::default(),
     })
+}
+
+fn leaf_changes(leaves: Vec<LeafChange>) -> Changes {
+    let mut changes = Changes::default();
+    changes.reserve(leaves.len() + 1, 0);
+    for leaf in leaves {
+        changes.put_flat(Change {
+            table: LEAVES,
+            key: &leaf.key,
+            old: leaf.old.as_deref(),
+            new: Some(&encode_leaf(&leaf.new)),
+        });
+    }
+    changes
+}
+
+fn node_changes(nodes: Vec<NodeChange>) -> Changes {
+    let mut changes = Changes::default();
+    changes.reserve(0, nodes.len());
+    for change in nodes {
+        let key = Position::outer(change.path).key();
+        changes.put_shared_node(NODES, &key, change.record);
+    }
+    changes
 }
 
 /// The values that leaves are to have, in the order in which new ones are numbered. Leaves that a block does not change may be among them.
@@ -292,6 +301,20 @@ fn records(
         });
         records.collect()
     })
+}
+
+fn entry(write: &LeafWrite) -> Entry {
+    Entry {
+        index: write.index,
+        value: write.value,
+    }
+}
+
+/// The number of the next leaf after writes.
+fn next_after(view: View<'_>, writes: &[LeafWrite]) -> Result<u64, StateError> {
+    let last = writes.iter().map(|write| write.index).max();
+    let next = last.map_or(Ok(0), after)?;
+    Ok(next.max(next_index(view)?))
 }
 
 /// The number after an index.

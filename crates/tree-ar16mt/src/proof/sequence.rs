@@ -20,7 +20,9 @@ use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, StoredL
 const NONE: u32 = u32::MAX;
 
 /// Operations, or nodes, that one thread takes at a time.
-const CHUNK: usize = 512;
+const CHUNK: usize = 256;
+/// From so many chunks of a level on they are shared between all threads: parts, which have few, are shared already.
+const SPREAD: usize = 12;
 /// With more operations than this, those of one node are shared between all threads.
 const MANY: usize = 1 << 12;
 /// How many of these a thread takes at a time.
@@ -513,14 +515,16 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         self.nodes.sort_by_key(|node| node.path.len());
         let same = |a: &Node<'_>, b: &Node<'_>| a.path.len() == b.path.len();
         let nodes = std::mem::take(&mut self.nodes);
-        let mut levels = Vec::new();
+        let (mut levels, mut rows) = (Vec::new(), Vec::new());
         for nodes in nodes.chunk_by(same).rev() {
-            let done: Vec<Chunk> = match &chunks(nodes)[..] {
-                [one] => self.chunk(one),
-                many => {
-                    let done = many.par_iter().map(|nodes| self.chunk(nodes));
-                    done.flatten_iter().collect()
-                }
+            let chunks = chunks(nodes);
+            let done: Vec<Chunk> = if chunks.len() < SPREAD {
+                let done = chunks.iter().flat_map(|nodes| self.chunk(nodes, &mut rows));
+                done.collect()
+            } else {
+                let done = chunks.par_iter();
+                let done = done.map_init(Vec::new, |rows, nodes| self.chunk(nodes, rows));
+                done.flatten_iter().collect()
             };
             let mut at = vec![NONE; self.places.len()];
             let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
@@ -541,12 +545,13 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
     }
 
     /// What operations make of nodes of one level, from what they make of their children.
-    fn chunk(&self, nodes: &[Node<'_>]) -> Vec<Chunk> {
+    fn chunk(&self, nodes: &[Node<'_>], rows: &mut Vec<Rows>) -> Vec<Chunk> {
         let depth = nodes[0].path.len();
         let count = nodes.iter().map(|node| node.operations.len()).sum();
         let mut events: Vec<Event> = Vec::with_capacity(count);
         let mut within = Vec::with_capacity(nodes.len());
-        for node in nodes {
+        make_room(rows, nodes.len());
+        for (node, rows) in nodes.iter().zip(&mut *rows) {
             let start = events.len();
             let places = node.operations.clone();
             events.extend(places.map(|place| {
@@ -560,19 +565,19 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
             }));
             in_their_order(&mut events[start..]);
             within.push(Within {
-                children: self.children(node),
+                present: self.children(node, rows),
                 events: start..events.len(),
             });
         }
         let from = height(depth + 1);
         match &within[..] {
-            [one] if count > MANY => self.pieces(from, &events, &one.children),
-            _ => vec![self.steps(from, events, &within)],
+            [one] if count > MANY => self.pieces(from, &events, one.present, &rows[0]),
+            _ => vec![self.steps(from, events, &within, rows)],
         }
     }
 
     /// What very many operations make of one node: cut into pieces, each of which begins with what the last writes before it left of the children.
-    fn pieces(&self, from: usize, events: &[Event], children: &[Hash; 16]) -> Vec<Chunk> {
+    fn pieces(&self, from: usize, events: &[Event], present: u16, rows: &Rows) -> Vec<Chunk> {
         let last = events.par_chunks(PIECE).map(|events| {
             let mut last = [None; 16];
             let writes = events.iter().filter(|event| event.writes);
@@ -580,28 +585,36 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
             last
         });
         let last: Vec<[Option<u32>; 16]> = last.collect();
-        let mut children = *children;
+        let mut next = (present, *rows);
         let starts = last.into_iter().map(|last| {
-            let start = children;
-            for (child, place) in children.iter_mut().zip(last) {
+            let start = next;
+            for (child, place) in last.into_iter().enumerate() {
                 if let Some(place) = place {
-                    *child = self.states[place as usize];
+                    next.0 |= 1 << child;
+                    next.1[child] = self.states[place as usize];
                 }
             }
             start
         });
-        let starts: Vec<[Hash; 16]> = starts.collect();
+        let starts: Vec<(u16, Rows)> = starts.collect();
         let pieces = events.par_chunks(PIECE).zip(starts);
-        let done = pieces.map(|(piece, children)| {
+        let done = pieces.map(|(piece, (present, rows))| {
             let events = 0..piece.len();
-            self.steps(from, piece.to_vec(), &[Within { children, events }])
+            let within = [Within { present, events }];
+            self.steps(from, piece.to_vec(), &within, &mut [rows])
         });
         done.collect()
     }
 
     /// What operations make of nodes whose children are at a height.
-    fn steps(&self, from: usize, events: Vec<Event>, within: &[Within]) -> Chunk {
-        let mut rows = self.rows(from, within, &events);
+    fn steps(
+        &self,
+        from: usize,
+        events: Vec<Event>,
+        within: &[Within],
+        rows: &mut [Rows],
+    ) -> Chunk {
+        self.fill(from, within, &events, rows);
         let states = events.iter().map(|e| self.states[e.place as usize]);
         let mut states: Vec<Hash> = states.collect();
         let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
@@ -635,45 +648,52 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         }
     }
 
-    /// The hashes of a node's children before the batch.
-    fn children(&self, node: &Node<'_>) -> [Hash; 16] {
-        let mut children = [self.hasher.empty()[height(node.path.len() + 1)]; 16];
+    /// Sets the hashes of a node's children before the batch; returns which of them are there.
+    fn children(&self, node: &Node<'_>, rows: &mut Rows) -> u16 {
+        let mut present = 0;
         // It was looked at on the way down.
         let view = node
             .old
             .and_then(|record| View::new(&node.path, record).ok());
-        for (nibble, hash) in view.iter().flat_map(View::hashes) {
-            children[usize::from(nibble)] = *hash;
+        let only = node.only.as_ref().map(|(nibble, hash)| (*nibble, hash));
+        for (nibble, hash) in view.iter().flat_map(View::hashes).chain(only) {
+            rows[usize::from(nibble)] = *hash;
+            present |= 1 << nibble;
         }
-        if let Some((nibble, hash)) = &node.only {
-            children[usize::from(*nibble)] = *hash;
+        let empty = &self.hasher.empty()[height(node.path.len() + 1)];
+        for (child, hash) in rows[row(0)].iter_mut().enumerate() {
+            if present >> child & 1 == 0 {
+                *hash = *empty;
+            }
         }
-        children
+        present
     }
 
-    /// The hashes within nodes at first: of children, and of those above them that lie beside the ways of operations, or below such.
-    fn rows(&self, from: usize, within: &[Within], events: &[Event]) -> Vec<[Hash; 30]> {
+    /// Sets the hashes within nodes at first above the children, as far as they lie beside the ways of operations, or below such.
+    fn fill(&self, from: usize, within: &[Within], events: &[Event], rows: &mut [Rows]) {
         let empty = &self.hasher.empty()[from..];
-        let mut needed: Vec<[u16; 4]> = Vec::with_capacity(within.len());
-        let mut rows = vec![[[0; 32]; 30]; within.len()];
-        for (within, rows) in within.iter().zip(&mut rows) {
-            rows[row(0)].copy_from_slice(&within.children);
+        let of = |within: &Within| {
             let touched = events[within.events.clone()].iter();
             let touched = touched.fold(0, |set, event| set | 1 << event.nibble);
-            needed.push(needed_rows(touched));
-        }
+            (needed_rows(touched), within.present)
+        };
+        let mut needed: Vec<([u16; 4], u16)> = within.iter().map(of).collect();
         let (mut pairs, mut places) = (Vec::new(), Vec::new());
         for step in 0..3 {
             pairs.clear();
             places.clear();
-            for (at, (rows, needed)) in rows.iter_mut().zip(&needed).enumerate() {
-                for i in (0..8usize >> step).filter(|i| needed[step + 1] >> i & 1 == 1) {
-                    let (below, to) = (row(step).start + 2 * i, row(step + 1).start + i);
-                    let pair = [rows[below], rows[below + 1]];
-                    if pair == [empty[step]; 2] {
+            for (at, (rows, (needed, present))) in rows.iter_mut().zip(&mut needed).enumerate() {
+                let below = *present;
+                *present = above(below);
+                let mut left = needed[step + 1];
+                while left != 0 {
+                    let i = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let (pair, to) = (row(step).start + 2 * i, row(step + 1).start + i);
+                    if *present >> i & 1 == 0 {
                         rows[to] = empty[step + 1];
                     } else {
-                        pairs.push(pair);
+                        pairs.push([rows[pair], rows[pair + 1]]);
                         places.push((at, to));
                     }
                 }
@@ -683,13 +703,22 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                 rows[*at][*to] = hash;
             }
         }
-        rows
     }
 }
 
-/// A node's children before its operations, and which of a list those are.
+/// The hashes of a node: those of its 16 children, then of the 8, 4 and 2 above them; where they are not [needed](needed_rows), anything.
+type Rows = [Hash; 30];
+
+/// Makes a list of so many, or more, whose hashes are yet to be set.
+fn make_room(rows: &mut Vec<Rows>, count: usize) {
+    if rows.len() < count {
+        rows.resize(count, [[0; 32]; 30]);
+    }
+}
+
+/// A node's operations among a list, and which of its children are there.
 struct Within {
-    children: [Hash; 16],
+    present: u16,
     events: Range<usize>,
 }
 
@@ -728,18 +757,30 @@ fn row(step: usize) -> Range<usize> {
 fn needed_rows(touched: u16) -> [u16; 4] {
     let mut all = [touched; 4];
     for step in 1..4 {
-        all[step] = (0..8 >> step << 1).fold(0, |set, i| {
-            set | u16::from(all[step - 1] >> (2 * i) & 3 != 0) << i
-        });
+        all[step] = above(all[step - 1]);
     }
     let mut needed = [0; 4];
     for step in (0..4).rev() {
         let beside = (all[step] & 0x5555) << 1 | (all[step] >> 1) & 0x5555;
         let above = needed.get(step + 1).copied().unwrap_or(0);
-        let below = (0..8).fold(0, |set, i| set | ((above >> i & 1) * 3) << (2 * i));
-        needed[step] = beside | below;
+        needed[step] = beside | below(above);
     }
     needed
+}
+
+/// The places of a row above these: bit `i` is set where bit `2i` or `2i + 1` is.
+fn above(places: u16) -> u16 {
+    let pairs = (places | places >> 1) & 0x5555;
+    let fours = (pairs | pairs >> 1) & 0x3333;
+    let eights = (fours | fours >> 2) & 0x0f0f;
+    (eights | eights >> 4) & 0x00ff
+}
+
+/// The places of a row below these, of which there are eight.
+fn below(places: u16) -> u16 {
+    let eights = (places | places << 4) & 0x0f0f;
+    let fours = (eights | eights << 2) & 0x3333;
+    3 * ((fours | fours << 1) & 0x5555)
 }
 
 /// Nodes with some operations together.

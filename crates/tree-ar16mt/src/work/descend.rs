@@ -25,7 +25,8 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         stop: Option<usize>,
     ) -> Result<(Self, Vec<Visit>), TreeError> {
         let child = top.child.map(Slot::Child);
-        let mut work = Self::new(reader, hasher, batch, child, top.path);
+        let room = if stop.is_none() { top.updates.len() } else { 0 };
+        let mut work = Self::new(reader, hasher, batch, (child, top.path), room);
         let (mut visits, mut left) = (vec![top], Vec::new());
         while !visits.is_empty() {
             visits = work.level(visits, stop, &mut left)?;
@@ -40,7 +41,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         stop: Option<usize>,
         left: &mut Vec<Visit>,
     ) -> Result<Vec<Visit>, TreeError> {
-        let started = Instant::now();
+        let (started, batch) = (Instant::now(), self.batch);
         let goes_on = |visit: &Visit| stop.is_none_or(|stop| visit.path.len() < stop);
         let is_read =
             |visit: &&Visit| matches!(visit.child, Some(Child::Internal(_))) && goes_on(visit);
@@ -87,8 +88,12 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                     continue;
                 }
             };
+            // The root's hash stands nowhere, so that it is computed in any case.
+            let mut updates = visit.updates.clone();
+            let is_below = old.is_some() && !visit.path.is_empty() && !updates.is_empty();
+            let only_read = is_below && updates.all(|at| batch.is_read(at));
             let node = self.nodes.len();
-            for (nibble, updates) in groups(self.batch.updates, visit.updates, visit.path.len()) {
+            for (nibble, updates) in groups(batch.updates, visit.updates, visit.path.len()) {
                 let found = children.binary_search_by_key(&nibble, |(nibble, _)| *nibble);
                 next.push(Visit {
                     place: Place::Below(node, nibble),
@@ -103,8 +108,11 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                 old,
                 children,
                 gone: false,
+                only_read,
             });
-            self.set(visit.place, Some(Slot::Node));
+            if !only_read {
+                self.set(visit.place, Some(Slot::Node));
+            }
         }
         self.stats.place += read.elapsed();
         Ok(next)

@@ -142,8 +142,8 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
 
     /// Hashes the nodes, the deepest first.
     pub(super) fn hash_nodes(&mut self) {
-        let live = (0..self.nodes.len()).filter(|at| !self.nodes[*at].gone);
-        let mut order: Vec<usize> = live.collect();
+        let changed = |at: &usize| !self.nodes[*at].gone && !self.nodes[*at].only_read;
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(changed).collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].path.len()));
         let lengths = |a: &usize, b: &usize| self.nodes[*a].path.len() == self.nodes[*b].path.len();
         let levels: Vec<Vec<usize>> = order.chunk_by(lengths).map(<[usize]>::to_vec).collect();

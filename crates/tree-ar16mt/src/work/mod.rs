@@ -56,6 +56,8 @@ pub(crate) struct Node {
     /// Ascending by nibble.
     children: Vec<(u8, Slot)>,
     pub(crate) gone: bool,
+    /// Whether all below is only read, and so stays as it is.
+    only_read: bool,
 }
 
 impl Node {
@@ -137,19 +139,20 @@ pub(crate) struct Done {
 }
 
 impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
+    /// Begins with nothing but the top; there is room for what some updates bring.
     pub(crate) fn new(
         reader: &'a R,
         hasher: H,
         batch: Batch<'a>,
-        top: Option<Slot>,
-        top_path: Path,
+        (top, top_path): (Option<Slot>, Path),
+        room: usize,
     ) -> Self {
         Self {
             reader,
             hasher,
             batch,
-            nodes: Vec::new(),
-            pending: Vec::new(),
+            nodes: Vec::with_capacity(2 * room),
+            pending: Vec::with_capacity(room + room / 2),
             top,
             top_path,
             found: Vec::new(),
@@ -166,6 +169,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
             old: None,
             children: Vec::new(),
             gone: false,
+            only_read: false,
         });
         self.set(place, Some(Slot::Node));
         node
@@ -237,7 +241,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         let top = self.top();
         let mut nodes = Vec::with_capacity(self.nodes.len());
         let mut record = Vec::new();
-        for node in self.nodes {
+        for node in self.nodes.into_iter().filter(|node| !node.only_read) {
             let Node { path, old, .. } = node;
             let children = node.children.iter();
             let children = children.filter_map(|(nibble, slot)| Some((*nibble, slot.child()?)));
