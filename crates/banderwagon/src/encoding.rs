@@ -2,11 +2,12 @@
 
 use crate::{
     Point,
+    bits::modulo_order,
     curve::{BYTES, D, times_five},
     extended::eight,
 };
 use arbor_field::{
-    Base, Fp, Fr, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_lanes,
+    Base, Fp, Job, LANES, Lanes, Limbs, Modulus, Wide, are_squares, divide_all, invert_lanes,
     limbs::{less, sub},
     sqrt_all,
 };
@@ -117,12 +118,12 @@ impl Point {
         affine.into_iter().zip(ratios).map(join).collect()
     }
 
-    /// Decodes x and x/y, and maps the element to the scalar field. That they belong together is checked, the subgroup is not.
+    /// Decodes x and x/y, and maps the element to the scalar field, as a number below the group's order. That they belong together is checked, the subgroup is not.
     ///
     /// # Errors
     ///
     /// [`DecodingError`] for a wrong length or range, or for numbers of which no point of the curve has both.
-    pub fn from_ratio(bytes: &[u8]) -> Result<(Self, Fr), DecodingError> {
+    pub fn from_ratio(bytes: &[u8]) -> Result<(Self, Limbs), DecodingError> {
         let bytes: &[u8; 2 * BYTES] = exactly(bytes)?;
         let (x, ratio) = bytes.split_at(BYTES);
         let (x, ratio) = (coordinate(exactly(x)?)?, coordinate(exactly(ratio)?)?);
@@ -132,7 +133,7 @@ impl Point {
             return Err(DecodingError::Curve);
         }
         if ratio.is_zero() {
-            return Ok((Self::IDENTITY, Fr::ZERO));
+            return Ok((Self::IDENTITY, [0; 4]));
         }
         // With Z = x/y: Y/Z = x / (x/y) = y.
         let point = Self {
@@ -141,7 +142,7 @@ impl Point {
             z: ratio,
             t: xx,
         };
-        Ok((point, Fr::reduced(ratio.to_limbs())))
+        Ok((point, modulo_order(&ratio.to_limbs())))
     }
 
     /// Decodes the compressed form, with all checks.

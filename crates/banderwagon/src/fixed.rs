@@ -296,7 +296,7 @@ impl FixedBase {
     #[must_use]
     pub fn sums_of_numbers<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
         shared(lists, |lists| {
-            self.sums_of_terms(lists.iter().map(AsRef::as_ref))
+            self.sums_of_terms(lists.iter().map(|list| list.as_ref().iter().copied()))
         })
     }
 
@@ -335,22 +335,49 @@ impl FixedBase {
         })
     }
 
+    /// Images in the scalar field, as numbers, of one sum of products for each list of terms, on one thread.
+    #[must_use]
+    pub fn images_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Vec<Limbs> {
+        let (sums, parts) = self.pushed(lists);
+        let images = if each_is_one(&parts) {
+            sums.into_images()
+        } else {
+            Point::images(&self.joined(sums, parts))
+        };
+        images.iter().map(modulo_order).collect()
+    }
+
     /// Points to which sums of products are added, and their images; threads of the current pool share them.
     #[must_use]
     pub fn moved<T: AsRef<[NumberTerm]> + Sync>(&self, points: &[(Point, T)]) -> Vec<(Point, Fr)> {
         shared(points, |points| {
             let before: Vec<_> = points.iter().map(|point| point.0).collect();
-            let (sums, parts) = self.pushed(points.iter().map(|point| point.1.as_ref()));
-            let (after, images) = if parts.iter().all(|&part| part == 1) {
-                sums.added_to(&before)
-            } else {
-                let mut after = self.joined(sums, parts);
-                Point::add_all_on(self.wide, &mut after, &before);
-                let images = Point::images(&after);
-                (after, images)
-            };
+            let lists = points.iter().map(|point| point.1.as_ref().iter().copied());
+            let (after, images) = self.moved_on_one_thread(&before, lists);
             after.into_iter().zip(reduce_all(&images)).collect()
         })
+    }
+
+    /// Points to which one sum of products each is added, and their images in the scalar field as numbers, on one thread.
+    #[must_use]
+    pub fn moved_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        points: &[Point],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> (Vec<Point>, Vec<Limbs>) {
+        let (sums, parts) = self.pushed(lists);
+        let (after, images) = if each_is_one(&parts) {
+            sums.added_to(points)
+        } else {
+            let mut after = self.joined(sums, parts);
+            Point::add_all_on(self.wide, &mut after, points);
+            let images = Point::images(&after);
+            (after, images)
+        };
+        (after, images.iter().map(modulo_order).collect())
     }
 
     /// As [`Self::sums`], without other threads.
@@ -364,32 +391,35 @@ impl FixedBase {
         self.sums_of_terms(lists.iter().map(|list| {
             let (list, others) = rest.split_at(list.as_ref().len());
             rest = others;
-            list
+            list.iter().copied()
         }))
     }
 
-    fn sums_of_terms<'l>(
+    fn sums_of_terms<L: IntoIterator<Item = NumberTerm>>(
         &self,
-        lists: impl ExactSizeIterator<Item = &'l [NumberTerm]>,
+        lists: impl ExactSizeIterator<Item = L>,
     ) -> Vec<Point> {
         let (sums, parts) = self.pushed(lists);
         self.joined(sums, parts)
     }
 
     /// The additions that make the sums, and of how many parts each is made: rows of a comb, from the highest bit down, or one alone.
-    fn pushed<'l>(
+    fn pushed<L: IntoIterator<Item = NumberTerm>>(
         &self,
-        lists: impl ExactSizeIterator<Item = &'l [NumberTerm]>,
+        lists: impl ExactSizeIterator<Item = L>,
     ) -> (Sums<'_>, Vec<usize>) {
         let mut sums = Sums::new(self.wide, lists.len());
         let mut parts = Vec::with_capacity(lists.len());
+        let mut terms = Vec::new();
         for list in lists {
-            if let Some(rows) = self.comb_rows(list) {
+            terms.clear();
+            terms.extend(list);
+            if let Some(rows) = self.comb_rows(&terms) {
                 parts.push(rows);
-                self.push_comb(&mut sums, list, rows);
+                self.push_comb(&mut sums, &terms, rows);
             } else {
                 parts.push(1);
-                self.push_digits(&mut sums, list);
+                self.push_digits(&mut sums, &terms);
                 sums.close();
             }
         }
@@ -519,6 +549,11 @@ impl FixedBase {
             sums.close();
         }
     }
+}
+
+/// Whether each sum is made of one part.
+fn each_is_one(parts: &[usize]) -> bool {
+    parts.iter().all(|&part| part == 1)
 }
 
 /// What is made of lists, on all threads of the current pool if there are enough of them.

@@ -1,6 +1,6 @@
 //! One element of the group, in extended coordinates.
 
-use crate::bits::{Signed, digits_of, for_digits};
+use crate::bits::{Signed, digits_of, for_digits, modulo_order};
 use crate::curve::{D, GENERATOR_X, GENERATOR_Y, times_five};
 use arbor_field::{Fp, Fr, Limbs};
 use arbor_metrics::NORMALISATIONS;
@@ -105,6 +105,12 @@ impl Point {
     #[must_use]
     pub fn map_to_field_batch(points: &[Self]) -> Vec<Fr> {
         arbor_field::reduce_all(&Self::images(points))
+    }
+
+    /// [`Self::map_to_field_batch`], as numbers below the group's order.
+    #[must_use]
+    pub fn map_to_numbers(points: &[Self]) -> Vec<Limbs> {
+        Self::images(points).iter().map(modulo_order).collect()
     }
 
     /// x/y of each as a number below the base field's prime.

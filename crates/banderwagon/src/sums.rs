@@ -88,14 +88,16 @@ pub(crate) struct Sums<'t> {
 impl<'t> Sums<'t> {
     /// With room for the sums of so many lists.
     pub(crate) fn new(wide: Wide, lists: usize) -> Self {
+        let mut starts = Vec::with_capacity(lists + 1);
+        starts.push(0);
         Self {
             wide,
             addends: Vec::with_capacity(BLOCK),
             next: Vec::new(),
-            ends: Vec::new(),
+            ends: Vec::with_capacity(lists),
             terms: Vec::new(),
             used: 0,
-            starts: vec![0],
+            starts,
             done: Vec::with_capacity(lists),
             identity: wide.run(Enter(&[Affine::identity()]))[0],
             limit: CAPACITY,
@@ -118,6 +120,8 @@ impl<'t> Sums<'t> {
         }
         if self.next.len() == BLOCK {
             self.absorb();
+        } else if self.next.capacity() == 0 {
+            self.next.reserve_exact(BLOCK);
         }
         self.next.push(addend);
     }
@@ -133,12 +137,13 @@ impl<'t> Sums<'t> {
         let few = count < 2 * FEW;
         self.pairs.clear();
         let mut to = self.used;
-        let most = to + count;
+        let closed = self.ends.partition_point(|&end| end <= count);
+        // Half as many as addends, and one more where a list has an odd number of them.
+        let most = to + count.min(if few { count } else { count / 2 + closed + 1 });
         if self.terms.len() < most {
             self.terms.resize(most.max(2 * to), self.identity);
         }
         let mut first = 0;
-        let closed = self.ends.partition_point(|&end| end <= count);
         for (list, end) in self.ends.drain(..closed).chain([count]).enumerate() {
             while first < end {
                 if first + 1 == end || few {

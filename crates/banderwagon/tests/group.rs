@@ -226,7 +226,12 @@ fn images_and_moved_points() {
             let twice = table.images(&inputs, |(kept, list)| (Some(*kept), list));
             let double = |sum: &Point| sum.double().map_to_field().to_limbs();
             assert_eq!(twice, sums.iter().map(double).collect::<Vec<_>>());
+            let each = || lists.iter().map(|list| list.iter().copied());
+            assert_eq!(table.images_on_one_thread(each()), images);
+            let (after, numbers) = table.moved_on_one_thread(&before, each());
+            assert_eq!(numbers, Point::map_to_numbers(&after));
             let moved = table.moved(&moving);
+            assert_eq!(after, moved.iter().map(|moved| moved.0).collect::<Vec<_>>());
             for ((before, sum), (after, image)) in before.iter().zip(&sums).zip(moved) {
                 assert_eq!(after, *before + *sum);
                 assert_eq!(image, after.map_to_field());
@@ -355,7 +360,7 @@ proptest! {
         for (point, mut bytes) in points.iter().zip(Point::to_ratio_batch(&points)) {
             let (read, image) = Point::from_ratio(&bytes).unwrap();
             prop_assert_eq!(read, *point);
-            prop_assert_eq!(image, point.map_to_field());
+            prop_assert_eq!(image, point.map_to_field().to_limbs());
             // Sums need all four coordinates.
             prop_assert_eq!(read + points[0], *point + points[0]);
             prop_assert_eq!(read.to_bytes(), point.to_bytes());

@@ -1,8 +1,9 @@
 //! The common reference string, and commitments with its tables.
 
+use crate::leaf::{HASH_OF_NO_CODE, value_scalars};
 use crate::repeated::Repeated;
-use arbor_banderwagon::{FixedBase, Fr, Point, Sizes, Term, Trust};
-use arbor_field::Fp;
+use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Sizes, Term, Trust};
+use arbor_field::{Fp, Limbs};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
@@ -15,11 +16,14 @@ pub(crate) const Q: usize = WIDTH;
 /// Index of the multiple of G_0 that all hashes of 64 bytes, and so all keys, begin with.
 pub(crate) const KEY_PREFIX: usize = WIDTH + 1;
 
+/// Index of what the hash of no code adds to a leaf of basic data.
+pub(crate) const NO_CODE: usize = WIDTH + 2;
+
 /// Domain and length of a hash of 64 bytes: 2 + 256 * 64.
 const PREFIX: Fr = Fr::constant([2 + 256 * 64, 0, 0, 0]);
 
 /// Points of a committer.
-const POINTS: usize = WIDTH + 2;
+const POINTS: usize = WIDTH + 3;
 
 const SEED: &[u8] = b"eth_verkle_oct_2021";
 
@@ -62,7 +66,9 @@ impl Committer {
     /// With tables of the given sizes, made on all threads of the current pool.
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
-        let own = [Point::generator(), points()[0] * PREFIX];
+        let no_code = (2..).zip(value_scalars(Some(&HASH_OF_NO_CODE)));
+        let no_code = no_code.map(|(at, scalar): (usize, Fr)| points()[at] * scalar);
+        let own = [Point::generator(), points()[0] * PREFIX, no_code.sum()];
         let points: Vec<_> = points().iter().copied().chain(own).collect();
         Self {
             tables: FixedBase::new(&points, sizes),
@@ -117,7 +123,7 @@ impl Committer {
     ///
     /// # Panics
     ///
-    /// If an index is above [`WIDTH`] + 1; so in [`Self::sums`]. The point of [`WIDTH`] is Q, and the next one is what all keys begin with.
+    /// If an index is above [`WIDTH`] + 2; so in [`Self::sums`]. The point of [`WIDTH`] is Q, the next one is what all keys begin with, and the last what the hash of no code adds.
     #[must_use]
     pub fn sum(&self, terms: &[Term]) -> Point {
         self.tables.sum(terms)
@@ -129,9 +135,22 @@ impl Committer {
         self.tables.sums(lists)
     }
 
-    /// As [`Self::sums`], without other threads.
+    /// The images in the scalar field, as numbers, of one sum for each list of terms; all on one thread.
     #[must_use]
-    pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
-        self.tables.sums_on_one_thread(lists)
+    pub fn images_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Vec<Limbs> {
+        self.tables.images_on_one_thread(lists)
+    }
+
+    /// Points to which one sum each is added, and their images in the scalar field as numbers; all on one thread.
+    #[must_use]
+    pub fn moved_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        points: &[Point],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> (Vec<Point>, Vec<Limbs>) {
+        self.tables.moved_on_one_thread(points, lists)
     }
 }

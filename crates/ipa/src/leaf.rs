@@ -3,7 +3,7 @@
 //! C = G_0 + stem G_1 + f(C1) G_2 + f(C2) G_3, where C1 holds the values of suffixes below 128 and C2 the others, each value in two halves, the
 //! lower one with 2^128 added to tell a zero from nothing (SPECS, section 3).
 
-use crate::Committer;
+use crate::{Committer, crs::NO_CODE};
 use arbor_banderwagon::{Fr, NumberTerm, Point, Term};
 use arbor_field::{Limbs, Modulus, Scalar, limbs, to_limbs_all};
 
@@ -40,6 +40,12 @@ pub struct ValueChange {
     pub new: Option<[u8; 32]>,
 }
 
+/// Keccak-256 of nothing: the value that Ethereum's state has most often.
+pub const HASH_OF_NO_CODE: [u8; 32] = [
+    0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
+    0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70,
+];
+
 /// Changes of one leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafChange<'a> {
@@ -68,9 +74,20 @@ fn value_numbers(value: Option<&[u8; 32]>) -> [Limbs; 2] {
 /// A stem as a number, least significant byte first: what stands at index 1 of its leaf.
 #[must_use]
 pub fn stem_scalar(stem: &[u8; 31]) -> Fr {
+    Fr::reduced(stem_number(stem))
+}
+
+fn stem_number(stem: &[u8; 31]) -> Limbs {
     let mut bytes = [0; 32];
     bytes[..31].copy_from_slice(stem);
-    Fr::from_le_bytes_reduced(&bytes)
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+/// The terms of a leaf's commitment as numbers, given the images of its halves as such.
+#[must_use]
+pub fn leaf_numbers(stem: &[u8; 31], [c1, c2]: [Limbs; 2]) -> [NumberTerm; 4] {
+    [(0, [1, 0, 0, 0]), (1, stem_number(stem)), (2, c1), (3, c2)]
 }
 
 /// The terms of a leaf's commitment, given the images of its halves.
@@ -86,7 +103,12 @@ pub fn half_terms(change: &ValueChange) -> [Term; 2] {
     half_numbers(change).map(|(at, number)| (at, Fr::reduced(number)))
 }
 
-fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
+/// [`half_terms`] as numbers. What stands in most leaves of basic data is one point of a committer's tables.
+#[must_use]
+pub fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
+    if change.suffix == 1 && change.old.is_none() && change.new == Some(HASH_OF_NO_CODE) {
+        return [(NO_CODE, [1, 0, 0, 0]), (NO_CODE, [0; 4])];
+    }
     let old = value_numbers(change.old.as_ref());
     let new = value_numbers(change.new.as_ref());
     let at = index(change.suffix);
@@ -97,7 +119,8 @@ fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
 }
 
 /// The difference of numbers below the group's order, modulo the order.
-fn difference(a: &Limbs, b: &Limbs) -> Limbs {
+#[must_use]
+pub fn difference(a: &Limbs, b: &Limbs) -> Limbs {
     match limbs::sub(a, b) {
         (difference, 0) => difference,
         (difference, _) => limbs::add(&difference, &Scalar::MODULUS).0,

@@ -12,13 +12,13 @@ mod recent;
 mod repeated;
 mod transcript;
 
-pub use arbor_banderwagon::{DecodingError, Fr, Point, Sizes, Term, Trust};
+pub use arbor_banderwagon::{DecodingError, Fr, NumberTerm, Point, Sizes, Term, Trust};
 pub use crs::{Committer, WIDTH, points};
 pub use inner_product::InnerProductProof;
 pub use keys::{AddressCommitment, TreeIndex};
 pub use leaf::{
-    LeafChange, LeafCommitment, LeafValues, ValueChange, half_terms, leaf_terms, stem_scalar,
-    value_scalars,
+    HASH_OF_NO_CODE, LeafChange, LeafCommitment, LeafValues, ValueChange, difference, half_numbers,
+    half_terms, leaf_numbers, leaf_terms, stem_scalar, value_scalars,
 };
 pub use multiproof::{
     Multiproof, Opening, Polynomial, Query, SparseOpening, Statement, verify_all,

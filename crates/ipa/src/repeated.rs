@@ -44,8 +44,9 @@ impl Committer {
     }
 
     /// Remembers what changes of one half add to it, where that may be asked for again.
-    pub fn remember_half(&self, changes: &[ValueChange], sum: Point) {
+    pub fn remember_half(&self, changes: &[ValueChange], sum: impl FnOnce() -> Point) {
         if let Some(values) = values(changes) {
+            let sum = sum();
             let mut known = self
                 .repeated
                 .0
@@ -78,7 +79,7 @@ mod tests {
         };
         let first = half(20, 0);
         assert_eq!(committer.remembered_half(&first), None);
-        committer.remember_half(&first, sum(&first));
+        committer.remember_half(&first, || sum(&first));
         assert_eq!(committer.remembered_half(&first), Some(sum(&first)));
         // Another value, one less, one that was there: other halves.
         let mut other = first.clone();
@@ -87,7 +88,7 @@ mod tests {
         assert_eq!(committer.remembered_half(&first[1..]), None);
         other = first.clone();
         other[7].old = Some([1; 32]);
-        committer.remember_half(&other, sum(&other));
+        committer.remember_half(&other, || sum(&other));
         assert_eq!(committer.remembered_half(&other), None);
         // The upper half has the same points.
         let mut upper = first.clone();
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(committer.remembered_half(&upper), Some(sum(&upper)));
         // Few are summed.
         let few = half(3, 0);
-        committer.remember_half(&few, sum(&few));
+        committer.remember_half(&few, || sum(&few));
         assert_eq!(committer.remembered_half(&few), None);
     }
 
@@ -109,7 +110,7 @@ mod tests {
             half
         };
         for number in 0..2 * HALVES {
-            committer.remember_half(&numbered(number), Point::IDENTITY);
+            committer.remember_half(&numbered(number), || Point::IDENTITY);
             assert!(
                 committer.remembered_half(&numbered(0)).is_some(),
                 "used often"

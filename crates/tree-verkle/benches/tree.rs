@@ -11,8 +11,7 @@ use arbor_tree_verkle::{
 };
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,23 +28,42 @@ const PROOFS: [(usize, usize); 2] = [(1_000, 3), (10_000, 3)];
 /// Keys that are looked up side by side: more than fetches that a core has under way, few enough for its first cache.
 const TOGETHER: usize = 24;
 
-/// Records by key. A tree's nodes lie anywhere in memory, and one that is asked for many at once need not wait for each.
-#[derive(Default)]
-struct Records {
+/// Entries by key. A tree's nodes lie anywhere in memory, and one that is asked for many at once need not wait for each.
+struct Table<K, V> {
     /// Places in `all`, plus one, from where a key's hash says on; at most half in use.
     table: Vec<u32>,
-    /// Without a record: removed.
-    all: Vec<(NodeKey, Option<Arc<[u8]>>)>,
+    all: Vec<(K, V)>,
     hasher: BuildHasherDefault<DefaultHasher>,
 }
 
-impl Records {
-    fn start(&self, key: &NodeKey) -> usize {
+impl<K: Copy + Eq + Hash, V> Table<K, V> {
+    fn new() -> Self {
+        Self {
+            table: vec![0; 64],
+            all: Vec::new(),
+            hasher: BuildHasherDefault::default(),
+        }
+    }
+
+    /// Makes room for so many more.
+    fn reserve(&mut self, count: usize) {
+        self.all.reserve(count);
+        let count = self.all.len() + count;
+        if self.table.len() <= 2 * count {
+            self.table = vec![0; (2 * count + 1).next_power_of_two()];
+            for (place, (key, _)) in (1..).zip(&self.all) {
+                let at = self.find(key, self.start(key));
+                self.table[at] = place;
+            }
+        }
+    }
+
+    fn start(&self, key: &K) -> usize {
         self.hasher.hash_one(key) as usize & (self.table.len() - 1)
     }
 
     /// Where in the table a key's place is, or where it would be.
-    fn find(&self, key: &NodeKey, mut at: usize) -> usize {
+    fn find(&self, key: &K, mut at: usize) -> usize {
         while let Some(place) = self.table[at].checked_sub(1) {
             if self.all[place as usize].0 == *key {
                 break;
@@ -55,29 +73,20 @@ impl Records {
         at
     }
 
-    fn put(&mut self, key: NodeKey, record: Option<Arc<[u8]>>) {
-        if self.table.len() <= 2 * self.all.len() {
-            self.table = vec![0; (4 * self.all.len()).next_power_of_two().max(64)];
-            for (place, (key, _)) in (1..).zip(&self.all) {
-                let at = self.find(key, self.start(key));
-                self.table[at] = place;
-            }
-        }
+    /// There must be room.
+    fn put(&mut self, key: K, value: V) {
         let at = self.find(&key, self.start(&key));
         match self.table[at].checked_sub(1) {
-            Some(place) => self.all[place as usize].1 = record,
+            Some(place) => self.all[place as usize].1 = value,
             None => {
-                self.all.push((key, record));
+                self.all.push((key, value));
                 self.table[at] = self.all.len() as u32;
             }
         }
     }
 
-    fn get_all(&self, keys: &[NodeKey], found: &mut Vec<Option<Arc<[u8]>>>) {
-        if self.table.is_empty() {
-            found.extend(keys.iter().map(|_| None));
-            return;
-        }
+    /// Gives `each` the values of keys, in their order.
+    fn get_all(&self, keys: &[K], mut each: impl FnMut(&[Option<&V>])) {
         let mut starts = [0; TOGETHER];
         for keys in keys.chunks(TOGETHER) {
             for (start, key) in starts.iter_mut().zip(keys) {
@@ -89,39 +98,48 @@ impl Records {
                     prefetch(&self.all[place as usize]);
                 }
             }
-            let records = keys.iter().zip(starts).map(|(key, start)| {
-                let place = self.table[self.find(key, start)].checked_sub(1)?;
-                let record = self.all[place as usize].1.as_ref()?;
-                // Its count of owners and its end, which is what most are asked for.
-                record
-                    .first()
-                    .into_iter()
-                    .chain(record.last())
-                    .for_each(prefetch);
-                Some(record)
-            });
-            let records: Vec<_> = records.collect();
-            found.extend(records.into_iter().map(Option::<&Arc<_>>::cloned));
+            let mut found = [None; TOGETHER];
+            for ((found, key), start) in found.iter_mut().zip(keys).zip(starts) {
+                let place = self.table[self.find(key, start)].checked_sub(1);
+                *found = place.map(|place| &self.all[place as usize].1);
+            }
+            each(&found[..keys.len()]);
         }
     }
 }
 
-/// Records, and for each stem its only value.
-#[derive(Default)]
-struct Nodes(Records, HashMap<Stem, (u8, Value)>);
+/// Records, none where one was removed, and for each stem its only value.
+struct Nodes {
+    records: Table<NodeKey, Option<Arc<[u8]>>>,
+    values: Table<Stem, (u8, Value)>,
+}
 
 impl NodeReader for Nodes {
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        let mut found = Vec::with_capacity(keys.len());
-        self.0.get_all(keys, &mut found);
-        Ok(found)
+        let mut all = Vec::with_capacity(keys.len());
+        self.records.get_all(keys, |found| {
+            let records = || found.iter().map(|record| record.and_then(Option::as_ref));
+            for record in records().flatten() {
+                // Its count of owners and its end, which is what most are asked for.
+                let ends = record.first().into_iter().chain(record.last());
+                ends.for_each(prefetch);
+            }
+            all.extend(records().map(Option::<&Arc<_>>::cloned));
+        });
+        Ok(all)
     }
 }
 
 impl ValueReader for Nodes {
     fn values(&self, stems: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
-        let values = |stem| self.1.get(stem).copied().into_iter().collect();
-        Ok(stems.iter().map(values).collect())
+        let mut all = Vec::with_capacity(stems.len());
+        self.values.get_all(stems, |found| {
+            let values = found
+                .iter()
+                .map(|value| value.copied().into_iter().collect());
+            all.extend(values);
+        });
+        Ok(all)
     }
 }
 
@@ -183,14 +201,15 @@ impl Bench {
         let done = apply(&self.nodes, &self.committer, updates, &self.settings).expect("applies");
         let root = done.root_hash();
         self.row(name, updates.len(), start.elapsed().as_secs_f64(), root);
+        let Nodes { records, values } = &mut self.nodes;
+        records.reserve(done.nodes.len());
         for change in done.nodes {
-            self.nodes.0.put(change.key, change.record);
+            records.put(change.key, change.record);
         }
+        values.reserve(updates.len());
         for update in updates {
             if let Some(value) = update.changes[0].new {
-                self.nodes
-                    .1
-                    .insert(update.stem, (update.changes[0].suffix, value));
+                values.put(update.stem, (update.changes[0].suffix, value));
             }
         }
         self.root = root;
@@ -235,7 +254,7 @@ impl Bench {
             let record = record.as_ref();
             record.map_or(0, |record| 1 + key.depth() + record.len())
         };
-        self.nodes.0.all.iter().map(bytes).sum()
+        self.nodes.records.all.iter().map(bytes).sum()
     }
 
     fn run(&mut self, count: u64) {
@@ -258,6 +277,9 @@ impl Bench {
         drop(first);
         assert!(self.stored() > records);
         self.insert_peak = peak_memory();
+        if std::env::var_os("INSERT_ONLY").is_some() {
+            return;
+        }
         let mut next = count;
         for (size, times) in BATCHES {
             for _ in 0..times {
@@ -333,7 +355,10 @@ fn main() {
         let mut bench = Bench {
             committer,
             settings: Settings::default(),
-            nodes: Nodes::default(),
+            nodes: Nodes {
+                records: Table::new(),
+                values: Table::new(),
+            },
             root: [0; 32],
             insert_peak: 0,
             rows: Vec::new(),
@@ -341,7 +366,7 @@ fn main() {
         bench.run(count as u64);
         bench
     });
-    let keys = bench.nodes.1.len();
+    let keys = bench.nodes.values.all.len();
     // Values are stored beside the nodes, which have their stems and suffixes.
     let stored = bench.stored() + 32 * keys;
     let result = json!({

@@ -1,16 +1,17 @@
 //! Applying updates.
 
 use crate::{
-    NodeChange, NodeReader, Settings, StemUpdate, TreeError, TreeUpdate,
-    commit::Commit,
-    plan::{self, Plan, Source, Stored},
+    NodeChange, NodeKey, NodeReader, Settings, StemUpdate, TreeError, TreeStats, TreeUpdate,
+    commit::{Commit, Part},
+    plan::{self, Plan, Root, Source, Stored},
     tools::Tools,
 };
 use arbor_ipa::{Committer, Point};
+use rayon::prelude::*;
 
 /// Applies updates, whose stems ascend, to the tree that the reader has.
 ///
-/// All nodes of a level are computed together: their sums, then their images. A commitment is changed by what the changes below add to it, so that nothing is
+/// All nodes of a level are computed together, of large updates those below some of the root's children: their sums, then their images. A commitment is changed by what the changes below add to it, so that nothing is
 /// read but the nodes on the way. Changes that change nothing are ignored.
 ///
 /// Uses the current rayon pool's threads for large levels.
@@ -35,24 +36,81 @@ pub fn apply(
     apply_to(&Stored(reader), tools, updates)
 }
 
+/// Updates below some of the root's children that are planned and computed together: enough to share inversions, few enough to stay small beside the tree.
+const PART: std::ops::Range<usize> = 4096..16_384;
+
 /// Applies updates that change something, wherever the nodes come from.
+///
+/// The parts of the tree below different children of the root are independent of each other: they are computed one after another, or side by side, and only their
+/// records and the root's terms are kept.
 pub(crate) fn apply_to(
     source: &impl Source,
     tools: Tools,
     updates: &[StemUpdate],
 ) -> Result<TreeUpdate, TreeError> {
-    let plan = plan::plan(source, updates)?;
-    let (mut nodes, root, stats) = Commit::new(tools, updates, &plan).run()?;
-    add_deletions(&plan, &mut nodes);
-    Ok(TreeUpdate { nodes, root, stats })
+    let root = Root::read(source)?;
+    let parts: Result<Vec<Part>, TreeError> = parts(updates)
+        .into_par_iter()
+        .map(|updates| {
+            let plan = plan::plan(source, &root, updates)?;
+            let mut part = Commit::new(tools, updates, &plan).run()?;
+            add_deletions(&plan, &mut part.nodes);
+            Ok(part)
+        })
+        .collect();
+    let parts = parts?;
+    let (commitment, change) = root.after(tools, &parts);
+    let mut stats = TreeStats {
+        internals_read: usize::from(root.existed()),
+        internals_written: usize::from(change.iter().any(|change| change.record.is_some())),
+        ..TreeStats::default()
+    };
+    parts.iter().for_each(|part| stats += part.stats);
+    let count = parts.iter().map(|part| part.nodes.len()).sum::<usize>();
+    let mut nodes = Vec::with_capacity(count + 1);
+    nodes.extend(change);
+    // Keys ascend by depth first, and among those of one depth from part to part.
+    let parts = parts
+        .into_iter()
+        .map(|part| part.nodes.into_iter().peekable());
+    let mut parts: Vec<_> = parts.collect();
+    for depth in 1..=NodeKey::MAX_DEPTH {
+        for part in &mut parts {
+            nodes.extend(std::iter::from_fn(|| {
+                part.next_if(|node| node.key.depth() == depth)
+            }));
+        }
+    }
+    Ok(TreeUpdate {
+        nodes,
+        root: commitment,
+        stats,
+    })
 }
 
-/// Sorts the nodes written and adds those that are gone.
+/// Cuts updates where their first bytes change, into parts for all threads.
+fn parts(updates: &[StemUpdate]) -> Vec<&[StemUpdate]> {
+    let least = updates.len() / (2 * rayon::current_num_threads());
+    let least = least.clamp(PART.start, PART.end);
+    let (mut parts, mut rest) = (Vec::new(), updates);
+    while rest.len() > least {
+        let first = rest[least - 1].stem[0];
+        let (part, others) = rest.split_at(rest.partition_point(|update| update.stem[0] <= first));
+        parts.push(part);
+        rest = others;
+    }
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    parts
+}
+
+/// Sorts the nodes written below the root and adds those that are gone.
 fn add_deletions(plan: &Plan, nodes: &mut Vec<NodeChange>) {
     let internals = plan
         .internals
         .iter()
-        .filter(|node| node.goes())
+        .filter(|node| node.key != NodeKey::ROOT && node.goes())
         .map(|node| node.key);
     let leaves = plan.leaves.iter().filter_map(|leaf| {
         let (old, _) = leaf.old()?;

@@ -3,10 +3,13 @@
 use crate::{
     ByteSet, FewValues, Half, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem,
     TreeError, Value,
+    commit::share,
     tools::{BATCH, LeafState, LeafWork, Tools},
     whole,
 };
-use arbor_ipa::{Committer, Fr, Point, Term, ValueChange};
+use arbor_field::Limbs;
+use arbor_ipa::{Committer, NumberTerm, Point, ValueChange};
+use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -110,7 +113,7 @@ struct Open {
     leaves: ByteSet,
     internals: ByteSet,
     /// The images of children that are computed.
-    terms: Vec<Term>,
+    terms: Vec<NumberTerm>,
     /// Children of the current batch: indices of its leaves, or of the nodes closed one level down.
     waiting: Vec<(u8, usize)>,
 }
@@ -172,7 +175,7 @@ impl<'a> Builder<'a> {
         let leaves = std::mem::take(&mut self.leaves);
         let mut nodes = Vec::with_capacity(leaves.len());
         let leaf_images = self.tools.leaves(&leaves, &mut nodes);
-        let mut images: Vec<Fr> = Vec::new();
+        let mut images: Vec<Limbs> = Vec::new();
         for depth in (1..self.closed.len()).rev() {
             if let Some(open) = self.open.get_mut(depth) {
                 open.settle(&leaf_images, &images);
@@ -190,7 +193,7 @@ impl<'a> Builder<'a> {
 
 impl Open {
     /// Takes in the images of children, of leaves and of the nodes one level down.
-    fn settle(&mut self, leaves: &[Fr], internals: &[Fr]) {
+    fn settle(&mut self, leaves: &[Limbs], internals: &[Limbs]) {
         for (byte, at) in self.waiting.drain(..) {
             let image = if self.leaves.has(byte) {
                 leaves[at]
@@ -208,7 +211,18 @@ impl Tools<'_> {
         &self,
         leaves: &[(NodeKey, BuildLeaf)],
         nodes: &mut Vec<(NodeKey, Record)>,
-    ) -> Vec<Fr> {
+    ) -> Vec<Limbs> {
+        let shares = leaves.par_chunks(share(leaves.len()));
+        let shares: Vec<_> = shares.map(|leaves| self.some_leaves(leaves)).collect();
+        let mut images = Vec::with_capacity(leaves.len());
+        for (of_share, written) in shares {
+            images.extend(of_share);
+            nodes.extend(written);
+        }
+        images
+    }
+
+    fn some_leaves(&self, leaves: &[(NodeKey, BuildLeaf)]) -> (Vec<Limbs>, Vec<(NodeKey, Record)>) {
         let set = |(suffix, value): &(u8, Value)| ValueChange {
             suffix: *suffix,
             old: None,
@@ -218,37 +232,62 @@ impl Tools<'_> {
             .iter()
             .map(|(_, (_, values))| values.iter().map(set).collect())
             .collect();
-        let work: Vec<_> = leaves
+        let form = self.settings.form;
+        let halves = |values: &[(u8, Value)]| {
+            let lower = values.partition_point(|(suffix, _)| *suffix < 128);
+            let (lower, upper) = values.split_at(lower);
+            [lower, upper].map(FewValues::new)
+        };
+        let halves: Vec<_> = leaves
             .iter()
-            .zip(&changes)
-            .map(|((_, (stem, _)), changes)| LeafWork { stem, changes })
+            .map(|(_, (_, values))| halves(values))
+            .collect();
+        let point = |few: &Option<FewValues>| !few.is_some_and(|few| few.stand_for_point(form));
+        let work = leaves.iter().zip(&changes).zip(&halves);
+        let work: Vec<_> = work
+            .map(|(((_, (stem, _)), changes), halves)| LeafWork {
+                stem,
+                changes,
+                points: halves.each_ref().map(point),
+            })
             .collect();
         let mut states = vec![LeafState::NEW; leaves.len()];
         self.change(&work, &mut states);
-        for ((key, (stem, values)), state) in leaves.iter().zip(&states) {
-            let (lower, upper) =
-                values.split_at(values.partition_point(|(suffix, _)| *suffix < 128));
-            let kept = |values: &[_], point| match values {
-                [] => Half::Nothing,
-                values => Half::kept(self.settings.form, FewValues::new(values), point),
+        let mut nodes = Vec::with_capacity(leaves.len());
+        for (((key, (stem, values)), state), few) in leaves.iter().zip(&states).zip(halves) {
+            let suffixes: ByteSet = values.iter().map(|(suffix, _)| *suffix).collect();
+            let kept = |half: usize| match suffixes.has_half(half) {
+                true => Half::kept(form, few[half], state.halves[half]),
+                false => Half::Nothing,
             };
             let record = LeafRecord {
                 stem: *stem,
-                suffixes: values.iter().map(|(suffix, _)| *suffix).collect(),
-                halves: [kept(lower, state.halves[0]), kept(upper, state.halves[1])],
+                suffixes,
+                halves: [kept(0), kept(1)],
                 commitment: state.commitment,
                 image: Some(state.image),
             };
             nodes.push((*key, Record::Leaf(record)));
         }
-        states.iter().map(|state| state.image).collect()
+        let images = states.iter().map(|state| state.image).collect();
+        (images, nodes)
     }
 
     /// Computes internal nodes; their images.
-    fn internals(&self, closed: &[(NodeKey, Open)], nodes: &mut Vec<(NodeKey, Record)>) -> Vec<Fr> {
-        let terms: Vec<&[Term]> = closed.iter().map(|(_, node)| &node.terms[..]).collect();
-        let points = self.committer.sums(&terms);
-        let images = self.images(&points);
+    fn internals(
+        &self,
+        closed: &[(NodeKey, Open)],
+        nodes: &mut Vec<(NodeKey, Record)>,
+    ) -> Vec<Limbs> {
+        let shares = closed.par_chunks(share(closed.len()));
+        let shares = shares.map(|closed| {
+            let from = vec![Point::IDENTITY; closed.len()];
+            let lists = closed.iter().map(|(_, node)| node.terms.iter().copied());
+            self.moved(&from, lists)
+        });
+        let (points, images): (Vec<Vec<Point>>, Vec<Vec<Limbs>>) = shares.unzip();
+        let images = images.concat();
+        let points = points.into_iter().flatten();
         for (((key, node), commitment), image) in closed.iter().zip(points).zip(&images) {
             let record = InternalRecord {
                 leaves: node.leaves,

@@ -1,13 +1,14 @@
 //! The arithmetic of an update: leaves first, then the internal nodes from the deepest level up, each level in one batch.
 
 use crate::{
-    FewValues, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
+    FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
     TreeError, TreeStats, Value,
-    plan::{Child, Leaf, OldLeaf, Plan},
-    tools::{LeafState, LeafWork, TermLists, Tools},
+    plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
+    tools::{LeafState, LeafWork, Tools},
     whole,
 };
-use arbor_ipa::{Fr, Point, Term, ValueChange};
+use arbor_field::Limbs;
+use arbor_ipa::{NumberTerm, Point, ValueChange, difference};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -29,9 +30,9 @@ pub(crate) struct Commit<'a> {
     updates: &'a [StemUpdate],
     plan: &'a Plan,
     /// Images of leaves before and after, by their index in the plan; zero where there is none.
-    leaves: Vec<[Fr; 2]>,
+    leaves: Vec<[Limbs; 2]>,
     /// The same of internal nodes.
-    internals: Vec<[Fr; 2]>,
+    internals: Vec<[Limbs; 2]>,
     nodes: Vec<NodeChange>,
     stats: TreeStats,
 }
@@ -42,15 +43,15 @@ impl<'a> Commit<'a> {
             tools: tools.alone(),
             updates,
             leaves: Vec::new(),
-            internals: vec![[Fr::ZERO; 2]; plan.internals.len()],
+            internals: vec![[[0; 4]; 2]; plan.internals.len()],
             nodes: Vec::new(),
             stats: plan.stats,
             plan,
         }
     }
 
-    /// The nodes written, the root's commitment, and counts.
-    pub(crate) fn run(mut self) -> Result<(Vec<NodeChange>, Point, TreeStats), TreeError> {
+    /// Computes everything below the root.
+    pub(crate) fn run(mut self) -> Result<Part, TreeError> {
         let leaves = &self.plan.leaves;
         let shares = leaves.par_chunks(share(leaves.len()));
         let shares: Result<Vec<_>, _> = shares.map(|leaves| self.leaves(leaves)).collect();
@@ -63,12 +64,19 @@ impl<'a> Commit<'a> {
         }
         let written = leaves.iter().filter(|leaf| leaf.stays());
         written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
-        let root = self.internal_nodes();
-        Ok((self.nodes, root, self.stats))
+        self.internal_nodes();
+        let root = &self.plan.internals[0];
+        let children = root.slots.iter().map(|slot| (slot.byte, slot.new));
+        Ok(Part {
+            children: children.collect(),
+            terms: self.terms(0).collect(),
+            nodes: self.nodes,
+            stats: self.stats,
+        })
     }
 
     /// Computes some leaves: their images before and after, and their records.
-    fn leaves(&self, leaves: &[Leaf]) -> Result<(Vec<[Fr; 2]>, Vec<NodeChange>), TreeError> {
+    fn leaves(&self, leaves: &[Leaf]) -> Result<(Vec<[Limbs; 2]>, Vec<NodeChange>), TreeError> {
         let mut states = vec![LeafState::NEW; leaves.len()];
         let mut stored: Vec<usize> = Vec::new();
         let mut records: Vec<LeafRecord> = Vec::new();
@@ -96,17 +104,18 @@ impl<'a> Commit<'a> {
         for (at, state) in stored.into_iter().zip(self.tools.load(&records)) {
             states[at] = state;
         }
-        let before: Vec<Fr> = states.iter().map(|state| state.image).collect();
+        let before: Vec<Limbs> = states.iter().map(|state| state.image).collect();
         let work = leaves.iter().zip(&todo).map(|(leaf, todo)| LeafWork {
             stem: &leaf.stem,
             changes: &todo.changes,
+            points: todo.points(self.tools.settings.form),
         });
         self.tools.change(&work.collect::<Vec<_>>(), &mut states);
         let mut images = Vec::with_capacity(leaves.len());
         let mut written = Vec::with_capacity(leaves.len());
         for (((leaf, state), before), todo) in leaves.iter().zip(&states).zip(before).zip(&todo) {
             let Some(key) = leaf.new_key() else {
-                images.push([before, Fr::ZERO]);
+                images.push([before, [0; 4]]);
                 continue;
             };
             images.push([before, state.image]);
@@ -127,7 +136,7 @@ impl<'a> Commit<'a> {
             };
             written.push((key, Record::Leaf(record)));
         }
-        let mut written = self.changes(&written);
+        let mut written = self.tools.changes(&written);
         if self.tools.settings.form.whole {
             self.put_values_in(leaves, &mut written)?;
         }
@@ -154,8 +163,8 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
-    /// Computes and writes the internal nodes; the root's commitment.
-    fn internal_nodes(&mut self) -> Point {
+    /// Computes and writes the internal nodes but the root.
+    fn internal_nodes(&mut self) {
         // The images of all nodes as they were, in one batch.
         let nodes = &self.plan.internals;
         let unknown: Vec<usize> = (0..nodes.len())
@@ -170,8 +179,7 @@ impl<'a> Commit<'a> {
                 images[0] = image;
             }
         }
-        let mut root = nodes.first().map_or(Point::IDENTITY, |root| root.old.0);
-        for level in self.plan.levels.iter().rev() {
+        for level in self.plan.levels[1..].iter().rev() {
             let changes = |at: &usize| nodes[*at].stays && !nodes[*at].slots.is_empty();
             let level: Vec<usize> = level.iter().copied().filter(changes).collect();
             let shares = level.par_chunks(share(level.len()));
@@ -182,63 +190,87 @@ impl<'a> Commit<'a> {
                 self.stats.internals_written += nodes.len();
                 self.nodes.extend(nodes);
             }
-            for (at, (commitment, image)) in level.into_iter().zip(computed) {
+            for (at, image) in level.into_iter().zip(computed) {
                 self.internals[at][1] = image;
-                if nodes[at].key == NodeKey::ROOT {
-                    root = commitment;
-                }
             }
         }
-        root
     }
 
-    /// Computes some internal nodes of a level: their commitments and images, and the records of those that are not empty.
-    fn level(&self, level: &[usize]) -> (Vec<(Point, Fr)>, Vec<NodeChange>) {
+    /// Computes some internal nodes of a level: their images, and the records of those that are not empty.
+    fn level(&self, level: &[usize]) -> (Vec<Limbs>, Vec<NodeChange>) {
         let nodes = || level.iter().map(|&at| &self.plan.internals[at]);
-        let mut lists = TermLists::default();
-        level.iter().for_each(|&at| lists.push(self.terms(at)));
-        let mut points = self.tools.sums(&lists.all());
-        Point::add_all(
-            &mut points,
-            &nodes().map(|node| node.old.0).collect::<Vec<_>>(),
-        );
-        let images = self.tools.images(&points);
-        let computed: Vec<_> = points.into_iter().zip(images).collect();
-        let full = nodes().zip(&computed).filter(|(node, _)| !node.is_empty());
-        let written = full.map(|(node, &(commitment, image))| {
-            let record = InternalRecord {
-                leaves: node.leaves,
-                internals: node.internals,
-                commitment,
-                image: Some(image),
-            };
-            (node.key, Record::Internal(record))
-        });
-        let nodes = self.changes(&written.collect::<Vec<_>>());
-        (computed, nodes)
+        let before: Vec<_> = nodes().map(|node| node.old.0).collect();
+        let lists = level.iter().map(|&at| self.terms(at));
+        let (points, images) = self.tools.moved(&before, lists);
+        let computed = nodes().zip(points).zip(&images);
+        let full = computed.filter(|((node, _), _)| !node.is_empty());
+        let written = full.map(|((node, point), image)| (node.key, node.record(point, *image)));
+        let nodes = self.tools.changes(&written.collect::<Vec<_>>());
+        (images, nodes)
     }
 
     /// What its children's changes add to an internal node.
-    fn terms(&self, at: usize) -> impl Iterator<Item = Term> {
+    fn terms(&self, at: usize) -> impl Iterator<Item = NumberTerm> {
         let image = |child: Child, when: usize| match child {
-            Child::Nothing => Fr::ZERO,
+            Child::Nothing => [0; 4],
             Child::Leaf(at) => self.leaves[at][when],
             Child::Internal(at) => self.internals[at][when],
         };
         let slots = self.plan.internals[at].slots.iter();
         slots.map(move |slot| {
-            let added = image(slot.new, 1) - image(slot.old, 0);
+            let added = difference(&image(slot.new, 1), &image(slot.old, 0));
             (usize::from(slot.byte), added)
         })
     }
+}
 
-    fn changes(&self, written: &[(NodeKey, Record)]) -> Vec<NodeChange> {
-        let records = written.iter().zip(self.tools.records(written));
-        let change = |((key, _), record): (&(NodeKey, Record), _)| NodeChange {
-            key: *key,
-            record: Some(record),
+impl Internal {
+    /// What is written of it.
+    fn record(&self, commitment: Point, image: Limbs) -> Record {
+        Record::Internal(InternalRecord {
+            leaves: self.leaves,
+            internals: self.internals,
+            commitment,
+            image: Some(image),
+        })
+    }
+}
+
+/// What updates below some of the root's children make of the tree.
+pub(crate) struct Part {
+    /// Those children afterwards.
+    children: Vec<(u8, Child)>,
+    /// What the root's commitment changes by.
+    terms: Vec<NumberTerm>,
+    /// The nodes written below the root.
+    pub(crate) nodes: Vec<NodeChange>,
+    pub(crate) stats: TreeStats,
+}
+
+impl Root {
+    /// Its commitment after all parts, and its record if that changes.
+    pub(crate) fn after(&self, tools: Tools, parts: &[Part]) -> (Point, Option<NodeChange>) {
+        let mut root = self.node();
+        for (byte, child) in parts.iter().flat_map(|part| &part.children) {
+            root.set_child(*byte, *child);
+        }
+        let terms: Vec<_> = parts.iter().flat_map(|part| &part.terms).copied().collect();
+        if terms.is_empty() {
+            return (root.old.0, None);
+        }
+        let (points, images) = tools.moved(&[root.old.0], [terms].into_iter());
+        let (commitment, image) = (points[0], images[0]);
+        let gone = NodeChange {
+            key: NodeKey::ROOT,
+            record: None,
         };
-        records.map(change).collect()
+        let change = match root.is_empty() {
+            true => root.goes().then_some(gone),
+            false => tools
+                .changes(&[(root.key, root.record(commitment, image))])
+                .pop(),
+        };
+        (commitment, change)
     }
 }
 
@@ -256,6 +288,12 @@ impl<'a> Todo<'a> {
             changes: changes.into(),
             values: [None; 2],
         }
+    }
+
+    /// Of which half a record keeps the point.
+    fn points(&self, form: Form) -> [bool; 2] {
+        let values = |few: FewValues| few.stand_for_point(form);
+        self.values.map(|few| !few.is_some_and(values))
     }
 
     fn on_new(changes: &'a [ValueChange]) -> Self {

@@ -5,19 +5,12 @@
 //! for the hash of no code.
 
 use crate::{ByteSet, RecordError, Value};
-use arbor_ipa::{Committer, Point, Term, ValueChange, half_terms};
-use std::sync::OnceLock;
+use arbor_ipa::{HASH_OF_NO_CODE, NumberTerm, ValueChange, half_numbers};
 
 /// More are not kept, however short.
 const MOST: usize = 4;
 /// A number of bytes that no value has.
 const NO_CODE: u8 = 33;
-/// Keccak-256 of nothing: the value that Ethereum's state has most often.
-const HASH_OF_NO_CODE: Value = [
-    0xc5, 0xd2, 0x46, 0x01, 0x86, 0xf7, 0x23, 0x3c, 0x92, 0x7e, 0x7d, 0xb2, 0xdc, 0xc7, 0x03, 0xc0,
-    0xe5, 0x00, 0xb6, 0x53, 0xca, 0x82, 0x27, 0x3b, 0x7b, 0xfa, 0xd8, 0x04, 0x5d, 0x85, 0xa4, 0x70,
-];
-
 /// The values of one half of a leaf, if they are few.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FewValues {
@@ -44,14 +37,16 @@ impl FewValues {
         &self.values[..self.count]
     }
 
-    /// The changes that put them where nothing was.
-    pub(crate) fn sets(&self) -> Vec<ValueChange> {
-        let set = |&(suffix, value): &(u8, Value)| ValueChange {
-            suffix,
-            old: None,
-            new: Some(value),
+    /// The terms of their commitment.
+    pub(crate) fn terms(&self) -> impl Iterator<Item = NumberTerm> {
+        let terms = |&(suffix, value): &(u8, Value)| {
+            half_numbers(&ValueChange {
+                suffix,
+                old: None,
+                new: Some(value),
+            })
         };
-        self.as_slice().iter().map(set).collect()
+        self.as_slice().iter().flat_map(terms)
     }
 
     /// Bytes that they take in a record.
@@ -97,28 +92,6 @@ impl FewValues {
         }
         Ok((Self::new(&values).ok_or(malformed)?, bytes))
     }
-}
-
-fn sets_no_code(change: &ValueChange) -> bool {
-    change.old.is_none() && change.new == Some(HASH_OF_NO_CODE)
-}
-
-/// What changes of one half add to it, but for [`no_code`].
-pub(crate) fn terms(changes: &[ValueChange]) -> impl Iterator<Item = Term> {
-    let changes = changes.iter().filter(|change| !sets_no_code(change));
-    changes.flat_map(half_terms)
-}
-
-/// What the hash of no code adds where changes put it, computed once for each suffix and all committers: these differ in their tables alone, not in the points
-/// ([`arbor_ipa::points`]) that commitments are made of.
-pub(crate) fn no_code(committer: &Committer, changes: &[ValueChange]) -> Option<Point> {
-    static KNOWN: [OnceLock<Point>; 128] = [const { OnceLock::new() }; 128];
-    let point = |change: &ValueChange| {
-        let known = &KNOWN[usize::from(change.suffix % 128)];
-        *known.get_or_init(|| committer.sum(&half_terms(change)))
-    };
-    let changes = changes.iter().filter(|change| sets_no_code(change));
-    changes.map(point).reduce(|sum, point| sum + point)
 }
 
 /// What stands for a value's length, and its bytes without leading zeros.

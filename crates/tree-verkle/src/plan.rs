@@ -8,7 +8,8 @@ use crate::{
     ByteSet, InternalRecord, NodeKey, NodeReader, Record, RecordError, Stem, StemUpdate, TreeError,
     TreeStats, record::Head, tools::LeafState,
 };
-use arbor_ipa::{Fr, Point, ValueChange};
+use arbor_field::Limbs;
+use arbor_ipa::{Point, ValueChange};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(crate) struct Slot {
 }
 
 /// Where nodes come from: a store's records, or the nodes that a proof tells of.
-pub(crate) trait Source {
+pub(crate) trait Source: Sync {
     /// The nodes at these places, in their order.
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Node>>, TreeError>;
 }
@@ -55,6 +56,48 @@ impl<R: NodeReader> Source for Stored<R> {
     }
 }
 
+/// The root as it was.
+pub(crate) struct Root {
+    /// None of an empty tree.
+    record: Option<InternalRecord>,
+    /// Whether all its children are known.
+    whole: bool,
+}
+
+impl Root {
+    /// Reads it.
+    pub(crate) fn read(source: &impl Source) -> Result<Self, TreeError> {
+        let key = NodeKey::ROOT;
+        let (record, whole) = match source.nodes(&[key])?.pop().flatten() {
+            None => (None, true),
+            Some(Node::Part(record)) => (Some(record), false),
+            Some(Node::Stored(record)) => {
+                let record = Record::internal(&key, &record);
+                let record = record.map_err(|error| TreeError::Record { key, error })?;
+                (Some(record), true)
+            }
+            Some(Node::PartLeaf(..)) => {
+                let error = RecordError::Kind("a leaf, not an internal node");
+                return Err(TreeError::Record { key, error });
+            }
+        };
+        Ok(Self { record, whole })
+    }
+
+    /// Whether there was one.
+    pub(crate) fn existed(&self) -> bool {
+        self.record.is_some()
+    }
+
+    /// The root in a plan.
+    pub(crate) fn node(&self) -> Internal {
+        match &self.record {
+            None => Internal::new(NodeKey::ROOT),
+            Some(record) => Internal::old(NodeKey::ROOT, record, self.whole),
+        }
+    }
+}
+
 /// How a leaf was.
 #[derive(Debug)]
 pub(crate) enum OldLeaf {
@@ -67,7 +110,7 @@ pub(crate) enum OldLeaf {
 pub(crate) struct Internal {
     pub(crate) key: NodeKey,
     /// Commitment and kept image; of a new node the identity and zero.
-    pub(crate) old: (Point, Option<Fr>),
+    pub(crate) old: (Point, Option<Limbs>),
     /// Whether it was there before.
     existed: bool,
     /// Whether all its children are known.
@@ -83,7 +126,7 @@ pub(crate) struct Internal {
 }
 
 impl Internal {
-    fn set_child(&mut self, byte: u8, child: Child) {
+    pub(crate) fn set_child(&mut self, byte: u8, child: Child) {
         self.leaves.set(byte, matches!(child, Child::Leaf(_)));
         self.internals
             .set(byte, matches!(child, Child::Internal(_)));
@@ -106,7 +149,7 @@ pub(crate) struct Leaf {
     unseen: bool,
 }
 
-/// All nodes that an update touches.
+/// All nodes that an update touches below some of the root's children, and the root, the first of the internal ones.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) internals: Vec<Internal>,
@@ -120,7 +163,7 @@ pub(crate) struct Plan {
 struct Wanted {
     key: NodeKey,
     /// Its parent's index in the plan.
-    parent: Option<usize>,
+    parent: usize,
     /// The updates below it.
     updates: Range<usize>,
 }
@@ -129,17 +172,19 @@ struct Wanted {
 type Alive<'a> = &'a [usize];
 
 /// Plans updates, whose stems and suffixes ascend, and each of which changes something.
-pub(crate) fn plan(source: &impl Source, updates: &[StemUpdate]) -> Result<Plan, TreeError> {
+pub(crate) fn plan(
+    source: &impl Source,
+    root: &Root,
+    updates: &[StemUpdate],
+) -> Result<Plan, TreeError> {
     let mut plan = Plan {
         leaves: Vec::with_capacity(updates.len()),
         levels: vec![Vec::new(); NodeKey::MAX_DEPTH],
         ..Plan::default()
     };
-    let mut wanted = vec![Wanted {
-        key: NodeKey::ROOT,
-        parent: None,
-        updates: 0..updates.len(),
-    }];
+    let mut wanted = Vec::new();
+    let root = plan.add_internal(root.node());
+    plan.visit(updates, root, 0..updates.len(), &mut wanted)?;
     while !wanted.is_empty() {
         let keys: Vec<_> = wanted.iter().map(|wanted| wanted.key).collect();
         let nodes = source.nodes(&keys)?;
@@ -154,7 +199,7 @@ pub(crate) fn plan(source: &impl Source, updates: &[StemUpdate]) -> Result<Plan,
 }
 
 impl Plan {
-    /// Takes in a node that was read, or the absence of the root.
+    /// Takes in a node that was read.
     fn arrive(
         &mut self,
         updates: &[StemUpdate],
@@ -167,38 +212,29 @@ impl Plan {
             parent,
             updates: range,
         } = wanted;
-        let Some(node) = node else {
-            if parent.is_some() {
-                return Err(TreeError::Missing(key));
-            }
-            let root = self.add_internal(Internal::new(NodeKey::ROOT));
-            return self.visit(updates, root, range, next);
-        };
+        let node = node.ok_or(TreeError::Missing(key))?;
         let arrived = Arrived::new(&key, node).map_err(|error| TreeError::Record { key, error })?;
         let misplaced = TreeError::Record {
             key,
             error: RecordError::Kind("not what its parent says"),
         };
-        match (arrived, parent) {
-            (Arrived::Leaf(leaf), Some(parent)) => {
+        match arrived {
+            Arrived::Leaf(leaf) => {
                 self.stats.leaves_read += 1;
                 if !self.internals[parent].leaves.has(last(&key)) {
                     return Err(misplaced);
                 }
                 self.settle(updates, parent, &key, range, Some(leaf))
             }
-            (Arrived::Leaf(_), None) => Err(misplaced),
-            (Arrived::Internal(node), parent) => {
+            Arrived::Internal(node) => {
                 self.stats.internals_read += 1;
                 let index = self.add_internal(node);
-                if let Some(parent) = parent {
-                    if !self.internals[parent].internals.has(last(&key)) {
-                        return Err(misplaced);
-                    }
-                    let child = Child::Internal(index);
-                    let slot = self.add_slot(parent, last(&key), child, child);
-                    self.internals[index].parent = Some((parent, slot));
+                if !self.internals[parent].internals.has(last(&key)) {
+                    return Err(misplaced);
                 }
+                let child = Child::Internal(index);
+                let slot = self.add_slot(parent, last(&key), child, child);
+                self.internals[index].parent = Some((parent, slot));
                 self.visit(updates, index, range, next)
             }
         }
@@ -212,7 +248,9 @@ impl Plan {
         range: Range<usize>,
         next: &mut Vec<Wanted>,
     ) -> Result<(), TreeError> {
-        let key = self.internals[index].key;
+        let node = &mut self.internals[index];
+        node.slots.reserve_exact(range.len().min(256));
+        let key = node.key;
         let byte_of = |update: &StemUpdate| update.stem[key.depth()];
         let mut start = range.start;
         while start < range.end {
@@ -224,7 +262,7 @@ impl Plan {
             if node.internals.has(byte) || node.leaves.has(byte) {
                 next.push(Wanted {
                     key: key.child(byte),
-                    parent: Some(index),
+                    parent: index,
                     updates: below,
                 });
             } else {
@@ -282,7 +320,9 @@ impl Plan {
                 Child::Leaf(leaf)
             }
             many => {
-                let index = self.add_internal(Internal::new(key));
+                let mut node = Internal::new(key);
+                node.slots.reserve_exact(many.len().min(256));
+                let index = self.add_internal(node);
                 let mut rest = many;
                 while let Some(&first) = rest.first() {
                     let byte = self.leaves[first].stem[key.depth()];
@@ -393,7 +433,7 @@ impl Internal {
     fn new(key: NodeKey) -> Self {
         Self {
             key,
-            old: (Point::IDENTITY, Some(Fr::ZERO)),
+            old: (Point::IDENTITY, Some([0; 4])),
             existed: false,
             whole: true,
             parent: None,

@@ -13,8 +13,8 @@
 //! An internal node's commitment and image are kept together as x and x/y, from which both follow, where points are not compressed.
 
 use crate::{ByteSet, FewValues, NodeKey, Stem, whole};
-use arbor_field::{Base, Limbs, Modulus, Scalar};
-use arbor_ipa::{Committer, DecodingError, Fr, Point, Trust, half_terms};
+use arbor_field::{Base, Limbs, Modulus, Scalar, limbs::less};
+use arbor_ipa::{Committer, DecodingError, Point, Trust};
 use std::sync::Arc;
 
 /// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
@@ -148,8 +148,8 @@ pub struct InternalRecord {
     pub internals: ByteSet,
     /// The sum of the children's images times their points.
     pub commitment: Point,
-    /// The image of the commitment, if it is kept.
-    pub image: Option<Fr>,
+    /// The image of the commitment, if it is kept, as a number below the group's order.
+    pub image: Option<Limbs>,
 }
 
 /// The values of one stem: which there are, and their commitments. The values themselves are elsewhere.
@@ -163,8 +163,8 @@ pub struct LeafRecord {
     pub halves: [Half; 2],
     /// The leaf's commitment, if it is kept.
     pub commitment: Option<Point>,
-    /// The image of the commitment, if it is kept.
-    pub image: Option<Fr>,
+    /// The image of the commitment, if it is kept, as a number below the group's order.
+    pub image: Option<Limbs>,
 }
 
 /// What is kept of the values 0 to 127, or 128 to 255, of a leaf.
@@ -274,11 +274,19 @@ pub(crate) fn kept_image(bytes: &[u8]) -> Option<Limbs> {
         (std::array::from_fn(word), Base::MODULUS)
     } else {
         let image: &[u8; 32] = rest.last_chunk().filter(|_| tag & IMAGES != 0)?;
-        let (words, _) = image.as_chunks();
-        let word = |i: usize| u64::from_le_bytes(words[i]);
-        (std::array::from_fn(word), Scalar::MODULUS)
+        (number(image), Scalar::MODULUS)
     };
-    number.iter().rev().lt(bound.iter().rev()).then_some(number)
+    less(&number, &bound).then_some(number)
+}
+
+/// A number from its bytes, least significant first.
+fn number(bytes: &[u8; 32]) -> Limbs {
+    let (words, _) = bytes.as_chunks();
+    std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+}
+
+fn put_number(number: &Limbs, out: &mut Vec<u8>) {
+    out.extend_from_slice(number.map(u64::to_le_bytes).as_flattened());
 }
 
 impl InternalRecord {
@@ -388,10 +396,13 @@ impl Parts<'_> {
         Ok(Point::from_uncompressed(bytes, Trust::Trusted)?)
     }
 
-    fn image(&mut self) -> Result<Fr, RecordError> {
+    fn image(&mut self) -> Result<Limbs, RecordError> {
         let bytes = self.take(32, "images")?;
         let bytes: &[u8; 32] = bytes.try_into().map_err(|_| RecordError::Part("images"))?;
-        Fr::from_le_bytes(bytes).map_err(|_| RecordError::Image)
+        let image = number(bytes);
+        less(&image, &Scalar::MODULUS)
+            .then_some(image)
+            .ok_or(RecordError::Image)
     }
 
     fn end(self) -> Result<(), RecordError> {
@@ -443,8 +454,15 @@ impl InternalRecord {
         }
         points.next_into(out);
         for image in self.image.iter().filter(|_| form.images) {
-            out.extend(image.to_le_bytes());
+            put_number(image, out);
         }
+    }
+}
+
+impl FewValues {
+    /// Whether a form keeps them in place of the commitment to them.
+    pub(crate) fn stand_for_point(&self, form: Form) -> bool {
+        form.values && self.encoded_len() < form.point()
     }
 }
 
@@ -452,7 +470,7 @@ impl Half {
     /// What a form keeps of a half: its values, if all are known and the form keeps them, or else their commitment.
     pub(crate) fn kept(form: Form, values: Option<FewValues>, point: Point) -> Self {
         match values {
-            Some(few) if form.values && few.encoded_len() < form.point() => Self::Values(few),
+            Some(few) if few.stand_for_point(form) => Self::Values(few),
             _ => Self::Point(point),
         }
     }
@@ -462,13 +480,15 @@ impl LeafRecord {
     /// C1 and C2 of each of some leaves, the identity where there are no values: read, or computed from values, those of all leaves together.
     #[must_use]
     pub fn commitments(committer: &Committer, leaves: &[Self]) -> Vec<[Point; 2]> {
-        let mut lists = Vec::new();
-        for half in leaves.iter().flat_map(|leaf| &leaf.halves) {
-            if let Half::Values(few) = half {
-                lists.push(few.sets().iter().flat_map(half_terms).collect::<Vec<_>>());
-            }
-        }
-        let mut sums = committer.sums(&lists).into_iter();
+        let halves = leaves.iter().flat_map(|leaf| &leaf.halves);
+        let few = halves.filter_map(|half| match half {
+            Half::Values(few) => Some(few),
+            Half::Nothing | Half::Point(_) => None,
+        });
+        let few: Vec<&FewValues> = few.collect();
+        let from = vec![Point::IDENTITY; few.len()];
+        let lists = few.iter().map(|few| few.terms());
+        let mut sums = committer.moved_on_one_thread(&from, lists).0.into_iter();
         let mut point = |half| match half {
             Half::Nothing => Point::IDENTITY,
             Half::Point(point) => point,
@@ -512,7 +532,7 @@ impl LeafRecord {
             points.next_into(out);
         }
         for image in self.image.iter().filter(|_| form.images) {
-            out.extend(image.to_le_bytes());
+            put_number(image, out);
         }
     }
 }

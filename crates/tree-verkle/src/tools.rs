@@ -1,9 +1,13 @@
 //! What every computation needs: the tables and the switches.
 
 use crate::{
-    Half, LeafRecord, NodeKey, Record, Settings, Stem, commit::of_halves, few, record::encode,
+    Half, LeafRecord, NodeChange, NodeKey, Record, Settings, Stem, commit::of_halves,
+    record::encode,
 };
-use arbor_ipa::{Committer, Fr, Point, Term, ValueChange, leaf_terms};
+use arbor_field::Limbs;
+use arbor_ipa::{
+    Committer, NumberTerm, Point, ValueChange, difference, half_numbers, leaf_numbers,
+};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -21,23 +25,24 @@ pub(crate) struct Tools<'a> {
     spread: bool,
 }
 
-/// A leaf's points and images.
+/// A leaf's points and images, these as numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafState {
+    /// The identity also where nothing but the image was computed.
     pub(crate) halves: [Point; 2],
-    pub(crate) half_images: [Fr; 2],
-    /// None if it is not known: then it is computed from the images of the halves when something changes.
+    pub(crate) half_images: [Limbs; 2],
+    /// None if it is not known: then it is computed from the images of the halves when something changes, if it is needed.
     pub(crate) commitment: Option<Point>,
-    pub(crate) image: Fr,
+    pub(crate) image: Limbs,
 }
 
 impl LeafState {
     /// A leaf without values, which stands for nothing.
     pub(crate) const NEW: Self = Self {
         halves: [Point::IDENTITY; 2],
-        half_images: [Fr::ZERO; 2],
+        half_images: [[0; 4]; 2],
         commitment: None,
-        image: Fr::ZERO,
+        image: [0; 4],
     };
 }
 
@@ -47,43 +52,15 @@ pub(crate) struct LeafWork<'a> {
     pub(crate) stem: &'a Stem,
     /// Ascending by suffix.
     pub(crate) changes: &'a [ValueChange],
+    /// Of which half the point is needed, and not its image alone.
+    pub(crate) points: [bool; 2],
 }
 
-/// Lists of terms in one piece of memory, for sums.
-#[derive(Default)]
-pub(crate) struct TermLists {
-    terms: Vec<Term>,
-    /// Where each list begins.
-    starts: Vec<usize>,
-}
+/// Halves that change: which, of which leaf, and how.
+type HalfChange<'a> = (usize, usize, &'a [ValueChange]);
 
-impl TermLists {
-    /// Adds a list.
-    pub(crate) fn push(&mut self, terms: impl IntoIterator<Item = Term>) {
-        self.starts.push(self.terms.len());
-        self.terms.extend(terms);
-    }
-
-    /// Adds to the last list.
-    fn extend(&mut self, terms: impl IntoIterator<Item = Term>) {
-        self.terms.extend(terms);
-    }
-
-    pub(crate) fn all(&self) -> Vec<&[Term]> {
-        let ends = self.starts.iter().skip(1).copied();
-        let ranges = self.starts.iter().zip(ends.chain([self.terms.len()]));
-        ranges.map(|(&from, to)| &self.terms[from..to]).collect()
-    }
-}
-
-/// Adds points to those at some places.
-fn add_at(points: &mut [Point], added: Vec<(usize, Point)>) {
-    let (places, added): (Vec<usize>, Vec<Point>) = added.into_iter().unzip();
-    let mut sums: Vec<_> = places.iter().map(|&at| points[at]).collect();
-    Point::add_all(&mut sums, &added);
-    for (at, sum) in places.into_iter().zip(sums) {
-        points[at] = sum;
-    }
+fn terms_of<'a>(&(_, _, changes): &HalfChange<'a>) -> impl Iterator<Item = NumberTerm> + use<'a> {
+    changes.iter().flat_map(half_numbers)
 }
 
 impl<'a> Tools<'a> {
@@ -104,25 +81,43 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// One sum of products for each list of terms.
-    pub(crate) fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
-        if self.spread {
-            self.committer.sums(lists)
-        } else {
-            self.committer.sums_on_one_thread(lists)
-        }
-    }
-
-    /// The images of points in the scalar field.
-    pub(crate) fn images(&self, points: &[Point]) -> Vec<Fr> {
+    /// The images of points in the scalar field, as numbers.
+    pub(crate) fn images(&self, points: &[Point]) -> Vec<Limbs> {
         if !self.settings.batched_images {
-            return points.iter().map(Point::map_to_field).collect();
+            let image = |point: &Point| point.map_to_field().to_limbs();
+            return points.iter().map(image).collect();
         }
         if points.len() <= SHARE || !self.spread {
-            return Point::map_to_field_batch(points);
+            return Point::map_to_numbers(points);
         }
         let shares = points.par_chunks(SHARE);
-        shares.flat_map_iter(Point::map_to_field_batch).collect()
+        shares.flat_map_iter(Point::map_to_numbers).collect()
+    }
+
+    /// The images of one sum of products for each list of terms.
+    fn images_of_sums<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Vec<Limbs> {
+        if self.settings.batched_images {
+            return self.committer.images_on_one_thread(lists);
+        }
+        let from = vec![Point::IDENTITY; lists.len()];
+        self.moved(&from, lists).1
+    }
+
+    /// Points with a sum of products added to each, and their images.
+    pub(crate) fn moved<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        points: &[Point],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> (Vec<Point>, Vec<Limbs>) {
+        let (points, images) = self.committer.moved_on_one_thread(points, lists);
+        if self.settings.batched_images {
+            return (points, images);
+        }
+        let images = self.images(&points);
+        (points, images)
     }
 
     /// Records of nodes.
@@ -139,160 +134,175 @@ impl<'a> Tools<'a> {
         nodes.par_chunks(SHARE).flat_map_iter(share).collect()
     }
 
+    /// Nodes that are written.
+    pub(crate) fn changes(&self, nodes: &[(NodeKey, Record)]) -> Vec<NodeChange> {
+        let records = nodes.iter().zip(self.records(nodes));
+        let change = |((key, _), record): (&(NodeKey, Record), _)| NodeChange {
+            key: *key,
+            record: Some(record),
+        };
+        records.map(change).collect()
+    }
+
     /// Leaves as their records say they are, all images computed that are not kept.
     pub(crate) fn load(&self, records: &[LeafRecord]) -> Vec<LeafState> {
         let state = |record: &LeafRecord| LeafState {
             commitment: record.commitment,
-            image: record.image.unwrap_or(Fr::ZERO),
+            image: record.image.unwrap_or_default(),
             ..LeafState::NEW
         };
         let mut states: Vec<_> = records.iter().map(state).collect();
-        let mut present: Vec<(usize, usize)> = Vec::with_capacity(records.len());
-        let (mut summed, mut no_code, mut lists) = (Vec::new(), Vec::new(), TermLists::default());
+        let (mut kept, mut points) = (Vec::new(), Vec::new());
+        let (mut summed, mut few) = (Vec::new(), Vec::new());
         for (at, record) in records.iter().enumerate() {
-            for (half, kept) in record.halves.iter().enumerate() {
-                match kept {
-                    Half::Nothing => continue,
-                    Half::Point(point) => states[at].halves[half] = *point,
+            for (half, of_half) in record.halves.iter().enumerate() {
+                match of_half {
+                    Half::Nothing => {}
+                    Half::Point(point) => {
+                        kept.push((at, half));
+                        points.push(*point);
+                    }
                     Half::Values(values) => {
-                        let sets = values.sets();
-                        lists.push(few::terms(&sets));
-                        let known = few::no_code(self.committer, &sets);
-                        no_code.extend(known.map(|known| (summed.len(), known)));
                         summed.push((at, half));
+                        few.push(values);
                     }
                 }
-                present.push((at, half));
             }
         }
-        let mut sums = self.sums(&lists.all());
-        add_at(&mut sums, no_code);
-        for ((at, half), sum) in summed.into_iter().zip(sums) {
-            states[at].halves[half] = sum;
-        }
-        let points: Vec<_> = present
-            .iter()
-            .map(|&(at, half)| states[at].halves[half])
-            .collect();
-        for (&(at, half), image) in present.iter().zip(self.images(&points)) {
+        let images = self.images(&points);
+        let from = vec![Point::IDENTITY; few.len()];
+        let (sums, images_of_sums) = self.moved(&from, few.iter().map(|few| few.terms()));
+        let places = kept.into_iter().chain(summed);
+        let points = points.into_iter().chain(sums);
+        let images = images.into_iter().chain(images_of_sums);
+        for (((at, half), point), image) in places.zip(points).zip(images) {
+            states[at].halves[half] = point;
             states[at].half_images[half] = image;
         }
-        let unknown: Vec<usize> = (0..records.len())
-            .filter(|&at| records[at].image.is_none())
-            .collect();
-        let stem = |at: usize| &records[at].stem;
-        self.complete(&unknown, stem, &mut states);
-        let points: Vec<_> = unknown
-            .iter()
-            .filter_map(|&at| states[at].commitment)
-            .collect();
-        for (&at, image) in unknown.iter().zip(self.images(&points)) {
+        let unknown = (0..records.len()).filter(|&at| records[at].image.is_none());
+        let (kept, unknown): (Vec<usize>, _) =
+            unknown.partition(|&at| records[at].commitment.is_some());
+        let points = kept.iter().filter_map(|&at| records[at].commitment);
+        let images = self.images(&points.collect::<Vec<_>>());
+        for (at, image) in kept.into_iter().zip(images) {
             states[at].image = image;
         }
+        let unknown: Vec<usize> = unknown;
+        self.complete(unknown.into_iter(), |at| &records[at].stem, &mut states);
         states
     }
 
     /// As [`load`](Self::load), with all commitments.
     pub(crate) fn load_whole(&self, records: &[LeafRecord]) -> Vec<LeafState> {
         let mut states = self.load(records);
-        let all: Vec<usize> = (0..records.len()).collect();
-        self.complete(&all, |at| &records[at].stem, &mut states);
+        self.complete(0..records.len(), |at| &records[at].stem, &mut states);
         states
     }
 
-    /// Computes the commitments of some leaves where they are not known.
+    /// Computes the commitments of some leaves where they are not known, and the images of these.
     fn complete<'s>(
         &self,
-        which: &[usize],
+        which: impl Iterator<Item = usize>,
         stem: impl Fn(usize) -> &'s Stem,
         states: &mut [LeafState],
     ) {
-        let unknown = which
-            .iter()
-            .copied()
-            .filter(|&at| states[at].commitment.is_none());
+        let unknown = which.filter(|&at| states[at].commitment.is_none());
         let unknown: Vec<usize> = unknown.collect();
-        let terms: Vec<_> = unknown
-            .iter()
-            .map(|&at| leaf_terms(stem(at), states[at].half_images))
-            .collect();
-        for (&at, commitment) in unknown.iter().zip(self.sums(&terms)) {
+        let from = vec![Point::IDENTITY; unknown.len()];
+        let terms = unknown.iter();
+        let terms = terms.map(|&at| leaf_numbers(stem(at), states[at].half_images));
+        let (commitments, images) = self.moved(&from, terms);
+        for ((at, commitment), image) in unknown.into_iter().zip(commitments).zip(images) {
             states[at].commitment = Some(commitment);
+            states[at].image = image;
         }
     }
 
     /// Changes leaves by what their changes add: halves, their images, commitments, images; each in one batch. All leaves have a
-    /// commitment afterwards if records are to keep it, else those that changed.
+    /// commitment afterwards if records are to keep it.
     pub(crate) fn change(&self, work: &[LeafWork], states: &mut [LeafState]) {
-        let mut halves: Vec<(usize, usize)> = Vec::with_capacity(work.len());
-        let mut moved: Vec<Point> = Vec::with_capacity(work.len());
-        let mut unknown: Vec<(usize, &[ValueChange])> = Vec::with_capacity(work.len());
-        let mut lists = TermLists::default();
-        for (at, LeafWork { changes, .. }) in work.iter().enumerate() {
-            for (half, changes) in of_halves(changes).into_iter().enumerate() {
-                if changes.is_empty() {
-                    continue;
-                }
-                let known = self.committer.remembered_half(changes);
-                if known.is_none() {
-                    unknown.push((halves.len(), changes));
-                    lists.push(few::terms(changes));
-                }
-                halves.push((at, half));
-                moved.push(known.unwrap_or_default());
-            }
-        }
-        for (&(to, _), sum) in unknown.iter().zip(self.sums(&lists.all())) {
-            moved[to] = sum;
-        }
-        let no_code = unknown
-            .iter()
-            .filter_map(|&(to, changes)| Some((to, few::no_code(self.committer, changes)?)));
-        add_at(&mut moved, no_code.collect());
-        for (to, changes) in unknown {
-            self.committer.remember_half(changes, moved[to]);
-        }
-        let before = halves.iter().map(|&(at, half)| states[at].halves[half]);
-        Point::add_all(&mut moved, &before.collect::<Vec<_>>());
-        let images = self.images(&moved);
-
+        let before = self.change_halves(work, states);
         // A leaf whose commitment is known gets what its halves' images add; another one is computed anew.
-        let mut changed: Vec<usize> = Vec::with_capacity(halves.len());
-        let (mut known, mut lists) = (Vec::new(), TermLists::default());
-        for ((&(at, half), point), image) in halves.iter().zip(moved).zip(images) {
-            let state = &mut states[at];
-            state.halves[half] = point;
-            let before = std::mem::replace(&mut state.half_images[half], image);
-            if changed.last() != Some(&at) {
-                changed.push(at);
-            }
-            if state.commitment.is_some() {
-                // Of the same leaf as before, or of another one.
-                if known.last() == Some(&at) {
-                    lists.extend([(2 + half, image - before)]);
-                } else {
-                    known.push(at);
-                    lists.push([(2 + half, image - before)]);
-                }
-            }
-        }
-        for (at, added) in known.into_iter().zip(self.sums(&lists.all())) {
-            if let Some(commitment) = &mut states[at].commitment {
-                *commitment += added;
-            }
+        let changed = before.iter().map(|(at, _)| *at);
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            changed.partition(|at| states[*at].commitment.is_some());
+        let from = known.iter().filter_map(|&at| states[at].commitment);
+        let from: Vec<_> = from.collect();
+        let mut changed = before.iter();
+        let lists = known.iter().map(|at| {
+            let before = changed.find(|(of, _)| of == at).map(|(_, before)| before);
+            let before = before.expect("invariant: a leaf that changed");
+            let after = &states[*at].half_images;
+            [0, 1].map(|half| (2 + half, difference(&after[half], &before[half])))
+        });
+        let (commitments, images) = self.moved(&from, lists);
+        for ((at, commitment), image) in known.into_iter().zip(commitments).zip(images) {
+            states[at].commitment = Some(commitment);
+            states[at].image = image;
         }
         let stem = |at: usize| work[at].stem;
         if self.settings.form.leaf_commitments {
-            self.complete(&(0..work.len()).collect::<Vec<_>>(), stem, states);
-        } else {
-            self.complete(&changed, stem, states);
+            self.complete(0..work.len(), stem, states);
+            return;
         }
-        let points: Vec<_> = changed
-            .iter()
-            .filter_map(|&at| states[at].commitment)
-            .collect();
-        for (&at, image) in changed.iter().zip(self.images(&points)) {
+        let lists = unknown.iter();
+        let lists = lists.map(|&at| leaf_numbers(stem(at), states[at].half_images));
+        for (&at, image) in unknown.iter().zip(self.images_of_sums(lists)) {
             states[at].image = image;
         }
+    }
+
+    /// Changes the halves of leaves; which leaves have any that change, ascending, and the images of their halves before.
+    fn change_halves(
+        &self,
+        work: &[LeafWork],
+        states: &mut [LeafState],
+    ) -> Vec<(usize, [Limbs; 2])> {
+        let mut changed = Vec::with_capacity(work.len());
+        let mut imaged: Vec<HalfChange> = Vec::with_capacity(work.len());
+        let (mut moved, mut from): (Vec<HalfChange>, Vec<Point>) = (Vec::new(), Vec::new());
+        let (mut again, mut known): (Vec<HalfChange>, Vec<Point>) = (Vec::new(), Vec::new());
+        for (
+            at,
+            LeafWork {
+                changes, points, ..
+            },
+        ) in work.iter().enumerate()
+        {
+            if !changes.is_empty() {
+                changed.push((at, states[at].half_images));
+            }
+            for (half, changes) in of_halves(changes).into_iter().enumerate() {
+                let (change, point) = ((at, half, changes), states[at].halves[half]);
+                if changes.is_empty() {
+                    continue;
+                }
+                if !points[half] && point.is_identity() {
+                    imaged.push(change);
+                } else if let Some(sum) = self.committer.remembered_half(changes) {
+                    again.push(change);
+                    known.push(point + sum);
+                } else {
+                    moved.push(change);
+                    from.push(point);
+                }
+            }
+        }
+        let images = self.images_of_sums(imaged.iter().map(terms_of));
+        for ((at, half, _), image) in imaged.into_iter().zip(images) {
+            states[at].half_images[half] = image;
+        }
+        let (sums, images) = self.moved(&from, moved.iter().map(terms_of));
+        for ((&(_, _, changes), before), after) in moved.iter().zip(from).zip(&sums) {
+            self.committer.remember_half(changes, || *after - before);
+        }
+        let images = images.into_iter().chain(self.images(&known));
+        let points = sums.into_iter().chain(known);
+        let halves = moved.into_iter().chain(again);
+        for (((at, half, _), point), image) in halves.zip(points).zip(images) {
+            states[at].halves[half] = point;
+            states[at].half_images[half] = image;
+        }
+        changed
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{ByteSet, Form, NodeKey, Stem};
 use arbor_ipa::{Point, ValueChange};
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 /// Changes of the values under one stem.
@@ -82,6 +83,21 @@ pub struct TreeStats {
     pub published_leaves: usize,
     /// Bytes of the values in them.
     pub published_values: usize,
+}
+
+impl AddAssign for TreeStats {
+    fn add_assign(&mut self, other: Self) {
+        self.internals_read += other.internals_read;
+        self.leaves_read += other.leaves_read;
+        self.internals_written += other.internals_written;
+        self.leaves_written += other.leaves_written;
+        self.values += other.values;
+        for (filled, other) in self.filled.iter_mut().zip(other.filled) {
+            *filled += other;
+        }
+        self.published_leaves += other.published_leaves;
+        self.published_values += other.published_values;
+    }
 }
 
 impl TreeStats {

@@ -36,21 +36,20 @@ pub fn prove(
     if diffs.is_empty() {
         return Err(TreeError::NoKeys);
     }
-    let mut ways = Ways::new(&diffs);
-    ways.find(reader, tools)?;
     let Ways {
         ways,
         others,
         internals,
         leaves,
         ..
-    } = ways;
+    } = Ways::find(&diffs, reader, tools)?;
     let skeleton =
         Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
     let polynomials = find_polynomials(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
 
     let commitments: Vec<_> = polynomials.iter().map(|(point, _)| *point).collect();
-    let encodings = Point::to_bytes_batch(&commitments);
+    let encodings = commitments.par_chunks(share(commitments.len()));
+    let encodings: Vec<_> = encodings.flat_map_iter(Point::to_bytes_batch).collect();
     let openings = skeleton
         .questions(&diffs)
         .into_par_iter()
@@ -108,6 +107,8 @@ type SparsePolynomial = (Point, Vec<(u8, Fr)>);
 /// How the ways to the stems go.
 struct Ways<'a> {
     diffs: &'a [StemDiff],
+    /// The first stem that has a way here.
+    first: usize,
     ways: Vec<Way>,
     others: Vec<Stem>,
     /// The images of all children.
@@ -123,59 +124,98 @@ struct OnWay {
 }
 
 impl<'a> Ways<'a> {
-    fn new(diffs: &'a [StemDiff]) -> Self {
+    /// For stems of this range.
+    fn new(diffs: &'a [StemDiff], stems: Range<usize>) -> Self {
         let nowhere = Way {
             depth: 1,
             end: End::Empty,
         };
         Self {
             diffs,
-            ways: vec![nowhere; diffs.len()],
+            first: stems.start,
+            ways: vec![nowhere; stems.len()],
             others: Vec::new(),
             internals: HashMap::new(),
             leaves: HashMap::new(),
         }
     }
 
-    fn find(&mut self, reader: &impl ValueReader, tools: Tools) -> Result<(), TreeError> {
+    /// The ways to all stems: threads share the nodes below the root.
+    fn find(
+        diffs: &'a [StemDiff],
+        reader: &impl ValueReader,
+        tools: Tools,
+    ) -> Result<Self, TreeError> {
+        let mut all = Self::new(diffs, 0..diffs.len());
         let root = reader.nodes(&[NodeKey::ROOT])?.pop().flatten();
         let Some(root) = root else {
-            self.internals
+            all.internals
                 .insert(NodeKey::ROOT, (Point::IDENTITY, Vec::new()));
-            return Ok(());
+            return Ok(all);
         };
-        let mut level = vec![OnWay {
+        let root = OnWay {
             key: NodeKey::ROOT,
             record: internal(&NodeKey::ROOT, &root)?,
-            stems: 0..self.diffs.len(),
-        }];
-        while !level.is_empty() {
-            // All children of the level's nodes, of which those on the way are the next level.
-            let children = |node: &OnWay| {
-                let key = node.key;
-                let bytes = node.record.leaves | node.record.internals;
-                bytes.iter().map(|byte| key.child(byte)).collect::<Vec<_>>()
-            };
-            let keys: Vec<NodeKey> = level.iter().flat_map(children).collect();
-            let nodes = read(reader, tools, &keys)?;
-            let mut rest = (&keys[..], &nodes[..]);
-            let mut next = Vec::new();
-            for node in level {
-                let count = node.record.leaves.len() + node.record.internals.len();
-                let (keys, children);
-                ((keys, rest.0), (children, rest.1)) =
-                    (rest.0.split_at(count), rest.1.split_at(count));
-                let bytes = keys.iter().map(|key| key.path()[node.key.depth()]);
-                let images = children.iter().map(|(_, image)| *image);
-                let values = bytes.zip(images).collect();
-                self.internals
-                    .insert(node.key, (node.record.commitment, values));
-                self.visit(&node, keys, children, &mut next)?;
+            stems: 0..diffs.len(),
+        };
+        let below = all.level(vec![root], reader, tools)?;
+        let parts: Result<Vec<_>, TreeError> = parts(below, diffs.len())
+            .into_par_iter()
+            .map(|mut level| {
+                let stems: Vec<_> = level.iter().map(|node| node.stems.clone()).collect();
+                let mut part = Self::new(diffs, stems[0].start..stems[stems.len() - 1].end);
+                while !level.is_empty() {
+                    level = part.level(level, reader, tools)?;
+                }
+                Ok((stems, part))
+            })
+            .collect();
+        for (stems, part) in parts? {
+            for stems in stems {
+                let of_part = stems.start - part.first..stems.end - part.first;
+                all.ways[stems].copy_from_slice(&part.ways[of_part]);
             }
-            level = next;
+            all.others.extend(part.others);
+            all.internals.extend(part.internals);
+            all.leaves.extend(part.leaves);
         }
-        self.others.sort_unstable();
-        Ok(())
+        all.others.sort_unstable();
+        Ok(all)
+    }
+
+    /// Reads all children of a level's nodes; those on the way are the next level.
+    fn level(
+        &mut self,
+        level: Vec<OnWay>,
+        reader: &impl ValueReader,
+        tools: Tools,
+    ) -> Result<Vec<OnWay>, TreeError> {
+        let children = |node: &OnWay| {
+            let key = node.key;
+            let bytes = node.record.leaves | node.record.internals;
+            bytes.iter().map(move |byte| key.child(byte))
+        };
+        let keys: Vec<NodeKey> = level.iter().flat_map(children).collect();
+        let nodes = read(reader, tools, &keys)?;
+        let mut rest = (&keys[..], &nodes[..]);
+        let mut next = Vec::new();
+        for node in level {
+            let count = node.record.leaves.len() + node.record.internals.len();
+            let (keys, children);
+            ((keys, rest.0), (children, rest.1)) = (rest.0.split_at(count), rest.1.split_at(count));
+            let bytes = keys.iter().map(|key| key.path()[node.key.depth()]);
+            let images = children.iter().map(|(_, image)| *image);
+            let values = bytes.zip(images).collect();
+            self.internals
+                .insert(node.key, (node.record.commitment, values));
+            self.visit(&node, keys, children, &mut next)?;
+        }
+        Ok(next)
+    }
+
+    /// The ways of some stems.
+    fn ways(&mut self, stems: Range<usize>) -> &mut [Way] {
+        &mut self.ways[stems.start - self.first..stems.end - self.first]
     }
 
     /// Shares a node's stems among its children.
@@ -196,7 +236,7 @@ impl<'a> Ways<'a> {
             start = end;
             let child = keys.binary_search(&key).ok().map(|at| &children[at]);
             let Some((record, _)) = child else {
-                self.ways[stems].fill(Way {
+                self.ways(stems).fill(Way {
                     depth: depth + 1,
                     end: End::Empty,
                 });
@@ -214,10 +254,10 @@ impl<'a> Ways<'a> {
                         let present = self.diffs[index].stem == stem;
                         own |= present;
                         let end = if present { End::Present } else { End::Other };
-                        self.ways[index] = Way {
+                        self.ways(index..index + 1).fill(Way {
                             depth: depth + 1,
                             end,
-                        };
+                        });
                     }
                     self.others.extend((!own).then_some(stem));
                     self.leaves.insert(key, Arc::clone(record));
@@ -226,6 +266,25 @@ impl<'a> Ways<'a> {
         }
         Ok(())
     }
+}
+
+/// Nodes that stand beside each other, in parts of so many stems that all threads have some.
+fn parts(nodes: Vec<OnWay>, stems: usize) -> Vec<Vec<OnWay>> {
+    let least = share(stems);
+    let (mut parts, mut count) = (vec![Vec::new()], 0);
+    for node in nodes {
+        if count >= least {
+            parts.push(Vec::new());
+            count = 0;
+        }
+        count += node.stems.len();
+        parts
+            .last_mut()
+            .expect("invariant: one part at least")
+            .push(node);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
 }
 
 fn internal(key: &NodeKey, record: &[u8]) -> Result<InternalRecord, TreeError> {
@@ -258,7 +317,7 @@ fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<F
     let (mut points, mut leaves) = (Vec::new(), Vec::new());
     let kept: Vec<_> = records.iter().map(|record| kept_image(record)).collect();
     let numbers: Vec<_> = kept.iter().map(|kept| kept.unwrap_or_default()).collect();
-    let mut images = reduce_all(&numbers);
+    let mut images = numbers;
     for (at, (&key, record)) in keys.iter().zip(records).enumerate() {
         if kept[at].is_some() {
             continue;
@@ -277,7 +336,7 @@ fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<F
     for (at, state) in at.into_iter().zip(tools.load(&leaves)) {
         images[at] = state.image;
     }
-    Ok(images)
+    Ok(reduce_all(&images))
 }
 
 /// A leaf on a way.
@@ -361,7 +420,7 @@ fn leaf_polynomials(
     let mut polynomials = Vec::with_capacity(2 * leaves.len());
     for (leaf, state) in leaves.iter().zip(tools.load_whole(&records?)) {
         let [own, halves @ ..] = leaf.numbers;
-        let [c1, c2] = state.half_images;
+        let [c1, c2] = state.half_images.map(Fr::reduced);
         let values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
         let commitment = state.commitment.unwrap_or_default();
         polynomials.extend(own.map(|own| (own, (commitment, values))));

@@ -52,9 +52,8 @@ impl Witness {
         for (index, point) in decoded.into_iter().enumerate() {
             commitments.push(point.map_err(|error| WitnessError::Commitment { index, error })?);
         }
-        let settings = Settings::default();
-        let tools = Tools::new(committer, &settings);
-        let images = tools.images(&commitments);
+        let shares = commitments.par_chunks(512);
+        let images: Vec<_> = shares.flat_map_iter(Point::map_to_field_batch).collect();
         let questions = skeleton.questions(&self.state_diff).into_iter();
         let queries: Vec<Query> = questions
             .map(|(of, point, opened)| Query {
@@ -184,7 +183,7 @@ impl Partial<'_> {
                     leaves,
                     internals,
                     commitment: commitments[*commitment],
-                    image: Some(images[*commitment]),
+                    image: Some(images[*commitment].to_limbs()),
                 })
             }
             Node::Leaf {
@@ -201,9 +200,10 @@ impl Partial<'_> {
                 let state = LeafState {
                     halves: halves
                         .map(|half| half.map_or(Point::IDENTITY, |half| commitments[half])),
-                    half_images: halves.map(|half| half.map_or(Fr::ZERO, |half| images[half])),
+                    half_images: halves
+                        .map(|half| half.map_or([0; 4], |half| images[half].to_limbs())),
                     commitment: Some(commitments[*commitment]),
-                    image: images[*commitment],
+                    image: images[*commitment].to_limbs(),
                 };
                 plan::Node::PartLeaf(
                     *stem,
