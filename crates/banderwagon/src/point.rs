@@ -115,6 +115,9 @@ impl Point {
 
     /// x/y of each as a number below the base field's prime.
     pub(crate) fn images(points: &[Self]) -> Vec<Limbs> {
+        if points.is_empty() {
+            return Vec::new();
+        }
         let fractions: Vec<_> = points.iter().map(|point| (point.x, point.y)).collect();
         arbor_field::divide_all_to_limbs(&fractions)
     }

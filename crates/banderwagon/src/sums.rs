@@ -196,6 +196,7 @@ impl<'t> Sums<'t> {
         let wide = self.wide;
         // All sums but that of the open list are over, unless there were few terms.
         if self.starts.len() == 1
+            && !self.done.is_empty()
             && let Some(images) = wide.run(Images { points: &self.done })
         {
             return images;

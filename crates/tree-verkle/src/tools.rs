@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// Leaves that are computed together: enough to make inversions cheap, few enough to stay small beside the tree.
 pub(crate) const BATCH: usize = 8192;
 
+/// Up to here sums of which the image is enough are made together with those of which the point is needed, so that they share inversions.
+const FEW: usize = 256;
+
 /// Points that one thread maps or converts at a time: enough to make the inversion cheap.
 const SHARE: usize = 1024;
 
@@ -287,6 +290,11 @@ impl<'a> Tools<'a> {
                     from.push(point);
                 }
             }
+        }
+        // A few images are not worth rounds of their own.
+        if !moved.is_empty() && imaged.len() < FEW {
+            from.extend(imaged.iter().map(|_| Point::IDENTITY));
+            moved.append(&mut imaged);
         }
         let images = self.images_of_sums(imaged.iter().map(terms_of));
         for ((at, half, _), image) in imaged.into_iter().zip(images) {
