@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 
 use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_consensus::proofs::{calculate_ommers_root, calculate_withdrawals_root};
-use alloy_consensus::{Block, SignableTransaction};
+use alloy_consensus::{Block, SignableTransaction, Transaction as _};
 use alloy_primitives::{Address, B256, Signature, U256};
 use arbor_hashing::{Digest, KeccakBatch, keccak256_fixed};
 use arbor_tree_mpt::ordered_root;
@@ -47,6 +47,30 @@ pub struct RecoveredBlock {
     pub total_difficulty: Option<U256>,
     /// The receipts beside the block; only era1 files have them.
     pub receipts: Option<Era1Receipts>,
+}
+
+impl RecoveredBlock {
+    /// Accounts and slots that executing the block will surely or probably ask for, each once: senders, recipients, access lists, whom the withdrawals go to and who is
+    /// paid for the block.
+    pub(crate) fn names(&self) -> (Vec<Address>, Vec<(Address, U256)>) {
+        let body = &self.block.body;
+        let mut accounts = self.senders.clone();
+        accounts.push(self.block.header.beneficiary);
+        accounts.extend(body.transactions.iter().filter_map(|tx| tx.to()));
+        accounts.extend(body.withdrawals.iter().flatten().map(|to| to.address));
+        let mut slots = Vec::new();
+        let lists = body.transactions.iter().filter_map(|tx| tx.access_list());
+        for item in lists.flat_map(|list| &list.0) {
+            accounts.push(item.address);
+            let keys = item.storage_keys.iter();
+            slots.extend(keys.map(|key| (item.address, U256::from_be_bytes(key.0))));
+        }
+        accounts.sort_unstable();
+        accounts.dedup();
+        slots.sort_unstable();
+        slots.dedup();
+        (accounts, slots)
+    }
 }
 
 /// Why there is no next block.

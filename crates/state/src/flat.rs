@@ -5,6 +5,9 @@ use arbor_versions::View;
 
 use crate::StateError;
 
+/// A key of a flat table.
+pub(crate) type FlatKey = Box<[u8]>;
+
 /// Flat records with their keys, ascending.
 pub(crate) type FlatEntries<'a> =
     Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), StateError>> + 'a>;

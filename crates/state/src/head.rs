@@ -83,6 +83,14 @@ impl StateView for Head<'_> {
         self.tree.has_storage(&self.view, address)
     }
 
+    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
+        for (table, keys) in self.tree.flat_keys(accounts, slots) {
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            // What is found stays in the cache below, or at least in the system's.
+            let _ = self.view.multi_get(table, &keys);
+        }
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         match self.view.get(CODE, code_hash.as_slice())? {
             Some(bytes) => Ok(Bytes::copy_from_slice(&bytes)),

@@ -250,6 +250,16 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         known.map_or_else(|| self.database.has_storage(address), Ok)
     }
 
+    /// Only what is not known.
+    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
+        let mut names = self.recent.names.borrow_mut();
+        let mut accounts = accounts.to_vec();
+        accounts.retain(|address| names.account(*address).is_none());
+        let mut slots = slots.to_vec();
+        slots.retain(|(address, slot)| names.slot(*address, *slot).is_none());
+        self.database.expect(&accounts, &slots);
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         let names = self.recent.names.borrow();
         let mut deployed = names.codes.iter();

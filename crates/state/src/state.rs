@@ -286,6 +286,10 @@ impl StateView for State {
         self.reader().has_storage(address)
     }
 
+    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
+        self.reader().expect(accounts, slots);
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.reader().code(code_hash)
     }

@@ -1,11 +1,12 @@
 //! The trees that a state can be committed to.
 
 use alloy_primitives::{Address, B256, U256};
+use arbor_store::Table;
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::{Identity, TableSpec};
 
 use crate::ar16mt::{self, Ar16mt};
-use crate::flat::Flat;
+use crate::flat::{Flat, FlatKey};
 use crate::verkle::{self, HeaderLayout, Verkle, VerkleSettings};
 use crate::{Account, Network, StateError, mpt};
 
@@ -108,6 +109,19 @@ impl Tree {
             Self::MerklePatricia => mpt::account(flat, address),
             Self::Verkle(_) => verkle::account(flat, address),
             Self::Ar16mt(_) => ar16mt::account(flat, address),
+        }
+    }
+
+    /// The keys of what is known of these accounts and slots in the flat tables.
+    pub(crate) fn flat_keys(
+        &self,
+        accounts: &[Address],
+        slots: &[(Address, U256)],
+    ) -> [(Table, Vec<FlatKey>); 2] {
+        match self {
+            Self::MerklePatricia => mpt::flat_keys(accounts, slots),
+            Self::Verkle(_) => verkle::flat_keys(accounts, slots),
+            Self::Ar16mt(_) => ar16mt::flat_keys(accounts, slots),
         }
     }
 

@@ -19,6 +19,10 @@ pub trait StateView {
         Ok(false)
     }
 
+    /// Tells that these accounts and slots will be asked for soon: a database then reads what it has not in memory, many at a time, where each question would wait for
+    /// the disk. Nothing comes of an error; the question itself will meet it.
+    fn expect(&self, _accounts: &[Address], _slots: &[(Address, U256)]) {}
+
     /// Returns the code with this hash.
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError>;
 }

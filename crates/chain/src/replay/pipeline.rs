@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, RecentState, Work};
+use arbor_state::{IntermediateRoots, RecentState, StateView, Work};
 use rayon::ThreadPool;
 
 use super::record::BlockRecord;
@@ -285,6 +285,8 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             ..BlockInput::new(&block, &parent.header, parent.hash, self.spec)
         };
         let view = self.names.over(self.database);
+        let (accounts, slots) = block.names();
+        view.expect(&accounts, &slots);
         let needs_roots = self.needs_roots(&block);
         // Nobody waits to write, since all blocks before are settled: reading on under this guard cannot lock up.
         let head = needs_roots.then(|| self.database.read());

@@ -44,6 +44,10 @@ impl StateView for Database<'_> {
         self.read().has_storage(address)
     }
 
+    fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
+        self.read().expect(accounts, slots);
+    }
+
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
         self.read().code(code_hash)
     }

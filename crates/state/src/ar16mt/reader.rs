@@ -1,7 +1,7 @@
 //! Reading accounts and slots by plain name, and the whole state in the order of names.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_store::Value;
+use arbor_store::{Table, Value};
 use arbor_tree::Hash;
 use arbor_versions::View;
 
@@ -10,7 +10,7 @@ use super::records::decode_leaf;
 use super::{LEAVES, NAMES};
 use crate::dump::DumpAccount;
 use crate::error::corrupt;
-use crate::flat::Flat;
+use crate::flat::{Flat, FlatKey};
 use crate::plain::{self, WithSlots};
 use crate::{Account, Historical, StateError};
 
@@ -73,6 +73,28 @@ pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Accoun
 }
 
 /// A slot's value; zero if absent.
+pub(crate) fn flat_keys(
+    accounts: &[Address],
+    slots: &[(Address, U256)],
+) -> [(Table, Vec<FlatKey>); 2] {
+    let of_account = |&address: &Address| {
+        [
+            LeafName::Nonce(address),
+            LeafName::Balance(address),
+            LeafName::CodeHash(address),
+        ]
+    };
+    let accounts: Vec<_> = accounts.iter().flat_map(of_account).collect();
+    let slots: Vec<_> = slots
+        .iter()
+        .map(|&(address, slot)| LeafName::Slot(address, slot))
+        .collect();
+    [accounts, slots].map(|names| {
+        let keys = LeafName::keys(&names).into_iter();
+        (LEAVES, keys.map(FlatKey::from).collect())
+    })
+}
+
 pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
     let key = LeafName::Slot(address, slot).key();
     Ok(U256::from_be_bytes(value(flat, &key)?))

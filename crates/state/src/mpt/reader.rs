@@ -12,7 +12,7 @@ use super::keys::{ACCOUNT_NODES, STORAGE_NODES, account_key, flat_slot_key, slot
 use super::pending::Base;
 use super::proof::Provable;
 use super::records::{AccountRecord, SlotRecord};
-use crate::flat::Flat;
+use crate::flat::{Flat, FlatKey};
 use crate::history::Historical;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Account, StateError};
@@ -21,6 +21,20 @@ use crate::{Account, StateError};
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
     let record = account_record(flat, &account_key(address))?;
     Ok(record.map(|record| record.account))
+}
+
+pub(crate) fn flat_keys(
+    accounts: &[Address],
+    slots: &[(Address, U256)],
+) -> [(Table, Vec<FlatKey>); 2] {
+    let account = |&address: &Address| account_key(address).into();
+    let slot = |&(address, slot): &(Address, U256)| -> FlatKey {
+        flat_slot_key(&account_key(address), &slot_key(slot)).into()
+    };
+    [
+        (ACCOUNTS, accounts.iter().map(account).collect()),
+        (SLOTS, slots.iter().map(slot).collect()),
+    ]
 }
 
 /// A slot's value, by its name; zero if absent.

@@ -1,11 +1,12 @@
 //! Reading accounts and slots by plain name, and the whole state in the order of names.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_store::Table;
 use arbor_versions::View;
 
 use super::records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
 use crate::dump::DumpAccount;
-use crate::flat::Flat;
+use crate::flat::{Flat, FlatKey};
 use crate::plain::{self, WithSlots};
 use crate::tables::{ACCOUNTS, CODE, SLOTS};
 use crate::{Account, Historical, StateError};
@@ -16,6 +17,18 @@ pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Accoun
     let record = flat.value(ACCOUNTS, key)?;
     let record = record.map(|bytes| AccountRecord::decode(key, &bytes));
     Ok(record.transpose()?.and_then(|record| record.account))
+}
+
+pub(crate) fn flat_keys(
+    accounts: &[Address],
+    slots: &[(Address, U256)],
+) -> [(Table, Vec<FlatKey>); 2] {
+    let account = |address: &Address| address.as_slice().into();
+    let slot = |&(address, slot): &(Address, U256)| -> FlatKey { slot_key(address, slot).into() };
+    [
+        (ACCOUNTS, accounts.iter().map(account).collect()),
+        (SLOTS, slots.iter().map(slot).collect()),
+    ]
 }
 
 /// A slot's value; zero if absent.
