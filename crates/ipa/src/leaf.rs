@@ -97,13 +97,8 @@ pub fn leaf_terms(stem: &[u8; 31], half_fields: [Fr; 2]) -> [Term; 4] {
     [(0, Fr::ONE), (1, stem_scalar(stem)), (2, c1), (3, c2)]
 }
 
-/// The terms that a changed value adds to the commitment of its half.
-#[must_use]
-pub fn half_terms(change: &ValueChange) -> [Term; 2] {
-    half_numbers(change).map(|(at, number)| (at, Fr::reduced(number)))
-}
-
-/// [`half_terms`] as numbers. What stands in most leaves of basic data is one point of a committer's tables.
+/// The terms that a changed value adds to the commitment of its half, indices as in [`Committer::sum`](crate::Committer::sum). What stands in most leaves of basic data
+/// is one point of a committer's tables.
 #[must_use]
 pub fn half_numbers(change: &ValueChange) -> [NumberTerm; 2] {
     if change.suffix == 1 && change.old.is_none() && change.new == Some(HASH_OF_NO_CODE) {

@@ -18,7 +18,7 @@ pub use inner_product::InnerProductProof;
 pub use keys::{AddressCommitment, TreeIndex};
 pub use leaf::{
     HASH_OF_NO_CODE, LeafChange, LeafCommitment, LeafValues, ValueChange, difference, half_numbers,
-    half_terms, leaf_numbers, leaf_terms, stem_scalar, value_scalars,
+    leaf_numbers, leaf_terms, stem_scalar, value_scalars,
 };
 pub use multiproof::{
     Multiproof, Opening, Polynomial, Query, SparseOpening, Statement, verify_all,

@@ -60,7 +60,7 @@ impl Committer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::half_terms;
+    use crate::{Fr, half_numbers};
 
     fn half(count: u8, first: u8) -> Vec<ValueChange> {
         let change = |suffix| ValueChange {
@@ -75,7 +75,12 @@ mod tests {
     fn halves_are_remembered_by_all_their_values() {
         let committer = Committer::within(2_000_000);
         let sum = |changes: &[ValueChange]| {
-            committer.sum(&changes.iter().flat_map(half_terms).collect::<Vec<_>>())
+            let terms = changes.iter().flat_map(half_numbers);
+            committer.sum(
+                &terms
+                    .map(|(at, n)| (at, Fr::reduced(n)))
+                    .collect::<Vec<_>>(),
+            )
         };
         let first = half(20, 0);
         assert_eq!(committer.remembered_half(&first), None);

@@ -39,7 +39,7 @@ fn account(number: u8) -> Account {
     }
 }
 
-/// Twenty accounts with a slot each, on the disk.
+/// Twenty accounts with a slot each, flushed.
 fn stored(tree: &Tree) -> Arc<dyn Store> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let mut state = open(&store, tree);

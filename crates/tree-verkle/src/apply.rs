@@ -36,7 +36,8 @@ pub fn apply(
     apply_to(&Stored(reader), tools, updates)
 }
 
-/// Updates below some of the root's children that are planned and computed together: enough to share inversions, few enough to stay small beside the tree.
+/// Updates below some of the root's children that are planned and computed together, at the least: enough to share inversions, few enough to stay small beside the
+/// tree. What has its first byte in common stays together, however much it is.
 const PART: std::ops::Range<usize> = 4096..16_384;
 
 /// Applies updates that change something, wherever the nodes come from.

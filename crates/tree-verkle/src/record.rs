@@ -477,7 +477,7 @@ impl Half {
 }
 
 impl LeafRecord {
-    /// C1 and C2 of each of some leaves, the identity where there are no values: read, or computed from values, those of all leaves together.
+    /// C1 and C2 of each of some leaves, the identity where there are no values: read, or computed from values, those of all leaves together and on this thread.
     #[must_use]
     pub fn commitments(committer: &Committer, leaves: &[Self]) -> Vec<[Point; 2]> {
         let halves = leaves.iter().flat_map(|leaf| &leaf.halves);

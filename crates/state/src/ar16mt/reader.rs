@@ -72,7 +72,6 @@ pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Accoun
     }))
 }
 
-/// A slot's value; zero if absent.
 pub(crate) fn flat_keys(
     accounts: &[Address],
     slots: &[(Address, U256)],
@@ -95,6 +94,7 @@ pub(crate) fn flat_keys(
     })
 }
 
+/// A slot's value; zero if absent.
 pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
     let key = LeafName::Slot(address, slot).key();
     Ok(U256::from_be_bytes(value(flat, &key)?))

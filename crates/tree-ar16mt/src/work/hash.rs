@@ -16,6 +16,9 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
     pub(super) fn collapse(&mut self) {
         for at in (0..self.nodes.len()).rev() {
             let node = &self.nodes[at];
+            if node.only_read {
+                continue;
+            }
             let (place, is_root) = (node.place, node.path.is_empty());
             let slot = match node.children[..] {
                 [] => None,
