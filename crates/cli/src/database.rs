@@ -33,8 +33,6 @@ pub(crate) struct Budget {
     pub(crate) retain: Retain,
     /// Whether every version is made durable.
     pub(crate) durable: bool,
-    /// Whether the process reads much of what it wrote itself, as a load test does: for the shape of the store's files.
-    pub(crate) reads_own: bool,
     /// How slow a disk the store is on; as fast as it is, if none is given.
     pub(crate) throttle: Option<Limits>,
 }
@@ -190,7 +188,6 @@ pub(crate) fn open_store(
         StoreChoice::Fjall => {
             let options = arbor_store_fjall::Options {
                 cache_bytes: budget.store_cache(),
-                filters_in_blocks: budget.reads_own,
                 create,
                 ..Default::default()
             };
@@ -379,7 +376,6 @@ fn editing(args: &Database) -> Budget {
         // What is not asked for is not pruned.
         retain: Retain::All,
         durable: false,
-        reads_own: false,
         throttle: None,
     }
 }

@@ -13,8 +13,7 @@ use fjall::{CompressionType, KeyspaceCreateOptions};
 /// `create`) count when the database is created, and are read from it afterwards.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Bytes of the cache for data blocks, and for indexes and filters of files that this process ingested. Those of files that were there when the database was opened are in memory
-    /// beside it, unless they are in blocks: some 3 % of the database's size.
+    /// Bytes of the cache for data blocks, and for the blocks of indexes and filters of ingested files. Other indexes and filters are in memory beside it: some 3 % of the database's size.
     pub cache_bytes: u64,
     /// Bytes of `write`s that are kept in memory, and in the journal, before they become a table
     /// file. Ingestion does not pass here.
@@ -28,10 +27,6 @@ pub struct Options {
     pub filter_bits: f32,
     /// Bits per key of the last level's filter, which has most of the keys.
     pub last_filter_bits: f32,
-    /// Cut indexes and filters of ingested files into blocks, and never keep them in memory: for a process that reads much of what it ingested itself. fjall does not pin an
-    /// ingested file's filter until it opens the database again, so that a whole one, of hundreds of kilobytes, is read again for a single key whenever the cache has dropped it.
-    /// In a database that is opened again later, a read from a cold disk takes three pages in place of one.
-    pub filters_in_blocks: bool,
     /// Compress data blocks with LZ4.
     pub compress: bool,
     /// Create the database if there is none.
@@ -47,7 +42,6 @@ impl Default for Options {
             block_bytes: 4 << 10,
             filter_bits: 12.0,
             last_filter_bits: 10.0,
-            filters_in_blocks: false,
             compress: false,
             create: true,
         }
@@ -57,13 +51,15 @@ impl Default for Options {
 /// Target size of a table file in bytes; the size fjall's own ingestion uses.
 const TABLE_BYTES: u64 = 64 << 20;
 
+/// Levels whose filters and indexes are cut into blocks: the first, whose settings ingestion takes. fjall does not pin an ingested file's filter, so that a whole one, of hundreds of
+/// kilobytes, would be read again for a single key whenever the cache has dropped it.
+const PARTITIONED: [bool; 3] = [false, true, false];
+
 impl Options {
     pub(crate) fn keyspace(&self) -> KeyspaceCreateOptions {
         let bloom = |bits| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(bits));
         let mut filters = vec![bloom(self.filter_bits); 6];
         filters.push(bloom(self.last_filter_bits));
-        // Level 1 is the one whose settings ingestion takes.
-        let in_blocks = PartitioningPolicy::new([false, self.filters_in_blocks, false]);
         let compression = if self.compress {
             CompressionType::Lz4
         } else {
@@ -84,7 +80,7 @@ impl Options {
             .filter_policy(FilterPolicy::new(filters))
             .filter_block_pinning_policy(PinningPolicy::all(true))
             .index_block_pinning_policy(PinningPolicy::all(true))
-            .filter_block_partitioning_policy(in_blocks.clone())
-            .index_block_partitioning_policy(in_blocks)
+            .filter_block_partitioning_policy(PartitioningPolicy::new(PARTITIONED))
+            .index_block_partitioning_policy(PartitioningPolicy::new(PARTITIONED))
     }
 }

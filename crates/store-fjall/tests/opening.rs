@@ -52,39 +52,6 @@ fn a_second_handle_is_refused_until_the_first_is_gone() {
     open(folder.path()).expect("free again");
 }
 
-/// Bytes of a file of 20,000 records, each found again, and what is absent beside it not; before the database is opened again and after.
-fn ingested(filters_in_blocks: bool) -> u64 {
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = Options {
-        filters_in_blocks,
-        ..Options::default()
-    };
-    for opened in 0..2 {
-        let store = FjallStore::open(folder.path(), &options).expect("open");
-        if opened == 0 {
-            fill(&store);
-        }
-        for n in (0..20_000u32).step_by(7) {
-            let key = n.to_be_bytes();
-            let found = store.get(TABLE, &key).expect("get");
-            assert_eq!(found.as_deref(), Some(&[7; 50][..]), "{n}");
-            let beside = [&key[..], &[0]].concat();
-            assert_eq!(store.get(TABLE, &beside).expect("get"), None, "{n}");
-        }
-    }
-    let tables = folder.path().join("keyspaces/1/tables");
-    let files = fs::read_dir(tables).expect("tables");
-    files
-        .map(|file| file.expect("a file").metadata().expect("metadata").len())
-        .sum()
-}
-
-#[test]
-fn filters_whole_and_in_blocks() {
-    // Blocks have headers, and an index of their own.
-    assert!(ingested(true) > ingested(false));
-}
-
 #[test]
 fn nothing_is_created_unless_asked() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -70,7 +70,6 @@ fn sizes(
         write_back: None,
         retain: Retain::None,
         durable: false,
-        reads_own: false,
         throttle: None,
     };
     let state = database::open_or_create(None, (StoreChoice::Memory, tree), genesis, text, budget)?;

@@ -132,7 +132,6 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
             false => Retain::All,
         },
         durable: false,
-        reads_own: true,
         throttle: None,
     };
     let Some(dir) = dir else {

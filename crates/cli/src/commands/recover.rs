@@ -201,7 +201,6 @@ fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h 
         write_back: args.database.write_back,
         retain: Retain::None,
         durable: false,
-        reads_own: false,
         throttle: None,
     };
     let dir = args.database.db.as_path();

@@ -292,7 +292,6 @@ fn full(
         write_back: Some(args.write_back()),
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
-        reads_own: false,
         throttle: args.throttle,
     };
     if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
