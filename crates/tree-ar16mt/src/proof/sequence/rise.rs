@@ -1,0 +1,307 @@
+//! The way up: what operations make of a part's nodes, level by level.
+
+use std::ops::Range;
+
+use arbor_tree::nibble_of;
+use rayon::prelude::*;
+
+use super::{Level, NONE, Node, Sequence, Siblings};
+use crate::record::View;
+use crate::row::height;
+use crate::{Hash, Hasher, Reader};
+
+/// Operations, or nodes, that one thread takes at a time.
+const CHUNK: usize = 256;
+/// From so many chunks of a level on they are shared between all threads: parts, which have few, are shared already.
+const SPREAD: usize = 12;
+/// With more operations than this, those of one node are shared between all threads.
+const MANY: usize = 1 << 12;
+/// How many of these a thread takes at a time.
+const PIECE: usize = 1 << 10;
+
+impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
+    /// Goes up: the hashes beside each operation's way, from the top down. Leaves the states at the top.
+    pub(super) fn rise(&mut self) -> Vec<Level> {
+        self.nodes.sort_by_key(|node| node.path.len());
+        let same = |a: &Node<'_>, b: &Node<'_>| a.path.len() == b.path.len();
+        let nodes = std::mem::take(&mut self.nodes);
+        let (mut levels, mut rows) = (Vec::new(), Vec::new());
+        for nodes in nodes.chunk_by(same).rev() {
+            let chunks = chunks(nodes);
+            let done: Vec<Chunk> = if chunks.len() < SPREAD {
+                let done = chunks.iter().flat_map(|nodes| self.chunk(nodes, &mut rows));
+                done.collect()
+            } else {
+                let done = chunks.par_iter();
+                let done = done.map_init(Vec::new, |rows, nodes| self.chunk(nodes, rows));
+                done.flatten_iter().collect()
+            };
+            let mut at = vec![NONE; self.places.len()];
+            let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
+            for chunk in done {
+                for ((event, number), state) in chunk.events.iter().zip(before..).zip(&chunk.states)
+                {
+                    let place = event.place as usize;
+                    at[place] = number;
+                    self.states[place] = *state;
+                }
+                siblings.push((before, chunk.siblings));
+                before += chunk.events.len() as u32;
+            }
+            levels.push(Level { at, siblings });
+        }
+        levels.reverse();
+        levels
+    }
+
+    /// What operations make of nodes of one level, from what they make of their children.
+    fn chunk(&self, nodes: &[Node<'_>], rows: &mut Vec<Rows>) -> Vec<Chunk> {
+        let depth = nodes[0].path.len();
+        let count = nodes.iter().map(|node| node.operations.len()).sum();
+        let mut events: Vec<Event> = Vec::with_capacity(count);
+        let mut within = Vec::with_capacity(nodes.len());
+        make_room(rows, nodes.len());
+        for (node, rows) in nodes.iter().zip(&mut *rows) {
+            let start = events.len();
+            let places = node.operations.clone();
+            events.extend(places.map(|place| {
+                let operation = self.ordered.at(place);
+                Event {
+                    number: self.ordered.order[place],
+                    place: (place - self.places.start) as u32,
+                    nibble: nibble_of(&operation.key, depth),
+                    writes: operation.new.is_some(),
+                }
+            }));
+            in_their_order(&mut events[start..]);
+            within.push(Within {
+                present: self.children(node, rows),
+                events: start..events.len(),
+            });
+        }
+        let from = height(depth + 1);
+        match &within[..] {
+            [one] if count > MANY => self.pieces(from, &events, one.present, &rows[0]),
+            _ => vec![self.steps(from, events, &within, rows)],
+        }
+    }
+
+    /// What very many operations make of one node: cut into pieces, each of which begins with what the last writes before it left of the children.
+    fn pieces(&self, from: usize, events: &[Event], present: u16, rows: &Rows) -> Vec<Chunk> {
+        let last = events.par_chunks(PIECE).map(|events| {
+            let mut last = [None; 16];
+            let writes = events.iter().filter(|event| event.writes);
+            writes.for_each(|event| last[usize::from(event.nibble)] = Some(event.place));
+            last
+        });
+        let last: Vec<[Option<u32>; 16]> = last.collect();
+        let mut next = (present, *rows);
+        let starts = last.into_iter().map(|last| {
+            let start = next;
+            for (child, place) in last.into_iter().enumerate() {
+                if let Some(place) = place {
+                    next.0 |= 1 << child;
+                    next.1[child] = self.states[place as usize];
+                }
+            }
+            start
+        });
+        let starts: Vec<(u16, Rows)> = starts.collect();
+        let pieces = events.par_chunks(PIECE).zip(starts);
+        let done = pieces.map(|(piece, (present, rows))| {
+            let events = 0..piece.len();
+            let within = [Within { present, events }];
+            self.steps(from, piece.to_vec(), &within, &mut [rows])
+        });
+        done.collect()
+    }
+
+    /// What operations make of nodes whose children are at a height.
+    fn steps(
+        &self,
+        from: usize,
+        events: Vec<Event>,
+        within: &[Within],
+        rows: &mut [Rows],
+    ) -> Chunk {
+        self.fill(from, within, &events, rows);
+        let states = events.iter().map(|e| self.states[e.place as usize]);
+        let mut states: Vec<Hash> = states.collect();
+        let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
+        let mut pairs = Vec::with_capacity(events.len());
+        for step in 0..4 {
+            pairs.clear();
+            let beside = &mut siblings[3 - step];
+            for (rows, Within { events: own, .. }) in rows.iter_mut().zip(within) {
+                let row = &mut rows[row(step)];
+                let own = events[own.clone()].iter().zip(&states[own.clone()]);
+                for (event, state) in own {
+                    let child = usize::from(event.nibble >> step);
+                    beside.push(row[child ^ 1]);
+                    if event.writes {
+                        row[child] = *state;
+                        pairs.push([row[child & !1], row[child | 1]]);
+                    }
+                }
+            }
+            let hashes = self.hasher.pairs(&pairs);
+            let writes = events.iter().zip(&mut states);
+            let writes = writes.filter(|(event, _)| event.writes);
+            for ((_, state), hash) in writes.zip(hashes) {
+                *state = hash;
+            }
+        }
+        Chunk {
+            events,
+            siblings,
+            states,
+        }
+    }
+
+    /// Sets the hashes of a node's children before the batch; returns which of them are there.
+    fn children(&self, node: &Node<'_>, rows: &mut Rows) -> u16 {
+        let mut present = 0;
+        // It was looked at on the way down.
+        let view = node
+            .old
+            .and_then(|record| View::new(&node.path, record).ok());
+        let only = node.only.as_ref().map(|(nibble, hash)| (*nibble, hash));
+        for (nibble, hash) in view.iter().flat_map(View::hashes).chain(only) {
+            rows[usize::from(nibble)] = *hash;
+            present |= 1 << nibble;
+        }
+        let empty = &self.hasher.empty()[height(node.path.len() + 1)];
+        for (child, hash) in rows[row(0)].iter_mut().enumerate() {
+            if present >> child & 1 == 0 {
+                *hash = *empty;
+            }
+        }
+        present
+    }
+
+    /// Sets the hashes within nodes at first above the children, as far as they lie beside the ways of operations, or below such.
+    fn fill(&self, from: usize, within: &[Within], events: &[Event], rows: &mut [Rows]) {
+        let empty = &self.hasher.empty()[from..];
+        let of = |within: &Within| {
+            let touched = events[within.events.clone()].iter();
+            let touched = touched.fold(0, |set, event| set | 1 << event.nibble);
+            (needed_rows(touched), within.present)
+        };
+        let mut needed: Vec<([u16; 4], u16)> = within.iter().map(of).collect();
+        let (mut pairs, mut places) = (Vec::new(), Vec::new());
+        for step in 0..3 {
+            pairs.clear();
+            places.clear();
+            for (at, (rows, (needed, present))) in rows.iter_mut().zip(&mut needed).enumerate() {
+                let below = *present;
+                *present = above(below);
+                let mut left = needed[step + 1];
+                while left != 0 {
+                    let i = left.trailing_zeros() as usize;
+                    left &= left - 1;
+                    let (pair, to) = (row(step).start + 2 * i, row(step + 1).start + i);
+                    if *present >> i & 1 == 0 {
+                        rows[to] = empty[step + 1];
+                    } else {
+                        pairs.push([rows[pair], rows[pair + 1]]);
+                        places.push((at, to));
+                    }
+                }
+            }
+            let hashes = self.hasher.pairs(&pairs);
+            for ((at, to), hash) in places.iter().zip(hashes) {
+                rows[*at][*to] = hash;
+            }
+        }
+    }
+}
+
+/// The hashes of a node: those of its 16 children, then of the 8, 4 and 2 above them; where they are not [needed](needed_rows), anything.
+type Rows = [Hash; 30];
+
+/// Makes a list of so many, or more, whose hashes are yet to be set.
+fn make_room(rows: &mut Vec<Rows>, count: usize) {
+    if rows.len() < count {
+        rows.resize(count, [[0; 32]; 30]);
+    }
+}
+
+/// A node's operations among a list, and which of its children are there.
+struct Within {
+    present: u16,
+    events: Range<usize>,
+}
+
+/// An operation within a node.
+#[derive(Clone, Copy)]
+struct Event {
+    number: u32,
+    /// Counted from the part's first.
+    place: u32,
+    nibble: u8,
+    writes: bool,
+}
+
+/// What became of some nodes of a level, by operation: their operations one after the other, those of a node in their order.
+struct Chunk {
+    events: Vec<Event>,
+    siblings: Siblings,
+    states: Vec<Hash>,
+}
+
+/// Sorts the operations of a node, on all threads if they are many.
+fn in_their_order(events: &mut [Event]) {
+    if events.len() <= MANY {
+        events.sort_unstable_by_key(|event| event.number);
+    } else {
+        events.par_sort_unstable_by_key(|event| event.number);
+    }
+}
+
+/// Where a row lies among the hashes of a node: 16 children, 8 pairs of them, 4 and 2.
+fn row(step: usize) -> Range<usize> {
+    32 - (32 >> step)..32 - (16 >> step)
+}
+
+/// By row what is beside a touched place, or below what is needed.
+fn needed_rows(touched: u16) -> [u16; 4] {
+    let mut all = [touched; 4];
+    for step in 1..4 {
+        all[step] = above(all[step - 1]);
+    }
+    let mut needed = [0; 4];
+    for step in (0..4).rev() {
+        let beside = (all[step] & 0x5555) << 1 | (all[step] >> 1) & 0x5555;
+        let above = needed.get(step + 1).copied().unwrap_or(0);
+        needed[step] = beside | below(above);
+    }
+    needed
+}
+
+/// The places of a row above these: bit `i` is set where bit `2i` or `2i + 1` is.
+fn above(places: u16) -> u16 {
+    let pairs = (places | places >> 1) & 0x5555;
+    let fours = (pairs | pairs >> 1) & 0x3333;
+    let eights = (fours | fours >> 2) & 0x0f0f;
+    (eights | eights >> 4) & 0x00ff
+}
+
+/// The places of a row below these, of which there are eight.
+fn below(places: u16) -> u16 {
+    let eights = (places | places << 4) & 0x0f0f;
+    let fours = (eights | eights << 2) & 0x3333;
+    3 * ((fours | fours << 1) & 0x5555)
+}
+
+/// Nodes with some operations together.
+fn chunks<'n, 'w>(nodes: &'n [Node<'w>]) -> Vec<&'n [Node<'w>]> {
+    let (mut chunks, mut start, mut count) = (Vec::new(), 0, 0);
+    for (at, node) in nodes.iter().enumerate() {
+        count += node.operations.len();
+        if count >= CHUNK || at + 1 == nodes.len() {
+            chunks.push(&nodes[start..=at]);
+            (start, count) = (at + 1, 0);
+        }
+    }
+    chunks
+}
