@@ -13,7 +13,7 @@
 
 use crate::{
     Point,
-    bits::{Signed, digits_of, for_digits, length, modulo_order, window},
+    bits::{Signed, digits_of, length, modulo_order},
     short::{Affine, Stored, TablePoint},
     sums::{Addend, Enter, Sums, double_all, sums_of_two},
 };
@@ -24,9 +24,8 @@ use rayon::prelude::*;
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Digits of the scalars of the first [`Self::FIRST`] points: of the lowest 129 bits, which are what a half of a value has, and of the others. Each is shared out
-    /// evenly.
-    pub first: [usize; 2],
+    /// Of the scalars of the first points: those of key hashing and of a leaf's own commitment.
+    pub first: [Digits; 5],
     /// Bits of a window of the others.
     pub others: usize,
     /// Points in a group of the comb.
@@ -36,14 +35,23 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Number of points with wider windows: those of key hashing and of a leaf's own commitment.
-    pub const FIRST: usize = 5;
-
-    /// For 256 to 258 points: 149 MB.
+    /// For 256 to 259 points: 150 MB.
+    ///
+    /// Points 3 and 4 take a key's index, of which little more than 248 bits are used: with fewer digits, as those of the address are often known.
     pub const DEFAULT: Self = Self {
-        first: [9, 10],
+        first: [
+            Digits::of_halves(9, 16),
+            Digits::of_halves(9, 9),
+            Digits::of_halves(9, 9),
+            Digits::of_halves(8, 9),
+            Digits {
+                bits: 121,
+                below: 8,
+                above: 16,
+            },
+        ],
         others: 8,
-        comb: 13,
+        comb: 12,
         columns: 4,
     };
 
@@ -51,31 +59,31 @@ impl Sizes {
     const CHOICES: [Self; 6] = [
         Self::DEFAULT,
         Self {
-            first: [12, 12],
+            first: [Digits::of_halves(12, 12); 5],
             others: 7,
             comb: 12,
             columns: 4,
         },
         Self {
-            first: [13, 13],
+            first: [Digits::of_halves(13, 13); 5],
             others: 5,
             comb: 11,
             columns: 4,
         },
         Self {
-            first: [17, 16],
+            first: [Digits::of_halves(17, 16); 5],
             others: 4,
             comb: 10,
             columns: 2,
         },
         Self {
-            first: [22, 21],
+            first: [Digits::of_halves(22, 21); 5],
             others: 3,
             comb: 8,
             columns: 2,
         },
         Self {
-            first: [33, 31],
+            first: [Digits::of_halves(33, 31); 5],
             others: 2,
             comb: 6,
             columns: 1,
@@ -96,13 +104,12 @@ impl Sizes {
         self.entries(points) * size_of::<Stored>()
     }
 
-    /// As these, but with windows for the first points that are about as wide as the others'.
+    /// As these, but with windows that are about as wide for the first points as for the others.
     #[must_use]
     pub const fn alike(mut self) -> Self {
-        self.first = [
-            HALF.div_ceil(self.others),
-            (BITS - HALF).div_ceil(self.others),
-        ];
+        let below = HALF.div_ceil(self.others);
+        let above = (BITS - HALF).div_ceil(self.others);
+        self.first = [Digits::of_halves(below, above); 5];
         self
     }
 
@@ -110,22 +117,47 @@ impl Sizes {
         start(&self.windows(), points) + (self.combs(points) << self.comb)
     }
 
-    /// The windows of the first points, and of the others.
-    fn windows(&self) -> [Windows; 2] {
-        let shared = |bits: usize, digits: usize| {
-            let wider = bits % digits;
-            (0..digits).map(move |digit| bits / digits + usize::from(digit >= digits - wider))
-        };
-        let [low, high] = self.first;
-        [
-            Windows::new(shared(HALF, low).chain(shared(BITS - HALF, high))),
-            Windows::new((0..digits_of(self.others)).map(|_| self.others)),
-        ]
+    /// The windows of each of the first points, and of the others.
+    fn windows(&self) -> [Windows; 6] {
+        let [a, b, c, d, e] = self.first.map(|digits| Windows::new(digits.widths()));
+        let others = (0..digits_of(self.others)).map(|_| self.others);
+        [a, b, c, d, e, Windows::new(others)]
     }
 
     /// Tables of the comb: one for each column and group.
     fn combs(&self, points: usize) -> usize {
         self.columns * points.div_ceil(self.comb)
+    }
+}
+
+/// How a scalar is cut into digits: the lowest bits into some, the others into others, as evenly as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits {
+    /// Number of the lowest bits.
+    pub bits: usize,
+    /// Digits of those bits.
+    pub below: usize,
+    /// Digits of the others.
+    pub above: usize,
+}
+
+impl Digits {
+    /// Where scalars often are halves of values, of 129 bits.
+    #[must_use]
+    pub const fn of_halves(below: usize, above: usize) -> Self {
+        Self {
+            bits: HALF,
+            below,
+            above,
+        }
+    }
+
+    fn widths(self) -> impl Iterator<Item = usize> {
+        let shared = |bits: usize, digits: usize| {
+            let wider = bits % digits;
+            (0..digits).map(move |digit| bits / digits + usize::from(digit >= digits - wider))
+        };
+        shared(self.bits, self.below).chain(shared(BITS - self.bits, self.above))
     }
 }
 
@@ -150,6 +182,9 @@ struct Window {
     entries: usize,
 }
 
+/// A digit of a scalar that is not zero: the index of its multiple in the point's table, and whether that is subtracted.
+type Multiple = (usize, bool);
+
 impl Windows {
     fn new(widths: impl Iterator<Item = usize>) -> Self {
         let (mut windows, mut from, mut entries) = (Vec::new(), 0, 0);
@@ -164,20 +199,58 @@ impl Windows {
         }
         Self { windows, entries }
     }
+
+    /// Signed digits, each up to half its range: what is above that goes to the next.
+    #[inline]
+    fn digits(&self, scalar: Signed) -> impl Iterator<Item = Multiple> {
+        let Signed {
+            negative,
+            magnitude: [a, b, c, d],
+        } = scalar;
+        let top = length(&scalar.magnitude);
+        let limbs = [a, b, c, d, 0];
+        let mut carry = 0;
+        let digit = move |window: &Window| {
+            let Window {
+                from,
+                bits,
+                entries,
+            } = *window;
+            if from >= top && carry == 0 {
+                return None;
+            }
+            let (word, shift) = (from / 64 % 4, from % 64);
+            // The upper part is shifted in two steps: by 64 in one it could not be.
+            let bits_from = limbs[word] >> shift | limbs[word + 1] << 1 << (63 - shift);
+            let range = 1 << bits;
+            let value = (bits_from & (range - 1)) + carry;
+            let above = value > range / 2;
+            carry = u64::from(above);
+            let size = if above { range - value } else { value };
+            Some((size != 0).then(|| (entries + size as usize - 1, negative != above)))
+        };
+        self.windows.iter().map_while(digit).flatten()
+    }
+}
+
+/// A point's windows.
+fn windows_of(windows: &[Windows; 6], point: usize) -> &Windows {
+    &windows[point.min(5)]
 }
 
 /// Where a point's windows begin among the entries.
-fn start([first, others]: &[Windows; 2], point: usize) -> usize {
-    let among_first = point.min(Sizes::FIRST);
-    among_first * first.entries + (point - among_first) * others.entries
+fn start(windows: &[Windows; 6], point: usize) -> usize {
+    let first = windows[..point.min(5)].iter();
+    let first: usize = first.map(|windows| windows.entries).sum();
+    first + point.saturating_sub(5) * windows[5].entries
 }
 
 /// Points with their tables.
 pub struct FixedBase {
     wide: Wide,
     sizes: Sizes,
-    /// Of the first points, and of the others.
-    windows: [Windows; 2],
+    /// Of each of the first points, and of the others.
+    windows: [Windows; 6],
     points: Vec<Point>,
     /// For each point its windows' entries, digit position by digit position; then for each column and group the comb's 2^comb sums, of which the empty one is
     /// not used. In one piece of its own, for which the system is asked for large pages.
@@ -228,7 +301,7 @@ impl FixedBase {
         // Of each point the windows that have as many bits are filled together.
         let rows: Vec<_> = (0..points.len())
             .flat_map(|point| {
-                let of_point = &windows[usize::from(point >= Sizes::FIRST)].windows;
+                let of_point = &windows_of(&windows, point).windows;
                 let alike = of_point.chunk_by(|a, b| a.bits == b.bits);
                 alike.map(move |alike| (point, alike))
             })
@@ -444,7 +517,7 @@ impl FixedBase {
     fn comb_rows(&self, terms: &[NumberTerm]) -> Option<usize> {
         let digits = |&(point, number): &NumberTerm| {
             let length = length(&Signed::from(number).magnitude);
-            let windows = &self.windows[usize::from(point >= Sizes::FIRST)].windows;
+            let windows = &windows_of(&self.windows, point).windows;
             windows.partition_point(|window| window.from < length)
         };
         let groups = self.points.len().div_ceil(self.sizes.comb);
@@ -468,41 +541,13 @@ impl FixedBase {
     fn push_digits<'t>(&'t self, sums: &mut Sums<'t>, terms: &[NumberTerm]) {
         for (point, number) in terms {
             assert!(*point < self.points.len(), "no point has index {point}");
-            let windows = &self.windows[usize::from(*point >= Sizes::FIRST)];
+            let windows = windows_of(&self.windows, *point);
             let table = &self.entries[start(&self.windows, *point)..][..windows.entries];
-            let scalar = Signed::from(*number);
-            if *point >= Sizes::FIRST {
-                // All as wide: a shorter loop.
-                let bits = self.sizes.others;
-                for_digits(&scalar, bits, |position, digit| {
-                    let entry = (position << (bits - 1)) + digit.unsigned_abs() as usize - 1;
-                    sums.push(&table[entry], digit < 0);
-                });
-                continue;
-            }
-            let Signed {
+            let digits = windows.digits(Signed::from(*number));
+            sums.extend(digits.map(|(entry, negative)| Addend {
+                point: &table[entry],
                 negative,
-                magnitude,
-            } = scalar;
-            let (top, mut carry) = (length(&magnitude), 0);
-            for Window {
-                from,
-                bits,
-                entries,
-            } in &windows.windows
-            {
-                if *from >= top && carry == 0 {
-                    break;
-                }
-                // Signed digits, up to half the range; what is above that goes to the next.
-                let value = window(&magnitude, *from, *bits) as i32 + carry;
-                carry = i32::from(value > 1 << (bits - 1));
-                let digit = value - (carry << bits);
-                if digit != 0 {
-                    let entry = entries + digit.unsigned_abs() as usize - 1;
-                    sums.push(&table[entry], negative != (digit < 0));
-                }
-            }
+            }));
         }
     }
 

@@ -14,7 +14,7 @@ mod variable;
 
 pub use arbor_field::{Fp, Fr, NotReduced};
 pub use encoding::{DecodingError, Trust};
-pub use fixed::{FixedBase, NumberTerm, Sizes, Term};
+pub use fixed::{Digits, FixedBase, NumberTerm, Sizes, Term};
 pub use point::Point;
 pub use short::TablePoint;
 pub use variable::{VariableBase, sum_of_products};

@@ -16,8 +16,11 @@ use arbor_field::{
 };
 use arbor_metrics::POINT_ADDITIONS;
 
-/// Addends that are collected before they are read: by then the last ones of them, too, have come from memory.
+/// Addends that are collected before they are read, or a few more: by then the last ones of them, too, have come from memory.
 const BLOCK: usize = 2048;
+
+/// By how many of them a block may be larger: the digits of a scalar are not cut in two.
+const MORE: usize = 128;
 
 /// Partial sums from which on rounds are made: 256 KiB, which stay in the second cache together with the products.
 const CAPACITY: usize = 4096;
@@ -92,7 +95,7 @@ impl<'t> Sums<'t> {
         starts.push(0);
         Self {
             wide,
-            addends: Vec::with_capacity(BLOCK),
+            addends: Vec::with_capacity(BLOCK + MORE),
             next: Vec::new(),
             ends: Vec::with_capacity(lists),
             terms: Vec::new(),
@@ -106,24 +109,33 @@ impl<'t> Sums<'t> {
         }
     }
 
-    /// Adds a point to the open list, or subtracts it.
+    /// Adds points to the open list, or subtracts them: at most as many as [`BLOCK`] has.
     ///
     /// Tables are larger than any cache: a point is asked for long before it is read. Those of the first block are asked for here, the others while the block before
     /// is summed.
     #[inline]
-    pub(crate) fn push(&mut self, point: &'t Stored, negative: bool) {
-        let addend = Addend { point, negative };
-        if self.addends.len() < BLOCK {
-            prefetch_early(point);
-            self.addends.push(addend);
+    pub(crate) fn extend(&mut self, addends: impl Iterator<Item = Addend<'t>>) {
+        let before = self.addends.len();
+        if before < BLOCK {
+            self.addends.extend(addends);
+            for addend in &self.addends[before..] {
+                prefetch_early(addend.point);
+            }
             return;
         }
-        if self.next.len() == BLOCK {
+        if self.next.len() >= BLOCK {
             self.absorb();
-        } else if self.next.capacity() == 0 {
-            self.next.reserve_exact(BLOCK);
         }
-        self.next.push(addend);
+        if self.next.capacity() == 0 {
+            self.next.reserve_exact(BLOCK + MORE);
+        }
+        self.next.extend(addends);
+    }
+
+    /// As [`Self::extend`] with one point.
+    #[inline]
+    pub(crate) fn push(&mut self, point: &'t Stored, negative: bool) {
+        self.extend(std::iter::once(Addend { point, negative }));
     }
 
     /// Ends the open list and opens the next.
@@ -141,7 +153,12 @@ impl<'t> Sums<'t> {
         // Half as many as addends, and one more where a list has an odd number of them.
         let most = to + count.min(if few { count } else { count / 2 + closed + 1 });
         if self.terms.len() < most {
-            self.terms.resize(most.max(2 * to), self.identity);
+            if count >= BLOCK {
+                // There are more to come: as many as there may be when a round is made.
+                let room = (CAPACITY + BLOCK).saturating_sub(self.terms.len());
+                self.terms.reserve_exact(room);
+            }
+            self.terms.resize(most, self.identity);
         }
         let mut first = 0;
         for (list, end) in self.ends.drain(..closed).chain([count]).enumerate() {
@@ -241,7 +258,7 @@ impl<'t> Sums<'t> {
         let mut pushed = 0;
         let mut ends = ends.iter().peekable();
         while ends.peek().is_some() {
-            if self.next.len() == BLOCK {
+            if self.next.len() >= BLOCK {
                 self.absorb();
             }
             let before = self.addends.len() + self.next.len();
