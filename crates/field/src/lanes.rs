@@ -218,6 +218,16 @@ pub trait Lanes<M: Modulus>: Copy {
         self.leave_multiples(self.times(value, single))
     }
 
+    /// The lanes' form of elements, with one product.
+    #[inline(always)]
+    fn enter_all(self, from: [Element<M>; LANES]) -> Self::Tight {
+        let multiples = self.load_multiples(from);
+        if Self::RADIX_BITS == 256 {
+            return multiples;
+        }
+        self.times(multiples, self.splat(&Radix::<M, Self>::ENTER_LOADED))
+    }
+
     /// Elements by the factor of [`Self::leave_multiples`], without a product.
     #[inline(always)]
     fn load_multiples(self, from: [Element<M>; LANES]) -> Self::Tight {
@@ -241,6 +251,8 @@ pub(crate) struct Radix<M, L>(std::marker::PhantomData<(M, L)>);
 impl<M: Modulus, L: Lanes<M>> Radix<M, L> {
     const ENTER: Limbs = limbs::power_of_two(L::RADIX_BITS, &M::MODULUS);
     const LEAVE: Limbs = limbs::power_of_two(512 - L::RADIX_BITS, &M::MODULUS);
+    /// What times an element that is loaded as it is, after the division by the radix, is the lanes' form of it.
+    const ENTER_LOADED: Limbs = limbs::power_of_two(2 * L::RADIX_BITS - 256, &M::MODULUS);
     /// What times a number is, after the division by the radix, 2^256 times the number.
     pub(crate) const TIMES_2_256: Limbs = limbs::power_of_two(L::RADIX_BITS + 256, &M::MODULUS);
     /// The same for the number divided by 2^256.

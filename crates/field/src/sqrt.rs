@@ -44,6 +44,13 @@ fn slot(element: &Fp) -> usize {
     (element.montgomery()[1] & (SLOTS as u64 - 1)) as usize
 }
 
+impl Roots {
+    /// Of an element of order dividing 256, to the base z^(2^24).
+    fn logarithm(&self, element: &Fp) -> u32 {
+        self.logarithms[slot(element)].into()
+    }
+}
+
 static ROOTS: LazyLock<Box<Roots>> = LazyLock::new(|| {
     let z = Fp::constant(GENERATOR).pow(&ODD);
     let mut inverse = [[Fp::ONE; 256]; WINDOWS];
@@ -118,66 +125,40 @@ pub(crate) static STEPS: LazyLock<Vec<(u8, u8)>> = LazyLock::new(|| {
 /// A square root of `x`, or none if it is not a square. Which of the two is not specified.
 #[must_use]
 pub fn sqrt(x: Fp) -> Option<Fp> {
-    Almost::new(x).root()
+    arbor_metrics::SQUARE_ROOTS.add(1);
+    let w = power(x);
+    let mut root = x * w;
+    // v^(2^(8i)), where v = x^m.
+    let mut levels = [root * w; WINDOWS];
+    for i in 1..WINDOWS {
+        levels[i] = levels[i - 1].square_times(8);
+    }
+    let roots = &**ROOTS;
+    let mut logarithm = 0u32;
+    for window in 0..WINDOWS {
+        let mut rest = levels[WINDOWS - 1 - window];
+        for earlier in 0..window {
+            let row = &roots.inverse[WINDOWS - 1 - window + earlier];
+            rest *= row[eight_bits(logarithm, 8 * earlier)];
+        }
+        logarithm |= roots.logarithm(&rest) << (8 * window);
+    }
+    if x.is_zero() {
+        return Some(x);
+    }
+    if logarithm & 1 == 1 {
+        return None;
+    }
+    for (window, row) in roots.inverse.iter().enumerate() {
+        // Of half the logarithm.
+        root *= row[eight_bits(logarithm, 8 * window + 1)];
+    }
+    Some(root)
 }
 
-/// A root but for a root of unity.
-#[derive(Clone, Copy)]
-struct Almost {
-    x: Fp,
-    /// x^((m+1)/2).
-    root: Fp,
-    /// v^(2^(8i)), where v = x^m.
-    levels: [Fp; WINDOWS],
-}
-
-impl Almost {
-    fn new(x: Fp) -> Self {
-        let w = power(x);
-        let root = x * w;
-        let mut levels = [root * w; WINDOWS];
-        for i in 1..WINDOWS {
-            levels[i] = levels[i - 1].square_times(8);
-        }
-        Self { x, root, levels }
-    }
-
-    /// The rest: some 10 multiplications.
-    fn root(self) -> Option<Fp> {
-        arbor_metrics::SQUARE_ROOTS.add(1);
-        let Self {
-            x,
-            mut root,
-            levels,
-        } = self;
-        let roots = &**ROOTS;
-        let mut logarithm = 0u32;
-        for window in 0..WINDOWS {
-            let mut rest = levels[WINDOWS - 1 - window];
-            for earlier in 0..window {
-                let digit = logarithm >> (8 * earlier) & 0xff;
-                rest *= roots.inverse[WINDOWS - 1 - window + earlier][digit as usize];
-            }
-            logarithm |= u32::from(roots.logarithms[slot(&rest)]) << (8 * window);
-        }
-        if x.is_zero() {
-            return Some(x);
-        }
-        if logarithm & 1 == 1 {
-            return None;
-        }
-        let half = logarithm / 2;
-        for (window, row) in roots.inverse.iter().enumerate() {
-            root *= row[(half >> (8 * window) & 0xff) as usize];
-        }
-        Some(root)
-    }
-
-    /// Whether x has a root and is not zero: whether v's logarithm is even.
-    fn is_square(&self) -> bool {
-        let v = self.levels[WINDOWS - 1];
-        v.square_times(31 - 8 * (WINDOWS - 1)) == Fp::ONE
-    }
+#[inline(always)]
+fn eight_bits(logarithm: u32, from: usize) -> usize {
+    (logarithm >> from & 0xff) as usize
 }
 
 /// [`sqrt`] of many: but for look-ups, in lanes.
@@ -186,8 +167,8 @@ pub fn sqrt_all(elements: &[Fp]) -> Vec<Option<Fp>> {
     if elements.len() < 3 {
         return elements.iter().map(|&x| sqrt(x)).collect();
     }
-    let almost = Wide::detect().run(AlmostAll { elements });
-    almost.into_iter().map(Almost::root).collect()
+    arbor_metrics::SQUARE_ROOTS.add(elements.len() as u64);
+    Wide::detect().run(SqrtAll { elements })
 }
 
 /// Whether each is a square and not zero. In IFMA lanes by a power, which takes less there than [`Element::legendre`].
@@ -197,71 +178,133 @@ pub fn are_squares(elements: &[Fp]) -> Vec<bool> {
     if elements.len() < LANES || !wide.has_ifma() {
         return elements.iter().map(|x| x.legendre() == 1).collect();
     }
-    let almost = wide.run(AlmostAll { elements });
-    almost.iter().map(Almost::is_square).collect()
+    wide.run(AreSquares { elements })
 }
 
-/// [`Almost::new`] in lanes, two vectors side by side.
-struct AlmostAll<'a> {
+/// Elements of two vectors, which have their powers made side by side.
+const SIDE_BY_SIDE: usize = 2 * LANES;
+
+/// Up to two vectors in lanes, and zeros.
+#[inline(always)]
+fn entered<L: Lanes<Base>>(lanes: L, elements: &[Fp]) -> [L::Tight; 2] {
+    let mut all = [[Fp::ZERO; LANES]; 2];
+    all.as_flattened_mut()[..elements.len()].copy_from_slice(elements);
+    [lanes.enter_all(all[0]), lanes.enter_all(all[1])]
+}
+
+/// [`power`] in lanes.
+#[inline(always)]
+fn powers<L: Lanes<Base>>(lanes: L, x: [L::Tight; 2]) -> [L::Tight; 2] {
+    let square = lanes.square_two(x);
+    let mut odd = [x; 16];
+    for i in 1..16 {
+        odd[i] = lanes.times_two(odd[i - 1], square);
+    }
+    let one = lanes.splat(&lanes.enter(Fp::ONE));
+    let mut power = [one; 2];
+    for &(squarings, digit) in STEPS.iter() {
+        power = square_times(lanes, power, squarings.into());
+        if digit != 0 {
+            power = lanes.times_two(power, odd[usize::from(digit / 2)]);
+        }
+    }
+    power
+}
+
+#[inline(always)]
+fn square_times<L: Lanes<Base>>(lanes: L, mut x: [L::Tight; 2], squarings: usize) -> [L::Tight; 2] {
+    for _ in 0..squarings {
+        x = lanes.square_two(x);
+    }
+    x
+}
+
+/// [`sqrt`] in lanes.
+struct SqrtAll<'a> {
     elements: &'a [Fp],
 }
 
-impl Job<Base> for AlmostAll<'_> {
-    type Output = Vec<Almost>;
+impl Job<Base> for SqrtAll<'_> {
+    type Output = Vec<Option<Fp>>;
 
     #[inline(always)]
-    fn run<L: Lanes<Base>>(self, lanes: L) -> Vec<Almost> {
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let roots = &**ROOTS;
         let mut all = Vec::with_capacity(self.elements.len());
-        for chunk in self.elements.chunks(2 * LANES) {
-            let mut stored = [[[0; 4]; LANES]; 2];
-            for (to, x) in stored.as_flattened_mut().iter_mut().zip(chunk) {
-                *to = lanes.enter(*x);
-            }
-            let x = [
-                lanes.load(stored[0].each_ref()),
-                lanes.load(stored[1].each_ref()),
-            ];
-            let square = lanes.square_two(x);
-            let mut odd = [x; 16];
-            for i in 1..16 {
-                odd[i] = lanes.times_two(odd[i - 1], square);
-            }
-            let mut power = [lanes.splat(&lanes.enter(Fp::ONE)); 2];
-            for &(squarings, digit) in STEPS.iter() {
-                for _ in 0..squarings {
-                    power = lanes.square_two(power);
-                }
-                if digit != 0 {
-                    power = lanes.times_two(power, odd[usize::from(digit / 2)]);
-                }
-            }
-            let root = lanes.times_two(x, power);
+        for chunk in self.elements.chunks(SIDE_BY_SIDE) {
+            let x = entered(lanes, chunk);
+            let power = powers(lanes, x);
+            let mut root = lanes.times_two(x, power);
             let mut levels = [lanes.times_two(root, power); WINDOWS];
             for i in 1..WINDOWS {
-                let mut level = levels[i - 1];
-                for _ in 0..8 {
-                    level = lanes.square_two(level);
-                }
-                levels[i] = level;
+                levels[i] = square_times(lanes, levels[i - 1], 8);
             }
-            for (vector, elements) in chunk.chunks(LANES).enumerate() {
-                let root = lanes.leave_all(root[vector]);
-                let mut columns = [root; WINDOWS];
-                for i in 0..WINDOWS {
-                    columns[i] = lanes.leave_all(levels[i][vector]);
+            let mut logarithms = [[0u32; LANES]; 2];
+            for window in 0..WINDOWS {
+                let mut rest = levels[WINDOWS - 1 - window];
+                for earlier in 0..window {
+                    let row = &roots.inverse[WINDOWS - 1 - window + earlier];
+                    let factors = chosen(lanes, row, &logarithms, 8 * earlier);
+                    rest = lanes.times_two(rest, factors);
                 }
-                for (lane, &x) in elements.iter().enumerate() {
-                    let mut levels = [Fp::ZERO; WINDOWS];
-                    for i in 0..WINDOWS {
-                        levels[i] = columns[i][lane];
+                for (logarithms, rest) in logarithms.iter_mut().zip(rest) {
+                    let rest = lanes.leave_all(rest);
+                    for (logarithm, rest) in logarithms.iter_mut().zip(&rest) {
+                        *logarithm |= roots.logarithm(rest) << (8 * window);
                     }
-                    all.push(Almost {
-                        x,
-                        root: root[lane],
-                        levels,
-                    });
                 }
             }
+            for (window, row) in roots.inverse.iter().enumerate() {
+                // Of half the logarithm.
+                let factors = chosen(lanes, row, &logarithms, 8 * window + 1);
+                root = lanes.times_two(root, factors);
+            }
+            let root = [lanes.leave_all(root[0]), lanes.leave_all(root[1])];
+            let (root, logarithms) = (root.as_flattened(), logarithms.as_flattened());
+            for ((x, root), logarithm) in chunk.iter().zip(root).zip(logarithms) {
+                all.push((x.is_zero() || logarithm & 1 == 0).then_some(*root));
+            }
+        }
+        all
+    }
+}
+
+/// For each logarithm the element of a row of [`Roots::inverse`] that stands for its eight bits from one on.
+#[inline(always)]
+fn chosen<L: Lanes<Base>>(
+    lanes: L,
+    row: &[Fp; 256],
+    logarithms: &[[u32; LANES]; 2],
+    from: usize,
+) -> [L::Tight; 2] {
+    let mut factors = [[Fp::ZERO; LANES]; 2];
+    let flat = factors.as_flattened_mut().iter_mut();
+    for (factor, logarithm) in flat.zip(logarithms.as_flattened()) {
+        *factor = row[eight_bits(*logarithm, from)];
+    }
+    [lanes.enter_all(factors[0]), lanes.enter_all(factors[1])]
+}
+
+/// Euler's criterion in lanes: whether x^((p-1)/2) is one.
+struct AreSquares<'a> {
+    elements: &'a [Fp],
+}
+
+impl Job<Base> for AreSquares<'_> {
+    type Output = Vec<bool>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let mut all = Vec::with_capacity(self.elements.len());
+        for chunk in self.elements.chunks(SIDE_BY_SIDE) {
+            let x = entered(lanes, chunk);
+            // (p - 1) / 2 = 2^31 m, and m is twice the power's exponent and one more.
+            let power = powers(lanes, x);
+            let power = lanes.times_two(lanes.square_two(power), x);
+            let [first, second] = square_times(lanes, power, 31);
+            let symbols = [lanes.leave_all(first), lanes.leave_all(second)];
+            let symbols = &symbols.as_flattened()[..chunk.len()];
+            all.extend(symbols.iter().map(|symbol| *symbol == Fp::ONE));
         }
         all
     }

@@ -62,6 +62,7 @@ impl<M: Modulus> Job<M> for All<M> {
                 leave(lanes.negate_where(lanes.negate_where(a, !0), !0)),
             ),
             ("left together", lanes.leave_all(a)),
+            ("entered together", leave(lanes.enter_all(self.0))),
             (
                 "sum of products",
                 leave(lanes.total(lanes.add_product(
@@ -216,6 +217,7 @@ fn expected<M: Modulus>(All(a, b, c): &All<M>) -> Vec<Eight<M>> {
         each(&|a, b, _| a * a - b),
         each(&|a, b, c| b * b - c - a),
         array::from_fn(|i| if SOME >> i & 1 == 1 { -a[i] } else { a[i] }),
+        *a,
         *a,
         *a,
         each(&|a, b, c| a * b + b * c),

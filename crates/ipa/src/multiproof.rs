@@ -553,8 +553,6 @@ impl Job<Scalar> for WeightedSums<'_> {
     fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Box<Polynomial>> {
         const { assert!(SUMMED.is_multiple_of(ABREAST) && ABREAST <= LANES) };
         let zero_lanes = lanes.splat(&[0; 4]);
-        // What times an element as it is stored is the lanes' form of it.
-        let enter = lanes.splat(&lanes.enter(Fr::from(1u64 << (L::RADIX_BITS - 256))));
         let mut totals = [zero_lanes; WIDTH / LANES];
         let mut sums = [lanes.nothing(); WIDTH / LANES];
         let mut results = Vec::with_capacity(self.pieces.len());
@@ -574,7 +572,7 @@ impl Job<Scalar> for WeightedSums<'_> {
                         weights[n] = self.weights[weight];
                         polynomials[n] = polynomial.as_chunks().0;
                     }
-                    let entered = lanes.store(lanes.times(lanes.load_multiples(weights), enter));
+                    let entered = lanes.store(lanes.enter_all(weights));
                     let mut weights = [zero_lanes; ABREAST];
                     for (weight, entered) in weights.iter_mut().zip(&entered) {
                         *weight = lanes.splat(entered);
