@@ -536,3 +536,73 @@ impl Budget {
         self.freed.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use alloy_consensus::{BlockBody, Header, TxEip1559};
+    use alloy_eips::eip2930::{AccessList, AccessListItem};
+    use alloy_eips::eip4895::Withdrawal;
+    use alloy_primitives::TxKind;
+
+    use super::*;
+
+    fn transaction(to: TxKind, access_list: AccessList) -> Transaction {
+        let tx = TxEip1559 {
+            to,
+            access_list,
+            ..Default::default()
+        };
+        let signature = Signature::new(U256::ONE, U256::ONE, false);
+        Transaction::Eip1559(tx.into_signed(signature))
+    }
+
+    #[test]
+    fn all_that_a_block_names_once() {
+        let name = Address::with_last_byte;
+        let listed = AccessListItem {
+            address: name(6),
+            storage_keys: vec![B256::with_last_byte(9), B256::with_last_byte(8)],
+        };
+        let twice = AccessList(vec![listed.clone(), listed]);
+        let block = RecoveredBlock {
+            block: Block {
+                header: Header {
+                    beneficiary: name(1),
+                    ..Default::default()
+                },
+                body: BlockBody {
+                    transactions: vec![
+                        transaction(TxKind::Create, AccessList::default()),
+                        transaction(TxKind::Call(name(4)), twice),
+                    ],
+                    ommers: Vec::new(),
+                    withdrawals: Some(
+                        vec![Withdrawal {
+                            address: name(5),
+                            ..Default::default()
+                        }]
+                        .into(),
+                    ),
+                },
+            },
+            hash: B256::ZERO,
+            senders: vec![name(3), name(3)],
+            transactions_root: B256::ZERO,
+            ommers_hash: B256::ZERO,
+            withdrawals_root: None,
+            rlp_len: 0,
+            position: Position {
+                file: Arc::from(Path::new("chain.rlp")),
+                offset: 0,
+                ordinal: 0,
+            },
+            total_difficulty: None,
+            receipts: None,
+        };
+        let (accounts, slots) = block.names();
+        assert_eq!(accounts, [1, 3, 4, 5, 6].map(name));
+        assert_eq!(slots, [8, 9].map(|slot| (name(6), U256::from(slot))));
+    }
+}
