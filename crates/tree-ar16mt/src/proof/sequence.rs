@@ -169,6 +169,8 @@ struct Sequence<'a, 'w, R, H> {
     places: Range<usize>,
     /// What the part's keys held before, ascending.
     before: Vec<(Hash, Entry)>,
+    /// By place, counted from the first, what the operation finds, if all operations end here.
+    outcomes: Vec<Outcome>,
     nodes: Vec<Node<'w>>,
     /// By place, counted from the first, the hash where the operation is under way, after it, as far as it writes.
     states: Vec<Hash>,
@@ -198,15 +200,16 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
         hasher,
         ordered,
         before,
+        outcomes: Vec::new(),
         nodes: Vec::with_capacity(work.nodes().len()),
         states: Vec::with_capacity(places.len()),
         lone: Vec::new(),
         beside: Vec::new(),
         places: places.clone(),
     };
-    let (mut outcomes, all_end_here) = (Vec::new(), below.is_empty());
+    let all_end_here = below.is_empty();
     if all_end_here {
-        outcomes = sequence.outcomes();
+        sequence.outcomes = sequence.outcomes();
         sequence.states.resize(places.len(), [0; 32]);
     } else {
         below
@@ -219,7 +222,7 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
     Ok(Passed {
         places,
         levels,
-        outcomes,
+        outcomes: sequence.outcomes,
         states: sequence.states,
         beside: sequence.beside,
         below,
@@ -236,12 +239,14 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
     /// What the operations find, by place.
     fn outcomes(&self) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(self.places.len());
+        let mut before = self.before.iter().peekable();
         let (mut key, mut holds) = (None, None);
-        for place in self.places.clone() {
-            let operation = self.ordered.at(place);
+        for operation in &self.ordered.operations[self.places.clone()] {
             if key != Some(&operation.key) {
                 key = Some(&operation.key);
-                holds = self.before(&operation.key);
+                while before.next_if(|(key, _)| *key < operation.key).is_some() {}
+                let found = before.next_if(|(key, _)| *key == operation.key);
+                holds = found.map(|(_, entry)| *entry);
             }
             outcomes.push(match (holds, operation.new) {
                 (None, None) => Outcome::ReadMissing,
@@ -277,8 +282,10 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                         Some(_) => Old::Node,
                         None => self.old_below(parent, olds[parent], nibble)?,
                     };
-                    let parent = &self.nodes[parent];
-                    (self.narrowed(parent, nibble), old)
+                    let Node {
+                        path, operations, ..
+                    } = &self.nodes[parent];
+                    (self.narrowed(path.len(), operations, nibble), old)
                 }
             };
             let only = match &old {
@@ -286,7 +293,7 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
                 Old::Nothing | Old::Node => None,
             };
             if all_end_here {
-                self.ends(node, operations.clone())?;
+                self.ends(node, &operations)?;
             }
             olds.push(old);
             self.nodes.push(Node {
@@ -326,28 +333,23 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         })
     }
 
-    /// The places of a node's operations that go on under a nibble.
-    fn narrowed(&self, node: &Node<'_>, nibble: u8) -> Range<usize> {
-        let depth = node.path.len();
+    /// The places of operations of a node at a depth that go on under a nibble.
+    fn narrowed(&self, depth: usize, operations: &Range<usize>, nibble: u8) -> Range<usize> {
         let nibble_at = |operation: &Operation| nibble_of(&operation.key, depth);
-        let all = &self.ordered.operations[node.operations.clone()];
+        let all = &self.ordered.operations[operations.clone()];
         let first = all.partition_point(|operation| nibble_at(operation) < nibble);
         let count = all[first..].partition_point(|operation| nibble_at(operation) == nibble);
-        let start = node.operations.start + first;
+        let start = operations.start + first;
         start..start + count
     }
 
     /// The operations whose ways end at a leaf below a node.
-    fn ends(&mut self, node: &Changed, operations: Range<usize>) -> Result<(), TreeError> {
+    fn ends(&mut self, node: &Changed, operations: &Range<usize>) -> Result<(), TreeError> {
         let depth = node.path.len();
-        let mut rest = operations;
-        while !rest.is_empty() {
-            let first = rest.start;
-            let nibble = nibble_of(&self.ordered.at(first).key, depth);
-            let same = |place: &usize| nibble_of(&self.ordered.at(*place).key, depth) == nibble;
-            rest.start += rest.clone().take_while(same).count();
-            if let Some(Child::Leaf(leaf)) = node.child(nibble) {
-                self.end_at(&node.path.child(nibble), first..rest.start, leaf)?;
+        for (nibble, leaf) in node.leaves() {
+            let places = self.narrowed(depth, operations, nibble);
+            if !places.is_empty() {
+                self.end_at(&node.path.child(nibble), places, leaf)?;
             }
         }
         Ok(())
@@ -392,11 +394,10 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         let level = 4 * path.len();
         let ordered = self.ordered;
         let of = |place: usize| ordered.at(place);
-        // The key that has the leaf: one that is written or was there; else it is no operation's.
-        let has =
-            |place: &usize| of(*place).new.is_some() || self.before(&of(*place).key).is_some();
-        let owner = places.clone().find(has).map(|place| of(place).key);
         let first = self.places.start;
+        // The key that has the leaf: one that is written or was there; else it is no operation's.
+        let has = |place: &usize| !matches!(self.outcomes[place - first], Outcome::ReadMissing);
+        let owner = places.clone().find(has).map(|place| of(place).key);
         // Mostly one operation comes here, and the leaf is its own.
         if places.len() == 1 && owner.is_some() {
             if of(places.start).new.is_some() {

@@ -12,7 +12,7 @@ use arbor_tree::Path;
 
 use crate::record::{self, RecordError};
 use crate::{
-    CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, LeafUpdate, NodeChange, Reader, Record,
+    CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, LeafUpdate, NodeChange, Reader, Record,
     TreeError, TreeStats,
 };
 
@@ -65,6 +65,16 @@ impl Node {
     pub(crate) fn child(&self, nibble: u8) -> Option<&Child> {
         let at = self.children.binary_search_by_key(&nibble, |child| child.0);
         self.children[at.ok()?].1.child()
+    }
+
+    /// The leaves right below, once all is hashed, ascending by nibble.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = (u8, &Leaf)> {
+        self.children
+            .iter()
+            .filter_map(|(nibble, slot)| match slot {
+                Slot::Child(Child::Leaf(leaf)) => Some((*nibble, leaf)),
+                Slot::Child(Child::Internal(_)) | Slot::Node | Slot::Pending(_) => None,
+            })
     }
 }
 

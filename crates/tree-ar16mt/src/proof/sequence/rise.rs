@@ -74,20 +74,22 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                 }
             }));
             in_their_order(&mut events[start..]);
+            let needed = needed_rows(&events[start..]);
             within.push(Within {
-                present: self.children(node, rows),
+                present: self.children(node, needed[0], rows),
                 events: start..events.len(),
+                needed,
             });
         }
         let from = height(depth + 1);
         match &within[..] {
-            [one] if count > MANY => self.pieces(from, &events, one.present, &rows[0]),
+            [one] if count > MANY => self.pieces(from, &events, one, &rows[0]),
             _ => vec![self.steps(from, events, &within, rows)],
         }
     }
 
     /// What very many operations make of one node: cut into pieces, each of which begins with what the last writes before it left of the children.
-    fn pieces(&self, from: usize, events: &[Event], present: u16, rows: &Rows) -> Vec<Chunk> {
+    fn pieces(&self, from: usize, events: &[Event], node: &Within, rows: &Rows) -> Vec<Chunk> {
         let last = events.par_chunks(PIECE).map(|events| {
             let mut last = [None; 16];
             let writes = events.iter().filter(|event| event.writes);
@@ -95,7 +97,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             last
         });
         let last: Vec<[Option<u32>; 16]> = last.collect();
-        let mut next = (present, *rows);
+        let mut next = (node.present, *rows);
         let starts = last.into_iter().map(|last| {
             let start = next;
             for (child, place) in last.into_iter().enumerate() {
@@ -109,8 +111,11 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         let starts: Vec<(u16, Rows)> = starts.collect();
         let pieces = events.par_chunks(PIECE).zip(starts);
         let done = pieces.map(|(piece, (present, rows))| {
-            let events = 0..piece.len();
-            let within = [Within { present, events }];
+            let within = [Within {
+                present,
+                events: 0..piece.len(),
+                needed: needed_rows(piece),
+            }];
             self.steps(from, piece.to_vec(), &within, &mut [rows])
         });
         done.collect()
@@ -124,7 +129,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         within: &[Within],
         rows: &mut [Rows],
     ) -> Chunk {
-        self.fill(from, within, &events, rows);
+        self.fill(from, within, rows);
         let states = events.iter().map(|e| self.states[e.place as usize]);
         let mut states: Vec<Hash> = states.collect();
         let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
@@ -158,8 +163,8 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         }
     }
 
-    /// Sets the hashes of a node's children before the batch; returns which of them are there.
-    fn children(&self, node: &Node<'_>, rows: &mut Rows) -> u16 {
+    /// Sets the hashes of a node's children before the batch, those of empty ones as far as they are needed; returns which of them are there.
+    fn children(&self, node: &Node<'_>, needed: u16, rows: &mut Rows) -> u16 {
         let mut present = 0;
         // It was looked at on the way down.
         let view = node
@@ -171,34 +176,29 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             present |= 1 << nibble;
         }
         let empty = &self.hasher.empty()[height(node.path.len() + 1)];
-        for (child, hash) in rows[row(0)].iter_mut().enumerate() {
-            if present >> child & 1 == 0 {
-                *hash = *empty;
-            }
+        // In a node of many operations every piece needs others.
+        let needed = match node.operations.len() {
+            0..=MANY => needed,
+            _ => u16::MAX,
+        };
+        for child in ones(needed & !present) {
+            rows[child] = *empty;
         }
         present
     }
 
     /// Sets the hashes within nodes at first above the children, as far as they lie beside the ways of operations, or below such.
-    fn fill(&self, from: usize, within: &[Within], events: &[Event], rows: &mut [Rows]) {
+    fn fill(&self, from: usize, within: &[Within], rows: &mut [Rows]) {
         let empty = &self.hasher.empty()[from..];
-        let of = |within: &Within| {
-            let touched = events[within.events.clone()].iter();
-            let touched = touched.fold(0, |set, event| set | 1 << event.nibble);
-            (needed_rows(touched), within.present)
-        };
-        let mut needed: Vec<([u16; 4], u16)> = within.iter().map(of).collect();
+        let mut present: Vec<u16> = within.iter().map(|within| within.present).collect();
         let (mut pairs, mut places) = (Vec::new(), Vec::new());
         for step in 0..3 {
             pairs.clear();
             places.clear();
-            for (at, (rows, (needed, present))) in rows.iter_mut().zip(&mut needed).enumerate() {
-                let below = *present;
-                *present = above(below);
-                let mut left = needed[step + 1];
-                while left != 0 {
-                    let i = left.trailing_zeros() as usize;
-                    left &= left - 1;
+            let nodes = rows.iter_mut().zip(within).zip(&mut present);
+            for (at, ((rows, Within { needed, .. }), present)) in nodes.enumerate() {
+                *present = above(*present);
+                for i in ones(needed[step + 1]) {
                     let (pair, to) = (row(step).start + 2 * i, row(step + 1).start + i);
                     if *present >> i & 1 == 0 {
                         rows[to] = empty[step + 1];
@@ -226,10 +226,11 @@ fn make_room(rows: &mut Vec<Rows>, count: usize) {
     }
 }
 
-/// A node's operations among a list, and which of its children are there.
+/// A node's operations among a list, which of its children are there, and which hashes [are needed](needed_rows).
 struct Within {
     present: u16,
     events: Range<usize>,
+    needed: [u16; 4],
 }
 
 /// An operation within a node.
@@ -263,8 +264,9 @@ fn row(step: usize) -> Range<usize> {
     32 - (32 >> step)..32 - (16 >> step)
 }
 
-/// By row what is beside a touched place, or below what is needed.
-fn needed_rows(touched: u16) -> [u16; 4] {
+/// By row what is beside a place that operations touch, or below what is needed.
+fn needed_rows(events: &[Event]) -> [u16; 4] {
+    let touched = events.iter().fold(0, |set, event| set | 1 << event.nibble);
     let mut all = [touched; 4];
     for step in 1..4 {
         all[step] = above(all[step - 1]);
@@ -276,6 +278,15 @@ fn needed_rows(touched: u16) -> [u16; 4] {
         needed[step] = beside | below(above);
     }
     needed
+}
+
+/// The places of the bits that are set.
+fn ones(mut places: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (places != 0).then_some(places.trailing_zeros() as usize);
+        places &= places.wrapping_sub(1);
+        place
+    })
 }
 
 /// The places of a row above these: bit `i` is set where bit `2i` or `2i + 1` is.
