@@ -71,7 +71,7 @@ impl Verify {
 pub enum Roots<'a> {
     /// On the thread that executes, after each block.
     Here,
-    /// On a thread of their own, beside execution.
+    /// On a thread of their own, beside execution; what is shared in computing them, with rayon's global pool.
     Beside,
     /// The same, and those of large changes on all threads of a pool.
     Spread(&'a ThreadPool),

@@ -208,14 +208,11 @@ fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
     }
 }
 
-/// Threads that large roots are spread over: some of many. Two have enough to do with senders, execution and the thread of Merkle-Patricia roots; a Verkle
-/// root is so dear that execution would wait for one thread of them.
+/// Threads of their own that large roots are spread over: some of many. Two have enough to do with senders, execution and the thread of Merkle-Patricia roots. A Verkle
+/// root is spread over the threads that made its tables, and have nothing else to do.
 fn roots_pool(args: &Args, tree: &Tree) -> Result<Option<rayon::ThreadPool>> {
-    let threads = match tree {
-        Tree::Verkle(_) => args.thread_count(),
-        _ => args.thread_count() / 2,
-    };
-    if threads < 2 {
+    let threads = args.thread_count() / 2;
+    if threads < 2 || matches!(tree, Tree::Verkle(_)) {
         return Ok(None);
     }
     let named = |index| format!("roots-{index}");
