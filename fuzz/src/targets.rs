@@ -129,7 +129,7 @@ fn verkle_record(bytes: &[u8]) {
         return;
     };
     if let Ok(key) = NodeKey::decode(key) {
-        assert_eq!(key.encode(), bytes[..length], "a key has two forms");
+        assert_eq!(key.encode(), &bytes[..length], "a key has two forms");
         let _ = arbor_tree_verkle::Record::decode(&key, record);
     }
 }

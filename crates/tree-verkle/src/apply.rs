@@ -36,9 +36,13 @@ pub fn apply(
     apply_to(&Stored(reader), tools, updates)
 }
 
-/// Updates below some of the root's children that are planned and computed together, at the least: enough to share inversions, few enough to stay small beside the
-/// tree. What has its first byte in common stays together, however much it is.
-const PART: std::ops::Range<usize> = 4096..16_384;
+/// Updates below some of the root's children that are planned and computed together: enough to share inversions, few enough to stay small beside the tree. What has its
+/// first byte in common stays together, however much it is.
+const MOST: usize = 16_384;
+/// The least for one thread, which gains nothing by more parts.
+const LEAST_ALONE: usize = 4096;
+/// The least for several threads, which plan and compute parts of their own side by side.
+const LEAST_SHARED: usize = 256;
 
 /// Applies updates that change something, wherever the nodes come from.
 ///
@@ -91,8 +95,12 @@ pub(crate) fn apply_to(
 
 /// Cuts updates where their first bytes change, into parts for all threads.
 fn parts(updates: &[StemUpdate]) -> Vec<&[StemUpdate]> {
-    let least = updates.len() / (2 * rayon::current_num_threads());
-    let least = least.clamp(PART.start, PART.end);
+    let threads = rayon::current_num_threads();
+    let least = match threads {
+        1 => LEAST_ALONE,
+        _ => LEAST_SHARED,
+    };
+    let least = (updates.len() / (2 * threads)).clamp(least, MOST);
     let (mut parts, mut rest) = (Vec::new(), updates);
     while rest.len() > least {
         let first = rest[least - 1].stem[0];

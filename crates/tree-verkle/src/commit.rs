@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
-const LEAST: usize = 64;
+const LEAST: usize = 256;
 /// Most: what is computed of them, two kilobytes each, stays in a core's second cache or near it.
 const MOST: usize = 1024;
 

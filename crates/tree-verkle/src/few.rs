@@ -70,7 +70,10 @@ impl FewValues {
         mut bytes: &'a [u8],
     ) -> Result<(Self, &'a [u8]), RecordError> {
         let malformed = RecordError::Part("values");
-        let mut values = Vec::with_capacity(MOST);
+        let mut few = Self {
+            count: 0,
+            values: Default::default(),
+        };
         for suffix in suffixes
             .iter()
             .filter(|suffix| usize::from(suffix / 128) == half)
@@ -88,9 +91,13 @@ impl FewValues {
                 }
                 bytes = rest;
             }
-            values.push((suffix, value));
+            *few.values.get_mut(few.count).ok_or(malformed)? = (suffix, value);
+            few.count += 1;
         }
-        Ok((Self::new(&values).ok_or(malformed)?, bytes))
+        match few.count {
+            0 => Err(malformed),
+            _ => Ok((few, bytes)),
+        }
     }
 }
 

@@ -12,11 +12,10 @@ pub type Value = [u8; 32];
 ///
 /// Internal nodes have depths 0 to 30, leaves 1 to 31. Keys are ordered by depth first, so that the children of a node are neighbours.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeKey {
-    depth: u8,
-    /// Zero from `depth` on.
-    path: Stem,
-}
+pub struct NodeKey(
+    /// The depth, the bytes of the way, and zeros.
+    [u8; 32],
+);
 
 /// Why bytes are not the database key of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -30,10 +29,7 @@ pub struct KeyError {
 
 impl NodeKey {
     /// The place of the root.
-    pub const ROOT: Self = Self {
-        depth: 0,
-        path: [0; 31],
-    };
+    pub const ROOT: Self = Self([0; 32]);
 
     /// Most bytes on the way to a node: a leaf whose stem differs from another one's in the last byte.
     pub const MAX_DEPTH: usize = 31;
@@ -44,12 +40,10 @@ impl NodeKey {
     /// If `depth` is above 31.
     #[must_use]
     pub fn on_way(stem: &Stem, depth: usize) -> Self {
-        let mut path = [0; 31];
-        path[..depth].copy_from_slice(&stem[..depth]);
-        Self {
-            depth: depth as u8,
-            path,
-        }
+        let mut key = Self::ROOT;
+        key.0[0] = depth as u8;
+        key.0[1..=depth].copy_from_slice(&stem[..depth]);
+        key
     }
 
     /// The place of a child.
@@ -58,38 +52,36 @@ impl NodeKey {
     /// If this place is at depth 31, where only leaves are.
     #[must_use]
     pub fn child(mut self, byte: u8) -> Self {
-        self.path[self.depth()] = byte;
-        self.depth += 1;
+        self.0[0] += 1;
+        self.0[self.depth()] = byte;
         self
     }
 
     /// The place of the parent; none for the root.
     #[must_use]
     pub fn parent(mut self) -> Option<Self> {
-        self.depth = self.depth.checked_sub(1)?;
-        self.path[self.depth()] = 0;
+        let above = self.0[0].checked_sub(1)?;
+        self.0[self.depth()] = 0;
+        self.0[0] = above;
         Some(self)
     }
 
     /// Bytes between the root and this place.
     #[must_use]
     pub fn depth(&self) -> usize {
-        usize::from(self.depth)
+        usize::from(self.0[0])
     }
 
     /// The bytes between the root and this place.
     #[must_use]
     pub fn path(&self) -> &[u8] {
-        &self.path[..self.depth()]
+        &self.encode()[1..]
     }
 
     /// The database key: depth, then path.
     #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(1 + self.depth());
-        bytes.push(self.depth);
-        bytes.extend_from_slice(self.path());
-        bytes
+    pub fn encode(&self) -> &[u8] {
+        &self.0[..=self.depth()]
     }
 
     /// Reads a database key.
@@ -99,11 +91,8 @@ impl NodeKey {
     pub fn decode(bytes: &[u8]) -> Result<Self, KeyError> {
         match bytes.split_first() {
             Some((&depth, path)) if path.len() == usize::from(depth) && path.len() <= 31 => {
-                let mut key = Self {
-                    depth,
-                    ..Self::ROOT
-                };
-                key.path[..path.len()].copy_from_slice(path);
+                let mut key = Self::ROOT;
+                key.0[..bytes.len()].copy_from_slice(bytes);
                 Ok(key)
             }
             first => Err(KeyError {
@@ -117,7 +106,7 @@ impl NodeKey {
 impl fmt::Display for NodeKey {
     /// `the root` or `path 01fe`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.depth == 0 {
+        if *self == Self::ROOT {
             return f.write_str("the root");
         }
         f.write_str("path ")?;

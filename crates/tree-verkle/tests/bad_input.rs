@@ -194,7 +194,7 @@ proptest! {
 fn keys() {
     let key = NodeKey::on_way(&[7; 31], 3);
     assert_eq!(key.encode(), [3, 7, 7, 7]);
-    assert_eq!(NodeKey::decode(&key.encode()), Ok(key));
+    assert_eq!(NodeKey::decode(key.encode()), Ok(key));
     assert_eq!(key.parent().map(|parent| parent.child(7)), Some(key));
     assert_eq!(NodeKey::ROOT.parent(), None);
     for wrong in [&[][..], &[1], &[0, 1], &[32; 33]] {

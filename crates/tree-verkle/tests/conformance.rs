@@ -87,7 +87,12 @@ fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let values: Vec<String> = records.iter().map(whole).collect();
     let records = support::said(records).into_iter().zip(values);
     records
-        .map(|((key, record), values)| (key.encode(), format!("{record:?}{values}").into_bytes()))
+        .map(|((key, record), values)| {
+            (
+                key.encode().to_vec(),
+                format!("{record:?}{values}").into_bytes(),
+            )
+        })
         .collect()
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn compute(
     };
     let root = update.root_hash().into();
     for change in update.nodes {
-        written.put_shared_node(NODES, &change.key.encode(), change.record);
+        written.put_shared_node(NODES, change.key.encode(), change.record);
     }
     written.blobs = code_writes(changes.codes.iter());
     Ok(Computed {

@@ -19,8 +19,7 @@ pub(crate) struct AtHead<'a>(pub(super) View<'a>);
 
 impl NodeReader for AtHead<'_> {
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        let keys: Vec<Vec<u8>> = keys.iter().map(NodeKey::encode).collect();
-        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(NodeKey::encode).collect();
         Ok(self.0.multi_get(NODES, &keys).map_err(StateError::from)?)
     }
 }

@@ -204,7 +204,7 @@ impl Rebuild<'_> {
 
     fn node(&self, key: &NodeKey, built: &[u8]) {
         self.check.counts.nodes.fetch_add(1, Ordering::Relaxed);
-        let stored = match self.check.view.get(NODES, &key.encode()) {
+        let stored = match self.check.view.get(NODES, key.encode()) {
             Ok(Some(stored)) => stored,
             Ok(None) => return self.fault(format!("the node at {key}: missing")),
             Err(error) => return self.stop(error.into()),
