@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -51,6 +52,8 @@ struct Names {
     settled: u64,
     /// Code deployed by blocks that the database does not have.
     codes: VecDeque<(u64, B256Map<Bytes>)>,
+    /// Time that the database took to answer.
+    waited: Duration,
 }
 
 impl RecentState {
@@ -65,6 +68,7 @@ impl RecentState {
                 generation_bytes: bytes / 2,
                 settled: 0,
                 codes: VecDeque::new(),
+                waited: Duration::ZERO,
             }),
         }
     }
@@ -76,6 +80,16 @@ impl RecentState {
             recent: self,
             database,
         }
+    }
+
+    /// A slot's value, if the database need not be asked for it.
+    pub fn known_slot(&self, address: Address, slot: U256) -> Option<U256> {
+        self.names.borrow_mut().slot(address, slot)
+    }
+
+    /// How long the database took to answer all that was asked so far.
+    pub fn waited(&self) -> Duration {
+        self.names.borrow().waited
     }
 
     /// Takes over what a block changed.
@@ -115,6 +129,14 @@ impl RecentState {
 }
 
 impl Names {
+    /// What the database answers.
+    fn ask<T>(&mut self, question: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let answer = question();
+        self.waited += start.elapsed();
+        answer
+    }
+
     fn account(&mut self, address: Address) -> Option<Option<Account>> {
         let young = self.young.get(&address).and_then(|recent| recent.account);
         if let Some(known) = young {
@@ -228,7 +250,7 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         if let Some(account) = names.account(address) {
             return Ok(account);
         }
-        let account = self.database.account(address)?;
+        let account = names.ask(|| self.database.account(address))?;
         names.put_account(address, account, 0);
         Ok(account)
     }
@@ -238,7 +260,7 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         if let Some(value) = names.slot(address, slot) {
             return Ok(value);
         }
-        let value = self.database.storage(address, slot)?;
+        let value = names.ask(|| self.database.storage(address, slot))?;
         names.put_slot(address, slot, value, 0);
         Ok(value)
     }
@@ -257,15 +279,15 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         accounts.retain(|address| names.account(*address).is_none());
         let mut slots = slots.to_vec();
         slots.retain(|(address, slot)| names.slot(*address, *slot).is_none());
-        self.database.expect(&accounts, &slots);
+        names.ask(|| self.database.expect(&accounts, &slots));
     }
 
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
-        let names = self.recent.names.borrow();
+        let mut names = self.recent.names.borrow_mut();
         let mut deployed = names.codes.iter();
         match deployed.find_map(|(_, codes)| codes.get(&code_hash)) {
             Some(code) => Ok(code.clone()),
-            None => self.database.code(code_hash),
+            None => names.ask(|| self.database.code(code_hash)),
         }
     }
 }

@@ -20,6 +20,7 @@ use alloy_primitives::{B256, U256};
 use arbor_state::{IntermediateRoots, RecentState, StateView, Work};
 use rayon::ThreadPool;
 
+use super::foresight::Foresight;
 use super::record::BlockRecord;
 use super::settle::{Database, Executed, Settler};
 use super::{BlockStats, ReplayError, Times};
@@ -174,6 +175,7 @@ pub(super) struct Pipeline<'a, 'b, 'e> {
     /// The difficulties of all blocks up to the latest one executed together, as long as they are kept.
     pub(super) total_difficulty: &'a mut Option<U256>,
     pub(super) names: &'a mut RecentState,
+    pub(super) foresight: Foresight,
     pub(super) options: Options<'a>,
     pub(super) each: &'e mut dyn FnMut(&BlockStats),
 }
@@ -285,8 +287,12 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             ..BlockInput::new(&block, &parent.header, parent.hash, self.spec)
         };
         let view = self.names.over(self.database);
+        let waited_before = self.names.waited();
         let (accounts, slots) = block.names();
         view.expect(&accounts, &slots);
+        let state = (&*self.names, &view);
+        self.foresight
+            .read_ahead(self.executor, &input, state, self.chain);
         let needs_roots = self.needs_roots(&block);
         // Nobody waits to write, since all blocks before are settled: reading on under this guard cannot lock up.
         let head = needs_roots.then(|| self.database.read());
@@ -294,7 +300,12 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let roots = roots
             .as_mut()
             .map(|roots| roots as &mut dyn IntermediateRoots);
+        let (begun, waited) = (Instant::now(), self.names.waited());
         let output = self.executor.execute(&input, &view, &*self.chain, roots)?;
+        let waited_after = self.names.waited();
+        let executing = begun.elapsed().saturating_sub(waited_after - waited);
+        self.foresight
+            .learn(executing, waited_after - waited_before);
         let changes = output.changes;
         let accounts = changes.accounts.values();
         let stats = BlockStats {

@@ -4,6 +4,7 @@ use alloy_primitives::{B256, U256};
 use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
+use super::foresight::Foresight;
 use super::pipeline::{Options, Pipeline, Roots, Verify};
 use super::record::{BlockRecord, recent_blocks};
 use super::settle::Database;
@@ -142,6 +143,7 @@ impl Replay {
             chain: &mut self.recent,
             total_difficulty: &mut self.total_difficulty,
             names: &mut self.names,
+            foresight: Foresight::default(),
             options,
             each,
         };
