@@ -2,6 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,10 +41,11 @@ pub(crate) fn to_value(found: &UserValue) -> Value {
 pub(crate) fn multi_get(
     snapshot: &Snapshot,
     keyspace: &Keyspace,
+    pace: &Pace,
     table: Table,
     keys: &[&[u8]],
 ) -> fjall::Result<Vec<Option<Value>>> {
-    in_flight(keys, |key| {
+    in_flight(pace, keys, |key| {
         with_engine_key(table, key, |key| snapshot.get(keyspace, key))
             .map(|found| found.as_ref().map(to_value))
     })
@@ -51,37 +53,62 @@ pub(crate) fn multi_get(
 
 /// Items that are read one after the other before it is asked how long they took.
 const FIRST: usize = 4;
-/// What these take at least if they come from the disk; from memory they take a tenth.
-const SLOW: Duration = Duration::from_micros(40 * FIRST as u64);
+/// What an item takes at least if it comes from the disk; from memory it takes a tenth.
+const SLOW: Duration = Duration::from_micros(40);
 /// Threads that wait for the disk side by side.
 const WAITING: usize = 16;
 /// Items that are worth a thread.
 const SHARE: usize = 4;
 
+/// Whether what was read last came from the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    slow: AtomicBool,
+}
+
+impl Pace {
+    fn learn(&self, items: usize, took: Duration) {
+        let slow = took >= SLOW * u32::try_from(items).unwrap_or(u32::MAX);
+        self.slow.store(slow, Ordering::Relaxed);
+    }
+
+    fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
+    }
+}
+
 /// Reads all items: one after the other while they come from memory, then all that are left side by side, since a disk takes many requests at a time.
 fn in_flight<T: Sync, V: Send, E: Send>(
+    pace: &Pace,
     items: &[T],
     read: impl Fn(&T) -> Result<V, E> + Sync,
 ) -> Result<Vec<V>, E> {
     let all = &|items: &[T]| items.iter().map(&read).collect::<Result<Vec<V>, E>>();
     let mut values = Vec::with_capacity(items.len());
     let mut rest = items;
-    loop {
+    while !pace.is_slow() || rest.len() < 2 * SHARE {
         let (now, later) = rest.split_at(rest.len().min(FIRST));
-        let begin = Instant::now();
-        values.extend(all(now)?);
-        rest = later;
-        if rest.is_empty() {
+        if now.is_empty() {
             return Ok(values);
         }
-        if rest.len() >= 2 * SHARE && begin.elapsed() >= SLOW {
-            break;
-        }
+        let begin = Instant::now();
+        values.extend(all(now)?);
+        pace.learn(now.len(), begin.elapsed());
+        rest = later;
     }
+    // Of all threads together.
+    let nanoseconds = &AtomicU64::new(0);
+    let timed = &|items: &[T]| {
+        let begin = Instant::now();
+        let values = all(items);
+        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        nanoseconds.fetch_add(took, Ordering::Relaxed);
+        values
+    };
     thread::scope(|scope| {
         let share = rest.len().div_ceil(WAITING).max(SHARE);
         let start = |items| {
-            let started = thread::Builder::new().spawn_scoped(scope, move || all(items));
+            let started = thread::Builder::new().spawn_scoped(scope, move || timed(items));
             // Without another thread this one reads them.
             started.map_err(|_| items)
         };
@@ -89,9 +116,11 @@ fn in_flight<T: Sync, V: Send, E: Send>(
         for thread in threads {
             values.extend(match thread {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
-                Err(items) => all(items)?,
+                Err(items) => timed(items)?,
             });
         }
+        let took = Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
+        pace.learn(rest.len(), took);
         Ok(values)
     })
 }
@@ -110,6 +139,7 @@ pub(crate) fn to_scan<'a>(path: &'a Path, guards: impl Iterator<Item = Guard> + 
 pub(crate) struct Frozen<K> {
     pub(crate) snapshot: Snapshot,
     pub(crate) keyspace: Keyspace,
+    pub(crate) pace: Pace,
     /// The database's folder, for messages.
     pub(crate) path: PathBuf,
     pub(crate) _kept: K,
@@ -123,7 +153,7 @@ impl<K: Send + Sync> Reader for Frozen<K> {
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
-        multi_get(&self.snapshot, &self.keyspace, table, keys)
+        multi_get(&self.snapshot, &self.keyspace, &self.pace, table, keys)
             .map_err(|error| sorted(&self.path, "multi_get", error))
     }
 
@@ -150,7 +180,12 @@ mod tests {
     use super::*;
 
     /// As many items as are given; reading one takes so long from some item on, and no time before. Item 77 fails.
-    fn read_all(count: u32, each: Duration, from: u32) -> (Result<Vec<u32>, u32>, usize) {
+    fn read_all(
+        pace: &Pace,
+        count: u32,
+        each: Duration,
+        from: u32,
+    ) -> (Result<Vec<u32>, u32>, usize) {
         let threads = Mutex::new(Vec::new());
         let items: Vec<u32> = (0..count).collect();
         let read = |item: &u32| {
@@ -169,16 +204,16 @@ mod tests {
                 Ok(2 * item)
             }
         };
-        let found = in_flight(&items, read);
+        let found = in_flight(pace, &items, read);
         (found, threads.into_inner().expect("no panic").len())
     }
 
     #[test]
     fn slow_reads_are_made_side_by_side_and_come_in_order() {
-        let slow = SLOW / 2;
+        let slow = 2 * SLOW;
         for count in [0, 1, 4, 11, 12, 13, 75] {
             for from in [0, 8] {
-                let (found, threads) = read_all(count, slow, from);
+                let (found, threads) = read_all(&Pace::default(), count, slow, from);
                 assert_eq!(found, Ok((0..count).map(|i| 2 * i).collect()));
                 // A thread that has to wait for a processor may take reads from memory for slow ones.
                 assert!(threads > 1 || count < from + 12, "{count} from {from}");
@@ -188,7 +223,25 @@ mod tests {
                 );
             }
         }
-        assert_eq!(read_all(100, slow, 0).0, Err(77));
-        assert_eq!(read_all(100, Duration::ZERO, 0).0, Err(77));
+        assert_eq!(read_all(&Pace::default(), 100, slow, 0).0, Err(77));
+        assert_eq!(
+            read_all(&Pace::default(), 100, Duration::ZERO, 0).0,
+            Err(77)
+        );
+    }
+
+    #[test]
+    fn what_was_slow_is_read_side_by_side_at_once() {
+        let pace = Pace::default();
+        let read = |count, each| {
+            let (found, threads) = read_all(&pace, count, each, 0);
+            assert_eq!(found, Ok((0..count).map(|i| 2 * i).collect()));
+            threads
+        };
+        // Eight of them need no thread if none is known to be slow; then they all wait side by side.
+        assert_eq!(read(8, 2 * SLOW), 1);
+        assert_eq!(read(8, 2 * SLOW), 2);
+        assert_eq!(read(4, 2 * SLOW), 1);
+        assert_eq!(read(16, 2 * SLOW), 4);
     }
 }

@@ -19,7 +19,7 @@ use crate::beside::Beside;
 use crate::errors::sorted;
 use crate::folder::{self, SharedFiles};
 use crate::options::Options;
-use crate::reading::{Frozen, engine_key, multi_get, to_scan, to_value, with_engine_key};
+use crate::reading::{Frozen, Pace, engine_key, multi_get, to_scan, to_value, with_engine_key};
 
 /// The keyspace of all tables.
 const TABLES: &str = "tables";
@@ -45,6 +45,7 @@ pub struct FjallStore {
     commit: Mutex<()>,
     /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
     level0_files: AtomicUsize,
+    pace: Pace,
     /// After the engine's handles, and so dropped after them.
     files: SharedFiles,
     folder: Arc<LockedFolder>,
@@ -80,6 +81,7 @@ impl FjallStore {
             turn: Mutex::new(()),
             commit: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
+            pace: Pace::default(),
             files: SharedFiles(path.to_path_buf()),
             folder: Arc::new(lock),
         })
@@ -112,6 +114,7 @@ impl FjallStore {
         Ok(Box::new(Frozen {
             snapshot: database.snapshot(),
             keyspace,
+            pace: Pace::default(),
             path: path.to_path_buf(),
             _kept: (database, beside),
         }))
@@ -235,7 +238,8 @@ impl Reader for FjallStore {
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
         // One state for all keys, even while another thread writes.
         let snapshot = self.database.snapshot();
-        multi_get(&snapshot, &self.tables, table, keys).map_err(self.failed("multi_get"))
+        multi_get(&snapshot, &self.tables, &self.pace, table, keys)
+            .map_err(self.failed("multi_get"))
     }
 
     fn scan<'a>(
@@ -301,6 +305,7 @@ impl Store for FjallStore {
         Ok(Box::new(Frozen {
             snapshot: self.database.snapshot(),
             keyspace: self.tables.clone(),
+            pace: Pace::default(),
             path: self.folder.path().to_path_buf(),
             _kept: self.folder.clone(),
         }))
