@@ -17,7 +17,7 @@ const TURNS: usize = 3;
 /// A turn that finds fewer slots is the last one.
 const FEW: usize = 8;
 
-/// Whether execution waited longer than it worked in the last block: only then is the work done twice.
+/// Whether execution waited for more than twice as long as it worked in the last block: only then is the work done more than once.
 #[derive(Default)]
 pub(super) struct Foresight {
     pays: bool,
@@ -59,7 +59,7 @@ impl Foresight {
 
     /// Learns from a block how long its execution took, and for how long all that was asked of the database.
     pub(super) fn learn(&mut self, executing: Duration, waiting: Duration) {
-        self.pays = waiting > executing;
+        self.pays = waiting > 2 * executing;
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         };
         let chain = RecentBlocks::default();
         let rules = Rules::at(&genesis.spec, &block.header, &genesis.header, None);
-        for (waiting, executing) in [(2, 1), (1, 2)].map(|(a, b)| {
+        for (waiting, executing) in [(3, 1), (2, 1)].map(|(a, b)| {
             let seconds = Duration::from_secs;
             (seconds(a), seconds(b))
         }) {
@@ -224,7 +224,7 @@ mod tests {
             let slots =
                 |numbers: &[u64]| numbers.iter().map(|n| U256::from(*n)).collect::<Vec<_>>();
             let direct = slots(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-            if waiting > executing {
+            if waiting > 2 * executing {
                 // Slot 100 by the zero in place of slot 1; slot 107 once that was read.
                 let first = [direct, slots(&[100])].concat();
                 assert_eq!(watched.expected.take(), [first, slots(&[107])]);
