@@ -362,13 +362,13 @@ impl FixedBase {
     /// One sum of products for each list of terms: lists share inversions, and threads of the current pool share the lists.
     #[must_use]
     pub fn sums<T: AsRef<[Term]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
-        shared(lists, |lists| self.sums_on_one_thread(lists))
+        shared(lists, SHARED_SUMS, |lists| self.sums_on_one_thread(lists))
     }
 
     /// As [`Self::sums`], of scalars that are numbers already, below the group's order.
     #[must_use]
     pub fn sums_of_numbers<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<Point> {
-        shared(lists, |lists| {
+        shared(lists, SHARED_SUMS, |lists| {
             self.sums_of_terms(lists.iter().map(|list| list.as_ref().iter().copied()))
         })
     }
@@ -376,7 +376,7 @@ impl FixedBase {
     /// Sums in the form that can be an addend of [`Self::images`], by windows; threads of the current pool share the lists.
     #[must_use]
     pub fn table_points<T: AsRef<[NumberTerm]> + Sync>(&self, lists: &[T]) -> Vec<TablePoint> {
-        shared(lists, |lists| {
+        shared(lists, SHARED_KEYS, |lists| {
             let mut sums = Sums::new(self.wide, lists.len());
             for list in lists {
                 self.push_digits(&mut sums, list.as_ref());
@@ -394,7 +394,7 @@ impl FixedBase {
         inputs: &'i [I],
         terms: impl Fn(&'i I) -> (Option<&'i TablePoint>, T) + Send + Sync,
     ) -> Vec<Limbs> {
-        shared(inputs, |inputs| {
+        shared(inputs, SHARED_KEYS, |inputs| {
             let mut sums = Sums::new(self.wide, inputs.len());
             for (point, terms) in inputs.iter().map(&terms) {
                 if let Some(TablePoint(point)) = point {
@@ -426,7 +426,7 @@ impl FixedBase {
     /// Points to which sums of products are added, and their images; threads of the current pool share them.
     #[must_use]
     pub fn moved<T: AsRef<[NumberTerm]> + Sync>(&self, points: &[(Point, T)]) -> Vec<(Point, Fr)> {
-        shared(points, |points| {
+        shared(points, SHARED_SUMS, |points| {
             let before: Vec<_> = points.iter().map(|point| point.0).collect();
             let lists = points.iter().map(|point| point.1.as_ref().iter().copied());
             let (after, images) = self.moved_on_one_thread(&before, lists);
@@ -601,13 +601,20 @@ fn each_is_one(parts: &[usize]) -> bool {
     parts.iter().all(|&part| part == 1)
 }
 
-/// What is made of lists, on all threads of the current pool if there are enough of them.
+/// Keys and the like from which on a thread takes part: with fewer, its inversions, one for each round, cost more than it saves.
+const SHARED_KEYS: usize = 128;
+
+/// Sums, each of which may be of many terms, from which on a thread takes part.
+const SHARED_SUMS: usize = 4;
+
+/// What is made of lists, on all threads of the current pool if there are at least so many.
 fn shared<'l, T: Sync, P: Send>(
     lists: &'l [T],
+    least: usize,
     points: impl Fn(&'l [T]) -> Vec<P> + Send + Sync,
 ) -> Vec<P> {
     let threads = rayon::current_num_threads();
-    if threads == 1 || lists.len() < 4 * threads {
+    if threads == 1 || lists.len() < least * threads {
         return points(lists);
     }
     let share = lists.len().div_ceil(2 * threads);
