@@ -320,6 +320,17 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     let mine = std::fs::read_to_string(folder.path("twice.new"));
     assert_eq!(mine.expect("still there"), "mine");
     assert_eq!(files(), before + 2);
+    // What a killed one has left goes away with the next; what somebody is writing does not.
+    let [killed, written] = ["killed", "written"].map(|name| {
+        let path = folder.path(&format!("snapshot-{name}.unfinished"));
+        std::fs::File::create(&path).map(|file| (path, file))
+    });
+    let (killed, _) = killed.expect("made");
+    let (written, file) = written.expect("made");
+    file.lock().expect("locked");
+    let words = ["snapshot", "--db", "db", "--out", "after"];
+    folder.run(&words).ok();
+    assert_eq!((killed.exists(), written.exists()), (false, true));
     let words = ["snapshot", "--db", "mpt", "--out", "x"];
     folder.run(&words).fails_with(&["ar16mt"]);
 }

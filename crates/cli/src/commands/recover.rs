@@ -12,6 +12,7 @@ use arbor_state::ar16mt::recovery::{
 };
 use arbor_state::{Historical, Network, State};
 use arbor_versions::Retain;
+use tempfile::NamedTempFile;
 
 use crate::args::{OrderChoice, Recover, Snapshot, StoreChoice};
 use crate::database::{self, Budget, NO_CHAIN};
@@ -50,19 +51,52 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
 }
 
 /// Writes all entries to a new file, durably; returns what they are and its size. Until the file is whole it has another name, and it
-/// goes away if it does not become so.
+/// goes away if it does not become so; what is left of a snapshot that was killed, the next one into the same folder takes away.
 fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Totals, u64)> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let mut unfinished = tempfile::Builder::new();
-    unfinished.prefix("snapshot-").suffix(".unfinished");
-    #[cfg(unix)]
-    unfinished.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let unfinished = unfinished.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    let (file, totals) = then.write_entries(BufWriter::new(unfinished), head)?;
+    let folder = folder.unwrap_or(Path::new("."));
+    remove_killed(folder);
+    let (file, totals) = then.write_entries(BufWriter::new(unfinished(folder)?), head)?;
     let unfinished = file.into_inner()?;
     unfinished.as_file().sync_all()?;
     let file = unfinished.persist_noclobber(path)?;
     Ok((totals, file.metadata()?.len()))
+}
+
+/// Names of snapshots that are not whole yet begin and end so. They are locked while somebody writes them.
+const UNFINISHED: (&str, &str) = ("snapshot-", ".unfinished");
+
+/// Makes a file for a snapshot to be written to. Where files cannot be locked, it is not, and nobody takes it for a killed one's.
+fn unfinished(folder: &Path) -> Result<NamedTempFile> {
+    let mut unfinished = tempfile::Builder::new();
+    unfinished.prefix(UNFINISHED.0).suffix(UNFINISHED.1);
+    #[cfg(unix)]
+    unfinished.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    loop {
+        let file = unfinished.tempfile_in(folder)?;
+        let _ = file.as_file().lock();
+        // Another snapshot may have removed it before it was locked.
+        if file.path().exists() {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes what snapshots that were killed have left in a folder, as far as it may be listed and changed.
+fn remove_killed(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        let is_one = name.starts_with(UNFINISHED.0) && name.ends_with(UNFINISHED.1);
+        if is_one
+            && entry.file_type().is_ok_and(|kind| kind.is_file())
+            && let Ok(file) = File::options().write(true).open(&path)
+            && file.try_lock().is_ok()
+            && std::fs::remove_file(&path).is_ok()
+        {
+            tracing::warn!("removed {}, left by a killed snapshot", path.display());
+        }
+    }
 }
 
 pub(crate) fn recover(args: &Recover) -> Result<()> {
