@@ -133,11 +133,11 @@ impl Sizes {
 /// How a scalar is cut into digits: the lowest bits into some, the others into others, as evenly as may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digits {
-    /// Number of the lowest bits.
+    /// Number of the lowest bits, up to 253.
     pub bits: usize,
-    /// Digits of those bits.
+    /// Digits of those bits, at least one; of some 16 bits at most, since a table has half as many entries as a digit has values.
     pub below: usize,
-    /// Digits of the others.
+    /// Digits of the others, likewise.
     pub above: usize,
 }
 
@@ -601,23 +601,23 @@ fn each_is_one(parts: &[usize]) -> bool {
     parts.iter().all(|&part| part == 1)
 }
 
-/// Keys and the like from which on a thread takes part: with fewer, its inversions, one for each round, cost more than it saves.
+/// Keys and the like that are a thread's at least: with fewer, its inversions, one for each round, cost more than it saves.
 const SHARED_KEYS: usize = 128;
 
-/// Sums, each of which may be of many terms, from which on a thread takes part.
+/// Sums, each of which may be of many terms, that are a thread's at least.
 const SHARED_SUMS: usize = 4;
 
-/// What is made of lists, on all threads of the current pool if there are at least so many.
+/// What is made of lists, on all threads of the current pool that would have at least so many.
 fn shared<'l, T: Sync, P: Send>(
     lists: &'l [T],
     least: usize,
     points: impl Fn(&'l [T]) -> Vec<P> + Send + Sync,
 ) -> Vec<P> {
     let threads = rayon::current_num_threads();
-    if threads == 1 || lists.len() < least * threads {
+    if threads == 1 || lists.len() < 2 * least {
         return points(lists);
     }
-    let share = lists.len().div_ceil(2 * threads);
+    let share = lists.len().div_ceil(2 * threads).max(least);
     lists.par_chunks(share).flat_map_iter(points).collect()
 }
 

@@ -321,16 +321,19 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     assert_eq!(mine.expect("still there"), "mine");
     assert_eq!(files(), before + 2);
     // What a killed one has left goes away with the next; what somebody is writing does not.
-    let [killed, written] = ["killed", "written"].map(|name| {
+    let [killed, written] = ["killed", "locked"].map(|name| {
         let path = folder.path(&format!("snapshot-{name}.unfinished"));
         std::fs::File::create(&path).map(|file| (path, file))
     });
     let (killed, _) = killed.expect("made");
     let (written, file) = written.expect("made");
     file.lock().expect("locked");
+    let other = folder.path("snapshot-mine-1.unfinished");
+    std::fs::write(&other, "mine").expect("written");
     let words = ["snapshot", "--db", "db", "--out", "after"];
     folder.run(&words).ok();
-    assert_eq!((killed.exists(), written.exists()), (false, true));
+    let there = [&killed, &written, &other].map(|path| path.exists());
+    assert_eq!(there, [false, true, true]);
     let words = ["snapshot", "--db", "mpt", "--out", "x"];
     folder.run(&words).fails_with(&["ar16mt"]);
 }

@@ -81,6 +81,17 @@ impl<'a> BlockInput<'a> {
             chain_spec,
         }
     }
+
+    /// Checks header and body, as far as that needs no execution; returns the block's rules, and how far its ommers were checked.
+    pub(crate) fn check(&self, chain: &dyn Ancestors) -> Result<(Rules, OmmerCheck), BlockError> {
+        let header = &self.block.header;
+        let total = self.parent_total_difficulty;
+        let rules = Rules::at(self.chain_spec, header, self.parent, total);
+        check_header(&rules, header, self.parent, self.parent_hash)?;
+        let block = (self.block, self.hash);
+        let ommers = check_body(self.chain_spec, &rules, block, self.facts, chain)?;
+        Ok((rules, ommers))
+    }
 }
 
 /// Executes blocks, one at a time, of any chain over any state. It keeps analysed code between blocks.
@@ -161,15 +172,7 @@ impl Executor {
     ) -> Result<BlockOutput, Stop> {
         let start = Instant::now();
         let header = &input.block.header;
-        let rules = Rules::at(
-            input.chain_spec,
-            header,
-            input.parent,
-            input.parent_total_difficulty,
-        );
-        check_header(&rules, header, input.parent, input.parent_hash)?;
-        let block = (input.block, input.hash);
-        let ommers = check_body(input.chain_spec, &rules, block, input.facts, chain)?;
+        let (rules, ommers) = input.check(chain)?;
         let checks = start.elapsed();
         let mut output = self.run_steps(&rules, input.block, input.senders, state, chain, roots)?;
         output.ommers = ommers;

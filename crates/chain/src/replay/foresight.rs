@@ -4,46 +4,58 @@
 //! them at once, and they are read side by side. Where a zero led it astray, the next turn, with what was read, goes on from there.
 
 use std::cell::RefCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state::{Account, RecentState, StateError, StateView};
 
-use crate::executor::{BlockInput, Executor, RecentBlocks, Rules};
+use crate::executor::{BlockInput, Executor, RecentBlocks};
 
 /// Turns at most, each of them an execution of the block.
-const TURNS: usize = 3;
+const TURNS: usize = 2;
 
 /// A turn that finds fewer slots is the last one.
 const FEW: usize = 8;
 
-/// Whether execution waited for more than twice as long as it worked in the last block: only then is the work done more than once.
+/// Blocks that are not executed ahead after one that took much longer ahead than it was worth, as a block can be made to.
+const REST: u32 = 100;
+
+/// Whether a block is executed ahead: only where execution waited for more than twice as long as it worked, and the work is then done more than once.
 #[derive(Default)]
 pub(super) struct Foresight {
     pays: bool,
+    /// How long the block was executed ahead, without waiting.
+    ahead: Duration,
+    rest: u32,
 }
 
 impl Foresight {
     /// Reads the slots that a block will ask for into `names`, if that pays. Nothing comes of an error: execution itself will meet it.
+    ///
+    /// Not before what can be checked without execution holds: gas limits are what bounds an execution.
     pub(super) fn read_ahead<S: StateView>(
-        &self,
+        &mut self,
         executor: &mut Executor,
         input: &BlockInput<'_>,
         (names, view): (&RecentState, &S),
         chain: &RecentBlocks,
     ) {
-        if !self.pays {
+        if !self.pays || self.rest > 0 {
             return;
         }
-        let total = input.parent_total_difficulty;
-        let rules = Rules::at(input.chain_spec, &input.block.header, input.parent, total);
+        let Ok((rules, _)) = input.check(chain) else {
+            return;
+        };
         for _ in 0..TURNS {
             let guesses = Guesses {
                 names,
                 view,
                 missed: RefCell::default(),
             };
+            let (begun, waited) = (Instant::now(), names.waited());
             let _ = executor.run(&rules, input.block, input.senders, &guesses, chain, None);
+            let waited = names.waited() - waited;
+            self.ahead += begun.elapsed().saturating_sub(waited);
             let mut missed = guesses.missed.into_inner();
             missed.sort_unstable();
             missed.dedup();
@@ -59,7 +71,18 @@ impl Foresight {
 
     /// Learns from a block how long its execution took, and for how long all that was asked of the database.
     pub(super) fn learn(&mut self, executing: Duration, waiting: Duration) {
-        self.pays = waiting > 2 * executing;
+        let ahead = std::mem::take(&mut self.ahead);
+        // What is read side by side is waited for a few times shorter.
+        self.pays = if ahead.is_zero() {
+            waiting > 2 * executing
+        } else {
+            2 * waiting > executing
+        };
+        self.rest = self.rest.saturating_sub(1);
+        // Both turns take about as long as the block, unless zeros lead it elsewhere.
+        if ahead > 8 * executing {
+            self.rest = REST;
+        }
     }
 }
 
@@ -99,7 +122,7 @@ mod tests {
     use arbor_state::{AccountChange, SlotChange, StateChanges};
 
     use super::*;
-    use crate::executor::{Block, FlatState};
+    use crate::executor::{Block, BodyFacts, FlatState};
     use crate::genesis::{Genesis, Network, naive_state_root};
     use crate::source::Transaction;
 
@@ -120,7 +143,7 @@ mod tests {
             code_hash,
         };
         let mut changes = StateChanges::default();
-        let sender = account(0, 1_000_000_000_u64, KECCAK256_EMPTY);
+        let sender = account(0, 1_000_000_000_000_000_000_u64, KECCAK256_EMPTY);
         let contract = account(1, 0, keccak256(code()));
         for (address, account) in [(SENDER, sender), (CONTRACT, contract)] {
             let change = AccountChange {
@@ -170,21 +193,58 @@ mod tests {
         }
     }
 
-    #[test]
-    fn slots_are_read_ahead_if_the_last_block_waited_for_them() {
-        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+    /// What the database was told to expect, call by call, and what it was asked without. Execution has to succeed, if the header holds.
+    fn replayed(
+        genesis: &Genesis,
+        foresight: &mut Foresight,
+        block: &Block,
+    ) -> (Vec<Vec<U256>>, Vec<U256>) {
+        let input = BlockInput {
+            block,
+            hash: block.header.hash_slow(),
+            senders: &[SENDER],
+            facts: None,
+            parent: &genesis.header,
+            parent_hash: genesis.header.hash_slow(),
+            parent_total_difficulty: None,
+            chain_spec: &genesis.spec,
+        };
+        let chain = RecentBlocks::default();
+        let watched = Watched {
+            state: state(),
+            expected: RefCell::default(),
+            surprises: RefCell::default(),
+        };
+        let names = RecentState::new(1 << 20);
+        let view = names.over(&watched);
+        let mut executor = Executor::new();
+        foresight.read_ahead(&mut executor, &input, (&names, &view), &chain);
+        if let Ok((rules, _)) = input.check(&chain) {
+            let output = executor.run(&rules, block, input.senders, &view, &chain, None);
+            assert!(output.expect("it holds").receipts[0].status());
+        }
+        (watched.expected.take(), watched.surprises.take())
+    }
+
+    /// The block after the genesis, with a call of the contract.
+    fn block(genesis: &Genesis) -> Block {
         let call = TxEip1559 {
             chain_id: genesis.spec.chain_id(),
             gas_limit: 100_000,
+            max_fee_per_gas: 1_000_000_000,
             to: TxKind::Call(CONTRACT),
             ..TxEip1559::default()
         };
         let signature = Signature::new(U256::ONE, U256::ONE, false);
-        let block = Block {
+        let parent = &genesis.header;
+        let mut block = Block {
             header: Header {
+                parent_hash: parent.hash_slow(),
                 number: 1,
-                gas_limit: 1_000_000,
-                base_fee_per_gas: Some(0),
+                timestamp: parent.timestamp + 12,
+                gas_limit: parent.gas_limit,
+                difficulty: genesis.spec.next_difficulty(parent, parent.timestamp + 12),
+                base_fee_per_gas: Some(875_000_000),
                 ..Header::default()
             },
             body: BlockBody {
@@ -192,47 +252,57 @@ mod tests {
                 ..BlockBody::default()
             },
         };
-        let input = BlockInput {
-            block: &block,
-            hash: B256::ZERO,
-            senders: &[SENDER],
-            facts: None,
-            parent: &genesis.header,
-            parent_hash: B256::ZERO,
-            parent_total_difficulty: None,
-            chain_spec: &genesis.spec,
-        };
-        let chain = RecentBlocks::default();
-        let rules = Rules::at(&genesis.spec, &block.header, &genesis.header, None);
-        for (waiting, executing) in [(3, 1), (2, 1)].map(|(a, b)| {
-            let seconds = Duration::from_secs;
-            (seconds(a), seconds(b))
-        }) {
-            let watched = Watched {
-                state: state(),
-                expected: RefCell::default(),
-                surprises: RefCell::default(),
-            };
-            let names = RecentState::new(1 << 20);
-            let view = names.over(&watched);
-            let mut foresight = Foresight::default();
-            foresight.learn(executing, waiting);
-            let mut executor = Executor::new();
-            foresight.read_ahead(&mut executor, &input, (&names, &view), &chain);
-            let output = executor.run(&rules, &block, input.senders, &view, &chain, None);
-            assert!(output.expect("it holds").receipts[0].status());
-            let slots =
-                |numbers: &[u64]| numbers.iter().map(|n| U256::from(*n)).collect::<Vec<_>>();
-            let direct = slots(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
-            if waiting > 2 * executing {
-                // Slot 100 by the zero in place of slot 1; slot 107 once that was read.
-                let first = [direct, slots(&[100])].concat();
-                assert_eq!(watched.expected.take(), [first, slots(&[107])]);
-                assert!(watched.surprises.take().is_empty());
-            } else {
-                assert!(watched.expected.take().is_empty());
-                assert_eq!(watched.surprises.take(), [direct, slots(&[107])].concat());
-            }
+        let facts = BodyFacts::of(&block);
+        block.header.transactions_root = facts.transactions_root;
+        block.header.ommers_hash = facts.ommers_hash;
+        block
+    }
+
+    fn slots(numbers: &[u64]) -> Vec<U256> {
+        numbers.iter().map(|n| U256::from(*n)).collect()
+    }
+
+    const DIRECT: [u64; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+    #[test]
+    fn slots_are_read_ahead_while_blocks_wait_for_them() {
+        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let block = block(&genesis);
+        let second = Duration::from_secs(1);
+        let mut foresight = Foresight::default();
+        let unforeseen = (Vec::new(), slots(&[&DIRECT[..], &[107]].concat()));
+        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        foresight.learn(second, 2 * second);
+        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        foresight.learn(second, 3 * second);
+        // Slot 100 by the zero in place of slot 1; slot 107 once that was read.
+        let first = slots(&[&DIRECT[..], &[100]].concat());
+        let foreseen = (vec![first, slots(&[107])], Vec::new());
+        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+        // It goes on while waiting takes half as long as the work.
+        foresight.learn(second, second);
+        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+        foresight.learn(second, second / 2);
+        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        // And not for a while after it took much longer than the work.
+        foresight.learn(second, 3 * second);
+        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+        foresight.learn(Duration::ZERO, second);
+        for _ in 0..REST {
+            assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+            foresight.learn(second, 3 * second);
         }
+        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+    }
+
+    #[test]
+    fn a_block_whose_header_does_not_hold_is_not_executed_ahead() {
+        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let mut block = block(&genesis);
+        block.header.gas_limit = 1 << 62;
+        let mut foresight = Foresight::default();
+        foresight.learn(Duration::ZERO, Duration::from_secs(1));
+        let nothing = (Vec::new(), Vec::new());
+        assert_eq!(replayed(&genesis, &mut foresight, &block), nothing);
     }
 }

@@ -66,10 +66,14 @@ fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Tota
 /// Names of snapshots that are not whole yet begin and end so. They are locked while somebody writes them.
 const UNFINISHED: (&str, &str) = ("snapshot-", ".unfinished");
 
+/// Letters and digits between, by chance.
+const RANDOM: usize = 6;
+
 /// Makes a file for a snapshot to be written to. Where files cannot be locked, it is not, and nobody takes it for a killed one's.
 fn unfinished(folder: &Path) -> Result<NamedTempFile> {
     let mut unfinished = tempfile::Builder::new();
     unfinished.prefix(UNFINISHED.0).suffix(UNFINISHED.1);
+    unfinished.rand_bytes(RANDOM);
     #[cfg(unix)]
     unfinished.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     loop {
@@ -87,7 +91,11 @@ fn remove_killed(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        let is_one = name.starts_with(UNFINISHED.0) && name.ends_with(UNFINISHED.1);
+        let middle = name.strip_prefix(UNFINISHED.0);
+        let middle = middle.and_then(|rest| rest.strip_suffix(UNFINISHED.1));
+        let is_one = middle.is_some_and(|middle| {
+            middle.len() == RANDOM && middle.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        });
         if is_one
             && entry.file_type().is_ok_and(|kind| kind.is_file())
             && let Ok(file) = File::options().write(true).open(&path)
