@@ -31,11 +31,20 @@ pub struct Counting<A>(pub A);
 /// `mi_option_purge_delay` of mimalloc 3 (`mimalloc.h`): milliseconds after which freed pages go back to the system, 1000 unless set.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
-/// Makes mimalloc give back what is freed after so many milliseconds, unless the environment says otherwise (`MIMALLOC_PURGE_DELAY`). What a block frees is of other sizes than what
-/// the next one asks for, so that most of what is kept for long is of no use; docs/measurements.md has both ways.
+/// Makes mimalloc give back what is freed after so many milliseconds, unless the environment says otherwise (`MIMALLOC_PURGE_DELAY`). What is kept longer
+/// makes the peak higher; docs/measurements.md has both ways.
 pub fn purge_after(milliseconds: u16) {
+    set_purge_delay(milliseconds.into());
+}
+
+/// Makes mimalloc keep what is freed, unless the environment says otherwise. After any delay, however long, all that is free at that moment goes back at once, also what the next block needs.
+pub fn keep_freed() {
+    set_purge_delay(-1);
+}
+
+fn set_purge_delay(milliseconds: std::ffi::c_long) {
     // SAFETY: it sets a number in a table that is there from the start, for which any number is valid.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, milliseconds.into()) };
+    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, milliseconds) };
 }
 
 fn count(bytes: usize) {
@@ -92,5 +101,7 @@ mod tests {
         assert_eq!(delay(), 10);
         purge_after(100);
         assert_eq!(delay(), 100);
+        keep_freed();
+        assert_eq!(delay(), -1);
     }
 }

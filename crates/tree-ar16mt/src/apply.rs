@@ -6,7 +6,7 @@ use arbor_tree::Path;
 use rayon::prelude::*;
 
 use crate::row::{Row, height, up};
-use crate::work::{Batch, Done, Place, Visit, Work, decode};
+use crate::work::{Batch, Done, Hashed, Place, Visit, Work, by_key, decode};
 use crate::{Child, Hash, Hasher, LeafUpdate, NodeChange, Reader, TreeError, TreeUpdate};
 
 /// Updates from which on the tree is split between threads, by the first nibble of their keys.
@@ -56,11 +56,11 @@ fn apply_to<H: Hasher>(
         unread,
         counted: true,
     };
-    let (update, ()) = change(reader, hasher, batch, &|_| Ok(()))?;
+    let (update, ()) = change(reader, hasher, batch, &|_| Ok(Default::default()))?;
     Ok(update)
 }
 
-/// A part of the tree after it was changed, for whoever wants to see more of it than is written.
+/// A part of the tree after it was changed and its leaves hashed, for whoever wants to see more of it than is written.
 pub(crate) struct Seen<'w, 'a, R, H, S> {
     pub(crate) work: &'w Work<'a, R, H>,
     /// Of which updates it is.
@@ -71,12 +71,12 @@ pub(crate) struct Seen<'w, 'a, R, H, S> {
     pub(crate) below: Vec<S>,
 }
 
-/// Applies a batch of updates that were [checked](check): whole, or in parts on the threads of the pool. `look` is called on each part, and then on what is above them.
+/// Applies a batch of updates that were [checked](check): whole, or in parts on the threads of the pool. `look` is called on each part, and then on what is above them; the hashes of nodes that it comes to know need not be computed again.
 pub(crate) fn change<H: Hasher, R: Reader, S: Send>(
     reader: &R,
     hasher: H,
     batch: Batch<'_>,
-    look: &(impl Fn(Seen<'_, '_, R, H, S>) -> Result<S, TreeError> + Sync),
+    look: &(impl Fn(Seen<'_, '_, R, H, S>) -> Result<(S, Hashed), TreeError> + Sync),
 ) -> Result<(TreeUpdate, S), TreeError> {
     let root = reader.nodes(&[Path::ROOT])?.pop().flatten();
     let visit = Visit {
@@ -99,13 +99,14 @@ pub(crate) fn change<H: Hasher, R: Reader, S: Send>(
             ..visit
         };
         let (mut work, _) = Work::descend(reader, hasher, batch, visit, None)?;
-        work.hash();
-        let seen = look(Seen {
+        work.fold();
+        let (seen, hashed) = look(Seen {
             work: &work,
             updates: updates.clone(),
             old,
             below: Vec::new(),
         })?;
+        work.hash_rest(&hashed);
         Ok((updates.start, place, work.finish(), seen))
     });
     let parts: Result<Vec<_>, TreeError> = parts.collect();
@@ -119,19 +120,21 @@ pub(crate) fn change<H: Hasher, R: Reader, S: Send>(
         found.extend(done.found);
         below.push(seen);
     }
-    work.hash();
-    let seen = look(Seen {
+    work.fold();
+    let (seen, hashed) = look(Seen {
         work: &work,
         updates,
         old,
         below,
     })?;
+    work.hash_rest(&hashed);
     let done = work.finish();
     nodes.push(done.nodes);
     let mut all = Vec::with_capacity(nodes.iter().map(Vec::len).sum());
     nodes.iter_mut().for_each(|nodes| all.append(nodes));
     found.extend(done.found);
-    found.sort_unstable_by_key(|(key, _)| *key);
+    // Each part's ascend, and so do the parts.
+    found.sort_by(|a, b| by_key(&a.0, &b.0));
     let update = TreeUpdate {
         root: top_hash(hasher, done.top),
         nodes: all,

@@ -20,8 +20,15 @@ pub trait Hasher: Copy + Send + Sync + 'static {
     /// The hashes of leaves.
     fn leaves(&self, entries: &[Entry]) -> Vec<Hash>;
 
+    /// Sets `hashes` to those of nodes of two children.
+    fn pairs_into(&self, pairs: &[[Hash; 2]], hashes: &mut Vec<Hash>);
+
     /// The hashes of nodes of two children.
-    fn pairs(&self, pairs: &[[Hash; 2]]) -> Vec<Hash>;
+    fn pairs(&self, pairs: &[[Hash; 2]]) -> Vec<Hash> {
+        let mut hashes = Vec::new();
+        self.pairs_into(pairs, &mut hashes);
+        hashes
+    }
 
     /// Takes chains of hashes from a height up, against empty subtrees, each to where it ends.
     fn fold(&self, from: usize, chains: &mut [Chain]);
@@ -75,10 +82,9 @@ impl Hasher for Blake2s {
         hashes
     }
 
-    fn pairs(&self, pairs: &[[Hash; 2]]) -> Vec<Hash> {
-        let mut hashes = vec![[0; 32]; pairs.len()];
-        self.0.hash_pairs(pairs, &mut hashes);
-        hashes
+    fn pairs_into(&self, pairs: &[[Hash; 2]], hashes: &mut Vec<Hash>) {
+        hashes.resize(pairs.len(), [0; 32]);
+        self.0.hash_pairs(pairs, hashes);
     }
 
     fn fold(&self, from: usize, chains: &mut [Chain]) {
@@ -101,8 +107,8 @@ impl Hasher for NoOp {
         vec![[0; 32]; entries.len()]
     }
 
-    fn pairs(&self, pairs: &[[Hash; 2]]) -> Vec<Hash> {
-        vec![[0; 32]; pairs.len()]
+    fn pairs_into(&self, pairs: &[[Hash; 2]], hashes: &mut Vec<Hash>) {
+        hashes.resize(pairs.len(), [0; 32]);
     }
 
     fn fold(&self, _: usize, _: &mut [Chain]) {}

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use arbor_tree::conformance::flat::key;
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, LeafProof, LeafUpdate, MemoryTree, Operation, Outcome, TreeError, apply,
-    apply_with_proofs, naive, prove,
+    Blake2s, Entry, Hash, LeafProof, LeafUpdate, MemoryTree, Operation, Outcome, TreeError,
+    TreeUpdate, apply, apply_unread, apply_with_proofs, naive, prove,
 };
 use proptest::prelude::*;
 
@@ -130,6 +130,27 @@ proptest! {
     }
 }
 
+/// A batch with proofs writes the nodes that its last writes alone write.
+fn check_nodes(tree: &MemoryTree, operations: &[Operation], update: &TreeUpdate) {
+    let writes = operations.iter().filter_map(|op| Some((op.key, op.new?)));
+    let last: BTreeMap<Hash, Entry> = writes.collect();
+    let updates = last.into_iter().map(|(key, new)| LeafUpdate {
+        key,
+        existed: false,
+        new: Some(new),
+    });
+    let updates: Vec<LeafUpdate> = updates.collect();
+    let alone = apply_unread(tree, hasher(), &updates).unwrap();
+    let nodes = |update: &TreeUpdate| {
+        let nodes = update.nodes.iter();
+        let nodes: BTreeMap<_, _> = nodes.map(|node| (node.path, node.record.clone())).collect();
+        assert_eq!(nodes.len(), update.nodes.len(), "a node is written twice");
+        nodes
+    };
+    assert!(nodes(&alone) == nodes(update), "other nodes are written");
+    assert_eq!(alone.root, update.root);
+}
+
 /// What an operation does to the contents, and what it finds.
 fn perform(contents: &mut BTreeMap<Hash, Entry>, key: Hash, new: Option<Entry>) -> Outcome {
     let found = contents.get(&key).copied();
@@ -157,6 +178,7 @@ fn check_operations(
         .collect();
     let tree = tree(there);
     let (update, proofs) = apply_with_proofs(&tree, hasher(), &operations).unwrap();
+    check_nodes(&tree, &operations, &update);
     prop_assert_eq!(proofs.len(), operations.len());
     let mut contents = there.clone();
     let mut before = naive::root(&contents);
@@ -223,7 +245,9 @@ fn prove_many(leaves: u64, operations: u64) {
             Operation { key, new }
         })
         .collect();
-    let (update, proofs) = apply_with_proofs(&tree(&there), hasher(), &operations).unwrap();
+    let tree = tree(&there);
+    let (update, proofs) = apply_with_proofs(&tree, hasher(), &operations).unwrap();
+    check_nodes(&tree, &operations, &update);
     let mut before = naive_root_of(&there);
     for (at, operation) in operations.iter().enumerate() {
         let proof = proofs.get(at);

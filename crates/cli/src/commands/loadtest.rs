@@ -20,8 +20,11 @@ use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // On disk a tenth of what a block takes, or less. Proofs of a block are some 200 MB, and in memory all that is freed is soon wanted again: clearing it anew takes longer.
-    let keeps = args.proofs || args.in_memory;
-    allocations::purge_after(if keeps { 10_000 } else { 100 });
+    if args.proofs || args.in_memory {
+        allocations::keep_freed();
+    } else {
+        allocations::purge_after(100);
+    }
     let tree = tree(args)?;
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;

@@ -8,7 +8,7 @@ use arbor_store::{Value, Write};
 use arbor_tree::{Hash, Position};
 use arbor_tree_ar16mt::{
     Entry, LeafUpdate, NodeChange, Operation, OperationProofs, TreeStats, TreeUpdate, apply,
-    apply_unread, apply_with_proofs,
+    apply_unread, apply_with_proofs, order_of,
 };
 use arbor_versions::{Change, Changes, View};
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use super::names::{LeafName, Named};
 use super::nodes::{AtHead, spread};
 use super::reader::{Header, slots};
-use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf};
+use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf, leaf_record};
 use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
 use crate::state::code_writes;
@@ -88,8 +88,7 @@ pub(crate) fn compute(
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates))?;
     let tree = keyed.elapsed();
-    let leaves = leaves.into_par_iter().with_min_len(TOGETHER);
-    let mut computed = computed(view, leaves, next, update)?;
+    let mut computed = computed(view, leaves.into_iter(), next, update)?;
     computed.changes.blobs = blobs;
     computed.timings.keys = keyed - start;
     computed.timings.tree = tree;
@@ -104,18 +103,21 @@ pub(crate) fn compute_leaves(
 ) -> Result<(Computed, TreeStats), StateError> {
     let start = Instant::now();
     let next = next_after(view, writes)?;
-    let update = |write: &LeafWrite| LeafUpdate {
-        key: write.key,
-        existed: false,
-        new: Some(entry(write)),
+    let update = |at: &u32| {
+        let write = &writes[*at as usize];
+        LeafUpdate {
+            key: write.key,
+            existed: false,
+            new: Some(entry(write)),
+        }
     };
-    let updates = writes.par_iter().with_min_len(TOGETHER).map(update);
-    let mut updates: Vec<LeafUpdate> = updates.collect();
-    updates.par_sort_unstable_by_key(|update| update.key);
+    let order = order_of(writes, |write| &write.key);
+    let updates = order.par_iter().with_min_len(TOGETHER).map(update);
+    let updates: Vec<LeafUpdate> = updates.collect();
     let reader = AtHead { view, ar16mt };
     let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
     let (tree, stats) = (start.elapsed(), update.stats);
-    let new = updates.into_par_iter().with_min_len(TOGETHER);
+    let new = updates.into_iter();
     let new = new.filter_map(|update| Some((update.key, update.new?)));
     let mut computed = computed_leaves(view, new, next, update)?;
     computed.timings.tree = tree;
@@ -125,14 +127,15 @@ pub(crate) fn compute_leaves(
 /// As [`computed`], of writes of leaves, ascending by key: what they held the tree found, and maybe of others, too.
 fn computed_leaves(
     view: View<'_>,
-    new: impl ParallelIterator<Item = (Hash, Entry)>,
+    new: impl Iterator<Item = (Hash, Entry)> + Send,
     next: u64,
     mut update: TreeUpdate,
 ) -> Result<Computed, StateError> {
-    let found = std::mem::take(&mut update.found);
-    let changes = new.map(|(key, new)| {
-        let old = found.binary_search_by_key(&key, |(key, _)| *key).ok();
-        let old = old.map(|at| encode_leaf(&found[at].1));
+    let mut found = std::mem::take(&mut update.found).into_iter().peekable();
+    let changes = new.map(move |(key, new)| {
+        while found.next_if(|(other, _)| *other < key).is_some() {}
+        let old = found.next_if(|(other, _)| *other == key);
+        let old = old.map(|(_, entry)| encode_leaf(&entry));
         LeafChange { key, old, new }
     });
     computed(view, changes, next, update)
@@ -165,7 +168,7 @@ pub(crate) fn compute_proven(
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
     drop(operations);
     let (tree, stats) = (start.elapsed(), update.stats);
-    let new = proofs.written().par_iter().with_min_len(TOGETHER).copied();
+    let new = proofs.written().iter().copied();
     let mut computed = computed_leaves(view, new, next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats, proofs))
@@ -174,12 +177,11 @@ pub(crate) fn compute_proven(
 /// The writes behind an update of the tree; the leaves ascend.
 fn computed(
     view: View<'_>,
-    leaves: impl ParallelIterator<Item = LeafChange>,
+    leaves: impl Iterator<Item = LeafChange> + Send,
     next: u64,
     update: TreeUpdate,
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let leaves: Vec<LeafChange> = leaves.collect();
     let (mut changes, nodes) = rayon::join(|| leaf_changes(leaves), || node_changes(update.nodes));
     changes.put_flat(Change {
         table: COUNTER,
@@ -199,15 +201,15 @@ fn computed(
     })
 }
 
-fn leaf_changes(leaves: Vec<LeafChange>) -> Changes {
+fn leaf_changes(leaves: impl Iterator<Item = LeafChange>) -> Changes {
     let mut changes = Changes::default();
-    changes.reserve(leaves.len() + 1, 0);
+    changes.reserve(leaves.size_hint().1.unwrap_or(0) + 1, 0);
     for leaf in leaves {
         changes.put_flat(Change {
             table: LEAVES,
             key: &leaf.key,
             old: leaf.old.as_deref(),
-            new: Some(&encode_leaf(&leaf.new)),
+            new: Some(&leaf_record(&leaf.new)),
         });
     }
     changes

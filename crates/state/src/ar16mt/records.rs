@@ -2,6 +2,8 @@
 //!
 //! Length of the index (1); the index; the value. Both integers are big-endian without leading zeros.
 
+use std::ops::Deref;
+
 use arbor_store::Value;
 use arbor_tree::Hash;
 use arbor_tree_ar16mt::Entry;
@@ -10,14 +12,33 @@ use crate::StateError;
 use crate::error::corrupt;
 
 pub(crate) fn encode_leaf(entry: &Entry) -> Value {
+    leaf_record(entry)[..].into()
+}
+
+/// The bytes of a record on the stack.
+pub(crate) struct LeafRecord {
+    bytes: [u8; 1 + 8 + 32],
+    length: usize,
+}
+
+impl Deref for LeafRecord {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// As [`encode_leaf`], for whoever copies it.
+pub(crate) fn leaf_record(entry: &Entry) -> LeafRecord {
     let index = entry.index.to_be_bytes();
     let (index, value) = (trimmed(&index), trimmed(&entry.value));
-    let mut out = [0; 1 + 8 + 32];
+    let mut bytes = [0; 1 + 8 + 32];
     let length = 1 + index.len() + value.len();
-    out[0] = index.len() as u8;
-    out[1..][..index.len()].copy_from_slice(index);
-    out[1 + index.len()..length].copy_from_slice(value);
-    out[..length].into()
+    bytes[0] = index.len() as u8;
+    bytes[1..][..index.len()].copy_from_slice(index);
+    bytes[1 + index.len()..length].copy_from_slice(value);
+    LeafRecord { bytes, length }
 }
 
 pub(crate) fn decode_leaf(key: &[u8], bytes: &[u8]) -> Result<Entry, StateError> {

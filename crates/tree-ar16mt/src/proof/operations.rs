@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::sequence::{Beside, Ordered, Passed, pass};
 use crate::apply::{Seen, change};
-use crate::work::Batch;
+use crate::work::{Batch, leading};
 use crate::{DEPTH, Entry, Hash, Hasher, LeafProof, LeafUpdate, Reader, TreeError, TreeUpdate};
 
 /// One operation of a batch, on what the operations before it left.
@@ -80,6 +80,7 @@ impl OperationProof {
 #[derive(Debug)]
 pub struct OperationProofs {
     empty: &'static [Hash; DEPTH + 1],
+    /// By place.
     outcomes: Vec<Outcome>,
     roots: Vec<Hash>,
     written: Vec<(Hash, Entry)>,
@@ -94,19 +95,22 @@ impl OperationProofs {
     /// How many operations there were.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.outcomes.len()
+        self.places.len()
     }
 
     /// Whether there were none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.outcomes.is_empty()
+        self.places.is_empty()
     }
 
-    /// What each operation found.
+    /// What an operation found.
+    ///
+    /// # Panics
+    /// If there is none with this number.
     #[must_use]
-    pub fn outcomes(&self) -> &[Outcome] {
-        &self.outcomes
+    pub fn outcome(&self, operation: usize) -> Outcome {
+        self.outcomes[self.places[operation] as usize]
     }
 
     /// The root after each operation.
@@ -139,7 +143,7 @@ impl OperationProofs {
         let left_out = path.iter().zip(empty).take_while(|(a, b)| a == b).count();
         path.drain(..left_out);
         OperationProof {
-            outcome: self.outcomes[operation],
+            outcome: self.outcome(operation),
             path,
             root: self.roots[operation],
         }
@@ -165,7 +169,7 @@ pub fn apply_with_proofs<H: Hasher>(
     {
         return Err(TreeError::Index(zero.key));
     }
-    let order = by_key(operations);
+    let order = order_of(operations, |operation| &operation.key);
     let sorted = order.par_iter().with_min_len(TOGETHER);
     let sorted: Vec<Operation> = sorted.map(|at| operations[*at as usize]).collect();
     let mut updates = Vec::with_capacity(sorted.len());
@@ -196,18 +200,13 @@ pub fn apply_with_proofs<H: Hasher>(
     let before = crate::root(reader, hasher)?;
     let look = |seen: Seen<'_, '_, _, H, Passed>| pass(reader, hasher, ordered, seen);
     let (update, mut passed) = change(reader, hasher, batch, &look)?;
-    let states = passed.take_states();
-    let mut found = Vec::with_capacity(operations.len());
-    passed.take_outcomes(&mut found);
+    let mut roots = passed.take_states();
+    let mut outcomes = Vec::with_capacity(operations.len());
+    passed.take_outcomes(&mut outcomes);
     let mut places = vec![0; operations.len()];
     for (at, place) in order.iter().zip(0..) {
         places[*at as usize] = place;
     }
-    let by_operation = places.par_iter().with_min_len(TOGETHER);
-    let outcomes = by_operation.clone().map(|place| found[*place as usize]);
-    let outcomes = outcomes.collect();
-    let roots = by_operation.map(|place| states[*place as usize]);
-    let mut roots: Vec<Hash> = roots.collect();
     let mut root = before;
     for (operation, after) in operations.iter().zip(&mut roots) {
         match operation.new {
@@ -233,16 +232,13 @@ pub fn apply_with_proofs<H: Hasher>(
 /// Operations that a thread takes together.
 const TOGETHER: usize = 1 << 12;
 
-/// The numbers of operations by key, those of one key in their order.
-fn by_key(operations: &[Operation]) -> Vec<u32> {
-    let key = |at: u32| &operations[at as usize].key;
+/// The numbers of items by their keys, those of one key in their order.
+pub fn order_of<T: Sync>(items: &[T], key: impl Fn(&T) -> &Hash + Sync) -> Vec<u32> {
+    let key = |at: u32| key(&items[at as usize]);
     // The first bytes nearly always decide, and lie beside the numbers.
-    let first = |key: &Hash| {
-        key.first_chunk()
-            .map_or(0, |bytes| u64::from_be_bytes(*bytes))
-    };
-    let keys = operations.iter().map(|operation| first(&operation.key));
-    let mut order: Vec<(u64, u32)> = keys.zip(0..).collect();
+    let numbers = (0..items.len() as u32).into_par_iter();
+    let numbers = numbers.with_min_len(TOGETHER);
+    let mut order: Vec<(u64, u32)> = numbers.map(|at| (leading(key(at)), at)).collect();
     order.par_sort_unstable_by(|a, b| {
         let whole = || key(a.1).cmp(key(b.1)).then(a.1.cmp(&b.1));
         a.0.cmp(&b.0).then_with(whole)

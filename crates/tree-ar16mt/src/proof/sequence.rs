@@ -11,7 +11,7 @@ use super::operations::{Operation, Outcome};
 use super::prove::shared_bits;
 use crate::apply::Seen;
 use crate::record::{STEM_NIBBLES, View};
-use crate::work::{Node as Changed, Place, Work};
+use crate::work::{Hashed, Node as Changed, Place, Work};
 use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, StoredLeaf, TreeError};
 
 mod rise;
@@ -65,7 +65,7 @@ impl Passed {
         siblings
     }
 
-    /// The states at the top, by place.
+    /// The states at the top: those of the root by operation, any other's by place.
     pub(crate) fn take_states(&mut self) -> Vec<Hash> {
         std::mem::take(&mut self.states)
     }
@@ -128,6 +128,8 @@ enum Old {
 
 /// A node on the way of operations.
 struct Node<'w> {
+    /// Its number among the part's.
+    at: usize,
     path: Path,
     /// Places.
     operations: Range<usize>,
@@ -168,7 +170,7 @@ struct Sequence<'a, 'w, R, H> {
     ordered: Ordered<'a>,
     places: Range<usize>,
     /// What the part's keys held before, ascending.
-    before: Vec<(Hash, Entry)>,
+    before: &'w [(Hash, Entry)],
     /// By place, counted from the first, what the operation finds, if all operations end here.
     outcomes: Vec<Outcome>,
     nodes: Vec<Node<'w>>,
@@ -178,13 +180,13 @@ struct Sequence<'a, 'w, R, H> {
     beside: Vec<(u32, Beside)>,
 }
 
-/// Goes through a part's operations one after the other, in effect.
+/// Goes through a part's operations one after the other, in effect. What the last of them makes of a node is the node's hash.
 pub(crate) fn pass<R: Reader, H: Hasher>(
     reader: &R,
     hasher: H,
     ordered: Ordered<'_>,
     seen: Seen<'_, '_, R, H, Passed>,
-) -> Result<Passed, TreeError> {
+) -> Result<(Passed, Hashed), TreeError> {
     let Seen {
         work,
         updates,
@@ -193,13 +195,11 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
     } = seen;
     let place = |update: usize| ordered.starts[update] as usize;
     let places = place(updates.start)..place(updates.end);
-    let mut before = work.found().to_vec();
-    before.sort_unstable_by_key(|(key, _)| *key);
     let mut sequence = Sequence {
         reader,
         hasher,
         ordered,
-        before,
+        before: work.found(),
         outcomes: Vec::new(),
         nodes: Vec::with_capacity(work.nodes().len()),
         states: Vec::with_capacity(places.len()),
@@ -218,15 +218,16 @@ pub(crate) fn pass<R: Reader, H: Hasher>(
     }
     sequence.gather(work, old, all_end_here)?;
     sequence.fold_lone();
-    let levels = sequence.rise();
-    Ok(Passed {
+    let (levels, hashed) = sequence.rise();
+    let passed = Passed {
         places,
         levels,
         outcomes: sequence.outcomes,
         states: sequence.states,
         beside: sequence.beside,
         below,
-    })
+    };
+    Ok((passed, hashed))
 }
 
 impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
@@ -267,7 +268,7 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
         all_end_here: bool,
     ) -> Result<(), TreeError> {
         let mut olds: Vec<Old> = Vec::with_capacity(work.nodes().len());
-        for node in work.nodes() {
+        for (at, node) in work.nodes().iter().enumerate() {
             let (operations, old) = match node.place {
                 Place::Top => {
                     let old = match old {
@@ -297,16 +298,15 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
             }
             olds.push(old);
             self.nodes.push(Node {
+                at,
                 path: node.path,
                 operations,
                 old: node.old.as_ref(),
                 only,
             });
         }
-        match work.top() {
-            Some(Child::Leaf(leaf)) if all_end_here => {
-                self.end_at(&work.top_path(), self.places.clone(), &leaf)
-            }
+        match work.top_leaf() {
+            Some(leaf) if all_end_here => self.end_at(&work.top_path(), self.places.clone(), leaf),
             _ => Ok(()),
         }
     }

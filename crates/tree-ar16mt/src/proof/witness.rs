@@ -48,7 +48,7 @@ impl StorageLogs {
         assert_eq!(operations.len(), proofs.len(), "a proof for each operation");
         let mut logs: Vec<StorageLog> = Vec::new();
         for (at, operation) in operations.iter().enumerate() {
-            let outcome = proofs.outcomes()[at];
+            let outcome = proofs.outcome(at);
             let before = outcome.before();
             let rewrites = before
                 .is_some_and(|before| operation.new.is_some_and(|new| new.value == before.value));

@@ -143,10 +143,21 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
             .collect()
     }
 
-    /// Hashes the nodes, the deepest first.
-    pub(super) fn hash_nodes(&mut self) {
-        let changed = |at: &usize| !self.nodes[*at].gone && !self.nodes[*at].only_read;
-        let mut order: Vec<usize> = (0..self.nodes.len()).filter(changed).collect();
+    /// Hashes the nodes, the deepest first, but for those whose hashes are known.
+    pub(super) fn hash_nodes(&mut self, known: &[(usize, Hash)]) {
+        let mut is_known = vec![false; self.nodes.len()];
+        for (at, hash) in known {
+            is_known[*at] = true;
+            if !self.nodes[*at].gone {
+                let place = self.nodes[*at].place;
+                self.set(place, Some(Slot::Child(Child::Internal(*hash))));
+            }
+        }
+        let left = |at: &usize| {
+            let node = &self.nodes[*at];
+            !is_known[*at] && !node.gone && !node.only_read
+        };
+        let mut order: Vec<usize> = (0..self.nodes.len()).filter(left).collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].path.len()));
         let lengths = |a: &usize, b: &usize| self.nodes[*a].path.len() == self.nodes[*b].path.len();
         let levels: Vec<Vec<usize>> = order.chunk_by(lengths).map(<[usize]>::to_vec).collect();

@@ -4,6 +4,7 @@ mod arrive;
 mod descend;
 mod hash;
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -61,13 +62,13 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The child under a nibble, once all is hashed.
+    /// The child under a nibble, unless it is yet to be hashed.
     pub(crate) fn child(&self, nibble: u8) -> Option<&Child> {
         let at = self.children.binary_search_by_key(&nibble, |child| child.0);
         self.children[at.ok()?].1.child()
     }
 
-    /// The leaves right below, once all is hashed, ascending by nibble.
+    /// The leaves right below, once they are hashed, ascending by nibble.
     pub(crate) fn leaves(&self) -> impl Iterator<Item = (u8, &Leaf)> {
         self.children
             .iter()
@@ -76,6 +77,15 @@ impl Node {
                 Slot::Child(Child::Internal(_)) | Slot::Node | Slot::Pending(_) => None,
             })
     }
+}
+
+/// Hashes of nodes that were computed elsewhere.
+#[derive(Default)]
+pub(crate) struct Hashed {
+    /// By number in the list of nodes.
+    pub(crate) nodes: Vec<(usize, Hash)>,
+    /// How many hashes that took.
+    pub(crate) hashes: u64,
 }
 
 /// What a pending leaf's chain starts with.
@@ -138,6 +148,17 @@ pub(crate) struct Work<'a, R, H> {
     top_path: Path,
     found: Vec<(Hash, Entry)>,
     stats: TreeStats,
+}
+
+/// How keys compare, mostly by their first bytes.
+pub(crate) fn by_key(a: &Hash, b: &Hash) -> Ordering {
+    leading(a).cmp(&leading(b)).then_with(|| a.cmp(b))
+}
+
+/// A key's first bytes as a number that is ordered as they are.
+pub(crate) fn leading(key: &Hash) -> u64 {
+    let bytes = key.first_chunk();
+    bytes.map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 /// What became of a part.
@@ -215,15 +236,37 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
 
     /// Computes all hashes.
     pub(crate) fn hash(&mut self) {
+        self.fold();
+        self.hash_rest(&Hashed::default());
+    }
+
+    /// Computes the hashes of leaves.
+    pub(crate) fn fold(&mut self) {
         let started = Instant::now();
+        self.found.sort_unstable_by(|a, b| by_key(&a.0, &b.0));
         self.collapse();
         self.fold_leaves();
-        self.hash_nodes();
         self.stats.hash += started.elapsed();
     }
 
+    /// Takes over the hashes of some nodes from whoever knows them already, and computes those of the others.
+    pub(crate) fn hash_rest(&mut self, known: &Hashed) {
+        let started = Instant::now();
+        self.stats.node_hashes += known.hashes;
+        self.hash_nodes(&known.nodes);
+        self.stats.hash += started.elapsed();
+    }
+
+    /// The leaf that is all there is below the top, once leaves are hashed.
+    pub(crate) fn top_leaf(&self) -> Option<&Leaf> {
+        match &self.top {
+            Some(Slot::Child(Child::Leaf(leaf))) => Some(leaf),
+            _ => None,
+        }
+    }
+
     /// What all below comes to, once it is hashed.
-    pub(crate) fn top(&self) -> Option<Child> {
+    fn top(&self) -> Option<Child> {
         self.top.map(|slot| match slot {
             Slot::Child(child) => child,
             Slot::Node | Slot::Pending(_) => unreachable!("all have been hashed"),
@@ -240,7 +283,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         &self.nodes
     }
 
-    /// The leaves that were found, with what they held.
+    /// The leaves that were found, with what they held, ascending by key.
     pub(crate) fn found(&self) -> &[(Hash, Entry)] {
         &self.found
     }

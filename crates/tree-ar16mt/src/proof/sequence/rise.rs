@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use super::{Level, NONE, Node, Sequence, Siblings};
 use crate::record::View;
 use crate::row::height;
+use crate::work::Hashed;
 use crate::{Hash, Hasher, Reader};
 
 /// Operations, or nodes, that one thread takes at a time.
@@ -20,22 +21,29 @@ const MANY: usize = 1 << 12;
 const PIECE: usize = 1 << 10;
 
 impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
-    /// Goes up: the hashes beside each operation's way, from the top down. Leaves the states at the top.
-    pub(super) fn rise(&mut self) -> Vec<Level> {
+    /// Goes up: the hashes beside each operation's way, from the top down, and those of nodes that are written. Leaves the states at the top.
+    pub(super) fn rise(&mut self) -> (Vec<Level>, Hashed) {
         self.nodes.sort_by_key(|node| node.path.len());
         let same = |a: &Node<'_>, b: &Node<'_>| a.path.len() == b.path.len();
         let nodes = std::mem::take(&mut self.nodes);
-        let (mut levels, mut rows) = (Vec::new(), Vec::new());
+        let (mut levels, mut scratch) = (Vec::new(), Scratch::default());
+        let mut hashed = Hashed::default();
         for nodes in nodes.chunk_by(same).rev() {
             let chunks = chunks(nodes);
             let done: Vec<Chunk> = if chunks.len() < SPREAD {
-                let done = chunks.iter().flat_map(|nodes| self.chunk(nodes, &mut rows));
+                let done = chunks
+                    .iter()
+                    .flat_map(|nodes| self.chunk(nodes, &mut scratch));
                 done.collect()
             } else {
                 let done = chunks.par_iter();
-                let done = done.map_init(Vec::new, |rows, nodes| self.chunk(nodes, rows));
+                let done = done.map_init(Scratch::default, |scratch, nodes| {
+                    self.chunk(nodes, scratch)
+                });
                 done.flatten_iter().collect()
             };
+            // All operations come to the root, and in their order.
+            let is_root = nodes[0].path.is_empty();
             let mut at = vec![NONE; self.places.len()];
             let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
             for chunk in done {
@@ -43,25 +51,28 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                 {
                     let place = event.place as usize;
                     at[place] = number;
-                    self.states[place] = *state;
+                    let to = if is_root { event.number } else { event.place };
+                    self.states[to as usize] = *state;
                 }
+                hashed.nodes.extend(chunk.tops);
+                hashed.hashes += chunk.hashes;
                 siblings.push((before, chunk.siblings));
                 before += chunk.events.len() as u32;
             }
             levels.push(Level { at, siblings });
         }
         levels.reverse();
-        levels
+        (levels, hashed)
     }
 
     /// What operations make of nodes of one level, from what they make of their children.
-    fn chunk(&self, nodes: &[Node<'_>], rows: &mut Vec<Rows>) -> Vec<Chunk> {
+    fn chunk(&self, nodes: &[Node<'_>], scratch: &mut Scratch) -> Vec<Chunk> {
         let depth = nodes[0].path.len();
         let count = nodes.iter().map(|node| node.operations.len()).sum();
         let mut events: Vec<Event> = Vec::with_capacity(count);
         let mut within = Vec::with_capacity(nodes.len());
-        make_room(rows, nodes.len());
-        for (node, rows) in nodes.iter().zip(&mut *rows) {
+        make_room(&mut scratch.rows, nodes.len());
+        for (node, rows) in nodes.iter().zip(&mut scratch.rows) {
             let start = events.len();
             let places = node.operations.clone();
             events.extend(places.map(|place| {
@@ -76,6 +87,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             in_their_order(&mut events[start..]);
             let needed = needed_rows(&events[start..]);
             within.push(Within {
+                node: node.at,
                 present: self.children(node, needed[0], rows),
                 events: start..events.len(),
                 needed,
@@ -83,8 +95,8 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         }
         let from = height(depth + 1);
         match &within[..] {
-            [one] if count > MANY => self.pieces(from, &events, one, &rows[0]),
-            _ => vec![self.steps(from, events, &within, rows)],
+            [one] if count > MANY => self.pieces(from, &events, one, &scratch.rows[0]),
+            _ => vec![self.steps(from, events, &within, scratch)],
         }
     }
 
@@ -110,13 +122,16 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         });
         let starts: Vec<(u16, Rows)> = starts.collect();
         let pieces = events.par_chunks(PIECE).zip(starts);
-        let done = pieces.map(|(piece, (present, rows))| {
+        let done = pieces.map_init(Scratch::default, |scratch, (piece, (present, rows))| {
+            make_room(&mut scratch.rows, 1);
+            scratch.rows[0] = rows;
             let within = [Within {
+                node: node.node,
                 present,
                 events: 0..piece.len(),
                 needed: needed_rows(piece),
             }];
-            self.steps(from, piece.to_vec(), &within, &mut [rows])
+            self.steps(from, piece.to_vec(), &within, scratch)
         });
         done.collect()
     }
@@ -127,13 +142,18 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         from: usize,
         events: Vec<Event>,
         within: &[Within],
-        rows: &mut [Rows],
+        scratch: &mut Scratch,
     ) -> Chunk {
-        self.fill(from, within, rows);
+        let mut count = self.fill(from, within, scratch);
+        let Scratch {
+            rows,
+            pairs,
+            hashes,
+            ..
+        } = scratch;
         let states = events.iter().map(|e| self.states[e.place as usize]);
         let mut states: Vec<Hash> = states.collect();
         let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
-        let mut pairs = Vec::with_capacity(events.len());
         for step in 0..4 {
             pairs.clear();
             let beside = &mut siblings[3 - step];
@@ -149,14 +169,22 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                     }
                 }
             }
-            let hashes = self.hasher.pairs(&pairs);
+            self.hasher.pairs_into(pairs, hashes);
+            count += hashes.len() as u64;
             let writes = events.iter().zip(&mut states);
             let writes = writes.filter(|(event, _)| event.writes);
-            for ((_, state), hash) in writes.zip(hashes) {
-                *state = hash;
+            for ((_, state), hash) in writes.zip(&*hashes) {
+                *state = *hash;
             }
         }
+        let top = |within: &Within| {
+            let own = within.events.clone();
+            let last = own.rev().find(|event| events[*event].writes)?;
+            Some((within.node, states[last]))
+        };
         Chunk {
+            tops: within.iter().filter_map(top).collect(),
+            hashes: count,
             events,
             siblings,
             states,
@@ -187,11 +215,17 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         present
     }
 
-    /// Sets the hashes within nodes at first above the children, as far as they lie beside the ways of operations, or below such.
-    fn fill(&self, from: usize, within: &[Within], rows: &mut [Rows]) {
+    /// Sets the hashes within nodes at first above the children, as far as they lie beside the ways of operations, or below such; returns how many were computed.
+    fn fill(&self, from: usize, within: &[Within], scratch: &mut Scratch) -> u64 {
+        let mut count = 0;
+        let Scratch {
+            rows,
+            pairs,
+            hashes,
+            places,
+        } = scratch;
         let empty = &self.hasher.empty()[from..];
         let mut present: Vec<u16> = within.iter().map(|within| within.present).collect();
-        let (mut pairs, mut places) = (Vec::new(), Vec::new());
         for step in 0..3 {
             pairs.clear();
             places.clear();
@@ -208,16 +242,28 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                     }
                 }
             }
-            let hashes = self.hasher.pairs(&pairs);
-            for ((at, to), hash) in places.iter().zip(hashes) {
-                rows[*at][*to] = hash;
+            self.hasher.pairs_into(pairs, hashes);
+            count += hashes.len() as u64;
+            for ((at, to), hash) in places.iter().zip(&*hashes) {
+                rows[*at][*to] = *hash;
             }
         }
+        count
     }
 }
 
 /// The hashes of a node: those of its 16 children, then of the 8, 4 and 2 above them; where they are not [needed](needed_rows), anything.
 type Rows = [Hash; 30];
+
+/// What is used again from chunk to chunk.
+#[derive(Default)]
+struct Scratch {
+    rows: Vec<Rows>,
+    pairs: Vec<[Hash; 2]>,
+    hashes: Vec<Hash>,
+    /// Whose hashes are computed: which node's, and where among its rows.
+    places: Vec<(usize, usize)>,
+}
 
 /// Makes a list of so many, or more, whose hashes are yet to be set.
 fn make_room(rows: &mut Vec<Rows>, count: usize) {
@@ -228,6 +274,8 @@ fn make_room(rows: &mut Vec<Rows>, count: usize) {
 
 /// A node's operations among a list, which of its children are there, and which hashes [are needed](needed_rows).
 struct Within {
+    /// Its number among the part's.
+    node: usize,
     present: u16,
     events: Range<usize>,
     needed: [u16; 4],
@@ -248,6 +296,10 @@ struct Chunk {
     events: Vec<Event>,
     siblings: Siblings,
     states: Vec<Hash>,
+    /// The nodes that are written, with their hashes after the last operation.
+    tops: Vec<(usize, Hash)>,
+    /// How many hashes were computed.
+    hashes: u64,
 }
 
 /// Sorts the operations of a node, on all threads if they are many.
