@@ -19,12 +19,8 @@ use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // On disk a tenth of what a block takes, or less. Proofs of a block are some 200 MB, and in memory all that is freed is soon wanted again: clearing it anew takes longer.
-    if args.proofs || args.in_memory {
-        allocations::keep_freed();
-    } else {
-        allocations::purge_after(100);
-    }
+    // What a block frees the next one wants again: given back, it has to be cleared anew, which is a tenth of the processor's time.
+    allocations::keep_freed();
     let tree = tree(args)?;
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
