@@ -103,48 +103,6 @@ impl Point {
             .collect()
     }
 
-    /// x of the representative with the larger y, and then x/y, each most significant byte first: a form that takes no square root to read, and has what
-    /// [`map_to_field`](Self::map_to_field) reduces. Two zeros for the neutral element.
-    #[must_use]
-    pub fn to_ratio_batch(points: &[Self]) -> Vec<[u8; 2 * BYTES]> {
-        let affine = Self::to_affine_batch(points);
-        let ratios = divide_all(&affine).into_iter();
-        let join = |((x, y), ratio): ((Fp, Fp), Fp)| {
-            let mut bytes = [0; 2 * BYTES];
-            bytes[..BYTES].copy_from_slice(&compress(x, y));
-            bytes[BYTES..].copy_from_slice(&ratio.to_be_bytes());
-            bytes
-        };
-        affine.into_iter().zip(ratios).map(join).collect()
-    }
-
-    /// Decodes x and x/y, and maps the element to the scalar field, as a number below the group's order. That they belong together is checked, the subgroup is not.
-    ///
-    /// # Errors
-    ///
-    /// [`DecodingError`] for a wrong length or range, or for numbers of which no point of the curve has both.
-    pub fn from_ratio(bytes: &[u8]) -> Result<(Self, Limbs), DecodingError> {
-        let bytes: &[u8; 2 * BYTES] = exactly(bytes)?;
-        let (x, ratio) = bytes.split_at(BYTES);
-        let (x, ratio) = (coordinate(exactly(x)?)?, coordinate(exactly(ratio)?)?);
-        // The curve's equation with y = x / ratio, times ratio^2.
-        let (xx, square) = (x.square(), ratio.square());
-        if xx - times_five(xx * square) != square + D * xx.square() {
-            return Err(DecodingError::Curve);
-        }
-        if ratio.is_zero() {
-            return Ok((Self::IDENTITY, [0; 4]));
-        }
-        // With Z = x/y: Y/Z = x / (x/y) = y.
-        let point = Self {
-            x: x * ratio,
-            y: x,
-            z: ratio,
-            t: xx,
-        };
-        Ok((point, modulo_order(&ratio.to_limbs())))
-    }
-
     /// Decodes the compressed form, with all checks.
     ///
     /// # Errors
@@ -197,6 +155,98 @@ impl Point {
             }
         }
         Ok(Self::from_affine(x, y))
+    }
+}
+
+/// An element as x of the representative with the larger y, and x/y, both as numbers below the prime: a form that takes no square root to read, and has what
+/// [`map_to_field`](Point::map_to_field) reduces. Two zeros for the neutral element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    pub(crate) x: Limbs,
+    pub(crate) ratio: Limbs,
+}
+
+impl Ratio {
+    /// The neutral element.
+    pub const IDENTITY: Self = Self {
+        x: [0; 4],
+        ratio: [0; 4],
+    };
+
+    /// Many points in this form, with one inversion.
+    #[must_use]
+    pub fn from_points(points: &[Point]) -> Vec<Self> {
+        let affine = Point::to_affine_batch(points);
+        let ratios = divide_all(&affine).into_iter();
+        let join = |((x, y), ratio): ((Fp, Fp), Fp)| Self {
+            x: if y.is_large() { x } else { -x }.to_limbs(),
+            ratio: ratio.to_limbs(),
+        };
+        affine.into_iter().zip(ratios).map(join).collect()
+    }
+
+    /// Reads x and then x/y, each most significant byte first. Whether a point has both is [`Self::to_point`]'s to say.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodingError`] for a wrong length or range.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodingError> {
+        let (words, _) = exactly::<{ 2 * BYTES }>(bytes)?.as_chunks();
+        let number =
+            |last: usize| -> Limbs { std::array::from_fn(|i| u64::from_be_bytes(words[last - i])) };
+        let (x, ratio) = (number(3), number(7));
+        if less(&x, &Base::MODULUS) && less(&ratio, &Base::MODULUS) {
+            return Ok(Self { x, ratio });
+        }
+        Err(DecodingError::Coordinate)
+    }
+
+    /// The bytes that [`Self::from_bytes`] reads.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 2 * BYTES] {
+        let mut bytes = [0; 2 * BYTES];
+        let words = self.x.iter().rev().chain(self.ratio.iter().rev());
+        for (to, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *to = word.to_be_bytes();
+        }
+        bytes
+    }
+
+    /// What [`map_to_field`](Point::map_to_field) gives, as a number.
+    #[must_use]
+    pub fn image(&self) -> Limbs {
+        modulo_order(&self.ratio)
+    }
+
+    /// Many elements; the error is which is none.
+    pub(crate) fn to_points(ratios: &[Self]) -> Result<Vec<Point>, usize> {
+        let points = ratios.iter().enumerate();
+        let points = points.map(|(at, ratio)| ratio.to_point().map_err(|_| at));
+        points.collect()
+    }
+
+    /// The element. That its numbers belong together is checked, the subgroup is not.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodingError`] for numbers of which no point of the curve has both.
+    pub fn to_point(&self) -> Result<Point, DecodingError> {
+        let [x, ratio] = [self.x, self.ratio].map(Fp::reduced);
+        // The curve's equation with y = x / ratio, times ratio^2.
+        let (xx, square) = (x.square(), ratio.square());
+        if xx - times_five(xx * square) != square + D * xx.square() {
+            return Err(DecodingError::Curve);
+        }
+        if ratio.is_zero() {
+            return Ok(Point::IDENTITY);
+        }
+        // With Z = x/y: Y/Z = x / (x/y) = y.
+        Ok(Point {
+            x: x * ratio,
+            y: x,
+            z: ratio,
+            t: xx,
+        })
     }
 }
 

@@ -145,7 +145,7 @@ fn double<L: Lanes<Base>>(lanes: L, a: Eight<L::Tight>) -> Eight<L::Tight> {
 }
 
 #[inline(always)]
-fn times_five<L: Lanes<Base>>(lanes: L, a: L::Tight) -> L::Tight {
+pub(crate) fn times_five<L: Lanes<Base>>(lanes: L, a: L::Tight) -> L::Tight {
     let twice = lanes.tighten(lanes.add(a, a));
     let four = lanes.tighten(lanes.add(twice, twice));
     lanes.tighten(lanes.add(four, a))

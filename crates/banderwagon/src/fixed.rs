@@ -12,20 +12,20 @@
 //! Each vector is summed in the way that takes fewer additions.
 
 use crate::{
-    Point,
+    Point, Ratio,
     bits::{Signed, digits_of, length, modulo_order},
     short::{Affine, Stored, TablePoint},
-    sums::{Addend, Enter, Sums, double_all, sums_of_two},
+    sums::{Addend, Enter, Sums, add_in_rows, double_all},
 };
 use arbor_cpu::ask_for_large_pages;
-use arbor_field::{Fr, Limbs, Wide, reduce_all, to_limbs_all};
+use arbor_field::{Fr, Limbs, Wide, limbs::add, reduce_all, to_limbs_all};
 use rayon::prelude::*;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Of the scalars of the first points: those of key hashing and of a leaf's own commitment.
-    pub first: [Digits; 5],
+    pub first: [Digits; FIRST],
     /// Bits of a window of the others.
     pub others: usize,
     /// Points in a group of the comb.
@@ -59,31 +59,31 @@ impl Sizes {
     const CHOICES: [Self; 6] = [
         Self::DEFAULT,
         Self {
-            first: [Digits::of_halves(12, 12); 5],
+            first: [Digits::of_halves(12, 12); FIRST],
             others: 7,
             comb: 12,
             columns: 4,
         },
         Self {
-            first: [Digits::of_halves(13, 13); 5],
+            first: [Digits::of_halves(13, 13); FIRST],
             others: 5,
             comb: 11,
             columns: 4,
         },
         Self {
-            first: [Digits::of_halves(17, 16); 5],
+            first: [Digits::of_halves(17, 16); FIRST],
             others: 4,
             comb: 10,
             columns: 2,
         },
         Self {
-            first: [Digits::of_halves(22, 21); 5],
+            first: [Digits::of_halves(22, 21); FIRST],
             others: 3,
             comb: 8,
             columns: 2,
         },
         Self {
-            first: [Digits::of_halves(33, 31); 5],
+            first: [Digits::of_halves(33, 31); FIRST],
             others: 2,
             comb: 6,
             columns: 1,
@@ -109,7 +109,7 @@ impl Sizes {
     pub const fn alike(mut self) -> Self {
         let below = HALF.div_ceil(self.others);
         let above = (BITS - HALF).div_ceil(self.others);
-        self.first = [Digits::of_halves(below, above); 5];
+        self.first = [Digits::of_halves(below, above); FIRST];
         self
     }
 
@@ -118,7 +118,7 @@ impl Sizes {
     }
 
     /// The windows of each of the first points, and of the others.
-    fn windows(&self) -> [Windows; 6] {
+    fn windows(&self) -> [Windows; FIRST + 1] {
         let [a, b, c, d, e] = self.first.map(|digits| Windows::new(digits.widths()));
         let others = (0..digits_of(self.others)).map(|_| self.others);
         [a, b, c, d, e, Windows::new(others)]
@@ -172,6 +172,8 @@ struct Windows {
     windows: Vec<Window>,
     /// Entries of all.
     entries: usize,
+    /// What is added to a magnitude so that no digit waits for the carry of the one below: each but the topmost is then too large by its `raise`.
+    raise: Limbs,
 }
 
 /// A digit: its lowest bit, its bits, and where its multiples begin in the point's table.
@@ -180,69 +182,97 @@ struct Window {
     from: usize,
     bits: usize,
     entries: usize,
+    /// One less than half its range; zero for the topmost.
+    raise: u64,
 }
-
-/// A digit of a scalar that is not zero: the index of its multiple in the point's table, and whether that is subtracted.
-type Multiple = (usize, bool);
 
 impl Windows {
     fn new(widths: impl Iterator<Item = usize>) -> Self {
         let (mut windows, mut from, mut entries) = (Vec::new(), 0, 0);
+        let mut raise = [0; 4];
         for bits in widths {
             windows.push(Window {
                 from,
                 bits,
                 entries,
+                raise: (1 << (bits - 1)) - 1,
             });
             from += bits;
             entries += 1 << (bits - 1);
         }
-        Self { windows, entries }
+        if let Some(top) = windows.last_mut() {
+            top.raise = 0;
+        }
+        for &Window {
+            from, raise: by, ..
+        } in &windows
+        {
+            let (word, shift) = (from / 64, from % 64);
+            let mut shifted = [0; 4];
+            shifted[word] = by << shift;
+            if word < 3 {
+                shifted[word + 1] = by >> 1 >> (63 - shift);
+            }
+            raise = add(&raise, &shifted).0;
+        }
+        Self {
+            windows,
+            entries,
+            raise,
+        }
     }
 
-    /// Signed digits, each up to half its range: what is above that goes to the next.
+    /// Adds the multiples, of those in the point's table, that make a scalar's product: one for each signed digit that is not zero. A digit is up to half its range, and what is
+    /// above that goes to the next.
     #[inline]
-    fn digits(&self, scalar: Signed) -> impl Iterator<Item = Multiple> {
+    fn push_digits<'t>(&self, scalar: Signed, table: &'t [Stored], to: &mut Vec<Addend<'t>>) {
         let Signed {
             negative,
-            magnitude: [a, b, c, d],
+            magnitude,
         } = scalar;
-        let top = length(&scalar.magnitude);
+        let top = length(&magnitude);
+        let [a, b, c, d] = add(&magnitude, &self.raise).0;
         let limbs = [a, b, c, d, 0];
-        let mut carry = 0;
-        let digit = move |window: &Window| {
-            let Window {
+        for window in &self.windows {
+            let &Window {
                 from,
                 bits,
                 entries,
-            } = *window;
-            if from >= top && carry == 0 {
-                return None;
-            }
+                raise,
+            } = window;
             let (word, shift) = (from / 64 % 4, from % 64);
             // The upper part is shifted in two steps: by 64 in one it could not be.
             let bits_from = limbs[word] >> shift | limbs[word + 1] << 1 << (63 - shift);
-            let range = 1 << bits;
-            let value = (bits_from & (range - 1)) + carry;
-            let above = value > range / 2;
-            carry = u64::from(above);
-            let size = if above { range - value } else { value };
-            Some((size != 0).then(|| (entries + size as usize - 1, negative != above)))
-        };
-        self.windows.iter().map_while(digit).flatten()
+            let digit = (bits_from & ((1 << bits) - 1))
+                .wrapping_sub(raise)
+                .cast_signed();
+            if digit != 0 {
+                to.push(Addend {
+                    point: &table[entries + digit.unsigned_abs() as usize - 1],
+                    negative: negative != (digit < 0),
+                });
+            }
+            // Above the scalar there is no more than a carry.
+            if from >= top {
+                break;
+            }
+        }
     }
 }
 
+/// Points that have windows of their own.
+const FIRST: usize = 5;
+
 /// A point's windows.
-fn windows_of(windows: &[Windows; 6], point: usize) -> &Windows {
-    &windows[point.min(5)]
+fn windows_of(windows: &[Windows; FIRST + 1], point: usize) -> &Windows {
+    &windows[point.min(FIRST)]
 }
 
 /// Where a point's windows begin among the entries.
-fn start(windows: &[Windows; 6], point: usize) -> usize {
-    let first = windows[..point.min(5)].iter();
+fn start(windows: &[Windows; FIRST + 1], point: usize) -> usize {
+    let first = windows[..point.min(FIRST)].iter();
     let first: usize = first.map(|windows| windows.entries).sum();
-    first + point.saturating_sub(5) * windows[5].entries
+    first + point.saturating_sub(FIRST) * windows[FIRST].entries
 }
 
 /// Points with their tables.
@@ -250,7 +280,7 @@ pub struct FixedBase {
     wide: Wide,
     sizes: Sizes,
     /// Of each of the first points, and of the others.
-    windows: [Windows; 6],
+    windows: [Windows; FIRST + 1],
     points: Vec<Point>,
     /// For each point its windows' entries, digit position by digit position; then for each column and group the comb's 2^comb sums, of which the empty one is
     /// not used. In one piece of its own, for which the system is asked for large pages.
@@ -453,6 +483,26 @@ impl FixedBase {
         (after, images.iter().map(modulo_order).collect())
     }
 
+    /// As [`Self::moved_on_one_thread`], from and to x and x/y.
+    ///
+    /// # Errors
+    ///
+    /// Which of the ratios is no point's.
+    pub fn ratios_moved_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        ratios: &[Ratio],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Result<Vec<Ratio>, usize> {
+        let (sums, parts) = self.pushed(lists);
+        if each_is_one(&parts) {
+            return sums.added_to_ratios(ratios);
+        }
+        let points = Ratio::to_points(ratios)?;
+        let mut after = self.joined(sums, parts);
+        Point::add_all_on(self.wide, &mut after, &points);
+        Ok(Ratio::from_points(&after))
+    }
+
     /// As [`Self::sums`], without other threads.
     #[must_use]
     pub fn sums_on_one_thread<T: AsRef<[Term]>>(&self, lists: &[T]) -> Vec<Point> {
@@ -543,11 +593,8 @@ impl FixedBase {
             assert!(*point < self.points.len(), "no point has index {point}");
             let windows = windows_of(&self.windows, *point);
             let table = &self.entries[start(&self.windows, *point)..][..windows.entries];
-            let digits = windows.digits(Signed::from(*number));
-            sums.extend(digits.map(|(entry, negative)| Addend {
-                point: &table[entry],
-                negative,
-            }));
+            let scalar = Signed::from(*number);
+            sums.extend(|addends| windows.push_digits(scalar, table, addends));
         }
     }
 
@@ -656,9 +703,6 @@ fn split<T>(mut list: &mut [T], lengths: impl Iterator<Item = usize>) -> Vec<&mu
     pieces.collect()
 }
 
-/// Entries of a table that are made with one inversion.
-const TOGETHER: usize = 2048;
-
 /// For each base as many of its multiples, from once on, as there is room for: a power of two.
 fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
     let size = table.len() / bases.len();
@@ -672,20 +716,9 @@ fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
             .map(|row| table[row * size + known - 1])
             .collect();
         double_all(wide, &mut tops);
-        let index = |row: usize, multiple: usize| row * size + multiple - 1;
-        let sums: Vec<_> = (0..bases.len())
-            .flat_map(|row| (1..known).map(move |multiple| (row, multiple)))
-            .collect();
-        for sums in sums.chunks(TOGETHER) {
-            let addends: Vec<_> = sums
-                .iter()
-                .flat_map(|&(row, multiple)| [index(row, known), index(row, multiple)])
-                .map(|at| Addend::from(&table[at]))
-                .collect();
-            for (&(row, multiple), sum) in sums.iter().zip(sums_of_two(wide, &addends)) {
-                table[index(row, known + multiple)] = sum;
-            }
-        }
+        let rows = (0..bases.len()).map(|row| row * size);
+        let sums = rows.flat_map(|row| (row..row + known - 1).map(|at| (at, at + known)));
+        add_in_rows(wide, table, size, known - 1, sums);
         for (row, top) in tops.into_iter().enumerate() {
             table[row * size + 2 * known - 1] = top;
         }
@@ -696,15 +729,9 @@ fn fill_windows(wide: Wide, bases: &[Stored], table: &mut [Stored]) {
 /// The sums of all subsets of up to 16 points, by the subset's bits; entry 0 is unused, and so are those from 2^points on.
 fn fill_comb(wide: Wide, points: &[Stored], table: &mut [Stored]) {
     for (i, point) in points.iter().enumerate() {
-        table[1 << i] = *point;
-        let (known, sums) = table.split_at_mut(1 << i);
-        let known = &known[1..];
-        for (known, sums) in known.chunks(TOGETHER).zip(sums[1..].chunks_mut(TOGETHER)) {
-            let addends: Vec<_> = known
-                .iter()
-                .flat_map(|subset| [point, subset].map(Addend::from))
-                .collect();
-            sums[..known.len()].copy_from_slice(&sums_of_two(wide, &addends));
-        }
+        let known = 1 << i;
+        table[known] = *point;
+        let sums = (1..known).map(|subset| (subset, subset + known));
+        add_in_rows(wide, table, table.len(), known, sums);
     }
 }

@@ -1,13 +1,17 @@
 //! What becomes of sums in the form in which they are added: points, images, and sums with what was there before.
 
 use crate::{
-    Point,
+    Point, Ratio,
     curve::{D, Short},
-    extended::{self, Eight, constant, eight},
+    extended::{self, Eight, constant, eight, times_five},
     short::Stored,
     sums::{some, x_of, y_of},
 };
-use arbor_field::{Base, Fp, Job, LANES, Lanes, Limbs, invert_lanes};
+use arbor_field::{
+    Base, Fp, Job, LANES, Lanes, Limbs, Modulus, invert_lanes,
+    limbs::{less, sub},
+};
+use arbor_metrics::NORMALISATIONS;
 
 /// Extended Edwards coordinates, without an inversion: x = X'/Y and y = (X' - k) / (X' + k), where X' = X - c.
 #[inline(always)]
@@ -90,6 +94,95 @@ impl Job<Base> for AddTo<'_> {
         let images = quotients.numbers(lanes, points.len())?;
         Some((added, images))
     }
+}
+
+/// As [`AddTo`], from and to x and x/y. None also if a point is not on the curve.
+pub(crate) struct AddToRatios<'a> {
+    pub(crate) sums: &'a [Stored],
+    pub(crate) ratios: &'a [Ratio],
+}
+
+impl Job<Base> for AddToRatios<'_> {
+    type Output = Option<Vec<Ratio>>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Base>>(self, lanes: L) -> Self::Output {
+        let Self { sums, ratios } = self;
+        let d = constant(lanes, D);
+        // Of each vector the coordinates, and the product of all denominators Y Z before.
+        let mut vectors = Vec::with_capacity(sums.len().div_ceil(LANES));
+        let mut product = lanes.splat(&lanes.enter(Fp::ONE));
+        for (sums, ratios) in sums.chunks(LANES).zip(ratios.chunks(LANES)) {
+            let point = on_curve(lanes, ratios, d)?;
+            let sum = to_extended(lanes, some(sums, &sums[0]));
+            let sum = extended::add(lanes, sum, point, d);
+            vectors.push([sum.x, sum.y, sum.z, product]);
+            product = lanes.times(product, lanes.times(sum.y, sum.z));
+        }
+        // The number of the inverse in place of its stored form makes numbers of the quotients.
+        let mut rest = invert_lanes(lanes, product, Fp::to_limbs)?;
+        NORMALISATIONS.add(ratios.len() as u64);
+        let mut added = vec![Ratio::IDENTITY; ratios.len()];
+        for ([x, y, z, before], added) in vectors.iter().zip(added.chunks_mut(LANES)).rev() {
+            let [inverse, both] = lanes.times_two([rest, *y], [*before, *z]);
+            rest = lanes.times(rest, both);
+            let [by_y, by_z] = lanes.times_two([inverse; 2], [*z, *y]);
+            let [ratio, y] = lanes.times_two([*x, *y], [by_y, by_z]);
+            let x = lanes.store_reduced(lanes.times(*x, by_z));
+            let (ratio, y) = (lanes.store_reduced(ratio), lanes.store_reduced(y));
+            for (lane, to) in added.iter_mut().enumerate() {
+                // Of x and p - x that of the representative whose y is above (p - 1) / 2.
+                let is_larger = less(&Base::HALF, &y[lane]) || x[lane] == [0; 4];
+                *to = Ratio {
+                    x: match is_larger {
+                        true => x[lane],
+                        false => sub(&Base::MODULUS, &x[lane]).0,
+                    },
+                    ratio: ratio[lane],
+                };
+            }
+        }
+        Some(added)
+    }
+}
+
+/// Up to eight points, and neutral elements, in extended coordinates; none if one is not on the curve.
+///
+/// Numbers are loaded as they are: to the lanes they are multiples by some constant, whose square all coordinates have in the end.
+#[inline(always)]
+fn on_curve<L: Lanes<Base>>(lanes: L, ratios: &[Ratio], d: L::Tight) -> Option<Eight<L::Tight>> {
+    const ONE: Limbs = [1, 0, 0, 0];
+    let mut all = [Ratio::IDENTITY; LANES];
+    all[..ratios.len()].copy_from_slice(ratios);
+    let [x, ratio] = [
+        lanes.load(all.each_ref().map(|point| &point.x)),
+        lanes.load(all.each_ref().map(|point| &point.ratio)),
+    ];
+    // Y and Z of the neutral element are one.
+    let or_one = |number: &Limbs| if *number == [0; 4] { ONE } else { *number };
+    let [y, z] = [
+        all.map(|point| or_one(&point.x)),
+        all.map(|point| or_one(&point.ratio)),
+    ];
+    let one = lanes.splat(&ONE);
+    let [y, z] = lanes.times_two(
+        [lanes.load(y.each_ref()), lanes.load(z.each_ref())],
+        [one; 2],
+    );
+    let [xx, square] = lanes.square_two([x, ratio]);
+    // The curve's equation with y = x / ratio, times ratio^2: xx - square = xx (5 square + d xx), where the left side has the constant but twice.
+    let dxx = lanes.times(xx, d);
+    let right = lanes.tighten(lanes.add(times_five(lanes, square), dxx));
+    let twice = lanes.times(one, one);
+    let [left, right] = lanes.mul_two([lanes.sub(xx, square), lanes.loosen(xx)], [twice, right]);
+    let difference = lanes.store_reduced(lanes.tighten(lanes.sub(left, right)));
+    let point = Eight {
+        x: lanes.times(x, ratio),
+        y,
+        z,
+        t: xx,
+    };
+    (difference == [[0; 4]; LANES]).then_some(point)
 }
 
 /// Fractions that are divided with one inversion.

@@ -13,7 +13,7 @@ mod sums;
 mod variable;
 
 pub use arbor_field::{Fp, Fr, NotReduced};
-pub use encoding::{DecodingError, Trust};
+pub use encoding::{DecodingError, Ratio, Trust};
 pub use fixed::{Digits, FixedBase, NumberTerm, Sizes, Term};
 pub use point::Point;
 pub use short::TablePoint;

@@ -5,9 +5,9 @@
 //! fewer than [`FEW`] pairs are left, an inversion would cost more than it saves: what remains is added without.
 
 use crate::{
-    Point,
+    Point, Ratio,
     curve::Short,
-    leaving::{AddTo, Images, to_points},
+    leaving::{AddTo, AddToRatios, Images, to_points},
     short::{Affine, Running, Stored},
 };
 use arbor_cpu::prefetch_early;
@@ -109,15 +109,15 @@ impl<'t> Sums<'t> {
         }
     }
 
-    /// Adds points to the open list, or subtracts them: at most as many as [`BLOCK`] has.
+    /// Has points added to the open list, or subtracted from it: at most as many as [`MORE`].
     ///
     /// Tables are larger than any cache: a point is asked for long before it is read. Those of the first block are asked for here, the others while the block before
     /// is summed.
     #[inline]
-    pub(crate) fn extend(&mut self, addends: impl Iterator<Item = Addend<'t>>) {
+    pub(crate) fn extend(&mut self, push: impl FnOnce(&mut Vec<Addend<'t>>)) {
         let before = self.addends.len();
         if before < BLOCK {
-            self.addends.extend(addends);
+            push(&mut self.addends);
             for addend in &self.addends[before..] {
                 prefetch_early(addend.point);
             }
@@ -129,13 +129,13 @@ impl<'t> Sums<'t> {
         if self.next.capacity() == 0 {
             self.next.reserve_exact(BLOCK + MORE);
         }
-        self.next.extend(addends);
+        push(&mut self.next);
     }
 
     /// As [`Self::extend`] with one point.
     #[inline]
     pub(crate) fn push(&mut self, point: &'t Stored, negative: bool) {
-        self.extend(std::iter::once(Addend { point, negative }));
+        self.extend(|addends| addends.push(Addend { point, negative }));
     }
 
     /// Ends the open list and opens the next.
@@ -239,6 +239,25 @@ impl<'t> Sums<'t> {
         Point::add_all_on(wide, &mut sums, points);
         let images = Point::images(&sums);
         (sums, images)
+    }
+
+    /// As [`Self::added_to`], from and to x and x/y. The error is which of the ratios is no point's.
+    pub(crate) fn added_to_ratios(mut self, ratios: &[Ratio]) -> Result<Vec<Ratio>, usize> {
+        self.absorb_all();
+        self.rounds(0, FEW);
+        let wide = self.wide;
+        if self.starts.len() == 1
+            && let Some(added) = wide.run(AddToRatios {
+                sums: &self.done,
+                ratios,
+            })
+        {
+            return Ok(added);
+        }
+        let points = Ratio::to_points(ratios)?;
+        let mut sums = wide.run(Finish { sums: self });
+        Point::add_all_on(wide, &mut sums, &points);
+        Ok(Ratio::from_points(&sums))
     }
 
     /// The sums of all closed lists in affine form.
@@ -405,18 +424,31 @@ impl Job<Base> for Enter<'_> {
     }
 }
 
-/// Sums of neighbours: of addends 0 and 1, 2 and 3, and so on, with one inversion.
-pub(crate) fn sums_of_two(wide: Wide, addends: &[Addend]) -> Vec<Stored> {
-    let mut sums = vec![Stored::default(); addends.len() / 2];
-    let pair = |to| Pair { first: 2 * to, to };
-    let pairs: Vec<_> = (0..sums.len() as u32).map(pair).collect();
-    let points = FromTables {
-        addends,
-        ahead: &[],
-        to: &mut sums,
+/// Sums that are made with one inversion where there are many at once.
+const TOGETHER: usize = 2048;
+
+/// For each two places of a table the second gets the sum of the first and of what stands at `other` in the same row, a power of two long. No place gets a sum before it
+/// is added itself.
+pub(crate) fn add_in_rows(
+    wide: Wide,
+    table: &mut [Stored],
+    row: usize,
+    other: usize,
+    places: impl Iterator<Item = (usize, usize)>,
+) {
+    let pair = |(first, to)| Pair {
+        first: first as u32,
+        to: to as u32,
     };
-    add_pairs(wide, points, &pairs);
-    sums
+    let pairs: Vec<_> = places.map(pair).collect();
+    for pairs in pairs.chunks(TOGETHER) {
+        let rows = InRows {
+            points: &mut *table,
+            row,
+            other,
+        };
+        add_pairs(wide, rows, pairs);
+    }
 }
 
 /// All sums of pairs, with one inversion. A pair's target must not be the source of a later pair.
@@ -454,6 +486,35 @@ impl Points for InPlace<'_> {
     fn pair(&self, first: u32) -> [&Stored; 2] {
         let points = &self.points[first as usize..];
         [&points[0], &points[self.stride]]
+    }
+
+    #[inline(always)]
+    fn negative(&self, _first: u32) -> [bool; 2] {
+        [false; 2]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, index: u32, point: Stored) {
+        self.points[index as usize] = point;
+    }
+}
+
+struct InRows<'a> {
+    points: &'a mut [Stored],
+    /// How long a row is: a power of two.
+    row: usize,
+    /// Where in a row its points' partner lies.
+    other: usize,
+}
+
+impl Points for InRows<'_> {
+    const SIGNED: bool = false;
+
+    #[inline(always)]
+    fn pair(&self, first: u32) -> [&Stored; 2] {
+        let first = first as usize;
+        let begin = first & !(self.row - 1);
+        [&self.points[begin + self.other], &self.points[first]]
     }
 
     #[inline(always)]

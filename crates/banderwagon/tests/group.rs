@@ -1,6 +1,8 @@
 //! The group's laws, and every kind of sum against sums of single products.
 
-use arbor_banderwagon::{Digits, FixedBase, Fr, Point, Sizes, Term, VariableBase, sum_of_products};
+use arbor_banderwagon::{
+    Digits, FixedBase, Fr, Point, Ratio, Sizes, Term, VariableBase, sum_of_products,
+};
 use arbor_field::{Limbs, Wide};
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -250,6 +252,41 @@ fn images_and_moved_points() {
     }
 }
 
+/// Points kept as x and x/y with sums added: neutral elements before, afterwards and among the sums, and numbers that are no point's.
+#[test]
+fn moved_ratios() {
+    let (_, tables) = &*BASES;
+    let list = |i: usize, sparse: bool| -> Vec<(usize, Limbs)> {
+        let number = |k: usize| Fr::from((i + k) as u64).inverse().to_limbs();
+        let terms = if sparse && i % 4 == 3 { 0 } else { 2 };
+        (1..=terms).map(|k| ((i + k) % 11, number(k))).collect()
+    };
+    for (count, sparse) in [(0, false), (1, false), (9, false), (40, false), (40, true)] {
+        let lists: Vec<_> = (0..count).map(|i| list(i, sparse)).collect();
+        for table in tables {
+            let each = || lists.iter().map(|list| list.iter().copied());
+            let sums = table.sums_of_numbers(&lists);
+            let before = |i: usize| match i % 5 {
+                1 => Point::IDENTITY,
+                2 => -sums[i],
+                _ => point(i as u64 + 50),
+            };
+            let before: Vec<_> = (0..count).map(before).collect();
+            let after: Vec<_> = before.iter().zip(&sums).map(|(a, b)| *a + *b).collect();
+            let mut ratios = Ratio::from_points(&before);
+            let moved = table.ratios_moved_on_one_thread(&ratios, each());
+            assert_eq!(moved, Ok(Ratio::from_points(&after)));
+            if let Some(last) = ratios.last_mut() {
+                let mut bytes = last.to_bytes();
+                bytes[63] ^= 1;
+                *last = Ratio::from_bytes(&bytes).unwrap();
+                let moved = table.ratios_moved_on_one_thread(&ratios, each());
+                assert_eq!(moved, Err(count - 1));
+            }
+        }
+    }
+}
+
 /// Empty lists lie between long ones, more of which than are summed in one go; sums of their neighbours must stay theirs.
 #[test]
 fn empty_lists_among_many_terms() {
@@ -367,16 +404,19 @@ proptest! {
     fn ratios(seeds in prop::collection::vec(any::<u64>(), 0..40), bit in 0usize..512) {
         let mut points: Vec<_> = seeds.iter().map(|&seed| point(seed)).collect();
         points.push(Point::IDENTITY);
-        for (point, mut bytes) in points.iter().zip(Point::to_ratio_batch(&points)) {
-            let (read, image) = Point::from_ratio(&bytes).unwrap();
-            prop_assert_eq!(read, *point);
-            prop_assert_eq!(image, point.map_to_field().to_limbs());
+        let read = |bytes: &[u8]| Ratio::from_bytes(bytes)?.to_point();
+        for (point, ratio) in points.iter().zip(Ratio::from_points(&points)) {
+            let mut bytes = ratio.to_bytes();
+            prop_assert_eq!(Ratio::from_bytes(&bytes), Ok(ratio));
+            prop_assert_eq!(ratio.image(), point.map_to_field().to_limbs());
+            let again = read(&bytes).unwrap();
+            prop_assert_eq!(again, *point);
             // Sums need all four coordinates.
-            prop_assert_eq!(read + points[0], *point + points[0]);
-            prop_assert_eq!(read.to_bytes(), point.to_bytes());
+            prop_assert_eq!(again + points[0], *point + points[0]);
+            prop_assert_eq!(again.to_bytes(), point.to_bytes());
             bytes[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(Point::from_ratio(&bytes).is_err());
+            prop_assert!(read(&bytes).is_err());
         }
-        prop_assert!(Point::from_ratio(&[0; 63]).is_err());
+        prop_assert!(read(&[0; 63]).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::leaf::{HASH_OF_NO_CODE, value_scalars};
 use crate::repeated::Repeated;
-use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Sizes, Term, Trust};
+use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Ratio, Sizes, Term, Trust};
 use arbor_field::{Fp, Limbs};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -152,5 +152,18 @@ impl Committer {
         lists: impl ExactSizeIterator<Item = L>,
     ) -> (Vec<Point>, Vec<Limbs>) {
         self.tables.moved_on_one_thread(points, lists)
+    }
+
+    /// As [`Self::moved_on_one_thread`], from and to x and x/y.
+    ///
+    /// # Errors
+    ///
+    /// Which of the ratios is no point's.
+    pub fn ratios_moved_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        ratios: &[Ratio],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Result<Vec<Ratio>, usize> {
+        self.tables.ratios_moved_on_one_thread(ratios, lists)
     }
 }

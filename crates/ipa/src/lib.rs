@@ -12,7 +12,7 @@ mod recent;
 mod repeated;
 mod transcript;
 
-pub use arbor_banderwagon::{DecodingError, Fr, NumberTerm, Point, Sizes, Term, Trust};
+pub use arbor_banderwagon::{DecodingError, Fr, NumberTerm, Point, Ratio, Sizes, Term, Trust};
 pub use crs::{Committer, WIDTH, points};
 pub use inner_product::InnerProductProof;
 pub use keys::{AddressCommitment, TreeIndex};

@@ -4,11 +4,12 @@ use crate::{
     FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
     TreeError, TreeStats, Value,
     plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
+    record::Kept,
     tools::{LeafState, LeafWork, Tools},
     whole,
 };
 use arbor_field::Limbs;
-use arbor_ipa::{NumberTerm, Point, ValueChange, difference};
+use arbor_ipa::{DecodingError, NumberTerm, Point, Ratio, ValueChange, difference};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -64,7 +65,7 @@ impl<'a> Commit<'a> {
         }
         let written = leaves.iter().filter(|leaf| leaf.stays());
         written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
-        self.internal_nodes();
+        self.internal_nodes()?;
         let root = &self.plan.internals[0];
         let children = root.slots.iter().map(|slot| (slot.byte, slot.new));
         Ok(Part {
@@ -164,28 +165,31 @@ impl<'a> Commit<'a> {
     }
 
     /// Computes and writes the internal nodes but the root.
-    fn internal_nodes(&mut self) {
-        // The images of all nodes as they were, in one batch.
+    fn internal_nodes(&mut self) -> Result<(), TreeError> {
+        // The images of all nodes as they were, those that must be computed in one batch.
         let nodes = &self.plan.internals;
-        let unknown: Vec<usize> = (0..nodes.len())
-            .filter(|&at| nodes[at].old.1.is_none())
-            .collect();
-        let points: Vec<_> = unknown.iter().map(|&at| nodes[at].old.0).collect();
-        for (&at, image) in unknown.iter().zip(self.tools.images(&points)) {
-            self.internals[at][0] = image;
-        }
-        for (images, node) in self.internals.iter_mut().zip(nodes) {
-            if let Some(image) = node.old.1 {
-                images[0] = image;
+        let mut unknown = Vec::new();
+        let mut points = Vec::new();
+        for (at, (images, node)) in self.internals.iter_mut().zip(nodes).enumerate() {
+            match node.old {
+                Kept::Ratio(ratio) => images[0] = ratio.image(),
+                Kept::Point(_, Some(image)) => images[0] = image,
+                Kept::Point(point, None) => {
+                    unknown.push(at);
+                    points.push(point);
+                }
             }
+        }
+        for (at, image) in unknown.into_iter().zip(self.tools.images(&points)) {
+            self.internals[at][0] = image;
         }
         for level in self.plan.levels[1..].iter().rev() {
             let changes = |at: &usize| nodes[*at].stays && !nodes[*at].slots.is_empty();
             let level: Vec<usize> = level.iter().copied().filter(changes).collect();
             let shares = level.par_chunks(share(level.len()));
-            let shares: Vec<_> = shares.map(|level| self.level(level)).collect();
+            let shares: Result<Vec<_>, _> = shares.map(|level| self.level(level)).collect();
             let mut computed = Vec::with_capacity(level.len());
-            for (images, nodes) in shares {
+            for (images, nodes) in shares? {
                 computed.extend(images);
                 self.stats.internals_written += nodes.len();
                 self.nodes.extend(nodes);
@@ -194,19 +198,62 @@ impl<'a> Commit<'a> {
                 self.internals[at][1] = image;
             }
         }
+        Ok(())
     }
 
     /// Computes some internal nodes of a level: their images, and the records of those that are not empty.
-    fn level(&self, level: &[usize]) -> (Vec<Limbs>, Vec<NodeChange>) {
+    fn level(&self, level: &[usize]) -> Result<(Vec<Limbs>, Vec<NodeChange>), TreeError> {
         let nodes = || level.iter().map(|&at| &self.plan.internals[at]);
-        let before: Vec<_> = nodes().map(|node| node.old.0).collect();
         let lists = level.iter().map(|&at| self.terms(at));
-        let (points, images) = self.tools.moved(&before, lists);
+        let settings = self.tools.settings;
+        if settings.form.ratios() && settings.batched_images && settings.batched_affine {
+            let ratio = |node: &Internal| match node.old {
+                Kept::Ratio(ratio) => Some(ratio),
+                Kept::Point(..) => None,
+            };
+            let before: Option<Vec<_>> = nodes().map(ratio).collect();
+            if let Some(before) = before {
+                return self.ratios(level, &before, lists);
+            }
+        }
+        let point = |node: &Internal| match node.old {
+            Kept::Point(point, _) => Ok(point),
+            Kept::Ratio(ratio) => ratio.to_point().map_err(|error| node.malformed(error)),
+        };
+        let before: Result<Vec<_>, _> = nodes().map(point).collect();
+        let (points, images) = self.tools.moved(&before?, lists);
         let computed = nodes().zip(points).zip(&images);
         let full = computed.filter(|((node, _), _)| !node.is_empty());
         let written = full.map(|((node, point), image)| (node.key, node.record(point, *image)));
         let nodes = self.tools.changes(&written.collect::<Vec<_>>());
-        (images, nodes)
+        Ok((images, nodes))
+    }
+
+    /// As [`Self::level`], of nodes that are kept as x and x/y before and after.
+    fn ratios<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        level: &[usize],
+        before: &[Ratio],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Result<(Vec<Limbs>, Vec<NodeChange>), TreeError> {
+        let node = |at: usize| &self.plan.internals[level[at]];
+        let moved = self
+            .tools
+            .committer
+            .ratios_moved_on_one_thread(before, lists);
+        let ratios = moved.map_err(|at| node(at).malformed(DecodingError::Curve))?;
+        let mut written = Vec::with_capacity(level.len());
+        for (at, ratio) in ratios.iter().enumerate() {
+            let node = node(at);
+            if !node.is_empty() {
+                let record = InternalRecord::encode_ratio(&node.leaves, &node.internals, ratio);
+                written.push(NodeChange {
+                    key: node.key,
+                    record: Some(record),
+                });
+            }
+        }
+        Ok((ratios.iter().map(Ratio::image).collect(), written))
     }
 
     /// What its children's changes add to an internal node.
@@ -225,6 +272,14 @@ impl<'a> Commit<'a> {
 }
 
 impl Internal {
+    /// Its record's commitment is none.
+    fn malformed(&self, error: DecodingError) -> TreeError {
+        TreeError::Record {
+            key: self.key,
+            error: error.into(),
+        }
+    }
+
     /// What is written of it.
     fn record(&self, commitment: Point, image: Limbs) -> Record {
         Record::Internal(InternalRecord {
@@ -256,9 +311,9 @@ impl Root {
         }
         let terms: Vec<_> = parts.iter().flat_map(|part| &part.terms).copied().collect();
         if terms.is_empty() {
-            return (root.old.0, None);
+            return (self.commitment(), None);
         }
-        let (points, images) = tools.moved(&[root.old.0], [terms].into_iter());
+        let (points, images) = tools.moved(&[self.commitment()], [terms].into_iter());
         let (commitment, image) = (points[0], images[0]);
         let gone = NodeChange {
             key: NodeKey::ROOT,

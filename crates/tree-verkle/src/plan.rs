@@ -6,10 +6,11 @@
 
 use crate::{
     ByteSet, InternalRecord, NodeKey, NodeReader, Record, RecordError, Stem, StemUpdate, TreeError,
-    TreeStats, record::Head, tools::LeafState,
+    TreeStats,
+    record::{Head, Kept},
+    tools::LeafState,
 };
-use arbor_field::Limbs;
-use arbor_ipa::{Point, ValueChange};
+use arbor_ipa::{Point, Ratio, ValueChange};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -89,11 +90,17 @@ impl Root {
         self.record.is_some()
     }
 
+    /// Its commitment: of none the identity.
+    pub(crate) fn commitment(&self) -> Point {
+        self.record
+            .map_or(Point::IDENTITY, |record| record.commitment)
+    }
+
     /// The root in a plan.
     pub(crate) fn node(&self) -> Internal {
         match &self.record {
             None => Internal::new(NodeKey::ROOT),
-            Some(record) => Internal::old(NodeKey::ROOT, record, self.whole),
+            Some(record) => Internal::known(NodeKey::ROOT, record, self.whole),
         }
     }
 }
@@ -109,8 +116,8 @@ pub(crate) enum OldLeaf {
 #[derive(Debug)]
 pub(crate) struct Internal {
     pub(crate) key: NodeKey,
-    /// Commitment and kept image; of a new node the identity and zero.
-    pub(crate) old: (Point, Option<Limbs>),
+    /// Its commitment; of a new node the identity.
+    pub(crate) old: Kept,
     /// Whether it was there before.
     existed: bool,
     /// Whether all its children are known.
@@ -433,7 +440,7 @@ impl Internal {
     fn new(key: NodeKey) -> Self {
         Self {
             key,
-            old: (Point::IDENTITY, Some([0; 4])),
+            old: Kept::Ratio(Ratio::IDENTITY),
             existed: false,
             whole: true,
             parent: None,
@@ -444,15 +451,20 @@ impl Internal {
         }
     }
 
-    fn old(key: NodeKey, record: &InternalRecord, whole: bool) -> Self {
+    fn old(key: NodeKey, (leaves, internals, old): (ByteSet, ByteSet, Kept), whole: bool) -> Self {
         Self {
-            old: (record.commitment, record.image),
+            old,
             existed: true,
             whole,
-            leaves: record.leaves,
-            internals: record.internals,
+            leaves,
+            internals,
             ..Self::new(key)
         }
+    }
+
+    fn known(key: NodeKey, record: &InternalRecord, whole: bool) -> Self {
+        let kept = Kept::Point(record.commitment, record.image);
+        Self::old(key, (record.leaves, record.internals, kept), whole)
     }
 
     /// Whether it has no children.
@@ -516,11 +528,13 @@ impl Arrived {
         Ok(match node {
             Node::Stored(record) => match Head::decode(key, &record)? {
                 Head::Leaf(stem, suffixes) => leaf(stem, suffixes, OldLeaf::Stored(record)),
-                Head::Internal => {
-                    Self::Internal(Internal::old(*key, &Record::internal(key, &record)?, true))
-                }
+                Head::Internal => Self::Internal(Internal::old(
+                    *key,
+                    InternalRecord::parts(key, &record)?,
+                    true,
+                )),
             },
-            Node::Part(record) => Self::Internal(Internal::old(*key, &record, false)),
+            Node::Part(record) => Self::Internal(Internal::known(*key, &record, false)),
             Node::PartLeaf(stem, suffixes, state) => leaf(stem, suffixes, OldLeaf::Known(state)),
         })
     }

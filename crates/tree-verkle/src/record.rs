@@ -14,7 +14,7 @@
 
 use crate::{ByteSet, FewValues, NodeKey, Stem, whole};
 use arbor_field::{Base, Limbs, Modulus, Scalar, limbs::less};
-use arbor_ipa::{Committer, DecodingError, Point, Trust};
+use arbor_ipa::{Committer, DecodingError, Point, Ratio, Trust};
 use std::sync::Arc;
 
 /// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
@@ -87,8 +87,17 @@ impl Form {
         }
     }
 
+    /// A form in which internal nodes have x and x/y.
+    const RATIOS: Self = Self {
+        compressed: false,
+        images: true,
+        leaf_commitments: false,
+        values: false,
+        whole: false,
+    };
+
     /// Whether internal nodes have x and x/y in place of a point and its image.
-    fn ratios(self) -> bool {
+    pub(crate) fn ratios(self) -> bool {
         self.images && !self.compressed
     }
 
@@ -137,6 +146,14 @@ pub enum RecordError {
     /// A leaf where an internal node was due, or the other way round.
     #[error("it is {0}")]
     Kind(&'static str),
+}
+
+/// An internal node's commitment as its record has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    /// And its image, if that is kept.
+    Point(Point, Option<Limbs>),
+    Ratio(Ratio),
 }
 
 /// A node that other nodes hang under.
@@ -291,6 +308,31 @@ fn put_number(number: &Limbs, out: &mut Vec<u8>) {
 
 impl InternalRecord {
     fn decode(form: Form, bytes: &[u8]) -> Result<Self, RecordError> {
+        let (leaves, internals, kept) = Self::decode_kept(form, bytes)?;
+        let (commitment, image) = match kept {
+            Kept::Point(point, image) => (point, image),
+            Kept::Ratio(ratio) => (ratio.to_point()?, Some(ratio.image())),
+        };
+        Ok(Self {
+            leaves,
+            internals,
+            commitment,
+            image,
+        })
+    }
+
+    /// Bytes of children that are leaves, of those that are internal nodes, and the commitment as it is kept.
+    pub(crate) fn parts(
+        key: &NodeKey,
+        bytes: &[u8],
+    ) -> Result<(ByteSet, ByteSet, Kept), RecordError> {
+        match Form::decode_front(key, bytes)? {
+            (form, None, rest) => Self::decode_kept(form, rest),
+            (_, Some(_), _) => Err(RecordError::Kind("a leaf, not an internal node")),
+        }
+    }
+
+    fn decode_kept(form: Form, bytes: &[u8]) -> Result<(ByteSet, ByteSet, Kept), RecordError> {
         let children = RecordError::Part("children");
         let (leaves, rest) = ByteSet::decode_front(bytes).ok_or(children)?;
         let (internals, rest) = ByteSet::decode_front(rest).ok_or(children)?;
@@ -298,20 +340,28 @@ impl InternalRecord {
             return Err(children);
         }
         let mut rest = Parts { form, rest };
-        let (commitment, image) = if form.ratios() {
-            let (point, image) = Point::from_ratio(rest.take(64, "points")?)?;
-            (point, Some(image))
+        let kept = if form.ratios() {
+            Kept::Ratio(Ratio::from_bytes(rest.take(64, "points")?)?)
         } else {
             let point = rest.point()?;
-            (point, form.images.then(|| rest.image()).transpose()?)
+            Kept::Point(point, form.images.then(|| rest.image()).transpose()?)
         };
         rest.end()?;
-        Ok(Self {
-            leaves,
-            internals,
-            commitment,
-            image,
-        })
+        Ok((leaves, internals, kept))
+    }
+
+    /// The record of a node whose commitment is kept as x and x/y.
+    pub(crate) fn encode_ratio(leaves: &ByteSet, internals: &ByteSet, ratio: &Ratio) -> Arc<[u8]> {
+        let mut out = Vec::with_capacity(3 * 64);
+        Self::encode_front(Form::RATIOS, leaves, internals, &mut out);
+        out.extend_from_slice(&ratio.to_bytes());
+        Arc::from(&out[..])
+    }
+
+    fn encode_front(form: Form, leaves: &ByteSet, internals: &ByteSet, out: &mut Vec<u8>) {
+        out.push(form.tag(false));
+        leaves.encode_into(out);
+        internals.encode_into(out);
     }
 }
 
@@ -445,11 +495,15 @@ pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> 
 
 impl InternalRecord {
     fn encode_into(&self, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
-        out.push(form.tag(false));
-        self.leaves.encode_into(out);
-        self.internals.encode_into(out);
+        Self::encode_front(form, &self.leaves, &self.internals, out);
         if form.ratios() {
-            out.extend(points.ratios.next().into_iter().flatten());
+            out.extend(
+                points
+                    .ratios
+                    .next()
+                    .into_iter()
+                    .flat_map(|ratio| ratio.to_bytes()),
+            );
             return;
         }
         points.next_into(out);
@@ -541,7 +595,7 @@ impl LeafRecord {
 struct PointBytes {
     points: OwnBytes,
     /// Of those that are kept as x and x/y.
-    ratios: std::vec::IntoIter<[u8; 64]>,
+    ratios: std::vec::IntoIter<Ratio>,
 }
 
 enum OwnBytes {
@@ -561,7 +615,7 @@ impl PointBytes {
             OwnBytes::Uncompressed(bytes.into_iter())
         };
         let ratios = ratios.chunks(batch(ratios));
-        let ratios: Vec<_> = ratios.flat_map(Point::to_ratio_batch).collect();
+        let ratios: Vec<_> = ratios.flat_map(Ratio::from_points).collect();
         Self {
             points,
             ratios: ratios.into_iter(),
