@@ -101,6 +101,9 @@ fn parts(updates: &[StemUpdate]) -> Vec<&[StemUpdate]> {
         _ => LEAST_SHARED,
     };
     let least = (updates.len() / (2 * threads)).clamp(least, MOST);
+    // As many as come near that, of the same size: no thread waits long for another.
+    let count = (updates.len() + least / 2) / least;
+    let least = updates.len().div_ceil(count.max(1));
     let (mut parts, mut rest) = (Vec::new(), updates);
     while rest.len() > least {
         let first = rest[least - 1].stem[0];

@@ -4,7 +4,7 @@ use crate::{
     FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
     TreeError, TreeStats, Value,
     plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
-    record::Kept,
+    record::{HalfParts, Kept, LeafParts},
     tools::{LeafState, LeafWork, Tools},
     whole,
 };
@@ -67,10 +67,22 @@ impl<'a> Commit<'a> {
         written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
         self.internal_nodes()?;
         let root = &self.plan.internals[0];
-        let children = root.slots.iter().map(|slot| (slot.byte, slot.new));
+        let children: Vec<_> = root
+            .slots
+            .iter()
+            .map(|slot| (slot.byte, slot.new))
+            .collect();
+        let added = match children.is_empty() {
+            true => Point::IDENTITY,
+            false => {
+                self.tools
+                    .moved(&[Point::IDENTITY], [self.terms(0)].into_iter())
+                    .0[0]
+            }
+        };
         Ok(Part {
-            children: children.collect(),
-            terms: self.terms(0).collect(),
+            children,
+            added,
             nodes: self.nodes,
             stats: self.stats,
         })
@@ -113,6 +125,7 @@ impl<'a> Commit<'a> {
         });
         self.tools.change(&work.collect::<Vec<_>>(), &mut states);
         let mut images = Vec::with_capacity(leaves.len());
+        let mut keys = Vec::with_capacity(leaves.len());
         let mut written = Vec::with_capacity(leaves.len());
         for (((leaf, state), before), todo) in leaves.iter().zip(&states).zip(before).zip(&todo) {
             let Some(key) = leaf.new_key() else {
@@ -121,23 +134,30 @@ impl<'a> Commit<'a> {
             };
             images.push([before, state.image]);
             let kept = |half: usize| match leaf.suffixes.has_half(half) {
-                true => Half::kept(
+                true => HalfParts::kept(
                     self.tools.settings.form,
-                    todo.values[half],
-                    state.halves[half],
+                    todo.values[half].as_ref(),
+                    &state.halves[half],
                 ),
-                false => Half::Nothing,
+                false => HalfParts::Nothing,
             };
-            let record = LeafRecord {
-                stem: leaf.stem,
-                suffixes: leaf.suffixes,
+            keys.push(key);
+            written.push(LeafParts {
+                depth: key.depth(),
+                stem: &leaf.stem,
+                suffixes: &leaf.suffixes,
                 halves: [kept(0), kept(1)],
-                commitment: state.commitment,
-                image: Some(state.image),
-            };
-            written.push((key, Record::Leaf(record)));
+                commitment: state.commitment.as_ref(),
+                image: Some(&state.image),
+            });
         }
-        let mut written = self.tools.changes(&written);
+        let records = self.tools.leaf_records(&written).into_iter();
+        let written = keys.into_iter().zip(records);
+        let written = written.map(|(key, record)| NodeChange {
+            key,
+            record: Some(record),
+        });
+        let mut written: Vec<_> = written.collect();
         if self.tools.settings.form.whole {
             self.put_values_in(leaves, &mut written)?;
         }
@@ -296,7 +316,7 @@ pub(crate) struct Part {
     /// Those children afterwards.
     children: Vec<(u8, Child)>,
     /// What the root's commitment changes by.
-    terms: Vec<NumberTerm>,
+    added: Point,
     /// The nodes written below the root.
     pub(crate) nodes: Vec<NodeChange>,
     pub(crate) stats: TreeStats,
@@ -309,12 +329,12 @@ impl Root {
         for (byte, child) in parts.iter().flat_map(|part| &part.children) {
             root.set_child(*byte, *child);
         }
-        let terms: Vec<_> = parts.iter().flat_map(|part| &part.terms).copied().collect();
-        if terms.is_empty() {
+        if parts.iter().all(|part| part.children.is_empty()) {
             return (self.commitment(), None);
         }
-        let (points, images) = tools.moved(&[self.commitment()], [terms].into_iter());
-        let (commitment, image) = (points[0], images[0]);
+        let added: Point = parts.iter().map(|part| part.added).sum();
+        let commitment = self.commitment() + added;
+        let image = commitment.map_to_field().to_limbs();
         let gone = NodeChange {
             key: NodeKey::ROOT,
             record: None,

@@ -238,9 +238,9 @@ impl Record {
     /// # Errors
     /// [`RecordError`], also for an internal node.
     pub fn leaf(key: &NodeKey, bytes: &[u8]) -> Result<LeafRecord, RecordError> {
-        match Self::decode(key, bytes)? {
-            Self::Leaf(record) => Ok(record),
-            Self::Internal(_) => Err(RecordError::Kind("an internal node, not a leaf")),
+        match Form::decode_front(key, bytes)? {
+            (form, Some(values), rest) => LeafRecord::decode(key, form, values, rest),
+            (_, None, _) => Err(RecordError::Kind("an internal node, not a leaf")),
         }
     }
 }
@@ -470,14 +470,11 @@ impl Parts<'_> {
 pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> Vec<Arc<[u8]>> {
     let mut points = Vec::with_capacity(2 * nodes.len());
     let mut ratios = Vec::new();
-    for (_, node) in nodes {
+    for (key, node) in nodes {
         match node {
             Record::Internal(node) if form.ratios() => ratios.push(node.commitment),
             Record::Internal(node) => points.push(node.commitment),
-            Record::Leaf(leaf) => {
-                points.extend(leaf.points());
-                points.extend(leaf.commitment.filter(|_| form.leaf_commitments));
-            }
+            Record::Leaf(leaf) => leaf.parts(key).put_points(form, &mut points),
         }
     }
     let mut points = PointBytes::new(form, batched, &points, &ratios);
@@ -486,11 +483,27 @@ pub(crate) fn encode(form: Form, batched: bool, nodes: &[(NodeKey, Record)]) -> 
         out.clear();
         match node {
             Record::Internal(node) => node.encode_into(form, &mut points, &mut out),
-            Record::Leaf(leaf) => leaf.encode_into(key, form, &mut points, &mut out),
+            Record::Leaf(leaf) => leaf.parts(key).encode_into(form, &mut points, &mut out),
         }
         Arc::from(&out[..])
     };
     nodes.iter().map(encode).collect()
+}
+
+/// As [`encode`], of leaves by their parts.
+pub(crate) fn encode_leaves(form: Form, batched: bool, leaves: &[LeafParts]) -> Vec<Arc<[u8]>> {
+    let mut points = Vec::new();
+    for leaf in leaves {
+        leaf.put_points(form, &mut points);
+    }
+    let mut points = PointBytes::new(form, batched, &points, &[]);
+    let mut out = Vec::with_capacity(3 * 64);
+    let encode = |leaf: &LeafParts| {
+        out.clear();
+        leaf.encode_into(form, &mut points, &mut out);
+        Arc::from(&out[..])
+    };
+    leaves.iter().map(encode).collect()
 }
 
 impl InternalRecord {
@@ -552,15 +565,65 @@ impl LeafRecord {
         leaves.map(|leaf| leaf.halves.map(&mut point)).collect()
     }
 
-    fn points(&self) -> impl Iterator<Item = Point> {
-        let point = |half| match half {
-            Half::Point(point) => Some(point),
-            Half::Nothing | Half::Values(_) => None,
-        };
-        self.halves.into_iter().filter_map(point)
+    fn parts<'a>(&'a self, key: &NodeKey) -> LeafParts<'a> {
+        LeafParts {
+            depth: key.depth(),
+            stem: &self.stem,
+            suffixes: &self.suffixes,
+            halves: self.halves.each_ref().map(|half| match half {
+                Half::Nothing => HalfParts::Nothing,
+                Half::Point(point) => HalfParts::Point(point),
+                Half::Values(few) => HalfParts::Values(few),
+            }),
+            commitment: self.commitment.as_ref(),
+            image: self.image.as_ref(),
+        }
+    }
+}
+
+/// The parts of a [`LeafRecord`] where they lie.
+pub(crate) struct LeafParts<'a> {
+    pub(crate) depth: usize,
+    pub(crate) stem: &'a Stem,
+    pub(crate) suffixes: &'a ByteSet,
+    pub(crate) halves: [HalfParts<'a>; 2],
+    pub(crate) commitment: Option<&'a Point>,
+    pub(crate) image: Option<&'a Limbs>,
+}
+
+/// As [`Half`].
+#[derive(Clone, Copy)]
+pub(crate) enum HalfParts<'a> {
+    Nothing,
+    Point(&'a Point),
+    Values(&'a FewValues),
+}
+
+impl<'a> HalfParts<'a> {
+    /// What a form keeps of a half: its values, if all are known and the form keeps them, or else their commitment.
+    pub(crate) fn kept(form: Form, values: Option<&'a FewValues>, point: &'a Point) -> Self {
+        match values {
+            Some(few) if few.stand_for_point(form) => Self::Values(few),
+            _ => Self::Point(point),
+        }
+    }
+}
+
+impl LeafParts<'_> {
+    fn points(&self) -> impl Iterator<Item = &Point> {
+        self.halves.iter().filter_map(|half| match half {
+            HalfParts::Point(point) => Some(*point),
+            HalfParts::Nothing | HalfParts::Values(_) => None,
+        })
     }
 
-    fn encode_into(&self, key: &NodeKey, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
+    /// The points that a form keeps.
+    fn put_points(&self, form: Form, points: &mut Vec<Point>) {
+        points.extend(self.points());
+        points.extend(self.commitment.filter(|_| form.leaf_commitments));
+    }
+
+    fn encode_into(&self, form: Form, points: &mut PointBytes, out: &mut Vec<u8>) {
         let own_points = self.points().count() + usize::from(form.leaf_commitments);
         let compressed = form.compressed && own_points > 0;
         // All values are put in afterwards, where they are known.
@@ -572,13 +635,17 @@ impl LeafRecord {
         }
         .tag(true);
         for (half, bit) in self.halves.iter().zip(VALUES) {
-            tag |= if let Half::Values(_) = half { bit } else { 0 };
+            tag |= if let HalfParts::Values(_) = half {
+                bit
+            } else {
+                0
+            };
         }
         out.push(tag);
-        out.extend_from_slice(&self.stem[key.depth()..]);
+        out.extend_from_slice(&self.stem[self.depth..]);
         self.suffixes.encode_into(out);
         for half in &self.halves {
-            if let Half::Values(few) = half {
+            if let HalfParts::Values(few) = half {
                 few.encode_into(out);
             }
         }

@@ -1,8 +1,9 @@
 //! What every computation needs: the tables and the switches.
 
 use crate::{
-    Half, LeafRecord, NodeChange, NodeKey, Record, Settings, Stem, commit::of_halves,
-    record::encode,
+    Half, LeafRecord, NodeChange, NodeKey, Record, Settings, Stem,
+    commit::of_halves,
+    record::{LeafParts, encode, encode_leaves},
 };
 use arbor_field::Limbs;
 use arbor_ipa::{
@@ -135,6 +136,16 @@ impl<'a> Tools<'a> {
         }
         let share = |nodes| encode(form, batched_affine, nodes);
         nodes.par_chunks(SHARE).flat_map_iter(share).collect()
+    }
+
+    /// Records of leaves.
+    pub(crate) fn leaf_records(&self, leaves: &[LeafParts]) -> Vec<Arc<[u8]>> {
+        let Settings {
+            form,
+            batched_affine,
+            ..
+        } = *self.settings;
+        encode_leaves(form, batched_affine, leaves)
     }
 
     /// Nodes that are written.

@@ -13,7 +13,6 @@ use arbor_ipa::{
     Committer, Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars,
 };
 use rayon::prelude::*;
-use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,13 +38,12 @@ pub fn prove(
     let Ways {
         ways,
         others,
-        internals,
-        leaves,
+        nodes,
         ..
     } = Ways::find(&diffs, reader, tools)?;
     let skeleton =
         Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
-    let polynomials = find_polynomials(reader, tools, &skeleton, &mut diffs, internals, &leaves)?;
+    let polynomials = find_polynomials(reader, tools, &skeleton, &mut diffs, nodes)?;
 
     let commitments: Vec<_> = polynomials.iter().map(|(point, _)| *point).collect();
     let encodings = commitments.par_chunks(share(commitments.len()));
@@ -82,7 +80,9 @@ pub fn prove(
 
 /// The keys, sorted, each once.
 fn asked(keys: &[(Stem, u8)]) -> Vec<StemDiff> {
-    let keys: BTreeSet<_> = keys.iter().copied().collect();
+    let mut keys = keys.to_vec();
+    keys.sort_unstable();
+    keys.dedup();
     let mut diffs: Vec<StemDiff> = Vec::new();
     for (stem, suffix) in keys {
         let suffix = SuffixDiff {
@@ -111,9 +111,15 @@ struct Ways<'a> {
     first: usize,
     ways: Vec<Way>,
     others: Vec<Stem>,
-    /// The images of all children.
-    internals: HashMap<NodeKey, SparsePolynomial>,
-    leaves: HashMap<NodeKey, Arc<[u8]>>,
+    nodes: Vec<(NodeKey, Found)>,
+}
+
+/// A node on a way.
+enum Found {
+    /// Its polynomial: the images of all children.
+    Internal(SparsePolynomial),
+    /// Its record.
+    Leaf(Arc<[u8]>),
 }
 
 /// A node that stems of a range lead to.
@@ -135,12 +141,11 @@ impl<'a> Ways<'a> {
             first: stems.start,
             ways: vec![nowhere; stems.len()],
             others: Vec::new(),
-            internals: HashMap::new(),
-            leaves: HashMap::new(),
+            nodes: Vec::new(),
         }
     }
 
-    /// The ways to all stems: threads share the nodes below the root.
+    /// The ways to all stems, and the nodes on them in the order of their paths: threads share the nodes below the root.
     fn find(
         diffs: &'a [StemDiff],
         reader: &impl ValueReader,
@@ -149,8 +154,8 @@ impl<'a> Ways<'a> {
         let mut all = Self::new(diffs, 0..diffs.len());
         let root = reader.nodes(&[NodeKey::ROOT])?.pop().flatten();
         let Some(root) = root else {
-            all.internals
-                .insert(NodeKey::ROOT, (Point::IDENTITY, Vec::new()));
+            let nothing = Found::Internal((Point::IDENTITY, Vec::new()));
+            all.nodes.push((NodeKey::ROOT, nothing));
             return Ok(all);
         };
         let root = OnWay {
@@ -167,6 +172,9 @@ impl<'a> Ways<'a> {
                 while !level.is_empty() {
                     level = part.level(level, reader, tools)?;
                 }
+                let path = |(key, _): &(NodeKey, Found)| *key;
+                part.nodes
+                    .sort_unstable_by(|a, b| path(a).path().cmp(path(b).path()));
                 Ok((stems, part))
             })
             .collect();
@@ -176,9 +184,10 @@ impl<'a> Ways<'a> {
                 all.ways[stems].copy_from_slice(&part.ways[of_part]);
             }
             all.others.extend(part.others);
-            all.internals.extend(part.internals);
-            all.leaves.extend(part.leaves);
+            all.nodes.extend(part.nodes);
         }
+        // Leaves below the root were found with it.
+        all.nodes.sort_by(|(a, _), (b, _)| a.path().cmp(b.path()));
         all.others.sort_unstable();
         Ok(all)
     }
@@ -206,8 +215,8 @@ impl<'a> Ways<'a> {
             let bytes = keys.iter().map(|key| key.path()[node.key.depth()]);
             let images = children.iter().map(|(_, image)| *image);
             let values = bytes.zip(images).collect();
-            self.internals
-                .insert(node.key, (node.record.commitment, values));
+            let polynomial = Found::Internal((node.record.commitment, values));
+            self.nodes.push((node.key, polynomial));
             self.visit(&node, keys, children, &mut next)?;
         }
         Ok(next)
@@ -260,7 +269,7 @@ impl<'a> Ways<'a> {
                         });
                     }
                     self.others.extend((!own).then_some(stem));
-                    self.leaves.insert(key, Arc::clone(record));
+                    self.nodes.push((key, Found::Leaf(Arc::clone(record))));
                 }
             }
         }
@@ -343,7 +352,7 @@ fn images(tools: Tools, keys: &[NodeKey], records: &[Arc<[u8]>]) -> Result<Vec<F
 struct LeafOnWay<'a> {
     key: &'a NodeKey,
     stem: &'a Stem,
-    record: &'a [u8],
+    record: Arc<[u8]>,
     /// None of a leaf in an absent stem's place, of which no value is proven.
     values: &'a [(u8, Value)],
     /// The numbers of its polynomials: its own, and C1's and C2's if they are opened.
@@ -356,15 +365,16 @@ fn find_polynomials(
     tools: Tools,
     skeleton: &Skeleton,
     diffs: &mut [StemDiff],
-    mut internals: HashMap<NodeKey, SparsePolynomial>,
-    leaves: &HashMap<NodeKey, Arc<[u8]>>,
+    nodes: Vec<(NodeKey, Found)>,
 ) -> Result<Vec<SparsePolynomial>, TreeError> {
     let asked = |node: &Node| match node {
         Node::Leaf { stem, asked, .. } => asked.map(|at| (at, *stem)),
         Node::Internal { .. } => None,
     };
     let (asked, stems): (Vec<usize>, Vec<Stem>) = skeleton.nodes.iter().filter_map(asked).unzip();
-    let values = reader.values(&stems)?;
+    let shares = stems.par_chunks(share(stems.len()));
+    let values: Result<Vec<_>, _> = shares.map(|stems| reader.values(stems)).collect();
+    let values: Vec<_> = values?.into_iter().flatten().collect();
     for (at, values) in asked.into_iter().zip(&values) {
         for diff in &mut diffs[at].suffixes {
             let found = values.binary_search_by_key(&diff.suffix, |(suffix, _)| *suffix);
@@ -374,27 +384,37 @@ fn find_polynomials(
 
     let mut all = vec![(Point::IDENTITY, Vec::new()); skeleton.commitments];
     let mut values = values.iter();
-    let mut on_way = Vec::with_capacity(leaves.len());
-    for node in &skeleton.nodes {
-        match node {
-            Node::Internal {
-                key, commitment, ..
-            } => all[*commitment] = internals.remove(key).unwrap_or_default(),
-            Node::Leaf {
+    let mut on_way = Vec::with_capacity(nodes.len());
+    // Both are in the order of their paths.
+    for (node, (key, found)) in skeleton.nodes.iter().zip(nodes) {
+        assert_eq!(
+            *node.key(),
+            key,
+            "invariant: nodes on the ways are those found"
+        );
+        match (node, found) {
+            (Node::Internal { commitment, .. }, Found::Internal(polynomial)) => {
+                all[*commitment] = polynomial;
+            }
+            (
+                Node::Leaf {
+                    key,
+                    stem,
+                    commitment,
+                    asked,
+                    halves: [c1, c2],
+                },
+                Found::Leaf(record),
+            ) => on_way.push(LeafOnWay {
                 key,
                 stem,
-                commitment,
-                asked,
-                halves: [c1, c2],
-            } => on_way.push(LeafOnWay {
-                key,
-                stem,
-                record: &leaves[key],
+                record,
                 values: asked
                     .and_then(|_| values.next())
                     .map_or(&[], |values| values),
                 numbers: [Some(*commitment), *c1, *c2],
             }),
+            _ => unreachable!("invariant: what a way goes through is internal"),
         }
     }
     let shares = on_way.par_chunks(share(on_way.len()));
@@ -414,7 +434,7 @@ fn leaf_polynomials(
 ) -> Result<Vec<(usize, SparsePolynomial)>, TreeError> {
     let decode = |leaf: &LeafOnWay| {
         let key = *leaf.key;
-        Record::leaf(&key, leaf.record).map_err(|error| TreeError::Record { key, error })
+        Record::leaf(&key, &leaf.record).map_err(|error| TreeError::Record { key, error })
     };
     let records: Result<Vec<_>, _> = leaves.iter().map(decode).collect();
     let mut polynomials = Vec::with_capacity(2 * leaves.len());
