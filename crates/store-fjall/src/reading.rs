@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -55,15 +55,28 @@ pub(crate) fn multi_get(
 const FIRST: usize = 4;
 /// What an item takes at least if it comes from the disk; from memory it takes a tenth.
 const SLOW: Duration = Duration::from_micros(40);
-/// Threads that wait for the disk side by side.
+/// Threads that wait for one database's disk side by side, whoever started them.
 const WAITING: usize = 16;
 /// Items that are worth a thread.
 const SHARE: usize = 4;
 
-/// Whether what was read last came from the disk.
+/// Whether what was read last came from the disk, and how many threads wait for it.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     slow: AtomicBool,
+    waiting: AtomicUsize,
+}
+
+/// Threads that one caller may start, as long as it holds this.
+struct Places<'a> {
+    pace: &'a Pace,
+    count: usize,
+}
+
+impl Drop for Places<'_> {
+    fn drop(&mut self) {
+        self.pace.waiting.fetch_sub(self.count, Ordering::Relaxed);
+    }
 }
 
 impl Pace {
@@ -74,6 +87,17 @@ impl Pace {
 
     fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
+    }
+
+    /// So many threads, or as many as all callers together may still start.
+    fn places(&self, most: usize) -> Places<'_> {
+        let free = |waiting: usize| most.min(WAITING.saturating_sub(waiting));
+        let (get, put) = (Ordering::Relaxed, Ordering::Relaxed);
+        let taken = self
+            .waiting
+            .fetch_update(put, get, |waiting| Some(waiting + free(waiting)));
+        let count = taken.map_or(0, free);
+        Places { pace: self, count }
     }
 }
 
@@ -108,8 +132,17 @@ fn in_flight<T: Sync, V: Send, E: Send>(
         nanoseconds.fetch_add(took, Ordering::Relaxed);
         values
     };
+    let count = rest.len();
+    let mut places = pace.places(count.div_ceil(SHARE));
+    // Where others have started them all, this thread reads until some have ended.
+    while places.count == 0 && !rest.is_empty() {
+        let (now, later) = rest.split_at(rest.len().min(SHARE));
+        values.extend(timed(now)?);
+        rest = later;
+        places = pace.places(rest.len().div_ceil(SHARE));
+    }
     thread::scope(|scope| {
-        let share = rest.len().div_ceil(WAITING).max(SHARE);
+        let share = rest.len().div_ceil(places.count.max(1)).max(SHARE);
         let start = |items| {
             let started = thread::Builder::new().spawn_scoped(scope, move || timed(items));
             // Without another thread this one reads them.
@@ -123,7 +156,7 @@ fn in_flight<T: Sync, V: Send, E: Send>(
             });
         }
         let took = Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
-        pace.learn(rest.len(), took);
+        pace.learn(count, took);
         Ok(values)
     })
 }
@@ -209,6 +242,23 @@ mod tests {
         };
         let found = in_flight(pace, &items, read);
         (found, threads.into_inner().expect("no panic").len())
+    }
+
+    #[test]
+    fn callers_share_the_threads() {
+        let pace = Pace::default();
+        let first = pace.places(WAITING - 3);
+        assert_eq!((first.count, pace.places(WAITING).count), (WAITING - 3, 3));
+        let second = pace.places(WAITING);
+        assert_eq!((second.count, pace.places(1).count), (3, 0));
+        // Without any the caller reads all alone.
+        pace.learn(1, SLOW);
+        let (found, threads) = read_all(&pace, 20, 2 * SLOW, 0);
+        assert_eq!(found, Ok((0..20).map(|i| 2 * i).collect()));
+        assert_eq!(threads, 1);
+        drop(second);
+        drop(first);
+        assert_eq!(pace.places(usize::MAX).count, WAITING);
     }
 
     #[test]

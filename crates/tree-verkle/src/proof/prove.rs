@@ -178,7 +178,10 @@ impl<'a> Ways<'a> {
                 Ok((stems, part))
             })
             .collect();
-        for (stems, part) in parts? {
+        let parts = parts?;
+        let count: usize = parts.iter().map(|(_, part)| part.nodes.len()).sum();
+        all.nodes.reserve_exact(count);
+        for (stems, part) in parts {
             for stems in stems {
                 let of_part = stems.start - part.first..stems.end - part.first;
                 all.ways[stems].copy_from_slice(&part.ways[of_part]);
@@ -187,7 +190,8 @@ impl<'a> Ways<'a> {
             all.nodes.extend(part.nodes);
         }
         // Leaves below the root were found with it.
-        all.nodes.sort_by(|(a, _), (b, _)| a.path().cmp(b.path()));
+        all.nodes
+            .sort_unstable_by(|(a, _), (b, _)| a.path().cmp(b.path()));
         all.others.sort_unstable();
         Ok(all)
     }
