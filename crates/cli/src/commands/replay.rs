@@ -44,7 +44,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         tracing::debug!("an earlier replay of this process has set the number of threads");
     }
     let tree = database::tree(tree, args.memory, &args.tree_settings);
-    make_tables(args, tree.as_ref());
+    if let Some(Tree::Verkle(verkle)) = &tree {
+        verkle.stems();
+    }
+    use_small_pages();
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
@@ -83,23 +86,6 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Makes a Verkle tree's tables, in large pages, and then has everything else lie in small ones. With several threads this goes on beside what comes before the first root: who
-/// needs the tables waits for them.
-fn make_tables(args: &Args, tree: Option<&Tree>) {
-    let Some(Tree::Verkle(verkle)) = tree else {
-        return use_small_pages();
-    };
-    let verkle = verkle.clone();
-    let make = move || {
-        verkle.stems();
-        use_small_pages();
-    };
-    match args.thread_count() {
-        1 => make(),
-        _ => drop(std::thread::spawn(make)),
-    }
 }
 
 /// Keeps the system from handing out memory in pages of 2 MiB, of which much lies idle where every thread has its own: a
