@@ -311,6 +311,16 @@ impl FixedBase {
     /// As [`Self::new`].
     #[must_use]
     pub fn on(wide: Wide, points: &[Point], sizes: Sizes) -> Self {
+        Self::telling(wide, points, sizes, || ())
+    }
+
+    /// As [`Self::on`]; `placed` is called once all memory of the tables is there, before they are filled.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::new`].
+    #[must_use]
+    pub fn telling(wide: Wide, points: &[Point], sizes: Sizes, placed: impl FnOnce()) -> Self {
         let affine = wide.run(Enter(&Affine::from_points(points)));
         // 2^i times each point, where a table begins: for both kinds of window and for the columns.
         let mut multiples: Vec<Vec<Stored>> = vec![affine];
@@ -325,6 +335,7 @@ impl FixedBase {
         // The first to write to a page has it cleared by the system: all threads share that.
         let empty = (0..count).into_par_iter().map(|_| Stored::default());
         empty.collect_into_vec(&mut entries);
+        placed();
         let windows = sizes.windows();
         let (tables, combs) = entries.split_at_mut(start(&windows, points.len()));
         let groups = points.len().div_ceil(sizes.comb);

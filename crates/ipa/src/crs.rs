@@ -3,7 +3,7 @@
 use crate::leaf::{HASH_OF_NO_CODE, value_scalars};
 use crate::repeated::Repeated;
 use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Ratio, Sizes, Term, Trust};
-use arbor_field::{Fp, Limbs};
+use arbor_field::{Fp, Limbs, Wide};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
@@ -66,12 +66,18 @@ impl Committer {
     /// With tables of the given sizes, made on all threads of the current pool.
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
+        Self::telling(sizes, || ())
+    }
+
+    /// As [`Self::new`]; `placed` is called once all memory of the tables is there, before they are filled.
+    #[must_use]
+    pub fn telling(sizes: Sizes, placed: impl FnOnce()) -> Self {
         let no_code = (2..).zip(value_scalars(Some(&HASH_OF_NO_CODE)));
         let no_code = no_code.map(|(at, scalar): (usize, Fr)| points()[at] * scalar);
         let own = [Point::generator(), points()[0] * PREFIX, no_code.sum()];
         let points: Vec<_> = points().iter().copied().chain(own).collect();
         Self {
-            tables: FixedBase::new(&points, sizes),
+            tables: FixedBase::telling(Wide::detect(), &points, sizes, placed),
             repeated: Repeated::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,6 +16,7 @@ use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureR
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_metrics::{Envelope, Measurement};
+use arbor_state::verkle::Verkle;
 use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
 use serde_json::Value;
@@ -45,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let tree = database::tree(tree, args.memory, &args.tree_settings);
     if let Some(Tree::Verkle(verkle)) = &tree {
-        verkle.stems();
+        begin_tables(args, verkle);
     }
     use_small_pages();
     stop::listen();
@@ -86,6 +88,22 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes a Verkle tree's tables. With several threads they are filled beside what comes before the first root, which waits for them, as soon as they have their memory, in large
+/// pages.
+fn begin_tables(args: &Args, verkle: &Verkle) {
+    if args.thread_count() == 1 {
+        verkle.stems();
+        return;
+    }
+    let (placed, waiting) = channel::<()>();
+    let verkle = verkle.clone();
+    std::thread::spawn(move || {
+        verkle.stems_telling(|| drop(placed));
+    });
+    // Nothing is sent: the other end goes.
+    let _ = waiting.recv();
 }
 
 /// Keeps the system from handing out memory in pages of 2 MiB, of which much lies idle where every thread has its own: a

@@ -67,12 +67,17 @@ impl Verkle {
 
     /// Stems, and the tables that they and all commitments are computed with.
     pub fn stems(&self) -> &Stems {
+        self.stems_telling(|| ())
+    }
+
+    /// As [`stems`](Self::stems); where the tables are yet to be made, `placed` is called once all their memory is there, before they are filled.
+    pub fn stems_telling(&self, placed: impl FnOnce()) -> &Stems {
         self.stems.get_or_init(|| {
             let mut sizes = Committer::sizes_within(self.settings.table_bytes);
             if !self.settings.wide_tables {
                 sizes = sizes.alike();
             }
-            let committer = Committer::new(sizes);
+            let committer = Committer::telling(sizes, placed);
             Stems::new(Arc::new(committer), self.settings.stem_bytes)
         })
     }
