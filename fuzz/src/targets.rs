@@ -519,7 +519,7 @@ pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 seeds.push(("stored", [&[which as u8], value].concat()));
             }
             match record.table {
-                Table(3 | 4) => seeds.push(("node_record", value.to_vec())),
+                Table(3 | 0x82) => seeds.push(("node_record", value.to_vec())),
                 Table(0xf2) => seeds.push(("undo", value.to_vec())),
                 _ => {}
             }
@@ -624,7 +624,7 @@ impl Database {
                     let _ = then.prove(Address::with_last_byte(1), &[U256::from(1)]);
                 }
                 let view = state.versions().view();
-                let _ = view.get_at(Version(version), Table(1), &keccak256([0; 20])[..]);
+                let _ = view.get_at(Version(version), Table(0x80), &keccak256([0; 20])[..]);
                 let _ = view.version_of_block(version);
             }
             let _ = state.rollback(Version(1));

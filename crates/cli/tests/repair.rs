@@ -87,12 +87,12 @@ fn repair_writes_no_head_for_a_damaged_state() {
     std::fs::remove_file(folder.path("db/HEAD")).expect("removed");
     {
         let store = FjallStore::open(&folder.path("db/fjall"), &Default::default()).expect("open");
-        let mut accounts = store.scan(Table(1), &[], &[]).expect("scan");
+        let mut accounts = store.scan(Table(0x80), &[], &[]).expect("scan");
         let (key, value) = accounts.next().expect("an account").expect("read");
         let mut value = value.to_vec();
         *value.last_mut().expect("a byte") ^= 1;
         let write = Write {
-            table: Table(1),
+            table: Table(0x80),
             key,
             value: Some(value.into()),
         };

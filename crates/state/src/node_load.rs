@@ -103,7 +103,7 @@ mod tests {
             network,
             Default::default(),
         );
-        let (mut state, table) = (state.unwrap(), TABLES[2].table);
+        let (mut state, table) = (state.unwrap(), TABLES[0].table);
         let node = |part: u8, depth: u8, number: u8| Write {
             table,
             key: [depth, part, number].into(),

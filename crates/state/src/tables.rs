@@ -1,11 +1,11 @@
-//! Tables that every tree's state has.
+//! Tables that several trees' states have.
 
 use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
-/// Accounts.
+/// Accounts, under a Verkle tree.
 pub(crate) const ACCOUNTS: Table = Table(1);
-/// Slots, those of an account together.
+/// Slots, likewise, those of an account together.
 pub(crate) const SLOTS: Table = Table(2);
 /// Code by its Keccak-256.
 pub(crate) const CODE: Table = Table(5);

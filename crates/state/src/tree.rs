@@ -76,7 +76,8 @@ impl Tree {
             revision: revision.into(),
             hash: hash.into(),
             layout: match self {
-                Self::MerklePatricia | Self::Ar16mt(_) => LAYOUT,
+                Self::MerklePatricia => mpt::LAYOUT,
+                Self::Ar16mt(_) => LAYOUT,
                 Self::Verkle(_) => verkle::LAYOUT,
             },
             chain_id: network.chain_id,

@@ -16,22 +16,29 @@ use arbor_state::{
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 
-/// Tables that are checked against each other; of the last, code, there may be more than is referred to.
-const TABLES: [(u8, &str); 5] = [
-    (1, "accounts, or leaves of AR16MT"),
-    (2, "slots, or names"),
-    (3, "nodes, those of the account trie under Merkle-Patricia"),
-    (4, "storage nodes, or the number of the next leaf"),
-    (CODE, "code"),
-];
+/// Of code there may be more than is referred to.
 const CODE: u8 = 5;
 
-/// Those that a tree's databases have.
+/// The tables of a tree's databases, which are checked against each other.
 fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
-    let is_verkle = matches!(tree, Tree::Verkle(_));
-    TABLES
-        .into_iter()
-        .filter(move |(table, _)| !is_verkle || *table != 4)
+    let tables: &[(u8, &str)] = match tree {
+        Tree::MerklePatricia => &[
+            (3, "account nodes"),
+            (CODE, "code"),
+            (0x80, "accounts"),
+            (0x81, "slots"),
+            (0x82, "storage nodes"),
+        ],
+        Tree::Verkle(_) => &[(1, "accounts"), (2, "slots"), (3, "nodes"), (CODE, "code")],
+        Tree::Ar16mt(_) => &[
+            (1, "leaves"),
+            (2, "names"),
+            (3, "nodes"),
+            (4, "the number of the next leaf"),
+            (CODE, "code"),
+        ],
+    };
+    tables.iter().copied()
 }
 
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
@@ -290,7 +297,7 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
         let middle = all.len() / 2;
         all.swap_remove(middle)
     };
-    for table in [2, 4] {
+    for table in [0x81, 0x82] {
         let (key, value) = of_owner(table);
         let put = |value: &[u8]| {
             let write = Write::put(Table(table), &key[..], value);
@@ -300,7 +307,7 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
         damaged[value.len() - 1] ^= 1;
         put(&damaged);
         assert!(!open(&store).verify().unwrap().is_ok(), "table {table}");
-        if table == 2 {
+        if table == 0x81 {
             let root = open(&store).reader().flat_root();
             assert!(
                 root.is_err(),

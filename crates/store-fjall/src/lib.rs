@@ -62,6 +62,7 @@ mod folder;
 mod options;
 mod reading;
 mod store;
+mod waiting;
 
 pub use options::Options;
 pub use store::FjallStore;

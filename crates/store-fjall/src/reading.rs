@@ -1,37 +1,15 @@
 //! Reads, from the live store and from snapshots.
 
-use std::panic::resume_unwind;
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
-use fjall::{Guard, Keyspace, Readable, Snapshot, UserValue};
+use arbor_store::{EngineRange, KeyRange, Reader, Scan, StoreError, Table, Value, with_engine_key};
+use fjall::{Keyspace, Readable, Snapshot, UserValue};
 
 use crate::errors::sorted;
-
-/// The key as the engine has it: the table's byte first.
-pub(crate) fn engine_key(table: Table, key: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(1 + key.len());
-    bytes.push(table.0);
-    bytes.extend_from_slice(key);
-    bytes
-}
-
-/// Calls `read` with the engine's key, which is on the stack for keys of ordinary length.
-pub(crate) fn with_engine_key<T>(table: Table, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> T {
-    const ORDINARY: usize = 96;
-    let mut buffer = [0; ORDINARY + 1];
-    match buffer.get_mut(..=key.len()) {
-        Some(bytes) => {
-            bytes[0] = table.0;
-            bytes[1..].copy_from_slice(key);
-            read(bytes)
-        }
-        None => read(&engine_key(table, key)),
-    }
-}
+use crate::waiting::{WAITING, side_by_side};
 
 pub(crate) fn to_value(found: &UserValue) -> Value {
     (&**found).into()
@@ -45,38 +23,24 @@ pub(crate) fn multi_get(
     table: Table,
     keys: &[&[u8]],
 ) -> fjall::Result<Vec<Option<Value>>> {
-    in_flight(pace, keys, |key| {
-        with_engine_key(table, key, |key| snapshot.get(keyspace, key))
+    let (snapshot, keyspace) = (snapshot.clone(), keyspace.clone());
+    in_flight(pace, keys, move |key| {
+        with_engine_key(table, key, |key| snapshot.get(&keyspace, key))
             .map(|found| found.as_ref().map(to_value))
     })
 }
 
-/// Items that are read one after the other before it is asked how long they took.
+/// Keys that are read one after the other before it is asked how long they took.
 const FIRST: usize = 4;
-/// What an item takes at least if it comes from the disk; from memory it takes a tenth.
+/// What a key takes at least if its value comes from the disk; from memory it takes a tenth.
 const SLOW: Duration = Duration::from_micros(40);
-/// Threads that wait for one database's disk side by side, whoever started them.
-const WAITING: usize = 16;
-/// Items that are worth a thread.
+/// Keys that are worth a thread.
 const SHARE: usize = 4;
 
-/// Whether what was read last came from the disk, and how many threads wait for it.
+/// Whether what was read last came from the disk.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     slow: AtomicBool,
-    waiting: AtomicUsize,
-}
-
-/// Threads that one caller may start, as long as it holds this.
-struct Places<'a> {
-    pace: &'a Pace,
-    count: usize,
-}
-
-impl Drop for Places<'_> {
-    fn drop(&mut self) {
-        self.pace.waiting.fetch_sub(self.count, Ordering::Relaxed);
-    }
 }
 
 impl Pace {
@@ -88,86 +52,76 @@ impl Pace {
     fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
     }
-
-    /// So many threads, or as many as all callers together may still start.
-    fn places(&self, most: usize) -> Places<'_> {
-        let free = |waiting: usize| most.min(WAITING.saturating_sub(waiting));
-        let (get, put) = (Ordering::Relaxed, Ordering::Relaxed);
-        let taken = self
-            .waiting
-            .fetch_update(put, get, |waiting| Some(waiting + free(waiting)));
-        let count = taken.map_or(0, free);
-        Places { pace: self, count }
-    }
 }
 
-/// Reads all items: one after the other while they come from memory, then all that are left side by side, since a disk takes many requests at a time.
-fn in_flight<T: Sync, V: Send, E: Send>(
+/// Reads all keys: one after the other while their values come from memory, then all that are left side by side, since a disk takes many requests at a time.
+fn in_flight<V: Send + 'static, E: Send + 'static>(
     pace: &Pace,
-    items: &[T],
-    read: impl Fn(&T) -> Result<V, E> + Sync,
+    keys: &[&[u8]],
+    read: impl Fn(&[u8]) -> Result<V, E> + Send + Sync + 'static,
 ) -> Result<Vec<V>, E> {
-    let all = &|items: &[T]| items.iter().map(&read).collect::<Result<Vec<V>, E>>();
-    let mut values = Vec::with_capacity(items.len());
-    let mut rest = items;
+    let mut values = Vec::with_capacity(keys.len());
+    let mut rest = keys;
     while !pace.is_slow() || rest.len() < 2 * SHARE {
         let (now, later) = rest.split_at(rest.len().min(FIRST));
         if now.is_empty() {
             return Ok(values);
         }
         let begin = Instant::now();
-        values.extend(all(now)?);
+        for key in now {
+            values.push(read(key)?);
+        }
         // Fewer may have taken long for another reason.
         if now.len() == FIRST {
             pace.learn(FIRST, begin.elapsed());
         }
         rest = later;
     }
-    // Of all threads together.
-    let nanoseconds = &AtomicU64::new(0);
-    let timed = &|items: &[T]| {
+    let share = rest.len().div_ceil(WAITING).max(SHARE);
+    let owned = |keys: &[&[u8]]| keys.iter().map(|key| (*key).into()).collect();
+    let shares: Vec<Vec<Box<[u8]>>> = rest.chunks(share).map(owned).collect();
+    let read = side_by_side(shares, move |keys| {
         let begin = Instant::now();
-        let values = all(items);
-        let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        nanoseconds.fetch_add(took, Ordering::Relaxed);
-        values
-    };
-    let count = rest.len();
-    let mut places = pace.places(count.div_ceil(SHARE));
-    // Where others have started them all, this thread reads until some have ended.
-    while places.count == 0 && !rest.is_empty() {
-        let (now, later) = rest.split_at(rest.len().min(SHARE));
-        values.extend(timed(now)?);
-        rest = later;
-        places = pace.places(rest.len().div_ceil(SHARE));
+        let values: Result<Vec<V>, E> = keys.iter().map(|key| read(key)).collect();
+        (values, begin.elapsed())
+    });
+    // Of all threads together.
+    pace.learn(rest.len(), read.iter().map(|(_, took)| *took).sum());
+    for (share, _) in read {
+        values.extend(share?);
     }
-    thread::scope(|scope| {
-        let share = rest.len().div_ceil(places.count.max(1)).max(SHARE);
-        let start = |items| {
-            let started = thread::Builder::new().spawn_scoped(scope, move || timed(items));
-            // Without another thread this one reads them.
-            started.map_err(|_| items)
-        };
-        let threads: Vec<_> = rest.chunks(share).map(start).collect();
-        for thread in threads {
-            values.extend(match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic))?,
-                Err(items) => timed(items)?,
-            });
-        }
-        let took = Duration::from_nanos(nanoseconds.load(Ordering::Relaxed));
-        pace.learn(count, took);
-        Ok(values)
-    })
+    Ok(values)
 }
 
-/// Turns the engine's scan into the store's.
-pub(crate) fn to_scan<'a>(path: &'a Path, guards: impl Iterator<Item = Guard> + 'a) -> Scan<'a> {
-    Box::new(guards.map(move |guard| {
-        let (key, value) = guard
-            .into_inner()
-            .map_err(|error| sorted(path, "scan", error))?;
-        Ok((key[1..].into(), to_value(&value)))
+/// Keys of other tables that a scan steps over before it looks for the next one of its own.
+const STEPS: usize = 16;
+
+/// Scans a table in one of the engine's states.
+pub(crate) fn scan<'a>(
+    path: &'a Path,
+    snapshot: Snapshot,
+    keyspace: &'a Keyspace,
+    range: EngineRange,
+) -> Scan<'a> {
+    let guards = move |keys: &KeyRange| snapshot.range::<&[u8], _>(keyspace, keys.bounds());
+    let mut entries = guards(&range.keys);
+    let mut steps = 0;
+    Box::new(iter::from_fn(move || {
+        loop {
+            let (key, value) = match entries.next()?.into_inner() {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(sorted(path, "scan", error))),
+            };
+            if let Some(key) = range.key(&key) {
+                steps = 0;
+                return Some(Ok((key, to_value(&value))));
+            }
+            steps += 1;
+            if steps == STEPS {
+                steps = 0;
+                entries = guards(&range.behind(&key)?);
+            }
+        }
     }))
 }
 
@@ -199,66 +153,52 @@ impl<K: Send + Sync> Reader for Frozen<K> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Scan<'a>, StoreError> {
-        let Some(range) = KeyRange::in_table(table, prefix, from) else {
-            return Ok(Box::new(std::iter::empty()));
-        };
-        let guards = self
-            .snapshot
-            .range::<&[u8], _>(&self.keyspace, range.bounds());
-        Ok(to_scan(&self.path, guards))
+        let range = EngineRange::new(table, prefix, from);
+        Ok(range.map_or_else(
+            || Box::new(iter::empty()) as Scan<'a>,
+            |range| scan(&self.path, self.snapshot.clone(), &self.keyspace, range),
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
+    use std::thread;
 
     use super::*;
 
-    /// As many items as are given; reading one takes so long from some item on, and no time before. Item 77 fails.
+    /// As many keys as are given; reading one takes so long from some key on, and no time before. Key 77 fails.
     fn read_all(
         pace: &Pace,
         count: u32,
         each: Duration,
         from: u32,
     ) -> (Result<Vec<u32>, u32>, usize) {
-        let threads = Mutex::new(Vec::new());
-        let items: Vec<u32> = (0..count).collect();
-        let read = |item: &u32| {
+        let threads = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&threads);
+        let keys: Vec<[u8; 4]> = (0..count).map(u32::to_be_bytes).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let read = move |key: &[u8]| {
             let thread = thread::current().id();
-            let mut threads = threads.lock().expect("no panic");
+            let mut threads = seen.lock().expect("no panic");
             if !threads.contains(&thread) {
                 threads.push(thread);
             }
             drop(threads);
-            if *item >= from {
+            let number = u32::from_be_bytes(key.try_into().expect("four bytes"));
+            if number >= from {
                 thread::sleep(each);
             }
-            if *item == 77 {
-                Err(*item)
+            if number == 77 {
+                Err(number)
             } else {
-                Ok(2 * item)
+                Ok(2 * number)
             }
         };
-        let found = in_flight(pace, &items, read);
-        (found, threads.into_inner().expect("no panic").len())
-    }
-
-    #[test]
-    fn callers_share_the_threads() {
-        let pace = Pace::default();
-        let first = pace.places(WAITING - 3);
-        assert_eq!((first.count, pace.places(WAITING).count), (WAITING - 3, 3));
-        let second = pace.places(WAITING);
-        assert_eq!((second.count, pace.places(1).count), (3, 0));
-        // Without any the caller reads all alone.
-        pace.learn(1, SLOW);
-        let (found, threads) = read_all(&pace, 20, 2 * SLOW, 0);
-        assert_eq!(found, Ok((0..20).map(|i| 2 * i).collect()));
-        assert_eq!(threads, 1);
-        drop(second);
-        drop(first);
-        assert_eq!(pace.places(usize::MAX).count, WAITING);
+        let found = in_flight(pace, &keys, read);
+        let threads = threads.lock().expect("no panic").len();
+        (found, threads)
     }
 
     #[test]
@@ -292,9 +232,10 @@ mod tests {
             threads
         };
         // Eight of them need no thread if none is known to be slow; then they all wait side by side.
-        assert_eq!(read(8, 2 * SLOW), 1);
-        assert_eq!(read(8, 2 * SLOW), 2);
-        assert_eq!(read(4, 2 * SLOW), 1);
-        assert_eq!(read(16, 2 * SLOW), 4);
+        let long = Duration::from_millis(5);
+        assert_eq!(read(8, long), 1);
+        assert_eq!(read(8, long), 2);
+        assert_eq!(read(4, long), 1);
+        assert!(read(16, long) > 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::HashSet;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,16 +11,16 @@ use std::thread;
 use std::time::Duration;
 
 use arbor_store::{
-    Ascending, KeyRange, LockedFolder, Reader, Scan, Store, StoreError, Table, Value, Write,
-    check_key,
+    Ascending, EngineRange, LockedFolder, Reader, Scan, Store, StoreError, Table, Value, Write,
+    check_key, engine_key, with_engine_key,
 };
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::beside::Beside;
 use crate::errors::sorted;
 use crate::folder::{self, SharedFiles};
 use crate::options::Options;
-use crate::reading::{Frozen, Pace, engine_key, multi_get, to_scan, to_value, with_engine_key};
+use crate::reading::{Frozen, Pace, multi_get, scan, to_value};
 
 /// The keyspace of all tables.
 const TABLES: &str = "tables";
@@ -248,20 +249,26 @@ impl Reader for FjallStore {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Scan<'a>, StoreError> {
-        let Some(range) = KeyRange::in_table(table, prefix, from) else {
-            return Ok(Box::new(std::iter::empty()));
-        };
-        let guards = self
-            .database
-            .snapshot()
-            .range::<&[u8], _>(&self.tables, range.bounds());
-        Ok(to_scan(self.folder.path(), guards))
+        let range = EngineRange::new(table, prefix, from);
+        Ok(range.map_or_else(
+            || Box::new(iter::empty()) as Scan<'a>,
+            |range| {
+                scan(
+                    self.folder.path(),
+                    self.database.snapshot(),
+                    &self.tables,
+                    range,
+                )
+            },
+        ))
     }
 }
 
 impl Store for FjallStore {
     fn write(&self, writes: &[Write], durable: bool) -> Result<(), StoreError> {
-        writes.iter().try_for_each(|write| check_key(&write.key))?;
+        writes
+            .iter()
+            .try_for_each(|write| check_key(write.table, &write.key))?;
         let mode = if durable {
             PersistMode::SyncAll
         } else {

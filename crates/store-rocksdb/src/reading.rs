@@ -3,15 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arbor_store::{KeyRange, Reader, Scan, StoreError, Table, Value};
+use arbor_store::{EngineRange, Reader, Scan, StoreError, Table, Value, engine_key};
 use rocksdb::{DB, IteratorMode, ReadOptions, Snapshot};
 
 use crate::errors::sorted;
-
-/// The key as the engine has it: the table's byte first.
-pub(crate) fn engine_key(table: Table, key: &[u8]) -> Vec<u8> {
-    [&[table.0], key].concat()
-}
 
 /// An open database, its folder, and what is kept as long (the folder's lock, or a reader's own folder), dropped in that
 /// order.
@@ -60,18 +55,18 @@ impl<K> Database<K> {
         from: &[u8],
         mut options: ReadOptions,
     ) -> Scan<'_> {
-        let Some(range) = KeyRange::in_table(table, prefix, from) else {
+        let Some(range) = EngineRange::new(table, prefix, from) else {
             return Box::new(std::iter::empty());
         };
-        options.set_iterate_lower_bound(&*range.start);
-        if let Some(end) = &range.end {
+        options.set_iterate_lower_bound(&*range.keys.start);
+        if let Some(end) = &range.keys.end {
             options.set_iterate_upper_bound(&**end);
         }
         let failed = self.failed("scan");
         let items = self.engine.iterator_opt(IteratorMode::Start, options);
-        Box::new(items.map(move |item| {
-            let (key, value) = item.map_err(&failed)?;
-            Ok((key[1..].into(), value.into()))
+        Box::new(items.filter_map(move |item| match item {
+            Ok((key, value)) => Some(Ok((range.key(&key)?, value.into()))),
+            Err(error) => Some(Err(failed(error))),
         }))
     }
 }

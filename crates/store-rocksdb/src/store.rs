@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbor_store::{
-    Ascending, KeyRange, LockedFolder, MAX_KEY_BYTES, Reader, Scan, Store, StoreError, Table,
-    Value, Write, check_key,
+    Ascending, EngineRange, LockedFolder, MAX_KEY_BYTES, Reader, Scan, Store, StoreError, Table,
+    Value, Write, check_key, engine_key,
 };
 use rocksdb::{
     BottommostLevelCompaction, CompactOptions, DB, IngestExternalFileOptions, SstFileWriter,
@@ -16,7 +16,7 @@ use rocksdb::{
 
 use crate::errors::sorted;
 use crate::options::{Options, TABLE_BYTES};
-use crate::reading::{Database, Frozen, engine_key};
+use crate::reading::{Database, Frozen};
 
 /// RocksDB's mark of a database: the file that names the manifest.
 const MARKER: &str = "CURRENT";
@@ -167,7 +167,9 @@ impl Reader for RocksStore {
 
 impl Store for RocksStore {
     fn write(&self, writes: &[Write], durable: bool) -> Result<(), StoreError> {
-        writes.iter().try_for_each(|write| check_key(&write.key))?;
+        writes
+            .iter()
+            .try_for_each(|write| check_key(write.table, &write.key))?;
         if writes.is_empty() {
             let failed = self.database.failed("write");
             return self.database.engine.flush_wal(durable).map_err(failed);
@@ -206,14 +208,19 @@ impl Store for RocksStore {
     }
 
     fn delete_prefix(&self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
-        let Some(range) = KeyRange::in_table(table, prefix, b"") else {
+        let Some(range) = EngineRange::new(table, prefix, b"") else {
             return Ok(());
         };
-        let end = range
-            .end
-            .unwrap_or_else(|| vec![0xff; MAX_KEY_BYTES + 2].into());
         let mut batch = WriteBatch::default();
-        batch.delete_range(range.start, end);
+        if range.mixed {
+            for entry in self.scan(table, prefix, b"")? {
+                batch.delete(engine_key(table, &entry?.0));
+            }
+        } else {
+            let end = range.keys.end;
+            let end = end.unwrap_or_else(|| vec![0xff; MAX_KEY_BYTES + 2].into());
+            batch.delete_range(range.keys.start, end);
+        }
         self.write_batch(batch, true)
     }
 

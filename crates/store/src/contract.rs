@@ -2,9 +2,8 @@
 
 use crate::{StoreError, Table, Value, Write};
 
-/// The longest key in bytes, without the table byte: persistent stores keep key lengths in 16 bits
-/// and put the table before the key.
-pub const MAX_KEY_BYTES: usize = u16::MAX as usize - 1;
+/// The longest key in bytes: persistent stores keep key lengths in 16 bits, and add the table in at most two.
+pub const MAX_KEY_BYTES: usize = u16::MAX as usize - 2;
 
 /// An ordered scan: keys ascending. The state scanned is the one at the call of
 /// [`Reader::scan`]; writes made later do not show.
@@ -42,17 +41,17 @@ pub trait Store: Reader + 'static {
     /// in order. No writes with `durable` make the earlier ones durable.
     ///
     /// # Errors
-    /// [`StoreError::KeyTooLong`] before anything is written; otherwise engine failures, after
+    /// [`StoreError::KeyTooLong`] and [`StoreError::NoOwner`] before anything is written; otherwise engine failures, after
     /// which nothing of the call is visible.
     fn write(&self, writes: &[Write], durable: bool) -> Result<(), StoreError>;
 
-    /// Applies writes that ascend strictly by (table, key), all or none, durable on return, and
+    /// Applies writes that ascend strictly [by table and key](Write::cmp_place), all or none, durable on return, and
     /// cheaper than [`write`](Store::write) for megabytes of them. The input is streamed: it need
     /// not fit in memory (except for [`MemoryStore`](crate::MemoryStore)).
     ///
     /// # Errors
     /// [`StoreError::Unsorted`] at the first key that is not above the one before it,
-    /// [`StoreError::KeyTooLong`], and engine failures; nothing of the call is visible then.
+    /// [`StoreError::KeyTooLong`], [`StoreError::NoOwner`], and engine failures; nothing of the call is visible then.
     fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError>;
 
     /// Deletes every key of a table that begins with `prefix`, atomically and durably. The cost

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{MAX_KEY_BYTES, Table};
+use crate::{MAX_KEY_BYTES, OWNER_BYTES, Table};
 
 /// The error of an engine underneath, kept whole for its message and its sources.
 pub type Cause = Box<dyn Error + Send + Sync>;
@@ -77,7 +77,7 @@ pub enum StoreError {
         /// The engine's reason.
         cause: Cause,
     },
-    /// An ingestion's input does not ascend strictly by (table, key).
+    /// An ingestion's input does not ascend strictly [by table and key](crate::Write::cmp_place).
     #[error(
         "write {index} of an ingestion, key {} of table {}, is not above the one before it, key {} of table {}",
         hex(key), table.0, hex(previous_key), previous_table.0
@@ -93,6 +93,14 @@ pub enum StoreError {
         previous_table: Table,
         /// The key of the write before it.
         previous_key: Box<[u8]>,
+    },
+    /// A key of a table [by owner](Table::is_by_owner) is shorter than an owner's name.
+    #[error("key {} of table {} has fewer than the {OWNER_BYTES} bytes of an owner", hex(key), table.0)]
+    NoOwner {
+        /// The table.
+        table: Table,
+        /// The key.
+        key: Box<[u8]>,
     },
     /// A key is longer than [`MAX_KEY_BYTES`].
     #[error("a key of {length} bytes is longer than the {MAX_KEY_BYTES} that a store takes")]

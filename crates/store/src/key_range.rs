@@ -2,8 +2,6 @@
 
 use std::ops::Bound;
 
-use crate::Table;
-
 /// A half-open range of keys, as [`Reader::scan`](crate::Reader::scan) describes it by prefix and
 /// first key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,13 +20,6 @@ impl KeyRange {
         let end = successor(prefix);
         let empty = end.as_ref().is_some_and(|end| start >= *end);
         (!empty).then_some(Self { start, end })
-    }
-
-    /// Like [`new`](Self::new), for stores that put the table's byte before every key; so are the
-    /// bounds returned.
-    pub fn in_table(table: Table, prefix: &[u8], from: &[u8]) -> Option<Self> {
-        let prefixed = |bytes: &[u8]| [&[table.0], bytes].concat();
-        Self::new(&prefixed(prefix), &prefixed(from))
     }
 
     /// The range as bounds of `BTreeMap::range` and its like.
@@ -64,11 +55,5 @@ mod tests {
     #[test]
     fn from_beyond_the_prefix_is_empty() {
         assert_eq!(KeyRange::new(b"a", b"b"), None);
-        assert_eq!(
-            KeyRange::in_table(Table(1), b"", &[0xff; 4]).map(|range| range.start[0]),
-            Some(1)
-        );
-        let last = KeyRange::in_table(Table(0xff), b"", b"").expect("the last table has keys");
-        assert_eq!(last.end, None);
     }
 }

@@ -7,7 +7,7 @@
 //! The contract in short:
 //!
 //! - A *table* is one byte; keys of different tables never mix. A key is any bytes, also none, of
-//!   at most [`MAX_KEY_BYTES`]. Keys are ordered as unsigned bytes, a prefix before what extends it.
+//!   at most [`MAX_KEY_BYTES`] (in tables [by owner](Table::is_by_owner) of at least [`OWNER_BYTES`]). Keys are ordered as unsigned bytes, a prefix before what extends it.
 //! - [`Store::write`] and [`Store::ingest`] are atomic: a reader, and a database opened after a
 //!   crash, sees all of a call or nothing of it. Calls take effect in the order they return.
 //! - A [`Reader`] made by [`Store::snapshot`] never changes, and may be used from any thread.
@@ -32,6 +32,7 @@
 pub mod conformance;
 mod contract;
 pub mod disk;
+mod engine_key;
 mod error;
 #[cfg(feature = "faulty")]
 pub mod faulty;
@@ -43,10 +44,11 @@ mod short_key;
 mod write;
 
 pub use contract::{MAX_KEY_BYTES, Reader, Scan, Store};
+pub use engine_key::{EngineRange, engine_key, with_engine_key};
 pub use error::{Cause, StoreError};
 pub use folder::LockedFolder;
 pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
 pub use short_key::ShortKey;
-pub use write::{Table, Value, Write};
+pub use write::{OWNER_BYTES, Table, Value, Write};

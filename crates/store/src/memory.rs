@@ -67,7 +67,9 @@ impl Reader for MemoryStore {
 
 impl Store for MemoryStore {
     fn write(&self, writes: &[Write], _durable: bool) -> Result<(), StoreError> {
-        writes.iter().try_for_each(|write| check_key(&write.key))?;
+        writes
+            .iter()
+            .try_for_each(|write| check_key(write.table, &write.key))?;
         self.apply(writes.iter().cloned());
         Ok(())
     }

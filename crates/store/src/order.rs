@@ -1,19 +1,24 @@
 //! Checks on what is written.
 
-use crate::{MAX_KEY_BYTES, StoreError, Table, Write};
+use crate::engine_key::parts;
+use crate::{MAX_KEY_BYTES, OWNER_BYTES, StoreError, Table, Write};
 
 /// Checks a key's length.
 ///
 /// # Errors
-/// [`StoreError::KeyTooLong`].
-pub fn check_key(key: &[u8]) -> Result<(), StoreError> {
+/// [`StoreError::KeyTooLong`], [`StoreError::NoOwner`].
+pub fn check_key(table: Table, key: &[u8]) -> Result<(), StoreError> {
     if key.len() > MAX_KEY_BYTES {
         return Err(StoreError::KeyTooLong { length: key.len() });
+    }
+    if table.is_by_owner() && key.len() < OWNER_BYTES {
+        let key = key.into();
+        return Err(StoreError::NoOwner { table, key });
     }
     Ok(())
 }
 
-/// Checks that an ingestion's writes ascend strictly by (table, key), one at a time.
+/// Checks that an ingestion's writes ascend strictly [by table and key](Write::cmp_place), one at a time.
 #[derive(Default, Debug)]
 pub struct Ascending {
     count: u64,
@@ -24,12 +29,12 @@ impl Ascending {
     /// Accepts the next write.
     ///
     /// # Errors
-    /// [`StoreError::Unsorted`] if it is not above the one before it, and
-    /// [`StoreError::KeyTooLong`].
+    /// [`StoreError::Unsorted`] if it is not above the one before it,
+    /// [`StoreError::KeyTooLong`], [`StoreError::NoOwner`].
     pub fn accept(&mut self, write: &Write) -> Result<(), StoreError> {
-        check_key(&write.key)?;
+        check_key(write.table, &write.key)?;
         match &mut self.last {
-            Some((table, key)) if (*table, key.as_slice()) >= (write.table, &*write.key) => {
+            Some((table, key)) if parts(table, key) >= parts(&write.table, &write.key) => {
                 return Err(StoreError::Unsorted {
                     index: self.count,
                     table: write.table,

@@ -1,13 +1,34 @@
 //! Tables, values and writes.
 
+use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+use crate::engine_key::parts;
 
 /// A stored value; cheap to clone and to share between caches.
 pub type Value = Arc<[u8]>;
 
 /// A table of a store: one byte before every key.
+///
+/// Tables [by owner](Self::is_by_owner) are for what belongs to owners and is read together, as an account, its slots and the nodes of its
+/// trie are: a persistent store keeps an owner's keys of all these tables side by side, so that one block of a file has them, where it
+/// keeps other tables apart. A scan that begins with less than an owner passes over the keys of the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Table(pub u8);
+
+/// Bytes of an owner's name, with which every key of a table by owner begins.
+pub const OWNER_BYTES: usize = 32;
+
+impl Table {
+    /// Tables by owner.
+    pub(crate) const BY_OWNER: RangeInclusive<u8> = 0x80..=0x82;
+
+    /// Whether the table is one of 0x80 to 0x82, which persistent stores keep by owner: its keys have at least [`OWNER_BYTES`] bytes.
+    pub fn is_by_owner(self) -> bool {
+        Self::BY_OWNER.contains(&self.0)
+    }
+}
 
 /// One write.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +49,11 @@ impl Write {
             key: key.into(),
             value: Some(value.into()),
         }
+    }
+
+    /// Compares by table and key as stores order them, which is the order of an [ingestion](crate::Store::ingest).
+    pub fn cmp_place(&self, other: &Self) -> Ordering {
+        parts(&self.table, &self.key).cmp(&parts(&other.table, &other.key))
     }
 
     /// Deletes a key; deleting an absent key is allowed and does nothing.

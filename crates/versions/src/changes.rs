@@ -1,6 +1,6 @@
 //! What a version changes, and the checks on it before anything is touched.
 
-use arbor_store::{Table, Value, Write};
+use arbor_store::{Table, Value, Write, check_key};
 
 use crate::error::VersionsError;
 use crate::identity::{Schema, TableKind};
@@ -259,14 +259,19 @@ impl Changes {
         schema: &Schema,
         version: Version,
     ) -> Result<(), VersionsError> {
+        let buffer = &self.buffer;
         for entry in &self.flat {
-            schema.position_of_kind(entry.table, TableKind::Flat)?;
+            check(
+                schema,
+                entry.table,
+                entry.change(buffer).key,
+                TableKind::Flat,
+            )?;
         }
         for entry in &self.nodes {
-            schema.position_of_kind(entry.table, TableKind::Nodes)?;
+            check(schema, entry.table, entry.key(buffer), TableKind::Nodes)?;
         }
         check_writes(schema, &self.blobs, TableKind::Blobs)?;
-        let buffer = &self.buffer;
         let name = |entry: &FlatEntry| (entry.table, entry.change(buffer).key);
         if !self.flat.is_sorted_by(|a, b| name(a) < name(b)) {
             self.flat.sort_unstable_by(|a, b| name(a).cmp(&name(b)));
@@ -287,6 +292,12 @@ impl Changes {
     }
 }
 
+/// Checks that a key is one of a table of this kind.
+fn check(schema: &Schema, table: Table, key: &[u8], kind: TableKind) -> Result<(), VersionsError> {
+    schema.position_of_kind(table, kind)?;
+    check_key(table, key).map_err(VersionsError::store("checking a change"))
+}
+
 /// Checks that writes go to tables of one kind and that no blob is deleted.
 pub(crate) fn check_writes(
     schema: &Schema,
@@ -294,7 +305,7 @@ pub(crate) fn check_writes(
     kind: TableKind,
 ) -> Result<(), VersionsError> {
     for write in writes {
-        schema.position_of_kind(write.table, kind)?;
+        check(schema, write.table, &write.key, kind)?;
         if kind == TableKind::Blobs && write.value.is_none() {
             return Err(VersionsError::Table {
                 table: write.table.0,

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use arbor_store::{Reader, StoreError, Table, Value, Write};
+use arbor_store::{OWNER_BYTES, Reader, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
@@ -16,7 +16,7 @@ use crate::head_file::{FileHead, HeadFile, write_head_file};
 use crate::history::stored_cursor;
 use crate::identity::{Identity, Schema, TableSpec};
 use crate::index;
-use crate::layer::{Base, Layer, Slot};
+use crate::layer::{Base, Entries, Layer, Slot};
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, Version};
 use crate::open::partly_loaded;
@@ -278,6 +278,29 @@ impl FlushJob {
     }
 }
 
+/// The entries of tables by owner, whose numbers ascend: owner by owner, of each those of the first table first.
+fn together<'a>(
+    tables: Vec<(&'a TableSpec, Entries<'a>)>,
+) -> impl Iterator<Item = (&'a TableSpec, Box<[u8]>, &'a Slot)> {
+    let mut tables: Vec<_> = tables
+        .into_iter()
+        .map(|(spec, entries)| (spec, entries.peekable()))
+        .collect();
+    std::iter::from_fn(move || {
+        let next = tables
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(place, (_, entries))| {
+                let (key, _) = entries.peek()?;
+                Some((&key[..key.len().min(OWNER_BYTES)], place))
+            });
+        let (_, place) = next.min()?;
+        let (spec, entries) = &mut tables[place];
+        let (key, slot) = entries.next()?;
+        Some((*spec, key, slot))
+    })
+}
+
 /// What of a layer is not in the store as it is, found while it is written.
 struct Comparison<'a> {
     job: &'a FlushJob,
@@ -298,14 +321,30 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The writes, ascending by table and key.
+    /// The writes, ascending [by table and key](Write::cmp_place).
     fn changes(&mut self) -> impl Iterator<Item = Write> {
         let job = self.job;
-        let tables = job.schema.specs().iter().enumerate();
-        let entries = tables.flat_map(|(position, spec)| {
-            let entries = job.layer.entries(position);
-            entries.map(move |(key, slot)| (spec, key, slot))
+        let tables: Vec<(&TableSpec, Entries<'_>)> = job
+            .schema
+            .specs()
+            .iter()
+            .enumerate()
+            .map(|(position, spec)| (spec, job.layer.entries(position)))
+            .collect();
+        let is_by_owner = |(spec, _): &(&TableSpec, _)| spec.table.is_by_owner();
+        let (by_owner, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_by_owner);
+        let (below, above): (Vec<_>, Vec<_>) = others.into_iter().partition(|(spec, _)| {
+            by_owner
+                .first()
+                .is_none_or(|(first, _)| spec.table < first.table)
         });
+        let each = |tables: Vec<(&'a TableSpec, Entries<'a>)>| {
+            let entries = |(spec, entries): (&'a TableSpec, Entries<'a>)| {
+                entries.map(move |(key, slot)| (spec, key, slot))
+            };
+            tables.into_iter().flat_map(entries)
+        };
+        let entries = each(below).chain(together(by_owner)).chain(each(above));
         entries.filter_map(|(spec, key, slot)| self.change(spec, key, slot))
     }
 

@@ -13,10 +13,9 @@ use rayon::prelude::*;
 
 use super::AtHead;
 use super::embedding::{KeyedChange, keyed, tree_updates};
-use super::keys::{STORAGE_NODES, flat_slot_key, node_table};
+use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, flat_slot_key, node_table};
 use super::records::{AccountRecord, SlotRecord};
 use crate::state::code_writes;
-use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Computed, StateChanges, StateError, Timings, Work};
 
 /// What changes on top of the head make of the state. Called on a thread of a rayon pool, it spreads large changes over the

@@ -1,9 +1,9 @@
 //! The whole state, account by account, ascending by the hash of the address.
 
+use super::keys::{ACCOUNTS, SLOTS};
 use super::records::{AccountRecord, SlotRecord};
 use crate::dump::{DumpAccount, Dumped};
 use crate::flat::Flat;
-use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Historical, StateError};
 
 pub(crate) fn dump<E: From<StateError>>(

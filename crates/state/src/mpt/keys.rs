@@ -5,29 +5,31 @@ use arbor_store::Table;
 use arbor_tree::{Hash, Position};
 use arbor_versions::{TableKind, TableSpec};
 
-use crate::tables::COMMON;
+use crate::tables::CODE;
 
+/// Layout of keys and records; a change of either raises it. Databases of layout 1 had accounts, slots and nodes apart.
+pub(crate) const LAYOUT: u32 = 2;
 /// Inner nodes of the account trie by position.
 pub(crate) const ACCOUNT_NODES: Table = Table(3);
-/// Inner nodes of the storage tries by position.
-pub(crate) const STORAGE_NODES: Table = Table(4);
-/// The tables of a Merkle-Patricia state. Accounts are keyed by the Keccak-256 of the address; slots by that, then the Keccak-256 of the
-/// slot number (32 bytes big-endian).
+/// Accounts by the Keccak-256 of the address. This table and the next two are stored by account: a small one is in one block of a file.
+pub(crate) const ACCOUNTS: Table = Table(0x80);
+/// Slots by the account's key, then the Keccak-256 of the slot's number (32 bytes, big-endian).
+pub(crate) const SLOTS: Table = Table(0x81);
+/// Inner nodes of the storage tries by the account's key and position.
+pub(crate) const STORAGE_NODES: Table = Table(0x82);
+
+/// The tables of a Merkle-Patricia state.
 pub(crate) const TABLES: [TableSpec; 5] = [
-    COMMON[0],
-    COMMON[1],
-    TableSpec {
-        table: ACCOUNT_NODES,
-        name: "account nodes",
-        kind: TableKind::Nodes,
-    },
-    TableSpec {
-        table: STORAGE_NODES,
-        name: "storage nodes",
-        kind: TableKind::Nodes,
-    },
-    COMMON[2],
+    spec(ACCOUNT_NODES, "account nodes", TableKind::Nodes),
+    spec(CODE, "code", TableKind::Blobs),
+    spec(ACCOUNTS, "accounts", TableKind::Flat),
+    spec(SLOTS, "slots", TableKind::Flat),
+    spec(STORAGE_NODES, "storage nodes", TableKind::Nodes),
 ];
+
+const fn spec(table: Table, name: &'static str, kind: TableKind) -> TableSpec {
+    TableSpec { table, name, kind }
+}
 
 /// Key of an account in the trie and in its flat table.
 pub(crate) fn account_key(address: Address) -> Hash {

@@ -13,7 +13,7 @@ use crate::StateError;
 /// # Errors
 /// Slots that do not ascend by key.
 pub(crate) fn account_leaves(accounts: &[LoadAccount]) -> Result<Vec<(Hash, Vec<u8>)>, StateError> {
-    let leaves = accounts.iter().zip(records(accounts)?);
+    let leaves = accounts.iter().zip(records(accounts, &mut |_, _| ())?);
     Ok(leaves
         .map(|(account, record)| (account.key, record.filled_leaf()))
         .collect())
@@ -21,7 +21,7 @@ pub(crate) fn account_leaves(accounts: &[LoadAccount]) -> Result<Vec<(Hash, Vec<
 
 /// The root of an account's storage.
 pub(crate) fn storage_root(account: &LoadAccount) -> Result<B256, StateError> {
-    let records = records(std::slice::from_ref(account))?;
+    let records = records(std::slice::from_ref(account), &mut |_, _| ())?;
     Ok(records[0].storage_root)
 }
 

@@ -1,6 +1,6 @@
 //! Building a whole state at once, from accounts sorted by their keys.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -8,14 +8,13 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Value, Write};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Part, build_many, build_part, join};
-use arbor_versions::Changes;
+use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
-use super::keys::{account_key, flat_slot_key, node_table, slot_key};
+use super::keys::{ACCOUNTS, SLOTS, account_key, flat_slot_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use crate::node_load::NodeLoad;
 use crate::state::code_writes;
-use crate::tables::{ACCOUNTS, SLOTS};
 use crate::tree::{MERKLE_PATRICIA, Tree};
 use crate::{Account, Computed, State, StateError, Timings, Work, verkle};
 
@@ -90,10 +89,8 @@ pub trait LoadSource: Sync {
 pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
     let parts = (0..=u8::MAX).into_par_iter().map(|first| {
         let accounts = source.range(first)?;
-        let records = records(&accounts)?;
-        let leaves = accounts.iter().zip(records);
-        let leaves = leaves.map(|(account, record)| (account.key, record.filled_leaf()));
-        Ok(build_part(None, leaves, &mut |_, _| ())?)
+        let records = records(&accounts, &mut |_, _| ())?;
+        account_part(&accounts, &records, &mut |_, _| ())
     });
     let parts: Result<Vec<Part>, StateError> = parts.collect();
     Ok(join(None, parts?, &mut |_, _| ())?.into())
@@ -101,14 +98,22 @@ pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
 
 /// Ranges of account keys, by their first byte.
 const RANGES: u64 = 256;
-/// Ranges whose account nodes are made together: those of keys with the same first nibble.
-const NODE_GROUP: u8 = 16;
+/// Ranges that are loaded at once, before their part of the account trie: those of keys with the same first nibble.
+const GROUP: usize = 16;
+
+/// What is made of the accounts of a range.
+struct Range {
+    /// Accounts, slots and storage nodes, as they are stored.
+    writes: Vec<Write>,
+    /// Their part of the account trie, and its nodes.
+    trie: (Part, Vec<Write>),
+}
 
 impl State {
     /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and returns what is then to be
     /// committed as version 0; its root is that of the state.
     ///
-    /// Every table is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread; under a Verkle tree some four million
+    /// Everything is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread and the account nodes of a sixteenth; under a Verkle tree some four million
     /// stems with their names, and the nodes of a sixteenth of the state; besides up to 16 MiB of nodes of each depth. `progress` is called with the parts done and their number. Until
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
@@ -127,58 +132,17 @@ impl State {
             Tree::Ar16mt(_) => return Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
         let done = Mutex::new(0);
-        let steps = Steps {
-            source,
-            done: &|| {
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                *done += 1;
-                progress(*done, 4 * RANGES);
-            },
+        let make = |first: &u8| {
+            let range = make_range(&source.range(*first)?)?;
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            *done += 1;
+            progress(*done, RANGES);
+            Ok(range)
         };
-        self.load_ranges(|first| steps.accounts(first))?;
-        self.load_ranges(|first| steps.slots(first))?;
-        let root = self.load_account_nodes(&steps)?;
-        self.load_ranges(|first| steps.storage_nodes(first))?;
-        Ok(Computed {
-            root: root.into(),
-            changes: Changes::of_blobs(code_writes(
-                source.codes().iter().map(|(hash, code)| (hash, code)),
-            )),
-            timings: Timings::default(),
-            work: Work::default(),
-        })
-    }
-
-    /// Loads what `make` gives for each range, in their order.
-    fn load_ranges(
-        &mut self,
-        make: impl Fn(u8) -> Result<Vec<Write>, StateError> + Sync,
-    ) -> Result<(), StateError> {
-        let versions = &mut self.versions;
-        // One batch is being written, one waits, one is being made.
-        let (sender, batches) = sync_channel(1);
-        thread::scope(|scope| {
-            let loading = scope.spawn(move || versions.load(&mut in_order(batches)));
-            let made = make_batches(make, &sender);
-            drop(sender);
-            match loading.join() {
-                Ok(loaded) => Ok(loaded?),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-            .and(made)
-        })
-    }
-
-    /// Loads the nodes of the account trie, made of the accounts that are stored, and returns its root.
-    fn load_account_nodes(&mut self, steps: &Steps<'_>) -> Result<Hash, StateError> {
         let (mut parts, mut load) = (Vec::new(), NodeLoad::default());
-        for group in 0..=u8::MAX / NODE_GROUP {
-            let group = group * NODE_GROUP..=group * NODE_GROUP + (NODE_GROUP - 1);
-            let made: Result<Vec<(Part, Vec<Write>)>, StateError> = group
-                .into_par_iter()
-                .map(|first| self.account_nodes(first, steps))
-                .collect();
-            for (part, nodes) in made? {
+        let ranges: Vec<u8> = (0..=u8::MAX).collect();
+        for group in ranges.chunks(GROUP) {
+            for (part, nodes) in load_ranges(&mut self.versions, group, &make)? {
                 parts.push(part);
                 load.add(&mut self.versions, nodes)?;
             }
@@ -189,94 +153,96 @@ impl State {
         })?;
         load.add(&mut self.versions, nodes)?;
         load.finish(&mut self.versions)?;
-        Ok(root)
+        Ok(Computed {
+            root: root.into(),
+            changes: Changes::of_blobs(code_writes(
+                source.codes().iter().map(|(hash, code)| (hash, code)),
+            )),
+            timings: Timings::default(),
+            work: Work::default(),
+        })
     }
+}
 
-    fn account_nodes(
-        &self,
-        first: u8,
-        steps: &Steps<'_>,
-    ) -> Result<(Part, Vec<Write>), StateError> {
-        let mut failed = None;
-        let accounts = self.versions.view().scan(ACCOUNTS, &[first], &[])?;
-        let leaves = accounts.map_while(|entry| {
-            let leaf = entry.map_err(StateError::from).and_then(|(key, bytes)| {
-                let record = AccountRecord::decode(&key, &bytes)?;
-                let key = Hash::try_from(&key[..]).map_err(|_| StateError::Corrupt {
-                    table: "accounts",
-                    key: key.to_vec(),
-                    why: "key of another length than a hash",
-                })?;
-                Ok((key, record.filled_leaf()))
-            });
-            leaf.map_err(|error| failed = Some(error)).ok()
-        });
-        let mut nodes = Vec::new();
-        let part = build_part(None, leaves, &mut |position, record| {
-            nodes.push(node_write(&position, record));
-        });
-        if let Some(error) = failed {
-            return Err(error);
+/// Loads the writes of consecutive ranges while the next are made, as many at a time as there are threads, and returns their tries.
+fn load_ranges(
+    versions: &mut Versions,
+    ranges: &[u8],
+    make: &(impl Fn(&u8) -> Result<Range, StateError> + Sync),
+) -> Result<Vec<(Part, Vec<Write>)>, StateError> {
+    // One batch is being written, one waits, one is being made.
+    let (sender, batches) = sync_channel::<Vec<Write>>(1);
+    thread::scope(|scope| {
+        let loading = scope.spawn(move || versions.load(&mut batches.into_iter().flatten()));
+        let make_all = || {
+            let mut tries = Vec::with_capacity(ranges.len());
+            for together in ranges.chunks(rayon::current_num_threads()) {
+                let made: Result<Vec<Range>, StateError> = together.par_iter().map(make).collect();
+                for range in made? {
+                    tries.push(range.trie);
+                    // Where nobody listens the load has failed, and tells why.
+                    if sender.send(range.writes).is_err() {
+                        return Ok(tries);
+                    }
+                }
+            }
+            Ok(tries)
+        };
+        let made = make_all();
+        drop(sender);
+        match loading.join() {
+            Ok(loaded) => Ok(loaded?),
+            Err(panic) => std::panic::resume_unwind(panic),
         }
-        (steps.done)();
-        Ok((part?, nodes))
-    }
+        .and(made)
+    })
 }
 
-/// What is made of each range, and who is told.
-struct Steps<'a> {
-    source: &'a dyn LoadSource,
-    done: &'a (dyn Fn() + Sync),
-}
-
-impl Steps<'_> {
-    fn accounts(&self, first: u8) -> Result<Vec<Write>, StateError> {
-        let accounts = self.source.range(first)?;
-        let records = records(&accounts)?;
-        let writes = accounts.iter().zip(records).map(|(account, record)| Write {
+fn make_range(accounts: &[LoadAccount]) -> Result<Range, StateError> {
+    let mut storage = Vec::new();
+    let records = records(accounts, &mut |position, record| {
+        storage.push(node_write(&position, record));
+    })?;
+    storage.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    let mut nodes = Vec::new();
+    let part = account_part(accounts, &records, &mut |position, record| {
+        nodes.push(node_write(&position, record));
+    })?;
+    let slots: usize = accounts.iter().map(|account| account.slots.len()).sum();
+    let mut writes = Vec::with_capacity(accounts.len() + slots + storage.len());
+    let mut storage = storage.into_iter().peekable();
+    for (account, record) in accounts.iter().zip(&records) {
+        writes.push(Write {
             table: ACCOUNTS,
             key: account.key.into(),
             value: Some(record.encode()),
         });
-        let writes = writes.collect();
-        (self.done)();
-        Ok(writes)
+        writes.extend(account.slots.iter().map(|slot| {
+            let record = SlotRecord {
+                slot: slot.slot,
+                value: slot.value,
+            };
+            Write {
+                table: SLOTS,
+                key: flat_slot_key(&account.key, &slot.key).into(),
+                value: Some(record.encode()),
+            }
+        }));
+        let own = |node: &Write| node.key.starts_with(&account.key);
+        writes.extend(std::iter::from_fn(|| storage.next_if(own)));
     }
-
-    fn slots(&self, first: u8) -> Result<Vec<Write>, StateError> {
-        let accounts = self.source.range(first)?;
-        let writes = accounts.iter().flat_map(|account| {
-            account.slots.iter().map(|slot| {
-                let record = SlotRecord {
-                    slot: slot.slot,
-                    value: slot.value,
-                };
-                Write {
-                    table: SLOTS,
-                    key: flat_slot_key(&account.key, &slot.key).into(),
-                    value: Some(record.encode()),
-                }
-            })
-        });
-        let writes = writes.collect();
-        (self.done)();
-        Ok(writes)
-    }
-
-    fn storage_nodes(&self, first: u8) -> Result<Vec<Write>, StateError> {
-        let mut writes = Vec::new();
-        storage_roots(&self.source.range(first)?, &mut |position, record| {
-            writes.push(node_write(&position, record));
-        })?;
-        writes.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        (self.done)();
-        Ok(writes)
-    }
+    Ok(Range {
+        writes,
+        trie: (part, nodes),
+    })
 }
 
-/// The flat records of accounts.
-pub(super) fn records(accounts: &[LoadAccount]) -> Result<Vec<AccountRecord>, StateError> {
-    let roots = storage_roots(accounts, &mut |_, _| ())?;
+/// The flat records of accounts; the nodes of their storage tries go to `sink`.
+pub(super) fn records(
+    accounts: &[LoadAccount],
+    sink: &mut dyn FnMut(Position, Arc<[u8]>),
+) -> Result<Vec<AccountRecord>, StateError> {
+    let roots = storage_roots(accounts, sink)?;
     let records = accounts
         .iter()
         .zip(roots)
@@ -286,6 +252,17 @@ pub(super) fn records(accounts: &[LoadAccount]) -> Result<Vec<AccountRecord>, St
             storage_root: root.into(),
         });
     Ok(records.collect())
+}
+
+/// Builds the part of the account trie that accounts make.
+fn account_part(
+    accounts: &[LoadAccount],
+    records: &[AccountRecord],
+    sink: &mut dyn FnMut(Position, Arc<[u8]>),
+) -> Result<Part, StateError> {
+    let leaves = accounts.iter().zip(records);
+    let leaves = leaves.map(|(account, record)| (account.key, record.filled_leaf()));
+    Ok(build_part(None, leaves, sink)?)
 }
 
 /// Builds accounts' storage tries, and returns their roots.
@@ -307,27 +284,4 @@ fn node_write(position: &Position, record: Value) -> Write {
         key: position.encode().into(),
         value: Some(record),
     }
-}
-
-/// Makes ranges, as many at a time as there are threads.
-fn make_batches(
-    make: impl Fn(u8) -> Result<Vec<Write>, StateError> + Sync,
-    sender: &SyncSender<Vec<Write>>,
-) -> Result<(), StateError> {
-    let ranges: Vec<u8> = (0..=u8::MAX).collect();
-    for together in ranges.chunks(rayon::current_num_threads()) {
-        let made: Result<Vec<Vec<Write>>, StateError> =
-            together.par_iter().map(|first| make(*first)).collect();
-        for writes in made? {
-            if sender.send(writes).is_err() {
-                // The load has failed, and tells why.
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
-}
-
-fn in_order(batches: Receiver<Vec<Write>>) -> impl Iterator<Item = Write> {
-    batches.into_iter().flatten()
 }

@@ -18,7 +18,7 @@ mod witness;
 
 pub(crate) use compute::compute;
 pub(crate) use dump::dump;
-pub(crate) use keys::TABLES;
+pub(crate) use keys::{LAYOUT, TABLES};
 pub(crate) use leaves::{account_leaves, root_of_leaves, storage_root};
 pub use load::{LoadAccount, LoadSlot, LoadSource, state_root};
 pub(crate) use nearest::{account_from, slot_from};

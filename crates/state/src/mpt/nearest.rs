@@ -4,11 +4,11 @@ use alloy_primitives::{Address, U256};
 use arbor_tree::Hash;
 use arbor_versions::View;
 
+use super::keys::{ACCOUNTS, SLOTS};
 use super::reader::account_record;
 use super::records::{AccountRecord, SlotRecord};
 use crate::StateError;
 use crate::error::corrupt;
-use crate::tables::{ACCOUNTS, SLOTS};
 
 /// The first account whose key is `from` or above.
 pub(crate) fn account_from(view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {

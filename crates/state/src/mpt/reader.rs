@@ -8,13 +8,14 @@ use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, PositionKe
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::View;
 
-use super::keys::{ACCOUNT_NODES, STORAGE_NODES, account_key, flat_slot_key, slot_key};
+use super::keys::{
+    ACCOUNT_NODES, ACCOUNTS, SLOTS, STORAGE_NODES, account_key, flat_slot_key, slot_key,
+};
 use super::pending::Base;
 use super::proof::Provable;
 use super::records::{AccountRecord, SlotRecord};
 use crate::flat::{Flat, FlatKey};
 use crate::history::Historical;
-use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{Account, StateError};
 
 /// An account, by its name.

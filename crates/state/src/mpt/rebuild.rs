@@ -11,11 +11,10 @@ use arbor_tree_mpt::{Part, TreeError, build, build_part, join};
 use arbor_versions::{Entries, View};
 use rayon::prelude::*;
 
-use super::keys::{account_key, slot_key};
+use super::keys::{ACCOUNTS, SLOTS, account_key, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use super::undo::split_slot_key;
 use crate::StateError;
-use crate::tables::{ACCOUNTS, SLOTS};
 
 /// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, 10 MB
 /// with their records, and enough that the few read twice do not count.
@@ -44,11 +43,6 @@ pub(crate) trait Watch: Sync {
 /// Rebuilds all tries and returns the state root. Memory does not grow with the state.
 pub(crate) fn rebuild(view: View<'_>, watch: &dyn Watch) -> Result<B256, StateError> {
     let rebuild = Rebuild { view, watch };
-    for table in [ACCOUNTS, SLOTS] {
-        if view.get(table, &[])?.is_some() {
-            watch.fault("a flat record without a key".to_owned())?;
-        }
-    }
     let parts = (0..=u8::MAX).into_par_iter();
     let parts: Result<Vec<Part>, StateError> = parts.map(|first| rebuild.accounts(first)).collect();
     Ok(rebuild.join(None, parts?)?.into())

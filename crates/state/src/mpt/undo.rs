@@ -9,11 +9,10 @@ use arbor_versions::Meta;
 
 use super::AtHead;
 use super::compute::stored_nodes;
-use super::keys::{STORAGE_NODES, account_key, node_table, slot_key};
+use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, account_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
 use crate::StateError;
 use crate::error::corrupt;
-use crate::tables::{ACCOUNTS, SLOTS};
 
 /// What lies between the tries of the head and those of an older version.
 pub(crate) struct Undone<'a> {

@@ -10,12 +10,11 @@ use arbor_versions::Meta;
 use rayon::prelude::*;
 
 use super::AtHead;
-use super::keys::{ACCOUNT_NODES, STORAGE_NODES, node_table};
+use super::keys::{ACCOUNT_NODES, ACCOUNTS, SLOTS, STORAGE_NODES, node_table};
 use super::rebuild::{Watch, rebuild};
 use super::records::AccountRecord;
 use super::undo::{check_rebuilt, updates_back};
 use crate::flat::Lookup;
-use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};
 use crate::{Head, StateError};
 
@@ -107,7 +106,7 @@ fn spare_nodes(check: &Check<'_>) -> Result<(), StateError> {
     let mut prefixes: Vec<(Table, Vec<u8>)> = (0..=u8::MAX)
         .map(|first| (STORAGE_NODES, vec![first]))
         .collect();
-    let mut short: Vec<(Table, Vec<u8>)> = vec![(ACCOUNT_NODES, vec![]), (STORAGE_NODES, vec![])];
+    let mut short: Vec<(Table, Vec<u8>)> = vec![(ACCOUNT_NODES, vec![])];
     let mut depth = Some(0);
     while let Some(from) = depth {
         let first = check.view.scan(ACCOUNT_NODES, &[], &[from])?.next();

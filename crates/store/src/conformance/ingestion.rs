@@ -1,7 +1,7 @@
 //! Sorted ingestion.
 
 use super::{Subject, TABLE, scanned, scanned_keys, value};
-use crate::{Store, StoreError, Table, Write};
+use crate::{OWNER_BYTES, Store, StoreError, Table, Write};
 
 fn numbered(range: std::ops::Range<u32>, content: &'static [u8]) -> impl Iterator<Item = Write> {
     range.map(move |n| Write::put(TABLE, &n.to_be_bytes(), content))
@@ -49,6 +49,19 @@ pub(super) fn unsorted(subject: &Subject<'_>, name: &str) {
         (vec![put(4, b"a"), put(3, b"b")], 1),
         (vec![put(3, b"ab"), put(3, b"a")], 1),
         (vec![put(3, b""), put(3, b"")], 1),
+        // By owner first, whatever the table; and between 0x7f and 0x83.
+        (vec![put(0x80, &[2; 32]), put(0x81, &[1; 33])], 1),
+        (vec![put(0x81, &[1; 32]), put(0x80, &[1; 33])], 1),
+        (
+            vec![
+                put(0x80, &[1; 32]),
+                put(0x81, &[1; 32]),
+                put(0x80, &[2; 32]),
+                put(0x7f, b""),
+            ],
+            3,
+        ),
+        (vec![put(0x83, b""), put(0x80, &[2; 32])], 1),
     ];
     for (writes, at) in cases {
         let (table, key) = (writes[at].table, writes[at].key.clone());
@@ -107,6 +120,48 @@ pub(super) fn over_existing(subject: &Subject<'_>, name: &str) {
         assert_eq!(scanned(&*store, TABLE, b"", b"").len(), 734);
         store.compact().expect("compact");
     }
+}
+
+/// What belongs to an owner is found whole by its table, and every table is found whole.
+pub(super) fn by_owner(subject: &Subject<'_>, name: &str) {
+    const OWNERS: u8 = 200;
+    let store = (subject.open)(name);
+    let key = |owner: u8, rest: &[u8]| [&[owner; OWNER_BYTES], rest].concat();
+    // Of one owner in ten there is much in the middle table.
+    let rests = |owner: u8| 0..if owner.is_multiple_of(10) { 700u32 } else { 2 };
+    let of_owner = |owner: u8| {
+        let first = Write::put(Table(0x80), &key(owner, b""), b"first");
+        let middle = rests(owner)
+            .map(move |n| Write::put(Table(0x81), &key(owner, &n.to_be_bytes()), b"middle"));
+        let last = Write::put(Table(0x82), &key(owner, b"x"), b"last");
+        [first].into_iter().chain(middle).chain([last])
+    };
+    store
+        .ingest(&mut (0..OWNERS).flat_map(of_owner))
+        .expect("ingest");
+    for (table, rest) in [(0x80, &b""[..]), (0x82, b"x")] {
+        let all: Vec<_> = (0..OWNERS).map(|owner| key(owner, rest)).collect();
+        assert_eq!(scanned_keys(&*store, Table(table), b"", b""), all);
+        let from = key(77, b"w");
+        let above = &all[77 + usize::from(rest.is_empty())..];
+        assert_eq!(scanned_keys(&*store, Table(table), b"", &from), above);
+        assert_eq!(
+            scanned_keys(&*store, Table(table), &[9, 9], b""),
+            [&key(9, rest)[..]]
+        );
+    }
+    let middle: usize = (0..OWNERS).map(|owner| rests(owner).len()).sum();
+    assert_eq!(scanned(&*store, Table(0x81), b"", b"").len(), middle);
+    assert_eq!(scanned(&*store, Table(0x81), &[10; 32], b"").len(), 700);
+    assert_eq!(scanned(&*store, Table(0x83), b"", b"").len(), 0);
+    store
+        .delete_prefix(Table(0x81), &[10; 5])
+        .expect("delete_prefix");
+    assert_eq!(scanned(&*store, Table(0x81), b"", b"").len(), middle - 700);
+    assert_eq!(
+        value(&*store, Table(0x82), &key(10, b"x")),
+        Some(b"last".to_vec())
+    );
 }
 
 /// Ingestions and writes count in the order of their calls, whichever path they take.

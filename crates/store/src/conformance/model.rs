@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::random::Random;
 use super::{Files, Subject, scanned, value};
-use crate::{Reader, Store, Table, Value, Write};
+use crate::{OWNER_BYTES, Reader, Store, Table, Value, Write};
 
 type Model = BTreeMap<(Table, Vec<u8>), Value>;
 
-const TABLES: [Table; 3] = [Table(0), Table(1), Table(0xff)];
+const TABLES: [Table; 5] = [Table(0), Table(1), Table(0x80), Table(0x82), Table(0xff)];
 const STEPS: usize = 250;
 
 pub(super) fn against_a_map(subject: &Subject<'_>, name: &str) {
@@ -72,7 +72,7 @@ impl Run<'_> {
         let mut writes: Vec<_> = (0..self.random.below(120))
             .map(|_| self.random_write())
             .collect();
-        writes.sort_by(|a, b| (a.table, &a.key).cmp(&(b.table, &b.key)));
+        writes.sort_by(Write::cmp_place);
         writes.dedup_by(|a, b| (a.table, &a.key) == (b.table, &b.key));
         store.ingest(&mut writes.iter().cloned()).expect("ingest");
         apply(&mut self.model, &writes);
@@ -80,8 +80,7 @@ impl Run<'_> {
 
     fn delete_prefix(&mut self, store: &dyn Store) {
         let table = self.random_table();
-        let length = 1 + self.random.below(3);
-        let prefix = self.random.key(length);
+        let prefix = self.random_prefix(table);
         store.delete_prefix(table, &prefix).expect("delete_prefix");
         self.model
             .retain(|(of, key), _| *of != table || !key.starts_with(&prefix));
@@ -108,13 +107,14 @@ impl Run<'_> {
     /// Point reads and scans at random places.
     fn probe(&mut self, store: &dyn Store) {
         for _ in 0..20 {
-            let (table, key) = (self.random_table(), self.random_key());
+            let table = self.random_table();
+            let key = self.random_key(table);
             let expected = self
                 .model
                 .get(&(table, key.clone()))
                 .map(|value| value.to_vec());
             assert_eq!(value(store, table, &key), expected, "{table:?} {key:?}");
-            let prefix = self.random_key();
+            let prefix = self.random_prefix(table);
             let expected: Vec<_> = entries(&self.model, table)
                 .filter(|(found, _)| found.starts_with(&prefix) && *found >= key)
                 .collect();
@@ -130,13 +130,30 @@ impl Run<'_> {
         TABLES[self.random.below(TABLES.len())]
     }
 
-    fn random_key(&mut self) -> Vec<u8> {
+    /// A key, in a table by owner of one of nine owners.
+    fn random_key(&mut self, table: Table) -> Vec<u8> {
         let length = self.random.below(6);
-        self.random.key(length)
+        let rest = self.random.key(length);
+        if !table.is_by_owner() {
+            return rest;
+        }
+        let mut owner = vec![0x81; OWNER_BYTES];
+        for byte in [0, OWNER_BYTES - 1] {
+            owner[byte] = [0, 0x82, 0xff][self.random.below(3)];
+        }
+        [owner, rest].concat()
+    }
+
+    fn random_prefix(&mut self, table: Table) -> Vec<u8> {
+        let mut key = self.random_key(table);
+        let owner = if table.is_by_owner() { OWNER_BYTES } else { 0 };
+        key.truncate(self.random.below(owner + 4));
+        key
     }
 
     fn random_write(&mut self) -> Write {
-        let (table, key) = (self.random_table(), self.random_key());
+        let table = self.random_table();
+        let key = self.random_key(table);
         if self.random.below(3) == 0 {
             return Write::delete(table, &key);
         }

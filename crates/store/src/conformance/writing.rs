@@ -3,7 +3,7 @@
 use std::thread;
 
 use super::{Subject, TABLE, scanned_keys, value};
-use crate::{MAX_KEY_BYTES, StoreError, Table, Write};
+use crate::{MAX_KEY_BYTES, OWNER_BYTES, StoreError, Table, Write};
 
 pub(super) fn overwrite_and_delete(subject: &Subject<'_>, name: &str) {
     let store = (subject.open)(name);
@@ -100,6 +100,26 @@ pub(super) fn long_key(subject: &Subject<'_>, name: &str) {
         .expect_err("the key is too long");
     assert!(matches!(error, StoreError::KeyTooLong { length: told } if told == length));
     assert_eq!(scanned_keys(&*store, TABLE, b"", b"").len(), 0);
+}
+
+pub(super) fn no_owner(subject: &Subject<'_>, name: &str) {
+    let store = (subject.open)(name);
+    for length in [0, OWNER_BYTES - 1] {
+        let writes = [
+            Write::put(Table(0x7f), b"", b"1"),
+            Write::put(Table(0x80), &vec![1; length], b"2"),
+        ];
+        let written = store.write(&writes, false);
+        let ingested = store.ingest(&mut writes.clone().into_iter());
+        for error in [written, ingested] {
+            let error = error.expect_err("the key has no owner");
+            assert!(
+                matches!(error, StoreError::NoOwner { table: Table(0x80), key } if key == writes[1].key)
+            );
+        }
+        assert_eq!(value(&*store, Table(0x80), &writes[1].key), None);
+    }
+    assert_eq!(scanned_keys(&*store, Table(0x7f), b"", b"").len(), 0);
 }
 
 pub(super) fn delete_prefix(subject: &Subject<'_>, name: &str) {

@@ -1,0 +1,163 @@
+//! Threads that wait for the disk.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Threads of a process that wait for the disk side by side, whatever asks.
+pub(crate) const WAITING: usize = 16;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Threads that are started when they are needed first and then stay: a thread made for a few reads would cost as much as they do, with its stack, and with memory
+/// that is fetched from the system and given back.
+#[derive(Default)]
+struct Pool {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    tasks: VecDeque<Task>,
+    threads: usize,
+    idle: usize,
+}
+
+static POOL: Pool = Pool {
+    state: Mutex::new(State {
+        tasks: VecDeque::new(),
+        threads: 0,
+        idle: 0,
+    }),
+    more: Condvar::new(),
+};
+
+impl Pool {
+    /// No task runs while the state is locked, so a panic cannot leave it half-changed.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a thread run the task, or gives it back if there is none.
+    fn run(&'static self, task: Task) -> Result<(), Task> {
+        let mut state = self.state();
+        state.tasks.push_back(task);
+        if state.idle < state.tasks.len() && state.threads < WAITING {
+            let started = thread::Builder::new()
+                .name("reading".to_owned())
+                .spawn(|| self.work());
+            state.threads += usize::from(started.is_ok());
+        }
+        if state.threads == 0 {
+            return state.tasks.pop_back().map_or(Ok(()), Err);
+        }
+        drop(state);
+        self.more.notify_one();
+        Ok(())
+    }
+
+    fn work(&self) {
+        let mut state = self.state();
+        loop {
+            match state.tasks.pop_front() {
+                Some(task) => {
+                    drop(state);
+                    task();
+                    state = self.state();
+                }
+                None => {
+                    state.idle += 1;
+                    let woken = self.more.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
+                    state.idle -= 1;
+                }
+            }
+        }
+    }
+}
+
+/// What became of a part: a panic goes on in the thread that asked.
+type Outcome<V> = Result<V, Box<dyn Any + Send>>;
+
+/// Calls `read` with each part, on as many threads as there are parts and threads; the results come in the parts' order. None of what `read` and the parts
+/// hold outlives the call.
+pub(crate) fn side_by_side<P, V>(
+    parts: Vec<P>,
+    read: impl Fn(P) -> V + Send + Sync + 'static,
+) -> Vec<V>
+where
+    P: Send + 'static,
+    V: Send + 'static,
+{
+    let count = parts.len();
+    let (sender, outcomes) = sync_channel::<(usize, Outcome<V>)>(count);
+    let read = Arc::new(read);
+    for (place, part) in parts.into_iter().enumerate() {
+        let (sender, read) = (sender.clone(), Arc::clone(&read));
+        let task = Box::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| read(part)));
+            drop(read);
+            // Whoever asked waits for all.
+            let _ = sender.send((place, outcome));
+        });
+        if let Err(task) = POOL.run(task) {
+            task();
+        }
+    }
+    drop((sender, read));
+    let mut values: Vec<Option<Outcome<V>>> = (0..count).map(|_| None).collect();
+    for (place, outcome) in outcomes {
+        values[place] = Some(outcome);
+    }
+    let value = |outcome: Option<Outcome<V>>| match outcome {
+        Some(Ok(value)) => value,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("invariant: every task sends one outcome"),
+    };
+    values.into_iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn parts_are_read_side_by_side_and_come_in_order() {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let seen = Arc::clone(&most);
+        let read = move |part: usize| {
+            let running = now.fetch_add(1, Ordering::SeqCst) + 1;
+            seen.fetch_max(running, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(2));
+            now.fetch_sub(1, Ordering::SeqCst);
+            part * 2
+        };
+        let kept = Arc::new(());
+        let held = Arc::clone(&kept);
+        let values = side_by_side((0..100).collect(), move |part| {
+            let _ = &held;
+            read(part)
+        });
+        assert_eq!(values, (0..100).map(|part| part * 2).collect::<Vec<_>>());
+        assert_eq!(Arc::strong_count(&kept), 1, "nothing is held any more");
+        let most = most.load(Ordering::SeqCst);
+        assert!((2..=WAITING).contains(&most), "{most}");
+        assert!(side_by_side(Vec::<u8>::new(), |part| part).is_empty());
+    }
+
+    #[test]
+    fn a_panic_comes_back_and_the_threads_live_on() {
+        for _ in 0..2 * WAITING {
+            let panicked = catch_unwind(|| side_by_side(vec![1, 2, 3], |part| assert_ne!(part, 2)));
+            assert!(panicked.is_err());
+        }
+        assert_eq!(side_by_side(vec![1, 2, 3], |part| part + 1), [2, 3, 4]);
+    }
+}
