@@ -1,6 +1,6 @@
 //! The store trait over [fjall](https://docs.rs/fjall), the embedded default.
 //!
-//! One fjall keyspace (one LSM tree) holds every table, with the table's byte before each key, so
+//! One fjall keyspace (one LSM tree) holds every table, under the [keys](arbor_store::engine_key) of all in one order, so
 //! that an ingestion over several tables is one version change of one tree.
 //!
 //! # How writes reach the disk

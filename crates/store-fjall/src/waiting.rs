@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,11 +23,13 @@ struct Pool {
 
 #[derive(Default)]
 struct State {
-    tasks: VecDeque<Task>,
+    /// With the call that each is of.
+    tasks: VecDeque<(u64, Task)>,
     threads: usize,
     idle: usize,
 }
 
+static CALLS: AtomicU64 = AtomicU64::new(0);
 static POOL: Pool = Pool {
     state: Mutex::new(State {
         tasks: VecDeque::new(),
@@ -42,29 +45,36 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a thread run the task, or gives it back if there is none.
-    fn run(&'static self, task: Task) -> Result<(), Task> {
+    /// Has threads run the tasks of a call.
+    fn begin(&'static self, tasks: impl Iterator<Item = Task>, call: u64) {
         let mut state = self.state();
-        state.tasks.push_back(task);
-        if state.idle < state.tasks.len() && state.threads < WAITING {
-            let started = thread::Builder::new()
-                .name("reading".to_owned())
-                .spawn(|| self.work());
-            state.threads += usize::from(started.is_ok());
-        }
-        if state.threads == 0 {
-            return state.tasks.pop_back().map_or(Ok(()), Err);
+        let before = state.tasks.len();
+        state.tasks.extend(tasks.map(|task| (call, task)));
+        let added = state.tasks.len() - before;
+        let wanted = state.tasks.len().saturating_sub(state.idle);
+        for _ in 0..wanted.min(WAITING - state.threads) {
+            let thread = thread::Builder::new().name("reading".to_owned());
+            if thread.spawn(|| self.work()).is_err() {
+                break;
+            }
+            state.threads += 1;
         }
         drop(state);
-        self.more.notify_one();
-        Ok(())
+        (0..added).for_each(|_| self.more.notify_one());
+    }
+
+    /// A task of the call that no thread has begun.
+    fn take_back(&self, call: u64) -> Option<Task> {
+        let mut state = self.state();
+        let place = state.tasks.iter().rposition(|(of, _)| *of == call)?;
+        state.tasks.remove(place).map(|(_, task)| task)
     }
 
     fn work(&self) {
         let mut state = self.state();
         loop {
             match state.tasks.pop_front() {
-                Some(task) => {
+                Some((_, task)) => {
                     drop(state);
                     task();
                     state = self.state();
@@ -83,8 +93,8 @@ impl Pool {
 /// What became of a part: a panic goes on in the thread that asked.
 type Outcome<V> = Result<V, Box<dyn Any + Send>>;
 
-/// Calls `read` with each part, on as many threads as there are parts and threads; the results come in the parts' order. None of what `read` and the parts
-/// hold outlives the call.
+/// Calls `read` with each part, on as many threads as there are parts and threads; the results come in the parts' order. What no thread has begun the caller
+/// reads itself, so that nobody waits for others' reads alone. None of what `read` and the parts hold outlives the call.
 pub(crate) fn side_by_side<P, V>(
     parts: Vec<P>,
     read: impl Fn(P) -> V + Send + Sync + 'static,
@@ -96,19 +106,20 @@ where
     let count = parts.len();
     let (sender, outcomes) = sync_channel::<(usize, Outcome<V>)>(count);
     let read = Arc::new(read);
-    for (place, part) in parts.into_iter().enumerate() {
+    let tasks = parts.into_iter().enumerate().map(|(place, part)| {
         let (sender, read) = (sender.clone(), Arc::clone(&read));
-        let task = Box::new(move || {
-            let outcome = catch_unwind(AssertUnwindSafe(|| read(part)));
-            drop(read);
+        Box::new(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(move || read(part)));
             // Whoever asked waits for all.
             let _ = sender.send((place, outcome));
-        });
-        if let Err(task) = POOL.run(task) {
-            task();
-        }
-    }
+        }) as Task
+    });
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    POOL.begin(tasks, call);
     drop((sender, read));
+    while let Some(task) = POOL.take_back(call) {
+        task();
+    }
     let mut values: Vec<Option<Outcome<V>>> = (0..count).map(|_| None).collect();
     for (place, outcome) in outcomes {
         values[place] = Some(outcome);
@@ -123,7 +134,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     use super::*;
@@ -148,8 +159,24 @@ mod tests {
         assert_eq!(values, (0..100).map(|part| part * 2).collect::<Vec<_>>());
         assert_eq!(Arc::strong_count(&kept), 1, "nothing is held any more");
         let most = most.load(Ordering::SeqCst);
-        assert!((2..=WAITING).contains(&most), "{most}");
+        assert!((2..=WAITING + 1).contains(&most), "{most}");
         assert!(side_by_side(Vec::<u8>::new(), |part| part).is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_the_reads_of_others() {
+        let (sender, release) = sync_channel::<()>(0);
+        let release = Arc::new(Mutex::new(release));
+        let others = thread::spawn(move || {
+            side_by_side((0..4 * WAITING).collect(), move |_: usize| {
+                drop(release.lock().map(|release| release.recv()));
+            })
+        });
+        // Every thread is busy now, or soon, and stays so.
+        thread::sleep(Duration::from_millis(20));
+        assert_eq!(side_by_side(vec![1, 2, 3], |part| part * 2), [2, 4, 6]);
+        drop(sender);
+        assert_eq!(others.join().expect("no panic").len(), 4 * WAITING);
     }
 
     #[test]

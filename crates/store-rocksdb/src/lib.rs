@@ -1,6 +1,6 @@
 //! The store trait over [RocksDB](https://rocksdb.org).
 //!
-//! One column family holds every table, with the table's byte before each key, as in the fjall
+//! One column family holds every table, under the [keys](arbor_store::engine_key) of all in one order, as in the fjall
 //! store: an ingestion over several tables is then one atomic call.
 //!
 //! # How writes reach the disk

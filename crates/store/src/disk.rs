@@ -7,7 +7,7 @@
 //! | what | requests |
 //! |---|---|
 //! | a value that is read | 1; none for a key that is absent, which an engine's filters answer |
-//! | a scan | 1 for each [`BLOCK`] of keys and values |
+//! | a scan | 1 for each [`BLOCK`] of keys and values that it gives; those of other tables [by owner](Table::is_by_owner) between them are not counted |
 //! | writes of one call | 1 for each [`PIECE`] of keys and values, at least 1 |
 //!
 //! Only what lies above is taken for a cache: an engine's own, and the system's, help nothing. What an engine merges later is not in it.

@@ -75,11 +75,12 @@ impl EngineRange {
 
     /// What is left of the range behind a key of another table, up to where this table's next key can be; `None` if that is the end.
     pub fn behind(&self, engine: &[u8]) -> Option<KeyRange> {
-        let owner = engine.get(..=OWNER_BYTES)?;
-        let start = if engine.get(OWNER_BYTES + 1)? < &self.table.0 {
-            [owner, &[self.table.0]].concat().into()
-        } else {
-            KeyRange::new(owner, &[])?.end?
+        let owner = &engine[..engine.len().min(1 + OWNER_BYTES)];
+        let start = match engine.get(1 + OWNER_BYTES) {
+            Some(table) if *table < self.table.0 => [owner, &[self.table.0]].concat().into(),
+            Some(_) => KeyRange::new(owner, &[])?.end?,
+            // No key that a store takes: the next one is behind it.
+            None => [engine, &[0]].concat().into(),
         };
         let end = self.keys.end.clone();
         let left = end.as_ref().is_none_or(|end| start < *end);

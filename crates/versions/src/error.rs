@@ -59,6 +59,16 @@ pub enum VersionsError {
     /// A load was interrupted: what the tables hold is a part of a state.
     #[error("loading the database was interrupted: delete it and begin again")]
     PartlyLoaded,
+    /// The database's keys and records have another layout than this program's.
+    #[error(
+        "the database has layout {stored}, and this program has {wanted}: it was made by another version of the program; make it anew from its chain, in another folder"
+    )]
+    Layout {
+        /// What the database has.
+        stored: u32,
+        /// What the program has.
+        wanted: u32,
+    },
     /// The database was made for something else than what it is opened as.
     #[error("the database has {field} {stored}, but {wanted} was asked for")]
     Identity {

@@ -278,7 +278,7 @@ impl FlushJob {
     }
 }
 
-/// The entries of tables by owner, whose numbers ascend: owner by owner, of each those of the first table first.
+/// The entries of one table, or of those by owner, whose numbers ascend: owner by owner, of each those of the first table first.
 fn together<'a>(
     tables: Vec<(&'a TableSpec, Entries<'a>)>,
 ) -> impl Iterator<Item = (&'a TableSpec, Box<[u8]>, &'a Slot)> {
@@ -324,27 +324,17 @@ impl<'a> Comparison<'a> {
     /// The writes, ascending [by table and key](Write::cmp_place).
     fn changes(&mut self) -> impl Iterator<Item = Write> {
         let job = self.job;
-        let tables: Vec<(&TableSpec, Entries<'_>)> = job
-            .schema
-            .specs()
-            .iter()
-            .enumerate()
-            .map(|(position, spec)| (spec, job.layer.entries(position)))
-            .collect();
-        let is_by_owner = |(spec, _): &(&TableSpec, _)| spec.table.is_by_owner();
-        let (by_owner, others): (Vec<_>, Vec<_>) = tables.into_iter().partition(is_by_owner);
-        let (below, above): (Vec<_>, Vec<_>) = others.into_iter().partition(|(spec, _)| {
-            by_owner
-                .first()
-                .is_none_or(|(first, _)| spec.table < first.table)
-        });
-        let each = |tables: Vec<(&'a TableSpec, Entries<'a>)>| {
-            let entries = |(spec, entries): (&'a TableSpec, Entries<'a>)| {
-                entries.map(move |(key, slot)| (spec, key, slot))
-            };
-            tables.into_iter().flat_map(entries)
-        };
-        let entries = each(below).chain(together(by_owner)).chain(each(above));
+        let of = |(position, spec): (usize, &'a TableSpec)| (spec, job.layer.entries(position));
+        let specs = job.schema.specs();
+        let is_by_owner = |spec: &TableSpec| spec.table.is_by_owner();
+        let entries = specs
+            .chunk_by(move |a, b| is_by_owner(a) && is_by_owner(b))
+            .scan(0, |begin, together| {
+                let positions = *begin..;
+                *begin += together.len();
+                Some(positions.zip(together))
+            })
+            .flat_map(move |tables| together(tables.map(of).collect()));
         entries.filter_map(|(spec, key, slot)| self.change(spec, key, slot))
     }
 

@@ -36,7 +36,6 @@ impl Identity {
             ("tree", self.tree.clone(), wanted.tree.clone()),
             ("revision", self.revision.clone(), wanted.revision.clone()),
             ("hash", self.hash.clone(), wanted.hash.clone()),
-            ("layout", self.layout.to_string(), wanted.layout.to_string()),
             (
                 "chain id",
                 self.chain_id.to_string(),
@@ -56,6 +55,12 @@ impl Identity {
                     wanted,
                 });
             }
+        }
+        if self.layout != wanted.layout {
+            return Err(VersionsError::Layout {
+                stored: self.layout,
+                wanted: wanted.layout,
+            });
         }
         Ok(())
     }

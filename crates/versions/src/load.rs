@@ -8,7 +8,7 @@ use crate::open::partly_loaded;
 use crate::versions::Versions;
 
 impl Versions {
-    /// Puts writes, ascending by (table, key), straight into the store of a database without versions, durable on return:
+    /// Puts writes, ascending [by table and key](Write::cmp_place), straight into the store of a database without versions, durable on return:
     /// a state too large for memory, of which the first version, applied afterwards without changes, then is.
     ///
     /// May be called several times. The database cannot be opened again before that first version is flushed.

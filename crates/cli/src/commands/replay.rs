@@ -98,10 +98,16 @@ fn begin_tables(args: &Args, verkle: &Verkle) {
         return;
     }
     let (placed, waiting) = channel::<()>();
-    let verkle = verkle.clone();
-    std::thread::spawn(move || {
-        verkle.stems_telling(|| drop(placed));
-    });
+    let fill = {
+        let verkle = verkle.clone();
+        move || {
+            verkle.stems_telling(|| drop(placed));
+        }
+    };
+    if std::thread::Builder::new().spawn(fill).is_err() {
+        verkle.stems();
+        return;
+    }
     // Nothing is sent: the other end goes.
     let _ = waiting.recv();
 }

@@ -66,8 +66,8 @@ impl LoadAccount {
     }
 }
 
-/// Where a state to be loaded comes from. It is read several times, in the order that the tree's tables have: by hashed key, range by range and by several
-/// threads, or by address.
+/// Where a state to be loaded comes from. It is read in the order that the tree's tables have: once by hashed key, range by range and by several
+/// threads, or several times by address.
 pub trait LoadSource: Sync {
     /// All accounts whose keys have this first byte, ascending by key.
     ///
@@ -98,7 +98,7 @@ pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
 
 /// Ranges of account keys, by their first byte.
 const RANGES: u64 = 256;
-/// Ranges that are loaded at once, before their part of the account trie: those of keys with the same first nibble.
+/// Ranges that are loaded at once, or as many as there are threads, before their part of the account trie.
 const GROUP: usize = 16;
 
 /// What is made of the accounts of a range.
@@ -141,7 +141,7 @@ impl State {
         };
         let (mut parts, mut load) = (Vec::new(), NodeLoad::default());
         let ranges: Vec<u8> = (0..=u8::MAX).collect();
-        for group in ranges.chunks(GROUP) {
+        for group in ranges.chunks(GROUP.max(rayon::current_num_threads())) {
             for (part, nodes) in load_ranges(&mut self.versions, group, &make)? {
                 parts.push(part);
                 load.add(&mut self.versions, nodes)?;

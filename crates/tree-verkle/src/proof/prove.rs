@@ -389,6 +389,11 @@ fn find_polynomials(
     let mut all = vec![(Point::IDENTITY, Vec::new()); skeleton.commitments];
     let mut values = values.iter();
     let mut on_way = Vec::with_capacity(nodes.len());
+    assert_eq!(
+        skeleton.nodes.len(),
+        nodes.len(),
+        "invariant: nodes on the ways are those found"
+    );
     // Both are in the order of their paths.
     for (node, (key, found)) in skeleton.nodes.iter().zip(nodes) {
         assert_eq!(
