@@ -38,7 +38,9 @@ fn round(number: u8) -> Changes {
     let mut changes = Changes::default();
     for (place, (table, kind)) in TABLES.into_iter().enumerate() {
         for owner in 0..40u8 {
-            let of = |round: u8| ((owner + place as u8 + round) % 3 > 0).then_some([round; 9]);
+            let of = |round: u8| {
+                (!(owner + place as u8 + round).is_multiple_of(3)).then_some([round; 9])
+            };
             for rest in [&b""[..], b"\x80", b"\x82x"] {
                 let key = [&[owner % 7; OWNER_BYTES - 1], &[owner][..], rest].concat();
                 let old = number.checked_sub(1).and_then(of);
