@@ -14,8 +14,9 @@
 use crate::{
     Point, Ratio,
     bits::{Signed, digits_of, length, modulo_order},
+    pairs::{Addend, add_in_rows, double_all},
     short::{Affine, Stored, TablePoint},
-    sums::{Addend, Enter, Sums, add_in_rows, double_all},
+    sums::{Enter, Sums},
 };
 use arbor_cpu::ask_for_large_pages;
 use arbor_field::{Fr, Limbs, Wide, limbs::add, reduce_all, to_limbs_all};

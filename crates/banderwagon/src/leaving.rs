@@ -4,8 +4,8 @@ use crate::{
     Point, Ratio,
     curve::{D, Short},
     extended::{self, Eight, constant, eight, times_five},
+    pairs::{some, x_of, y_of},
     short::Stored,
-    sums::{some, x_of, y_of},
 };
 use arbor_field::{
     Base, Fp, Job, LANES, Lanes, Limbs, Modulus, invert_lanes,

@@ -7,6 +7,7 @@ mod encoding;
 mod extended;
 mod fixed;
 mod leaving;
+mod pairs;
 mod point;
 mod short;
 mod sums;

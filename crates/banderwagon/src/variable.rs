@@ -3,8 +3,9 @@
 use crate::{
     Point,
     bits::{Digit, Raised, Signed, digits_of},
+    pairs::Addend,
     short::Stored,
-    sums::{Addend, Sums},
+    sums::Sums,
 };
 use arbor_field::{Fr, Wide, to_limbs_all};
 use rayon::prelude::*;
