@@ -16,8 +16,8 @@ use alloy_primitives::{Address, B256, Signature, U256};
 use arbor_hashing::{Digest, KeccakBatch, keccak256_fixed};
 use arbor_tree_mpt::ordered_root;
 use rayon::prelude::*;
+use secp256k1::Message;
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
-use secp256k1::{Message, SECP256K1};
 
 use crate::genesis::{Activation, ChainSpec, Fork};
 use crate::source::{
@@ -166,8 +166,8 @@ fn recover_key(
     };
     let signature = RecoverableSignature::from_compact(&compact, parity)
         .map_err(|_| "its signature has r or s out of range")?;
-    let key = SECP256K1
-        .recover_ecdsa(Message::from_digest(*digest), &signature)
+    let key = signature
+        .recover_ecdsa(Message::from_digest(*digest))
         .map_err(|_| "its signature is no one's")?;
     let [_, coordinates @ ..] = key.serialize_uncompressed();
     Ok(coordinates)

@@ -3,7 +3,8 @@
 use alloy_consensus::SignableTransaction;
 use alloy_primitives::{Address, B256, Signature, U256, keccak256};
 use rayon::prelude::*;
-use secp256k1::{Message, SECP256K1, SecretKey};
+use secp256k1::ecdsa::RecoverableSignature;
+use secp256k1::{Message, PublicKey, SecretKey};
 
 use super::random::derive;
 
@@ -36,11 +37,11 @@ impl Accounts {
         transaction: &T,
     ) -> Signature {
         let message = Message::from_digest(transaction.signature_hash().0);
-        let (recovery, bytes) = SECP256K1
-            .sign_ecdsa_recoverable(message, &secret_key(self.seed, index))
-            .serialize_compact();
+        let key = secret_key(self.seed, index);
+        let signature = RecoverableSignature::sign_ecdsa_recoverable(message, &key);
+        let (recovery, bytes) = signature.serialize_compact();
         let (r, s) = bytes.split_at(32);
-        let odd_y = i32::from(recovery) & 1 == 1;
+        let odd_y = recovery.to_u8() & 1 == 1;
         Signature::new(U256::from_be_slice(r), U256::from_be_slice(s), odd_y)
     }
 }
@@ -54,7 +55,7 @@ fn secret_key(seed: u64, index: u64) -> SecretKey {
     let mut bytes: B256 = derive(seed, "account", index);
     loop {
         // Practically always at once: a number is no key with probability 2^-128.
-        match SecretKey::from_byte_array(bytes.0) {
+        match SecretKey::from_secret_bytes(bytes.0) {
             Ok(key) => return key,
             Err(_) => bytes = keccak256(bytes),
         }
@@ -62,14 +63,14 @@ fn secret_key(seed: u64, index: u64) -> SecretKey {
 }
 
 fn address_of(key: &SecretKey) -> Address {
-    let public = key.public_key(SECP256K1).serialize_uncompressed();
+    let public = PublicKey::from_secret_key(key).serialize_uncompressed();
     Address::from_raw_public_key(&public[1..])
 }
 
 #[cfg(test)]
 mod tests {
     use alloy_consensus::TxLegacy;
-    use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+    use secp256k1::ecdsa::RecoveryId;
 
     use super::*;
 
@@ -77,7 +78,7 @@ mod tests {
     fn a_key_of_one_has_its_well_known_address() {
         let mut one = [0; 32];
         one[31] = 1;
-        let key = SecretKey::from_byte_array(one).expect("valid key");
+        let key = SecretKey::from_secret_bytes(one).expect("valid key");
         assert_eq!(
             address_of(&key).to_string(),
             "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf"
@@ -106,8 +107,8 @@ mod tests {
         let recoverable =
             RecoverableSignature::from_compact(&compact, recovery).expect("well formed");
         let message = Message::from_digest(transaction.signature_hash().0);
-        let public = SECP256K1
-            .recover_ecdsa(message, &recoverable)
+        let public = recoverable
+            .recover_ecdsa(message)
             .expect("recoverable")
             .serialize_uncompressed();
         assert_eq!(
