@@ -1,17 +1,21 @@
 //! Replay of a generated chain: the same end on every way, and nothing left of a block that does not hold.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
-use alloy_primitives::B256;
+use alloy_consensus::Transaction;
+use alloy_primitives::{B256, keccak256};
 use arbor_chain::generator::{GeneratorSettings, Preset, generate};
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
 use arbor_state::{Network, State, Tree};
-use arbor_store::{MemoryStore, Store};
+use arbor_store::disk::{Disk, Limits};
+use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_versions::{Retain, Version};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -47,15 +51,19 @@ fn read(folder: &Path) -> Chain {
 }
 
 fn open(store: Arc<dyn Store>, retain: Retain) -> Replay {
-    let genesis = &CHAIN.genesis;
-    let network = Network {
-        chain_id: genesis.spec.chain_id(),
-        genesis_hash: genesis.hash,
-    };
     let options = arbor_versions::Options {
         dirty_bytes: 100_000,
         retain,
         ..Default::default()
+    };
+    open_with(store, options)
+}
+
+fn open_with(store: Arc<dyn Store>, options: arbor_versions::Options) -> Replay {
+    let genesis = &CHAIN.genesis;
+    let network = Network {
+        chain_id: genesis.spec.chain_id(),
+        genesis_hash: genesis.hash,
     };
     let state = State::open(store, None, Tree::MerklePatricia, network, options).expect("opens");
     // Room for few names, so that what is not committed yet must be kept although there is none.
@@ -255,5 +263,111 @@ fn the_earlier_of_two_bad_blocks_counts() {
             Err(ReplayError::StateRoot(failure)) => assert_eq!(failure.number, 21),
             other => panic!("{options:?}: {other:?}"),
         }
+    }
+}
+
+/// A store that remembers which keys of Merkle-Patricia's table of slots it was asked for many at once.
+#[derive(Default)]
+struct Watched {
+    store: MemoryStore,
+    slots: Mutex<HashSet<Box<[u8]>>>,
+}
+
+const SLOTS: Table = Table(0x81);
+
+impl Reader for Watched {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        self.store.get(table, key)
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        if table == SLOTS {
+            let mut slots = self.slots.lock().expect("no panic before");
+            slots.extend(keys.iter().map(|key| Box::from(*key)));
+        }
+        self.store.multi_get(table, keys)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        self.store.scan(table, prefix, from)
+    }
+}
+
+impl Store for Watched {
+    fn write(&self, writes: &[Write], durable: bool) -> Result<(), StoreError> {
+        self.store.write(writes, durable)
+    }
+
+    fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
+        self.store.ingest(sorted)
+    }
+
+    fn delete_prefix(&self, table: Table, prefix: &[u8]) -> Result<(), StoreError> {
+        self.store.delete_prefix(table, prefix)
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.store.snapshot()
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        self.store.compact()
+    }
+
+    fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.store.disk_bytes()
+    }
+}
+
+/// Over a slow disk, with nothing kept in memory, blocks are executed ahead: slots that no access list names are then asked for together. Every root holds all the same, and every
+/// field of every header, also where blocks come one by one.
+#[test]
+fn blocks_that_wait_for_their_state_are_executed_ahead() {
+    let listed = |block: &RecoveredBlock| {
+        let transactions = block.block.body.transactions.iter();
+        let lists = transactions.filter_map(|transaction| transaction.access_list().cloned());
+        let slots = lists.flat_map(|list| list.0).flat_map(|item| {
+            let account = keccak256(item.address);
+            let slots = item.storage_keys.into_iter();
+            slots.map(move |slot| [account, keccak256(slot)].concat().into())
+        });
+        slots.collect::<Vec<Box<[u8]>>>()
+    };
+    let listed: HashSet<Box<[u8]>> = CHAIN.blocks.iter().flat_map(listed).collect();
+    let limits = Limits {
+        per_second: 1_000_000,
+        latency: Duration::from_millis(1),
+    };
+    let blocks = &CHAIN.blocks[..12];
+    for one_by_one in [false, true] {
+        let watched = Arc::new(Watched::default());
+        let slow = Disk::new(Arc::clone(&watched) as Arc<dyn Store>, Some(limits));
+        let options = arbor_versions::Options {
+            cache_bytes: 0,
+            dirty_bytes: 0,
+            ..Default::default()
+        };
+        let mut road = open_with(slow, options);
+        if one_by_one {
+            for block in blocks {
+                road.block(block.clone()).expect("holds");
+            }
+        } else {
+            let options = Options {
+                verify: Verify::Every,
+                roots: Roots::Beside,
+                check_every: None,
+            };
+            replay(&mut road, blocks, options).1.expect("holds");
+        }
+        assert_eq!(road.head(), head_of(blocks));
+        let asked = watched.slots.lock().expect("no panic before");
+        let foreseen = asked.difference(&listed).count();
+        assert!(foreseen > 0, "one by one: {one_by_one}");
     }
 }

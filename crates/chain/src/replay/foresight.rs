@@ -20,7 +20,7 @@ const FEW: usize = 8;
 /// Blocks that are not executed ahead after one that took much longer ahead than it was worth, as a block can be made to.
 const REST: u32 = 100;
 
-/// Whether a block is executed ahead: only where execution waited for more than twice as long as it worked, and the work is then done more than once.
+/// Whether a block is executed ahead: only where execution waited for what it read more than twice as long as it worked, and the work is then done more than once.
 #[derive(Default)]
 pub(super) struct Foresight {
     pays: bool,
@@ -46,6 +46,7 @@ impl Foresight {
         let Ok((rules, _)) = input.check(chain) else {
             return;
         };
+        tracing::debug!("block {}: executed ahead", input.block.header.number);
         for _ in 0..TURNS {
             let guesses = Guesses {
                 names,
@@ -69,14 +70,14 @@ impl Foresight {
         }
     }
 
-    /// Learns from a block how long its execution took, and for how long all that was asked of the database.
-    pub(super) fn learn(&mut self, executing: Duration, waiting: Duration) {
+    /// Learns from a block how long its execution took, and for how long the database read all that was asked of it.
+    pub(super) fn learn(&mut self, executing: Duration, reading: Duration) {
         let ahead = std::mem::take(&mut self.ahead);
         // What is read side by side is waited for a few times shorter.
         self.pays = if ahead.is_zero() {
-            waiting > 2 * executing
+            reading > 2 * executing
         } else {
-            2 * waiting > executing
+            2 * reading > executing
         };
         self.rest = self.rest.saturating_sub(1);
         // Both turns take about as long as the block, unless zeros lead it elsewhere.

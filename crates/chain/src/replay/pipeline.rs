@@ -175,7 +175,7 @@ pub(super) struct Pipeline<'a, 'b, 'e> {
     /// The difficulties of all blocks up to the latest one executed together, as long as they are kept.
     pub(super) total_difficulty: &'a mut Option<U256>,
     pub(super) names: &'a mut RecentState,
-    pub(super) foresight: Foresight,
+    pub(super) foresight: &'a mut Foresight,
     pub(super) options: Options<'a>,
     pub(super) each: &'e mut dyn FnMut(&BlockStats),
 }
@@ -287,7 +287,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             ..BlockInput::new(&block, &parent.header, parent.hash, self.spec)
         };
         let view = self.names.over(self.database);
-        let waited_before = self.names.waited();
+        let (waited_before, held_up) = (self.names.waited(), self.database.held_up());
         let (accounts, slots) = block.names();
         view.expect(&accounts, &slots);
         let state = (&*self.names, &view);
@@ -304,8 +304,9 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let output = self.executor.execute(&input, &view, &*self.chain, roots)?;
         let waited_after = self.names.waited();
         let executing = begun.elapsed().saturating_sub(waited_after - waited);
-        self.foresight
-            .learn(executing, waited_after - waited_before);
+        let held_up = self.database.held_up() - held_up;
+        let reading = (waited_after - waited_before).saturating_sub(held_up);
+        self.foresight.learn(executing, reading);
         let changes = output.changes;
         let accounts = changes.accounts.values();
         let stats = BlockStats {

@@ -23,6 +23,7 @@ pub struct Replay {
     total_difficulty: Option<U256>,
     names: RecentState,
     names_bytes: usize,
+    foresight: Foresight,
 }
 
 impl Replay {
@@ -44,6 +45,7 @@ impl Replay {
             total_difficulty: None,
             names: RecentState::new(names_bytes),
             names_bytes,
+            foresight: Foresight::default(),
         };
         replay.look_back()?;
         Ok(replay)
@@ -143,7 +145,7 @@ impl Replay {
             chain: &mut self.recent,
             total_difficulty: &mut self.total_difficulty,
             names: &mut self.names,
-            foresight: Foresight::default(),
+            foresight: &mut self.foresight,
             options,
             each,
         };

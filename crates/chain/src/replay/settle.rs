@@ -1,7 +1,8 @@
 //! What is left of a block once it was executed: its state root, and the database's next version.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -15,41 +16,65 @@ use super::{BlockStats, ReplayError};
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
 /// Nothing panics while it writes without the panic ending the replay, so a poisoned lock is taken all the same.
-pub(super) struct Database<'a>(RwLock<&'a mut State>);
+pub(super) struct Database<'a> {
+    state: RwLock<&'a mut State>,
+    /// Nanoseconds that execution waited for commits to end.
+    held_up: AtomicU64,
+}
 
 impl<'a> Database<'a> {
     pub(super) fn new(state: &'a mut State) -> Self {
-        Self(RwLock::new(state))
+        Self {
+            state: RwLock::new(state),
+            held_up: AtomicU64::new(0),
+        }
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, &'a mut State> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, &'a mut State> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For execution, whose waiting is counted.
+    fn view(&self) -> RwLockReadGuard<'_, &'a mut State> {
+        if let Ok(state) = self.state.try_read() {
+            return state;
+        }
+        let start = Instant::now();
+        let state = self.read();
+        let held_up = start.elapsed().as_nanos() as u64;
+        self.held_up.fetch_add(held_up, Ordering::Relaxed);
+        state
+    }
+
+    /// How long execution waited for commits to end, which is no waiting for what it reads.
+    pub(super) fn held_up(&self) -> Duration {
+        Duration::from_nanos(self.held_up.load(Ordering::Relaxed))
     }
 }
 
 impl StateView for Database<'_> {
     fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
-        self.read().account(address)
+        self.view().account(address)
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
-        self.read().storage(address, slot)
+        self.view().storage(address, slot)
     }
 
     fn has_storage(&self, address: Address) -> Result<bool, StateError> {
-        self.read().has_storage(address)
+        self.view().has_storage(address)
     }
 
     fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
-        self.read().expect(accounts, slots);
+        self.view().expect(accounts, slots);
     }
 
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
-        self.read().code(code_hash)
+        self.view().code(code_hash)
     }
 }
 
