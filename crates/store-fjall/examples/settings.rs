@@ -1,5 +1,5 @@
 //! Measures settings of the fjall store on what a replay does to it: ingestions of some 50 MB of
-//! random keys, half of which exist already, then point reads.
+//! random keys of tables by owner, half of which exist already, then point reads.
 //!
 //! `cargo run --release -p arbor-store-fjall --example settings -- [ROUNDS [KEYS-PER-ROUND]]`
 //!
@@ -11,7 +11,8 @@ use std::time::Instant;
 use arbor_store::{Reader, Store, StoreError, Table, Write};
 use arbor_store_fjall::{FjallStore, Options};
 
-const TABLE: Table = Table(1);
+const ACCOUNTS: Table = Table(0x80);
+const SLOTS: Table = Table(0x81);
 const READS: u64 = 200_000;
 
 /// SplitMix64: key number to bytes, so that no key need be kept.
@@ -29,12 +30,13 @@ fn bytes(seed: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A hash, or (every second one) a shared hash of 32 bytes followed by a hash: an account's slot.
-fn key(number: u64) -> Vec<u8> {
+/// A hash, which is an account's, or (every second one) one of a thousand hashes followed by a hash: a slot's.
+fn key(number: u64) -> (Table, Vec<u8>) {
     if number.is_multiple_of(2) {
-        return bytes(number, 32);
+        return (ACCOUNTS, bytes(number, 32));
     }
-    [bytes(number % 1_000 + (1 << 40), 32), bytes(number, 32)].concat()
+    let owner = bytes(number % 1_000 + (1 << 40), 32);
+    (SLOTS, [owner, bytes(number, 32)].concat())
 }
 
 /// Keys of a round: half new, half from all earlier ones.
@@ -50,15 +52,13 @@ fn round_writes(round: u64, size: u64) -> Vec<Write> {
     let mut writes: Vec<_> = new
         .chain(old)
         .map(|number| {
-            Write::put(
-                TABLE,
-                &key(number),
-                &bytes(number ^ round << 48, 60 + (number % 80) as usize),
-            )
+            let (table, key) = key(number);
+            let value = bytes(number ^ round << 48, 60 + (number % 80) as usize);
+            Write::put(table, &key, &value)
         })
         .collect();
-    writes.sort_by(|a, b| a.key.cmp(&b.key));
-    writes.dedup_by(|a, b| a.key == b.key);
+    writes.sort_by(Write::cmp_place);
+    writes.dedup_by(|a, b| a.cmp_place(b).is_eq());
     writes
 }
 
@@ -72,7 +72,8 @@ fn process_count(name: &str) -> u64 {
 fn reads_per_second(store: &FjallStore, first: u64, known: u64) -> Result<f64, StoreError> {
     let start = Instant::now();
     for n in 0..READS {
-        let found = store.get(TABLE, &key(first + mixed(n) % known))?;
+        let (table, key) = key(first + mixed(n) % known);
+        let found = store.get(table, &key)?;
         assert_eq!(found.is_some(), first == 0, "a wrong answer");
     }
     Ok(READS as f64 / start.elapsed().as_secs_f64())
