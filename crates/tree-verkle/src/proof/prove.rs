@@ -55,7 +55,7 @@ pub fn prove(
             let values = &polynomials[of].1[..];
             let found = values.binary_search_by_key(&point, |(at, _)| *at);
             SparseOpening {
-                commitment: encodings[of],
+                commitment: &encodings[of],
                 values,
                 point,
                 value: match opened {
@@ -450,7 +450,8 @@ fn leaf_polynomials(
     for (leaf, state) in leaves.iter().zip(tools.load_whole(&records?)) {
         let [own, halves @ ..] = leaf.numbers;
         let [c1, c2] = state.half_images.map(Fr::reduced);
-        let values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
+        let mut values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
+        values.retain(|(_, value)| !value.is_zero());
         let commitment = state.commitment.unwrap_or_default();
         polynomials.extend(own.map(|own| (own, (commitment, values))));
         for (half, number) in (0u8..).zip(halves) {
