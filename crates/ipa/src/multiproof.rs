@@ -9,7 +9,7 @@ use crate::{
 };
 use arbor_banderwagon::{Fr, Point, VariableBase};
 use arbor_cpu::prefetch_early;
-use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
+use arbor_field::{Job, LANES, Lanes, Limbs, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::{collections::HashMap, ops::Range};
@@ -32,7 +32,7 @@ pub struct Opening<'a> {
 #[derive(Clone, Copy)]
 pub struct SparseOpening<'a> {
     /// The commitment to the polynomial, encoded.
-    pub commitment: [u8; 32],
+    pub commitment: &'a [u8; 32],
     /// Where the polynomial is not zero, each point once, and its values there.
     pub values: &'a [(u8, Fr)],
     /// The point.
@@ -111,7 +111,7 @@ impl Multiproof {
         let statements = Statements {
             count: openings.len(),
             commitments: |range: Range<usize>| {
-                openings[range].iter().map(|o| o.commitment).collect()
+                openings[range].iter().map(|o| *o.commitment).collect()
             },
             opened: |i: usize| (openings[i].point, openings[i].value),
         };
@@ -136,7 +136,7 @@ impl Multiproof {
 
         let factors = inverse_distances(t);
         let terms = sums.iter().map(|(z, sum)| (&**sum, *z)).collect();
-        let h = weighted_sums(&[terms], &factors)
+        let h = weighted_sums(&[terms], &entered(&factors))
             .pop()
             .map_or_else(zero, |(_, sum)| sum);
         let e = committer.commit(&h);
@@ -341,32 +341,32 @@ where
     }
 }
 
-/// 1, r, r^2 and so on.
-fn powers(r: Fr, count: usize) -> Vec<Fr> {
+/// 1, r, r^2 and so on, as factors in lanes.
+fn powers(r: Fr, count: usize) -> Vec<Limbs> {
     Wide::detect().run(Powers { r, count })
 }
 
-/// In lanes, two vectors in turn.
+/// Two vectors in turn.
 struct Powers {
     r: Fr,
     count: usize,
 }
 
 impl Job<Scalar> for Powers {
-    type Output = Vec<Fr>;
+    type Output = Vec<Limbs>;
 
     #[inline(always)]
-    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Fr> {
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Limbs> {
         let mut first = [[Fr::ONE; LANES]; 2];
         for i in 1..2 * LANES {
             first[i / LANES][i % LANES] = first[(i - 1) / LANES][(i - 1) % LANES] * self.r;
         }
         let step = lanes.splat(&lanes.enter(first[1][LANES - 1] * self.r));
-        let mut next = [load(lanes, &first[0]), load(lanes, &first[1])];
+        let mut next = [lanes.enter_all(first[0]), lanes.enter_all(first[1])];
         let mut powers = Vec::with_capacity(self.count.next_multiple_of(2 * LANES));
         while powers.len() < self.count {
-            powers.extend_from_slice(&lanes.leave_multiples(next[0]));
-            powers.extend_from_slice(&lanes.leave_multiples(next[1]));
+            powers.extend_from_slice(&lanes.store(next[0]));
+            powers.extend_from_slice(&lanes.store(next[1]));
             next = lanes.times_two(next, [step, step]);
         }
         powers.truncate(self.count);
@@ -374,9 +374,32 @@ impl Job<Scalar> for Powers {
     }
 }
 
+/// Elements as factors in lanes.
+fn entered(elements: &[Fr]) -> Vec<Limbs> {
+    Wide::detect().run(Entered(elements))
+}
+
+struct Entered<'a>(&'a [Fr]);
+
+impl Job<Scalar> for Entered<'_> {
+    type Output = Vec<Limbs>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Vec<Limbs> {
+        let mut all = Vec::with_capacity(self.0.len().next_multiple_of(LANES));
+        for elements in self.0.chunks(LANES) {
+            let mut eight = [Fr::ZERO; LANES];
+            eight[..elements.len()].copy_from_slice(elements);
+            all.extend_from_slice(&lanes.store(lanes.enter_all(eight)));
+        }
+        all.truncate(self.0.len());
+        all
+    }
+}
+
 /// For each query the power that weighs it by the distance of its point, and the sum of the values times these.
 struct Factors<'a> {
-    powers: &'a [Fr],
+    powers: &'a [Limbs],
     /// For each point of the domain.
     by_point: &'a [Fr],
     queries: &'a [Query],
@@ -387,19 +410,18 @@ impl Job<Scalar> for Factors<'_> {
 
     #[inline(always)]
     fn run<L: Lanes<Scalar>>(self, lanes: L) -> Self::Output {
-        let entered: Vec<_> = self.by_point.iter().map(|&f| lanes.enter(f)).collect();
         let zero = lanes.splat(&[0; 4]);
         let (mut factors, mut value) = (Vec::with_capacity(self.powers.len() + LANES), zero);
         for (queries, powers) in self.queries.chunks(LANES).zip(self.powers.chunks(LANES)) {
             // What lacks in the last vector are zeros.
-            let mut weights = [Fr::ZERO; LANES];
-            weights[..powers.len()].copy_from_slice(powers);
-            let (mut distances, mut values) = ([&entered[0]; LANES], [Fr::ZERO; LANES]);
-            for (lane, query) in queries.iter().enumerate() {
-                distances[lane] = &entered[usize::from(query.point)];
+            let mut weights = [&[0; 4]; LANES];
+            let (mut distances, mut values) = ([&[0; 4]; LANES], [Fr::ZERO; LANES]);
+            for (lane, (query, power)) in queries.iter().zip(powers).enumerate() {
+                weights[lane] = power;
+                distances[lane] = self.by_point[usize::from(query.point)].montgomery();
                 values[lane] = query.value;
             }
-            let products = lanes.times(load(lanes, &weights), lanes.load(distances));
+            let products = lanes.times(lanes.load(weights), lanes.load(distances));
             factors.extend_from_slice(&lanes.leave_multiples(products));
             let products = lanes.times(products, load(lanes, &values));
             value = lanes.tighten(lanes.add(value, products));
@@ -478,7 +500,7 @@ impl<'a> SparseByPoint<'a> {
     }
 
     /// The weighted sum of the polynomials that are opened at each point, for the points that occur.
-    fn sums(&self, weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
+    fn sums(&self, weights: &[Limbs]) -> Vec<(usize, Box<Polynomial>)> {
         let numbered = |terms: &Vec<(usize, usize)>| -> Vec<Weighted> {
             terms.iter().map(|&(at, i)| (&*self.whole[at], i)).collect()
         };
@@ -489,17 +511,62 @@ impl<'a> SparseByPoint<'a> {
         }
         let occur = sums.into_par_iter().zip(&self.sparse).enumerate();
         let occur = occur.filter(|(_, (sum, terms))| sum.is_some() || !terms.is_empty());
+        let wide = Wide::detect();
         let with_sparse =
             |(point, (sum, terms)): (usize, (Option<Box<Polynomial>>, &Vec<Sparse>))| {
-                let mut sum: Box<Polynomial> = sum.unwrap_or_else(zero);
-                for &(values, i) in terms {
-                    for &(at, value) in values {
-                        sum[usize::from(at)] += weights[i] * value;
-                    }
-                }
-                (point, sum)
+                let sum = sum.unwrap_or_else(zero);
+                let sparse = AddSparse {
+                    sum,
+                    terms,
+                    weights,
+                };
+                (point, wide.run(sparse))
             };
         occur.map(with_sparse).collect()
+    }
+}
+
+/// The sum with the weighted sparse polynomials added: products in lanes, of whatever values come, two vectors at a time.
+struct AddSparse<'a> {
+    sum: Box<Polynomial>,
+    terms: &'a [Sparse<'a>],
+    weights: &'a [Limbs],
+}
+
+impl Job<Scalar> for AddSparse<'_> {
+    type Output = Box<Polynomial>;
+
+    #[inline(always)]
+    fn run<L: Lanes<Scalar>>(self, lanes: L) -> Box<Polynomial> {
+        let mut sum = self.sum;
+        let mut factors = self.terms.iter().flat_map(|(values, weight)| {
+            let weight = &self.weights[*weight];
+            let factors = values.iter();
+            factors.map(move |(at, value)| (*at, value.montgomery(), weight))
+        });
+        loop {
+            let mut places = [0; 2 * LANES];
+            let (mut values, mut weights) = ([[&[0; 4]; LANES]; 2], [[&[0; 4]; LANES]; 2]);
+            let mut count = 0;
+            for (at, value, weight) in factors.by_ref().take(2 * LANES) {
+                places[count] = at;
+                values[count / LANES][count % LANES] = value;
+                weights[count / LANES][count % LANES] = weight;
+                count += 1;
+            }
+            if count == 0 {
+                return sum;
+            }
+            let [low, high] = lanes.times_two(
+                [lanes.load(values[0]), lanes.load(values[1])],
+                [lanes.load(weights[0]), lanes.load(weights[1])],
+            );
+            // An element as it is stored, times a weight in the lanes' form, is an element as it is stored.
+            let products = [lanes.leave_multiples(low), lanes.leave_multiples(high)];
+            for (at, product) in places.iter().zip(products.as_flattened()).take(count) {
+                sum[usize::from(*at)] += *product;
+            }
+        }
     }
 }
 
@@ -507,7 +574,7 @@ impl<'a> SparseByPoint<'a> {
 type Weighted<'a> = (&'a Polynomial, usize);
 
 /// The sum of weights times polynomials of each list that is not empty, behind the list's number.
-fn weighted_sums(lists: &[Vec<Weighted>], weights: &[Fr]) -> Vec<(usize, Box<Polynomial>)> {
+fn weighted_sums(lists: &[Vec<Weighted>], weights: &[Limbs]) -> Vec<(usize, Box<Polynomial>)> {
     // Work is shared by pieces, so that one point with all the openings is not one thread's alone.
     let pieces: Vec<(usize, &[Weighted])> = lists
         .iter()
@@ -543,7 +610,7 @@ const ABREAST: usize = 4;
 /// In lanes.
 struct WeightedSums<'a> {
     pieces: &'a [(usize, &'a [Weighted<'a>])],
-    weights: &'a [Fr],
+    weights: &'a [Limbs],
 }
 
 impl Job<Scalar> for WeightedSums<'_> {
@@ -566,16 +633,11 @@ impl Job<Scalar> for WeightedSums<'_> {
                 for row in terms.chunks(ABREAST) {
                     let next = following.next().unwrap_or_default();
                     // What lacks for the last row are zeros.
-                    let mut weights = [Fr::ZERO; LANES];
+                    let mut weights = [zero_lanes; ABREAST];
                     let mut polynomials = [row[0].0.as_chunks::<LANES>().0; ABREAST];
                     for (n, &(polynomial, weight)) in row.iter().enumerate() {
-                        weights[n] = self.weights[weight];
+                        weights[n] = lanes.splat(&self.weights[weight]);
                         polynomials[n] = polynomial.as_chunks().0;
-                    }
-                    let entered = lanes.store(lanes.enter_all(weights));
-                    let mut weights = [zero_lanes; ABREAST];
-                    for (weight, entered) in weights.iter_mut().zip(&entered) {
-                        *weight = lanes.splat(entered);
                     }
                     for (i, sum) in sums.iter_mut().enumerate() {
                         for (polynomial, weight) in polynomials.iter().zip(&weights) {

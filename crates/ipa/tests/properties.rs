@@ -239,8 +239,9 @@ proptest! {
         // Each at two points.
         let opened: Vec<(usize, u8)> = terms.iter().enumerate().flat_map(|(i, (point, _))| [(i, *point), (i, point ^ 3)]).collect();
         let whole: Vec<Opening> = opened.iter().map(|&(i, point)| Opening { commitment: commitments[i], polynomial: &polynomials[i], point }).collect();
+        let encodings = Point::to_bytes_batch(&commitments);
         let sparse: Vec<SparseOpening> = opened.iter().map(|&(i, point)| SparseOpening {
-            commitment: commitments[i].to_bytes(),
+            commitment: &encodings[i],
             values: &lists[i],
             point,
             value: polynomials[i][usize::from(point)],

@@ -3,7 +3,8 @@
 use super::skeleton::{End, Node, Opened, Skeleton, Way};
 use super::witness::{Proof, StemDiff, SuffixDiff, Witness};
 use crate::{
-    InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value, ValueReader,
+    ByteSet, InternalRecord, LeafRecord, NodeKey, Record, Settings, Stem, TreeError, Value,
+    ValueReader,
     commit::share,
     record::{Head, kept_image},
     tools::Tools,
@@ -39,7 +40,6 @@ pub fn prove(
         ways,
         others,
         nodes,
-        ..
     } = Ways::find(&diffs, reader, tools)?;
     let skeleton =
         Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
@@ -55,7 +55,7 @@ pub fn prove(
             let values = &polynomials[of].1[..];
             let found = values.binary_search_by_key(&point, |(at, _)| *at);
             SparseOpening {
-                commitment: encodings[of],
+                commitment: &encodings[of],
                 values,
                 point,
                 value: match opened {
@@ -105,12 +105,11 @@ fn asked(keys: &[(Stem, u8)]) -> Vec<StemDiff> {
 type SparsePolynomial = (Point, Vec<(u8, Fr)>);
 
 /// How the ways to the stems go.
-struct Ways<'a> {
-    diffs: &'a [StemDiff],
-    /// The first stem that has a way here.
-    first: usize,
+struct Ways {
     ways: Vec<Way>,
+    /// The stems of leaves that stand where absent stems would be, ascending.
     others: Vec<Stem>,
+    /// The nodes on the ways, in the order of their paths.
     nodes: Vec<(NodeKey, Found)>,
 }
 
@@ -129,101 +128,139 @@ struct OnWay {
     stems: Range<usize>,
 }
 
-impl<'a> Ways<'a> {
-    /// For stems of this range.
-    fn new(diffs: &'a [StemDiff], stems: Range<usize>) -> Self {
+impl OnWay {
+    fn children(&self) -> ByteSet {
+        self.record.leaves | self.record.internals
+    }
+}
+
+/// Neighbours of a level, whose children are read together.
+struct Group<'w> {
+    nodes: Vec<OnWay>,
+    /// The first stem that leads to them.
+    first: usize,
+    /// The ways of that stem and of those after it.
+    ways: &'w mut [Way],
+}
+
+/// What was found of and below a group.
+#[derive(Default)]
+struct Below {
+    next: Vec<OnWay>,
+    others: Vec<Stem>,
+    nodes: Vec<(NodeKey, Found)>,
+}
+
+/// Children that one thread reads together: what it learns from their records it learns while they lie in its caches.
+const TOGETHER: usize = 1024;
+
+impl Ways {
+    /// The ways to all stems, a level at a time.
+    fn find(
+        diffs: &[StemDiff],
+        reader: &impl ValueReader,
+        tools: Tools,
+    ) -> Result<Self, TreeError> {
         let nowhere = Way {
             depth: 1,
             end: End::Empty,
         };
-        Self {
-            diffs,
-            first: stems.start,
-            ways: vec![nowhere; stems.len()],
+        let mut all = Self {
+            ways: vec![nowhere; diffs.len()],
             others: Vec::new(),
             nodes: Vec::new(),
-        }
-    }
-
-    /// The ways to all stems, and the nodes on them in the order of their paths: threads share the nodes below the root.
-    fn find(
-        diffs: &'a [StemDiff],
-        reader: &impl ValueReader,
-        tools: Tools,
-    ) -> Result<Self, TreeError> {
-        let mut all = Self::new(diffs, 0..diffs.len());
+        };
         let root = reader.nodes(&[NodeKey::ROOT])?.pop().flatten();
         let Some(root) = root else {
             let nothing = Found::Internal((Point::IDENTITY, Vec::new()));
             all.nodes.push((NodeKey::ROOT, nothing));
             return Ok(all);
         };
-        let root = OnWay {
+        let mut level = vec![OnWay {
             key: NodeKey::ROOT,
             record: internal(&NodeKey::ROOT, &root)?,
             stems: 0..diffs.len(),
-        };
-        let below = all.level(vec![root], reader, tools)?;
-        let parts: Result<Vec<_>, TreeError> = parts(below, diffs.len())
-            .into_par_iter()
-            .map(|mut level| {
-                let stems: Vec<_> = level.iter().map(|node| node.stems.clone()).collect();
-                let mut part = Self::new(diffs, stems[0].start..stems[stems.len() - 1].end);
-                while !level.is_empty() {
-                    level = part.level(level, reader, tools)?;
-                }
-                let path = |(key, _): &(NodeKey, Found)| *key;
-                part.nodes
-                    .sort_unstable_by(|a, b| path(a).path().cmp(path(b).path()));
-                Ok((stems, part))
-            })
-            .collect();
-        let parts = parts?;
-        let count: usize = parts.iter().map(|(_, part)| part.nodes.len()).sum();
-        all.nodes.reserve_exact(count);
-        for (stems, part) in parts {
-            for stems in stems {
-                let of_part = stems.start - part.first..stems.end - part.first;
-                all.ways[stems].copy_from_slice(&part.ways[of_part]);
+        }];
+        while !level.is_empty() {
+            let found: Result<Vec<Below>, TreeError> = groups(level, &mut all.ways)
+                .into_par_iter()
+                .map(|group| group.below(diffs, reader, tools))
+                .collect();
+            level = Vec::new();
+            for mut below in found? {
+                level.append(&mut below.next);
+                all.others.append(&mut below.others);
+                all.nodes.append(&mut below.nodes);
             }
-            all.others.extend(part.others);
-            all.nodes.extend(part.nodes);
         }
-        // Leaves below the root were found with it.
-        all.nodes
-            .sort_unstable_by(|(a, _), (b, _)| a.path().cmp(b.path()));
+        // A level's nodes are in that order: few runs are merged.
+        all.nodes.sort_by(|(a, _), (b, _)| a.path().cmp(b.path()));
         all.others.sort_unstable();
         Ok(all)
     }
+}
 
-    /// Reads all children of a level's nodes; those on the way are the next level.
-    fn level(
-        &mut self,
-        level: Vec<OnWay>,
+/// A level's nodes, which stand beside each other, in groups of [`TOGETHER`] children or a few more.
+fn groups(nodes: Vec<OnWay>, mut ways: &mut [Way]) -> Vec<Group<'_>> {
+    let mut parts = vec![Vec::new()];
+    let mut count = 0;
+    for node in nodes {
+        if count >= TOGETHER {
+            parts.push(Vec::new());
+            count = 0;
+        }
+        count += node.children().len();
+        parts
+            .last_mut()
+            .expect("invariant: one part at least")
+            .push(node);
+    }
+    let mut passed = 0;
+    let group = |nodes: Vec<OnWay>| {
+        let (first, end) = (nodes[0].stems.start, nodes[nodes.len() - 1].stems.end);
+        let (_, rest) = std::mem::take(&mut ways).split_at_mut(first - passed);
+        let (own, rest) = rest.split_at_mut(end - first);
+        (ways, passed) = (rest, end);
+        Group {
+            nodes,
+            first,
+            ways: own,
+        }
+    };
+    parts.into_iter().map(group).collect()
+}
+
+impl Group<'_> {
+    /// Reads all children of the group's nodes; those on the way that are internal are of the next level.
+    fn below(
+        mut self,
+        diffs: &[StemDiff],
         reader: &impl ValueReader,
         tools: Tools,
-    ) -> Result<Vec<OnWay>, TreeError> {
-        let children = |node: &OnWay| {
-            let key = node.key;
-            let bytes = node.record.leaves | node.record.internals;
-            bytes.iter().map(move |byte| key.child(byte))
-        };
-        let keys: Vec<NodeKey> = level.iter().flat_map(children).collect();
-        let nodes = read(reader, tools, &keys)?;
-        let mut rest = (&keys[..], &nodes[..]);
-        let mut next = Vec::new();
-        for node in level {
-            let count = node.record.leaves.len() + node.record.internals.len();
-            let (keys, children);
-            ((keys, rest.0), (children, rest.1)) = (rest.0.split_at(count), rest.1.split_at(count));
-            let bytes = keys.iter().map(|key| key.path()[node.key.depth()]);
-            let images = children.iter().map(|(_, image)| *image);
-            let values = bytes.zip(images).collect();
-            let polynomial = Found::Internal((node.record.commitment, values));
-            self.nodes.push((node.key, polynomial));
-            self.visit(&node, keys, children, &mut next)?;
+    ) -> Result<Below, TreeError> {
+        let count = self.nodes.iter().map(|node| node.children().len()).sum();
+        let mut keys = Vec::with_capacity(count);
+        for node in &self.nodes {
+            keys.extend(node.children().iter().map(|byte| node.key.child(byte)));
         }
-        Ok(next)
+        let records = reader.nodes(&keys)?.into_iter().zip(&keys);
+        let records = records.map(|(record, key)| record.ok_or(TreeError::Missing(*key)));
+        let records: Vec<Arc<[u8]>> = records.collect::<Result<_, _>>()?;
+        let images = images(tools.alone(), &keys, &records)?;
+        let mut below = Below::default();
+        let (mut records, mut images) = (&records[..], &images[..]);
+        for node in std::mem::take(&mut self.nodes) {
+            let bytes = node.children();
+            let (own, of_node);
+            (own, images) = images.split_at(bytes.len());
+            (of_node, records) = records.split_at(bytes.len());
+            let mut values = Vec::with_capacity(own.len());
+            values.extend(bytes.iter().zip(own.iter().copied()));
+            let polynomial = Found::Internal((node.record.commitment, values));
+            below.nodes.push((node.key, polynomial));
+            self.visit(diffs, &node, of_node, &mut below)?;
+        }
+        Ok(below)
     }
 
     /// The ways of some stems.
@@ -231,40 +268,41 @@ impl<'a> Ways<'a> {
         &mut self.ways[stems.start - self.first..stems.end - self.first]
     }
 
-    /// Shares a node's stems among its children.
+    /// Shares a node's stems among its children, whose records these are.
     fn visit(
         &mut self,
+        diffs: &[StemDiff],
         node: &OnWay,
-        keys: &[NodeKey],
-        children: &[NodeImage],
-        next: &mut Vec<OnWay>,
+        records: &[Arc<[u8]>],
+        below: &mut Below,
     ) -> Result<(), TreeError> {
         let depth = node.key.depth();
-        let mut start = node.stems.start;
-        while start < node.stems.end {
-            let key = node.key.child(self.diffs[start].stem[depth]);
-            let rest = &self.diffs[start..node.stems.end];
-            let end = start + rest.partition_point(|diff| diff.stem.starts_with(key.path()));
-            let stems = start..end;
-            start = end;
-            let child = keys.binary_search(&key).ok().map(|at| &children[at]);
-            let Some((record, _)) = child else {
-                self.ways(stems).fill(Way {
+        let mut children = node.children().iter().zip(records).peekable();
+        let mut stems = node.stems.start..node.stems.start;
+        while stems.end < node.stems.end {
+            let byte = diffs[stems.end].stem[depth];
+            let same = diffs[stems.end..node.stems.end].iter();
+            let same = same.take_while(|diff| diff.stem[depth] == byte).count();
+            stems = stems.end..stems.end + same;
+            while children.next_if(|(at, _)| *at < byte).is_some() {}
+            let Some((_, record)) = children.next_if(|(at, _)| *at == byte) else {
+                self.ways(stems.clone()).fill(Way {
                     depth: depth + 1,
                     end: End::Empty,
                 });
                 continue;
             };
+            let key = node.key.child(byte);
             match Head::decode(&key, record).map_err(|error| TreeError::Record { key, error })? {
-                Head::Internal => next.push(OnWay {
+                Head::Internal => below.next.push(OnWay {
                     key,
                     record: internal(&key, record)?,
-                    stems,
+                    stems: stems.clone(),
                 }),
                 Head::Leaf(stem, _) => {
                     let mut own = false;
-                    for index in stems {
-                        let present = self.diffs[index].stem == stem;
+                    for index in stems.clone() {
+                        let present = diffs[index].stem == stem;
                         own |= present;
                         let end = if present { End::Present } else { End::Other };
                         self.ways(index..index + 1).fill(Way {
@@ -272,8 +310,8 @@ impl<'a> Ways<'a> {
                             end,
                         });
                     }
-                    self.others.extend((!own).then_some(stem));
-                    self.nodes.push((key, Found::Leaf(Arc::clone(record))));
+                    below.others.extend((!own).then_some(stem));
+                    below.nodes.push((key, Found::Leaf(Arc::clone(record))));
                 }
             }
         }
@@ -281,48 +319,8 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Nodes that stand beside each other, in parts of so many stems that all threads have some.
-fn parts(nodes: Vec<OnWay>, stems: usize) -> Vec<Vec<OnWay>> {
-    let least = share(stems);
-    let (mut parts, mut count) = (vec![Vec::new()], 0);
-    for node in nodes {
-        if count >= least {
-            parts.push(Vec::new());
-            count = 0;
-        }
-        count += node.stems.len();
-        parts
-            .last_mut()
-            .expect("invariant: one part at least")
-            .push(node);
-    }
-    parts.retain(|part| !part.is_empty());
-    parts
-}
-
 fn internal(key: &NodeKey, record: &[u8]) -> Result<InternalRecord, TreeError> {
     Record::internal(key, record).map_err(|error| TreeError::Record { key: *key, error })
-}
-
-/// A node's record, and its image.
-type NodeImage = (Arc<[u8]>, Fr);
-
-fn read(
-    reader: &impl ValueReader,
-    tools: Tools,
-    keys: &[NodeKey],
-) -> Result<Vec<NodeImage>, TreeError> {
-    let part = |keys: &[NodeKey]| {
-        let mut records = Vec::with_capacity(keys.len());
-        for (key, record) in keys.iter().zip(reader.nodes(keys)?) {
-            records.push(record.ok_or(TreeError::Missing(*key))?);
-        }
-        let images = images(tools.alone(), keys, &records)?;
-        Ok(records.into_iter().zip(images).collect())
-    };
-    let parts: Result<Vec<Vec<_>>, TreeError> =
-        keys.par_chunks(share(keys.len())).map(part).collect();
-    Ok(parts?.into_iter().flatten().collect())
 }
 
 /// The images of nodes, computed where their records do not keep them.
@@ -450,7 +448,8 @@ fn leaf_polynomials(
     for (leaf, state) in leaves.iter().zip(tools.load_whole(&records?)) {
         let [own, halves @ ..] = leaf.numbers;
         let [c1, c2] = state.half_images.map(Fr::reduced);
-        let values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
+        let mut values = vec![(0, Fr::ONE), (1, stem_scalar(leaf.stem)), (2, c1), (3, c2)];
+        values.retain(|(_, value)| !value.is_zero());
         let commitment = state.commitment.unwrap_or_default();
         polynomials.extend(own.map(|own| (own, (commitment, values))));
         for (half, number) in (0u8..).zip(halves) {

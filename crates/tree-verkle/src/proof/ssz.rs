@@ -10,13 +10,12 @@ impl Witness {
     /// The binary form.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        container(
-            &[],
-            &[
-                list(self.state_diff.iter().map(stem_diff)),
-                proof(&self.proof),
-            ],
-        )
+        let mut out = Vec::with_capacity(self.sizes().total());
+        put_parts(&mut out, 0, 2, |out, part| match part {
+            0 => put_list(out, &self.state_diff, put_stem_diff),
+            _ => put_proof(out, &self.proof),
+        });
+        out
     }
 
     /// Reads the binary form.
@@ -55,55 +54,63 @@ impl Witness {
     }
 }
 
-fn stem_diff(diff: &StemDiff) -> Vec<u8> {
-    container(&diff.stem, &[list(diff.suffixes.iter().map(suffix_diff))])
+fn put_stem_diff(out: &mut Vec<u8>, diff: &StemDiff) {
+    let begin = out.len();
+    out.extend(diff.stem);
+    put_parts(out, begin, 1, |out, _| {
+        put_list(out, &diff.suffixes, put_suffix_diff);
+    });
 }
 
-fn suffix_diff(diff: &SuffixDiff) -> Vec<u8> {
-    container(
-        &[diff.suffix],
-        &[optional(diff.current), optional(diff.new)],
-    )
+fn put_suffix_diff(out: &mut Vec<u8>, diff: &SuffixDiff) {
+    let begin = out.len();
+    out.push(diff.suffix);
+    let values = [diff.current, diff.new];
+    put_parts(out, begin, values.len(), |out, part| {
+        out.push(u8::from(values[part].is_some()));
+        out.extend(values[part].iter().flatten());
+    });
 }
 
-fn optional(value: Option<Value>) -> Vec<u8> {
-    match value {
-        None => vec![0],
-        Some(value) => [&[1], &value[..]].concat(),
-    }
-}
-
-fn proof(proof: &Proof) -> Vec<u8> {
+fn put_proof(out: &mut Vec<u8>, proof: &Proof) {
     let lists = [
-        proof.other_stems.concat(),
-        proof.depth_extension_present.clone(),
-        proof.commitments_by_path.concat(),
+        proof.other_stems.as_flattened(),
+        &proof.depth_extension_present,
+        proof.commitments_by_path.as_flattened(),
     ];
-    let mut out = offsets(12 + 576, &lists);
-    out.extend(proof.multiproof);
-    out.extend(lists.concat());
-    out
-}
-
-/// Offsets of parts, the first of which is at `start`.
-fn offsets(start: usize, parts: &[Vec<u8>]) -> Vec<u8> {
-    let mut at = start;
-    let mut out = Vec::new();
-    for part in parts {
-        out.extend((at as u32).to_le_bytes());
-        at += part.len();
+    // The multiproof is of fixed length and stands behind the offsets.
+    let mut at = 4 * lists.len() + proof.multiproof.len();
+    for list in lists {
+        put_offset(out, at);
+        at += list.len();
     }
-    out
+    out.extend(proof.multiproof);
+    lists.iter().for_each(|list| out.extend_from_slice(list));
 }
 
-/// Fixed bytes, offsets, parts.
-fn container(fixed: &[u8], parts: &[Vec<u8>]) -> Vec<u8> {
-    let offsets = offsets(fixed.len() + 4 * parts.len(), parts);
-    [fixed, &offsets, &parts.concat()].concat()
+fn put_offset(out: &mut Vec<u8>, offset: usize) {
+    out.extend((offset as u32).to_le_bytes());
 }
 
-fn list(items: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    container(&[], &items.collect::<Vec<_>>())
+fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
+    let begin = out.len();
+    put_parts(out, begin, items.len(), |out, i| put(out, &items[i]));
+}
+
+/// Puts the offsets of parts, and the parts behind them, of what began at `begin`.
+fn put_parts(
+    out: &mut Vec<u8>,
+    begin: usize,
+    count: usize,
+    mut put: impl FnMut(&mut Vec<u8>, usize),
+) {
+    let offsets = out.len();
+    (0..count).for_each(|_| put_offset(out, 0));
+    for part in 0..count {
+        let offset = (out.len() - begin) as u32;
+        out[offsets + 4 * part..][..4].copy_from_slice(&offset.to_le_bytes());
+        put(out, part);
+    }
 }
 
 /// Bytes of the whole, and where they begin.

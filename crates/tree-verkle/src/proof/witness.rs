@@ -78,6 +78,24 @@ pub struct WitnessSizes {
     pub offsets: usize,
 }
 
+impl WitnessSizes {
+    /// Bytes of the whole.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        let Self {
+            stems,
+            suffixes,
+            current,
+            new,
+            ways,
+            commitments,
+            multiproof,
+            offsets,
+        } = self;
+        stems + suffixes + current + new + ways + commitments + multiproof + offsets
+    }
+}
+
 impl Witness {
     /// How large the parts of the binary form are.
     #[must_use]
