@@ -1,7 +1,6 @@
 //! The file of roots: what a tree makes of each block, so that two machines can compare.
 //!
-//! One line a block, ascending: the block's number in decimal, its hash and the root after it, both as 0x and 64 digits, with a space
-//! between. Blocks that no root was computed for have no line.
+//! One line a block, ascending: the block's number in decimal, a space, and the root after it as 0x and 64 digits. Blocks that no root was computed for have no line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -84,7 +83,7 @@ impl RootsFile {
             && *last != Line::of(head)
         {
             bail!(
-                "{}: the database has another hash or root at block {}: move the file away, and a new one begins there",
+                "{}: the database has another root at block {}: move the file away, and a new one begins there",
                 context(),
                 last.number
             );
@@ -126,16 +125,16 @@ impl RootsFile {
     /// Adds a block.
     pub(crate) fn block(&mut self, block: &BlockStats) {
         if let Some(root) = block.root {
-            let (number, hash) = (block.number, block.hash);
-            self.line(&Line { number, hash, root });
+            let number = block.number;
+            self.line(&Line { number, root });
         }
     }
 
     /// Hands a line to the system at once, so that a process that is killed has told of all that it flushed.
     fn line(&mut self, line: &Line) {
         if self.failed.is_none() {
-            let Line { number, hash, root } = line;
-            let text = format!("{number} {hash} {root}\n");
+            let Line { number, root } = line;
+            let text = format!("{number} {root}\n");
             self.failed = self.file.write_all(text.as_bytes()).err();
         }
     }
@@ -155,18 +154,16 @@ impl RootsFile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Line {
     number: u64,
-    hash: B256,
     root: B256,
 }
 
 /// Bytes of the longest line, its line feed included.
-const LONGEST: u64 = 20 + 2 * (1 + 66) + 1;
+const LONGEST: u64 = 20 + 1 + 66 + 1;
 
 impl Line {
     fn of(meta: &Meta) -> Self {
         Self {
             number: meta.block_number,
-            hash: meta.block_hash.into(),
             root: meta.root.into(),
         }
     }
@@ -174,12 +171,8 @@ impl Line {
     fn parse(text: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(text).ok()?.split(' ');
         let number = words.next()?.parse().ok()?;
-        let mut hash = || words.next()?.parse::<B256>().ok();
-        let (hash, root) = (hash()?, hash()?);
-        words
-            .next()
-            .is_none()
-            .then_some(Self { number, hash, root })
+        let root = words.next()?.parse().ok()?;
+        words.next().is_none().then_some(Self { number, root })
     }
 
     /// Whether this can be what a crash left of a line.
@@ -222,7 +215,7 @@ impl Kept {
                 None => None,
             };
             let Some(line) = line else {
-                bail!("line {count} is not a block's number, its hash and a root");
+                bail!("line {count} is not a block's number and a root");
             };
             if kept.last.is_some_and(|last| last.number >= line.number) {
                 bail!(
@@ -244,8 +237,8 @@ mod tests {
     use super::*;
 
     fn line(number: u64) -> String {
-        let hash = B256::with_last_byte(number as u8);
-        format!("{number} {hash} {hash}\n")
+        let root = B256::with_last_byte(number as u8);
+        format!("{number} {root}\n")
     }
 
     #[test]
