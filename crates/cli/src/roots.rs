@@ -43,19 +43,20 @@ impl RootsFile {
         Ok(())
     }
 
-    /// Takes away the lines of blocks after the head of a database that went back. No file is made.
+    /// Prepares to take away the lines of blocks after `head`, to which a database will go back. Nothing is changed yet; `None` where there is no file.
     ///
     /// # Errors
     /// A file that cannot be written, or that is none of roots.
-    pub(crate) fn cut(path: &Path, head: &Meta) -> Result<()> {
+    pub(crate) fn cut_after(path: &Path, head: u64) -> Result<Option<Cut>> {
         let context = || format!("the file of roots {}", path.display());
         if !path.is_file() {
-            return Ok(());
+            return Ok(None);
         }
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.with_context(context)?;
-        let kept = Kept::of(BufReader::new(&file), head.block_number).with_context(context)?;
-        file.set_len(kept.bytes).with_context(context)
+        let kept = Kept::of(BufReader::new(&file), head).with_context(context)?;
+        let (path, bytes) = (path.to_owned(), kept.bytes);
+        Ok(Some(Cut { path, file, bytes }))
     }
 
     /// Goes on with a file where the database stands: lines of later blocks, and what a crash left of a line, are cut off. A new file
@@ -63,7 +64,7 @@ impl RootsFile {
     /// as far back as the database knows its blocks; a warning names the rest.
     ///
     /// # Errors
-    /// A file that cannot be written, that is none of roots, or that is another database's.
+    /// A file that cannot be written, that is none of roots, or whose last line is of the head's block with another root than the head's.
     pub(crate) fn open(path: &Path, state: &State) -> Result<Self> {
         let context = || format!("the file of roots {}", path.display());
         if path.exists() && !path.is_file() {
@@ -150,6 +151,25 @@ impl RootsFile {
     }
 }
 
+/// A file of roots that is to be cut.
+pub(crate) struct Cut {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl Cut {
+    /// Cuts it.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn apply(self) -> Result<()> {
+        self.file
+            .set_len(self.bytes)
+            .with_context(|| format!("the file of roots {}", self.path.display()))
+    }
+}
+
 /// A block's line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Line {
@@ -157,8 +177,8 @@ struct Line {
     root: B256,
 }
 
-/// Bytes of the longest line, its line feed included.
-const LONGEST: u64 = 20 + 1 + 66 + 1;
+/// Bytes of the longest line, its line feed included, also of files that have blocks' hashes.
+const LONGEST: u64 = 20 + 2 * (1 + 66) + 1;
 
 impl Line {
     fn of(meta: &Meta) -> Self {
@@ -173,6 +193,12 @@ impl Line {
         let number = words.next()?.parse().ok()?;
         let root = words.next()?.parse().ok()?;
         words.next().is_none().then_some(Self { number, root })
+    }
+
+    /// Whether this is a line as they were once: with the block's hash between number and root.
+    fn had_hash(text: &[u8]) -> bool {
+        let words: Vec<&[u8]> = text.trim_ascii_end().split(|byte| *byte == b' ').collect();
+        matches!(words[..], [_, hash, root] if hash.len() == 66 && root.len() == 66)
     }
 
     /// Whether this can be what a crash left of a line.
@@ -215,6 +241,11 @@ impl Kept {
                 None => None,
             };
             let Some(line) = line else {
+                if Line::had_hash(&text) {
+                    bail!(
+                        "line {count} has the block's hash, as files of earlier versions do: move the file away, and a new one begins at the database's head"
+                    );
+                }
                 bail!("line {count} is not a block's number and a root");
             };
             if kept.last.is_some_and(|last| last.number >= line.number) {
@@ -264,6 +295,10 @@ mod tests {
             (line(3) + "4\n", "line 2 is not"),
             (line(3) + &line(3), "line 2: block 3 does not follow"),
             (line(3).replace('\n', " 0\n"), "line 1 is not"),
+            (
+                line(3).replace(' ', &format!(" {} ", B256::ZERO)),
+                "line 1 has the block's hash",
+            ),
         ] {
             let error = end(&bad, 9).expect_err("refused");
             assert!(error.starts_with(why), "{error}");

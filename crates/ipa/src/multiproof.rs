@@ -33,7 +33,7 @@ pub struct Opening<'a> {
 pub struct SparseOpening<'a> {
     /// The commitment to the polynomial, encoded.
     pub commitment: &'a [u8; 32],
-    /// Where the polynomial is not zero, each point once, and its values there.
+    /// Values by point, each point once: all that are not zero.
     pub values: &'a [(u8, Fr)],
     /// The point.
     pub point: u8,

@@ -268,8 +268,9 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
     /// Slots that were set to zero and are not settled would be taken for set, but nothing sets a slot to zero where this
     /// is asked: in an account without code.
     fn has_storage(&self, address: Address) -> Result<bool, StateError> {
-        let known = self.recent.names.borrow().has_storage(address);
-        known.map_or_else(|| self.database.has_storage(address), Ok)
+        let mut names = self.recent.names.borrow_mut();
+        let known = names.has_storage(address);
+        known.map_or_else(|| names.ask(|| self.database.has_storage(address)), Ok)
     }
 
     /// Only what is not known.

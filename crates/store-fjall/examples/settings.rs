@@ -30,12 +30,12 @@ fn bytes(seed: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// A hash, which is an account's, or (every second one) one of a thousand hashes followed by a hash: a slot's.
+/// A hash, which is an account's, or (every second one) the hash of one of the first thousand accounts followed by a hash: a slot's.
 fn key(number: u64) -> (Table, Vec<u8>) {
     if number.is_multiple_of(2) {
         return (ACCOUNTS, bytes(number, 32));
     }
-    let owner = bytes(number % 1_000 + (1 << 40), 32);
+    let owner = bytes(number / 2 % 1_000 * 2, 32);
     (SLOTS, [owner, bytes(number, 32)].concat())
 }
 

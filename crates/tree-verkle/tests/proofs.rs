@@ -141,6 +141,37 @@ fn split(keys: &[[u8; 32]]) -> Vec<(Stem, u8)> {
     keys.iter().map(|bytes| key(*bytes)).collect()
 }
 
+/// Levels that are read in several groups: of some 250 nodes with 14 children each, of which some are not asked for.
+#[test]
+fn proofs_of_many_keys_do_not_depend_on_threads() {
+    let mut random = StdRng::seed_from_u64(1);
+    let settings = Settings::default();
+    let all: Vec<[u8; 32]> = (0..4_500).map(|_| random.random()).collect();
+    let (tree, root) = tree_of(&mut random, &all[..3_500], &settings);
+    // Nothing between these first bytes, so that groups do not stand side by side.
+    let far_apart = |bytes: &&[u8; 32]| !(64..96).contains(&bytes[0]);
+    let asked: Vec<[u8; 32]> = all[500..].iter().filter(far_apart).copied().collect();
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let pool = pool.build().expect("threads");
+        pool.install(|| prove(&tree, &COMMITTER, &split(&asked)).expect("proves"))
+    };
+    let witness = on(1);
+    assert_eq!(on(4), witness);
+    let verified = witness.verify(&COMMITTER, &root).expect("well formed");
+    let verified = verified.expect("holds");
+    let mut expected: Vec<_> = asked
+        .iter()
+        .map(|bytes| {
+            let (stem, suffix) = key(*bytes);
+            (*bytes, tree.value(&stem, suffix))
+        })
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(verified.values().collect::<Vec<_>>(), expected);
+    assert_eq!(verified.root_after(&COMMITTER).expect("computes"), root);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 

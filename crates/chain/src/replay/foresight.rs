@@ -40,6 +40,8 @@ impl Foresight {
         (names, view): (&RecentState, &S),
         chain: &RecentBlocks,
     ) {
+        // What is left of a block that did not hold.
+        self.ahead = Duration::ZERO;
         if !self.pays || self.rest > 0 {
             return;
         }
@@ -294,6 +296,21 @@ mod tests {
             foresight.learn(second, 3 * second);
         }
         assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+    }
+
+    /// A block that does not hold teaches nothing, so the time that it took ahead is not the next one's.
+    #[test]
+    fn what_a_failed_block_took_is_forgotten() {
+        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let second = Duration::from_secs(1);
+        let mut foresight = Foresight {
+            pays: true,
+            ahead: 1_000 * second,
+            rest: 0,
+        };
+        replayed(&genesis, &mut foresight, &block(&genesis));
+        foresight.learn(second, 3 * second);
+        assert_eq!((foresight.pays, foresight.rest), (true, 0));
     }
 
     #[test]

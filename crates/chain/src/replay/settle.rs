@@ -273,3 +273,51 @@ impl<'a, 'b> Settler<'a, 'b> {
 fn state_error(number: u64) -> impl Fn(StateError) -> ReplayError {
     move |error| ReplayError::State { number, error }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use arbor_state::{Network, Tree};
+    use arbor_store::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn waiting_for_a_commit_is_counted_apart() {
+        let network = Network {
+            chain_id: 1,
+            genesis_hash: B256::ZERO,
+        };
+        let state = State::open(
+            Arc::new(MemoryStore::default()),
+            None,
+            Tree::MerklePatricia,
+            network,
+            Default::default(),
+        );
+        let mut state = state.expect("opens");
+        let database = Database::new(&mut state);
+        let read = || assert_eq!(database.account(Address::ZERO).expect("reads"), None);
+        read();
+        assert_eq!(database.held_up(), Duration::ZERO);
+        // Until the other thread came to read before the commit ended.
+        while database.held_up().is_zero() {
+            let (about_to_read, told) = channel();
+            let committing = database.write();
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    about_to_read.send(()).expect("somebody listens");
+                    read();
+                });
+                told.recv().expect("it reads");
+                std::thread::sleep(Duration::from_millis(20));
+                drop(committing);
+            });
+        }
+        let held_up = database.held_up();
+        read();
+        assert_eq!(database.held_up(), held_up);
+    }
+}

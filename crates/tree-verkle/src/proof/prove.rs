@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Proves the values of keys (stem and suffix), present or not, at the reader's root. New values are left open.
 ///
-/// Of every node on the way all children are read, a level at once, and threads share the nodes below the root: an internal node is a polynomial of all its children's
+/// Of every node on the way all children are read, a level at once, by threads in groups of neighbours: an internal node is a polynomial of all its children's
 /// images. Records that keep images make that cheap.
 ///
 /// # Errors
