@@ -622,16 +622,26 @@ fn compute_proven(
 }
 
 fn leaf_writes(changes: &[SlotWrite]) -> Vec<LeafWrite> {
-    let some = |changes: &[SlotWrite]| {
-        let slots: Vec<u64> = changes.iter().map(|change| change.slot).collect();
-        let writes = slot_keys(&slots).into_iter().zip(changes.to_vec());
-        writes.map(|(key, change)| LeafWrite {
-            key,
-            index: change.index,
-            value: U256::from(change.new).to_be_bytes(),
-        })
+    let unset = LeafWrite {
+        key: [0; 32],
+        index: 0,
+        value: [0; 32],
     };
-    changes.par_chunks(TOGETHER).flat_map_iter(some).collect()
+    let mut writes = vec![unset; changes.len()];
+    let parts = changes.par_chunks(TOGETHER);
+    let parts = parts.zip(writes.par_chunks_mut(TOGETHER));
+    parts.for_each(|(changes, writes)| {
+        let slots: Vec<u64> = changes.iter().map(|change| change.slot).collect();
+        let of_keys = slot_keys(&slots).into_iter().zip(changes);
+        for (write, (key, change)) in writes.iter_mut().zip(of_keys) {
+            *write = LeafWrite {
+                key,
+                index: change.index,
+                value: U256::from(change.new).to_be_bytes(),
+            };
+        }
+    });
+    writes
 }
 
 fn slot_keys(slots: &[u64]) -> Vec<[u8; 32]> {

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Most keys are a hash, or a hash and a little more.
-type Key = ShortKey<40>;
+type Key = ShortKey<39>;
 type Map = BTreeMap<Key, Value>;
 type Tables = BTreeMap<Table, Arc<Map>>;
 
@@ -38,13 +38,13 @@ impl MemoryStore {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, writes: impl IntoIterator<Item = Write>) {
+    fn apply(&self, writes: impl IntoIterator<Item = (Table, Key, Option<Value>)>) {
         let mut tables = self.tables_mut();
-        for Write { table, key, value } in writes {
+        for (table, key, value) in writes {
             let map = Arc::make_mut(tables.entry(table).or_default());
             match value {
-                Some(value) => map.insert(Key::new(&key), value),
-                None => map.remove(&Key::new(&key)),
+                Some(value) => map.insert(key, value),
+                None => map.remove(&key),
             };
         }
     }
@@ -70,15 +70,18 @@ impl Store for MemoryStore {
         writes
             .iter()
             .try_for_each(|write| check_key(write.table, &write.key))?;
-        self.apply(writes.iter().cloned());
+        let writes = writes.iter();
+        self.apply(writes.map(|write| (write.table, Key::new(&write.key), write.value.clone())));
         Ok(())
     }
 
     fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
         let mut order = Ascending::default();
-        let mut chunks: Vec<Vec<Write>> = Vec::new();
+        let mut chunks: Vec<Vec<(Table, Key, Option<Value>)>> = Vec::new();
         for write in sorted {
             order.accept(&write)?;
+            // While the key's bytes are at hand: they may come from another thread.
+            let write = (write.table, Key::new(&write.key), write.value);
             match chunks.last_mut() {
                 Some(chunk) if chunk.len() < CHUNK => chunk.push(write),
                 _ => {

@@ -11,11 +11,12 @@ pub struct ShortKey<const N: usize> {
     /// The first bytes, zeros after the end; then their number, by which a key goes before one that has zeros there.
     first: [u8; N],
     length: u8,
-    rest: Box<[u8]>,
+    /// What is left, if there is any. Few keys have such, and each has room for the pointer: one word, not two.
+    rest: Option<Box<Box<[u8]>>>,
 }
 
 impl<const N: usize> ShortKey<N> {
-    /// Takes a key over; one of more than `N` bytes takes an allocation.
+    /// Takes a key over; one of more than `N` bytes takes two allocations.
     #[must_use]
     pub fn new(key: &[u8]) -> Self {
         const { assert!(N >= 8 && N < 256) };
@@ -25,17 +26,16 @@ impl<const N: usize> ShortKey<N> {
         Self {
             first,
             length: length as u8,
-            rest: key[length..].into(),
+            rest: (key.len() > N).then(|| Box::new(key[N..].into())),
         }
     }
 
     /// The key's bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Box<[u8]> {
-        if self.rest.is_empty() {
-            self.near().into()
-        } else {
-            [self.near(), &self.rest].concat().into()
+        match &self.rest {
+            None => self.near().into(),
+            Some(rest) => [self.near(), rest].concat().into(),
         }
     }
 
@@ -43,14 +43,14 @@ impl<const N: usize> ShortKey<N> {
     #[must_use]
     pub fn is(&self, key: &[u8]) -> bool {
         let (near, beyond) = key.split_at(key.len().min(N));
-        *self.near() == *near && *self.rest == *beyond
+        *self.near() == *near && *self.far() == *beyond
     }
 
     /// Whether the key begins with `prefix`.
     #[must_use]
     pub fn starts_with(&self, prefix: &[u8]) -> bool {
         let (near, beyond) = prefix.split_at(prefix.len().min(N));
-        self.near().starts_with(near) && self.rest.starts_with(beyond)
+        self.near().starts_with(near) && self.far().starts_with(beyond)
     }
 
     /// The first eight bytes as a number, zeros after the end: it orders keys unless it is the same.
@@ -65,13 +65,18 @@ impl<const N: usize> ShortKey<N> {
     fn near(&self) -> &[u8] {
         &self.first[..usize::from(self.length)]
     }
+
+    /// Those that are elsewhere.
+    fn far(&self) -> &[u8] {
+        self.rest.as_deref().map_or(&[], |rest| rest)
+    }
 }
 
 impl<const N: usize> Ord for ShortKey<N> {
     fn cmp(&self, other: &Self) -> Ordering {
         let all = |key: &Self| (key.first, key.length);
         let near = || all(self).cmp(&all(other));
-        let far = || self.rest.cmp(&other.rest);
+        let far = || self.far().cmp(other.far());
         let leading = self.leading().cmp(&other.leading());
         leading.then_with(near).then_with(far)
     }
@@ -86,8 +91,8 @@ impl<const N: usize> PartialOrd for ShortKey<N> {
 impl<const N: usize> Hash for ShortKey<N> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.near());
-        if !self.rest.is_empty() {
-            state.write(&self.rest);
+        if let Some(rest) = &self.rest {
+            state.write(rest);
         }
     }
 }

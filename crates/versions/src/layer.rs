@@ -24,9 +24,9 @@ pub(crate) struct Slot {
 
 /// Bytes of a node's or blob's entry besides its value and what of its key is not inline: its place in a block and in the table at the usual
 /// load, and the header of the value's allocation.
-const HASHED_BYTES: usize = 124;
+const HASHED_BYTES: usize = 116;
 /// Bytes of a flat entry, likewise, and its share of a tree node of the order at the usual load.
-const ORDERED_BYTES: usize = 272;
+const ORDERED_BYTES: usize = 252;
 /// So many changes or more, if they are also [`PART`] of what a flat table has, are put by merging both anew: tree nodes that are filled in order are full.
 const MANY: usize = 1 << 12;
 const PART: usize = 8;
@@ -347,7 +347,7 @@ mod tests {
     fn created_and_deleted_leaves_nothing() {
         let mut layer = layer();
         layer.put(0, b"k", Some(Value::from(*b"v")), Base::Absent);
-        assert_eq!((layer.bytes(), layer.content_bytes()), (273, 65));
+        assert_eq!((layer.bytes(), layer.content_bytes()), (253, 65));
         layer.put(0, b"k", None, Base::Present);
         assert!(layer.is_empty());
         assert_eq!((layer.bytes(), keys(layer.entries(0)).len()), (0, 0));

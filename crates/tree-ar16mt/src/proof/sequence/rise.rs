@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{Level, NONE, Node, Sequence, Siblings};
 use crate::record::View;
 use crate::row::height;
-use crate::work::Hashed;
+use crate::work::{Hashed, leading};
 use crate::{Hash, Hasher, Reader};
 
 /// Operations, or nodes, that one thread takes at a time.
@@ -19,26 +19,30 @@ const SPREAD: usize = 12;
 const MANY: usize = 1 << 12;
 /// How many of these a thread takes at a time.
 const PIECE: usize = 1 << 10;
+/// Nibbles of a key that lie beside its operation.
+const LEADING: usize = 16;
 
 impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
     /// Goes up: the hashes beside each operation's way, from the top down, and those of nodes that are written. Leaves the states at the top.
     pub(super) fn rise(&mut self) -> (Vec<Level>, Hashed) {
-        self.nodes.sort_by_key(|node| node.path.len());
+        let mut nodes = std::mem::take(&mut self.nodes);
+        nodes.sort_unstable_by_key(|node| (node.path.len(), node.operations.start));
         let same = |a: &Node<'_>, b: &Node<'_>| a.path.len() == b.path.len();
-        let nodes = std::mem::take(&mut self.nodes);
         let (mut levels, mut scratch) = (Vec::new(), Scratch::default());
+        let (ways, mut at_node) = (self.ways(), vec![NONE; self.places.len()]);
         let mut hashed = Hashed::default();
         for nodes in nodes.chunk_by(same).rev() {
-            let chunks = chunks(nodes);
+            let events = self.events(nodes, &ways, &mut at_node);
+            let chunks = chunks(nodes, &events);
             let done: Vec<Chunk> = if chunks.len() < SPREAD {
-                let done = chunks
-                    .iter()
-                    .flat_map(|nodes| self.chunk(nodes, &mut scratch));
+                let chunks = chunks.into_iter();
+                let done =
+                    chunks.flat_map(|(nodes, events)| self.chunk(nodes, events, &mut scratch));
                 done.collect()
             } else {
-                let done = chunks.par_iter();
-                let done = done.map_init(Scratch::default, |scratch, nodes| {
-                    self.chunk(nodes, scratch)
+                let done = chunks.into_par_iter();
+                let done = done.map_init(Scratch::default, |scratch, (nodes, events)| {
+                    self.chunk(nodes, events, scratch)
                 });
                 done.flatten_iter().collect()
             };
@@ -47,17 +51,18 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             let mut at = vec![NONE; self.places.len()];
             let (mut siblings, mut before) = (Vec::with_capacity(done.len()), 0);
             for chunk in done {
-                for ((event, number), state) in chunk.events.iter().zip(before..).zip(&chunk.states)
-                {
-                    let place = event.place as usize;
-                    at[place] = number;
-                    let to = if is_root { event.number } else { event.place };
+                let own = (before..)
+                    .zip(&events[before as usize..])
+                    .zip(&chunk.states);
+                for ((number, event), state) in own {
+                    at[event.place as usize] = number;
+                    let to = if is_root { number } else { event.place };
                     self.states[to as usize] = *state;
                 }
                 hashed.nodes.extend(chunk.tops);
                 hashed.hashes += chunk.hashes;
                 siblings.push((before, chunk.siblings));
-                before += chunk.events.len() as u32;
+                before += chunk.states.len() as u32;
             }
             levels.push(Level { at, siblings });
         }
@@ -65,37 +70,80 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         (levels, hashed)
     }
 
-    /// What operations make of nodes of one level, from what they make of their children.
-    fn chunk(&self, nodes: &[Node<'_>], scratch: &mut Scratch) -> Vec<Chunk> {
+    /// The part's operations, in their order.
+    fn ways(&self) -> Vec<Way> {
+        let operations = &self.ordered.operations[self.places.clone()];
+        let numbers = &self.ordered.order[self.places.clone()];
+        let ways = (0..).zip(operations).zip(numbers);
+        let mut ways: Vec<Way> = ways
+            .map(|((place, operation), number)| Way {
+                number: *number,
+                place,
+                leading: leading(&operation.key),
+                writes: operation.new.is_some(),
+            })
+            .collect();
+        if ways.len() <= MANY {
+            ways.sort_unstable_by_key(|way| way.number);
+        } else {
+            ways.par_sort_unstable_by_key(|way| way.number);
+        }
+        ways
+    }
+
+    /// The operations of a level's nodes, node by node, those of a node in their order. `at_node` is used again from level to level.
+    fn events(&self, nodes: &[Node<'_>], ways: &[Way], at_node: &mut [u32]) -> Vec<Event> {
         let depth = nodes[0].path.len();
-        let count = nodes.iter().map(|node| node.operations.len()).sum();
-        let mut events: Vec<Event> = Vec::with_capacity(count);
+        let mut next = Vec::with_capacity(nodes.len());
+        let mut count = 0;
+        at_node.fill(NONE);
+        for (node, Node { operations, .. }) in (0..).zip(nodes) {
+            let first = operations.start - self.places.start;
+            at_node[first..first + operations.len()].fill(node);
+            next.push(count);
+            count += operations.len();
+        }
+        let mut events = vec![Event::default(); count];
+        for way in ways {
+            let Some(next) = next.get_mut(at_node[way.place as usize] as usize) else {
+                continue;
+            };
+            let nibble = match depth {
+                0..LEADING => (way.leading >> (60 - 4 * depth)) as u8 & 15,
+                _ => nibble_of(
+                    &self.ordered.at(self.places.start + way.place as usize).key,
+                    depth,
+                ),
+            };
+            events[*next] = Event {
+                place: way.place,
+                nibble,
+                writes: way.writes,
+            };
+            *next += 1;
+        }
+        events
+    }
+
+    /// What operations make of nodes of one level, from what they make of their children.
+    fn chunk(&self, nodes: &[Node<'_>], events: &[Event], scratch: &mut Scratch) -> Vec<Chunk> {
         let mut within = Vec::with_capacity(nodes.len());
-        make_room(&mut scratch.rows, nodes.len());
+        make_room(&mut scratch.rows, nodes.len(), [[0; 32]; 30]);
+        let mut start = 0;
         for (node, rows) in nodes.iter().zip(&mut scratch.rows) {
-            let start = events.len();
-            let places = node.operations.clone();
-            events.extend(places.map(|place| {
-                let operation = self.ordered.at(place);
-                Event {
-                    number: self.ordered.order[place],
-                    place: (place - self.places.start) as u32,
-                    nibble: nibble_of(&operation.key, depth),
-                    writes: operation.new.is_some(),
-                }
-            }));
-            in_their_order(&mut events[start..]);
-            let needed = needed_rows(&events[start..]);
+            let own = start..start + node.operations.len();
+            start = own.end;
+            let needed = needed_rows(&events[own.clone()]);
             within.push(Within {
                 node: node.at,
                 present: self.children(node, needed[0], rows),
-                events: start..events.len(),
+                events: own,
                 needed,
             });
         }
-        let from = height(depth + 1);
+        let from = height(nodes[0].path.len() + 1);
         match &within[..] {
-            [one] if count > MANY => self.pieces(from, &events, one, &scratch.rows[0]),
+            [one] if events.len() > MANY => self.pieces(from, events, one, &scratch.rows[0]),
             _ => vec![self.steps(from, events, &within, scratch)],
         }
     }
@@ -123,7 +171,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         let starts: Vec<(u16, Rows)> = starts.collect();
         let pieces = events.par_chunks(PIECE).zip(starts);
         let done = pieces.map_init(Scratch::default, |scratch, (piece, (present, rows))| {
-            make_room(&mut scratch.rows, 1);
+            make_room(&mut scratch.rows, 1, [[0; 32]; 30]);
             scratch.rows[0] = rows;
             let within = [Within {
                 node: node.node,
@@ -131,7 +179,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                 events: 0..piece.len(),
                 needed: needed_rows(piece),
             }];
-            self.steps(from, piece.to_vec(), &within, scratch)
+            self.steps(from, piece, &within, scratch)
         });
         done.collect()
     }
@@ -140,7 +188,7 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
     fn steps(
         &self,
         from: usize,
-        events: Vec<Event>,
+        events: &[Event],
         within: &[Within],
         scratch: &mut Scratch,
     ) -> Chunk {
@@ -151,26 +199,27 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             hashes,
             ..
         } = scratch;
+        make_room(pairs, events.len(), [[0; 32]; 2]);
         let states = events.iter().map(|e| self.states[e.place as usize]);
         let mut states: Vec<Hash> = states.collect();
         let mut siblings = [(); 4].map(|()| Vec::with_capacity(events.len()));
         for step in 0..4 {
-            pairs.clear();
-            let beside = &mut siblings[3 - step];
+            let (beside, mut made) = (&mut siblings[3 - step], 0);
             for (rows, Within { events: own, .. }) in rows.iter_mut().zip(within) {
                 let row = &mut rows[row(step)];
                 let own = events[own.clone()].iter().zip(&states[own.clone()]);
-                for (event, state) in own {
+                beside.extend(own.map(|(event, state)| {
                     let child = usize::from(event.nibble >> step);
-                    beside.push(row[child ^ 1]);
                     if event.writes {
                         row[child] = *state;
-                        pairs.push([row[child & !1], row[child | 1]]);
+                        pairs[made] = [row[child & !1], row[child | 1]];
+                        made += 1;
                     }
-                }
+                    row[child ^ 1]
+                }));
             }
-            self.hasher.pairs_into(pairs, hashes);
-            count += hashes.len() as u64;
+            self.hasher.pairs_into(&pairs[..made], hashes);
+            count += made as u64;
             let writes = events.iter().zip(&mut states);
             let writes = writes.filter(|(event, _)| event.writes);
             for ((_, state), hash) in writes.zip(&*hashes) {
@@ -185,7 +234,6 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
         Chunk {
             tops: within.iter().filter_map(top).collect(),
             hashes: count,
-            events,
             siblings,
             states,
         }
@@ -224,10 +272,10 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
             hashes,
             places,
         } = scratch;
+        make_room(pairs, 8 * within.len(), [[0; 32]; 2]);
         let empty = &self.hasher.empty()[from..];
         let mut present: Vec<u16> = within.iter().map(|within| within.present).collect();
         for step in 0..3 {
-            pairs.clear();
             places.clear();
             let nodes = rows.iter_mut().zip(within).zip(&mut present);
             for (at, ((rows, Within { needed, .. }), present)) in nodes.enumerate() {
@@ -237,12 +285,12 @@ impl<R: Reader, H: Hasher> Sequence<'_, '_, R, H> {
                     if *present >> i & 1 == 0 {
                         rows[to] = empty[step + 1];
                     } else {
-                        pairs.push([rows[pair], rows[pair + 1]]);
+                        pairs[places.len()] = [rows[pair], rows[pair + 1]];
                         places.push((at, to));
                     }
                 }
             }
-            self.hasher.pairs_into(pairs, hashes);
+            self.hasher.pairs_into(&pairs[..places.len()], hashes);
             count += hashes.len() as u64;
             for ((at, to), hash) in places.iter().zip(&*hashes) {
                 rows[*at][*to] = *hash;
@@ -265,10 +313,10 @@ struct Scratch {
     places: Vec<(usize, usize)>,
 }
 
-/// Makes a list of so many, or more, whose hashes are yet to be set.
-fn make_room(rows: &mut Vec<Rows>, count: usize) {
-    if rows.len() < count {
-        rows.resize(count, [[0; 32]; 30]);
+/// Makes a list one of so many, or more, which are yet to be set.
+fn make_room<T: Clone>(list: &mut Vec<T>, count: usize, unset: T) {
+    if list.len() < count {
+        list.resize(count, unset);
     }
 }
 
@@ -281,10 +329,19 @@ struct Within {
     needed: [u16; 4],
 }
 
-/// An operation within a node.
-#[derive(Clone, Copy)]
-struct Event {
+/// Where an operation goes.
+struct Way {
     number: u32,
+    /// Counted from the part's first.
+    place: u32,
+    /// The first [`LEADING`] nibbles of its key.
+    leading: u64,
+    writes: bool,
+}
+
+/// An operation within a node.
+#[derive(Clone, Copy, Default)]
+struct Event {
     /// Counted from the part's first.
     place: u32,
     nibble: u8,
@@ -293,22 +350,12 @@ struct Event {
 
 /// What became of some nodes of a level, by operation: their operations one after the other, those of a node in their order.
 struct Chunk {
-    events: Vec<Event>,
     siblings: Siblings,
     states: Vec<Hash>,
     /// The nodes that are written, with their hashes after the last operation.
     tops: Vec<(usize, Hash)>,
     /// How many hashes were computed.
     hashes: u64,
-}
-
-/// Sorts the operations of a node, on all threads if they are many.
-fn in_their_order(events: &mut [Event]) {
-    if events.len() <= MANY {
-        events.sort_unstable_by_key(|event| event.number);
-    } else {
-        events.par_sort_unstable_by_key(|event| event.number);
-    }
 }
 
 /// Where a row lies among the hashes of a node: 16 children, 8 pairs of them, 4 and 2.
@@ -356,14 +403,18 @@ fn below(places: u16) -> u16 {
     3 * ((fours | fours << 1) & 0x5555)
 }
 
-/// Nodes with some operations together.
-fn chunks<'n, 'w>(nodes: &'n [Node<'w>]) -> Vec<&'n [Node<'w>]> {
+/// Nodes with some operations together, and these.
+fn chunks<'n, 'w, 'e>(
+    nodes: &'n [Node<'w>],
+    mut events: &'e [Event],
+) -> Vec<(&'n [Node<'w>], &'e [Event])> {
     let (mut chunks, mut start, mut count) = (Vec::new(), 0, 0);
     for (at, node) in nodes.iter().enumerate() {
         count += node.operations.len();
         if count >= CHUNK || at + 1 == nodes.len() {
-            chunks.push(&nodes[start..=at]);
-            (start, count) = (at + 1, 0);
+            let (own, others) = events.split_at(count);
+            chunks.push((&nodes[start..=at], own));
+            (events, start, count) = (others, at + 1, 0);
         }
     }
     chunks
