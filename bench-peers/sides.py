@@ -142,7 +142,7 @@ class Arbor:
         folder.mkdir(parents=True)
         database, log, report = folder / "db", folder / "log", folder / "report.json"
         replay = [self.program, "replay", "--db", database, "--genesis", chain.genesis, *self.options]
-        usage = run([*replay, "--report", report, chain.export], log)
+        usage = run([*replay, "--report", report, chain.export], log, report)
         size = disk_bytes(database)
         head = self._head(database)
         # Nothing is left to replay: the second run only compacts.

@@ -52,7 +52,7 @@ def replay(arbor, chain, side, folder, arguments):
     words += ["--threads", arguments.threads] if arguments.threads else []
     words += ["--to", arguments.to] if arguments.to else []
     lanes = ["env", "ARBOR_BACKEND=portable"] if "no-lanes" in settings else []
-    usage = measure.run([*lanes, arbor.program, *words, chain.export], log)
+    usage = measure.run([*lanes, arbor.program, *words, chain.export], log, report)
     results = json.loads(report.read_text())["results"]
     return {"side": side, "usage": asdict(usage), "disk_bytes": measure.disk_bytes(database / "fjall"), "results": results}
 
