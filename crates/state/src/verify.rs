@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::{B256, hex, keccak256};
 use arbor_store::{Table, Value, Write};
-use arbor_versions::{Meta, RecordCounts, TableSpec, Version, View};
+use arbor_versions::{Entries, Meta, RecordCounts, TableSpec, Version, VersionsError, View};
 use rayon::prelude::*;
 
 use crate::error::corrupt;
@@ -22,6 +22,11 @@ const DESCRIBED: usize = 100;
 const CODES_REMEMBERED: usize = 1 << 18;
 /// Records between two calls of the caller's progress function.
 const PROGRESS_EVERY: u64 = 1 << 14;
+/// Of so many bytes of records that a scan gives one record is looked up by its key, too: about one of each data block of a store's files, so that most ways that an index knows are gone (where files overlap, fewer of the small
+/// ones'). A filter, whose checksum is compared whenever it is read, has thousands of blocks.
+const LOOKED_UP: usize = 4 << 10;
+/// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
+const STEP: u64 = 997;
 
 /// What [`StateSnapshot::verify`] found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -209,6 +214,27 @@ impl Check<'_> {
         Ok(found)
     }
 
+    /// Returns a scan's entries, of which about one in 4 KiB is [looked up](Self::looked_up) as it comes by: the first, and then others at another version.
+    pub(crate) fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Entries<'_>, VersionsError> {
+        let version = self.view.head().map_or(0, |head| head.version.0);
+        let mut passed = LOOKED_UP + (version.wrapping_mul(STEP) % LOOKED_UP as u64) as usize;
+        let entries = self.view.scan(table, prefix, from)?;
+        Ok(Box::new(entries.map(move |entry| {
+            let (key, value) = entry?;
+            passed += key.len() + value.len();
+            if passed >= LOOKED_UP {
+                passed -= LOOKED_UP;
+                self.looked_up(table, &key, &value)?;
+            }
+            Ok((key, value))
+        })))
+    }
+
     /// Compares what a scan found with what a look-up by key finds: an engine's filters and indexes can hide
     /// from one what the other sees, and execution looks up.
     pub(crate) fn looked_up(
@@ -216,7 +242,7 @@ impl Check<'_> {
         table: Table,
         key: &[u8],
         scanned: &[u8],
-    ) -> Result<(), StateError> {
+    ) -> Result<(), VersionsError> {
         if self.view.get(table, key)?.as_deref() == Some(scanned) {
             return Ok(());
         }

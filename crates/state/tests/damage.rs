@@ -12,9 +12,9 @@ use arbor_ipa::Committer;
 use arbor_state::ar16mt::Ar16mt;
 use arbor_state::verkle::{Verkle, VerkleSettings};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, Tree,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateSnapshot, Tree,
 };
-use arbor_store::{MemoryStore, Reader, Store, Table, Write};
+use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 
 /// Of code there may be more than is referred to.
 const CODE: u8 = 5;
@@ -49,17 +49,18 @@ static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
     [Tree::MerklePatricia, Tree::Verkle(verkle), ar16mt]
 });
 
+const NETWORK: Network = Network {
+    chain_id: 1,
+    genesis_hash: B256::ZERO,
+};
+
 fn open(store: &Arc<MemoryStore>) -> State {
     open_as(store, &Tree::MerklePatricia)
 }
 
 fn open_as(store: &Arc<MemoryStore>, tree: &Tree) -> State {
-    let network = Network {
-        chain_id: 1,
-        genesis_hash: B256::ZERO,
-    };
     let store: Arc<dyn Store> = store.clone();
-    State::open(store, None, tree.clone(), network, Default::default()).unwrap()
+    State::open(store, None, tree.clone(), NETWORK, Default::default()).unwrap()
 }
 
 /// A flushed state with accounts, code, and storage tries deep enough to have inner nodes.
@@ -238,6 +239,49 @@ fn other_records_are_found(tree: &Tree) {
             .unwrap();
     }
     assert!(open_as(&store, tree).verify().unwrap().is_ok());
+}
+
+/// A store whose look-ups do not find some keys that its scans give, as an engine's whose index is wrong.
+struct Hiding {
+    store: Arc<MemoryStore>,
+    table: Table,
+    prefix: [u8; 1],
+}
+
+impl Reader for Hiding {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        let hidden = table == self.table && key.starts_with(&self.prefix);
+        let found = (!hidden).then(|| self.store.get(table, key));
+        found.transpose().map(Option::flatten)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Scan<'a>, StoreError> {
+        self.store.scan(table, prefix, from)
+    }
+}
+
+/// Not every record is looked up, but some of those that lie together are.
+#[test]
+fn what_look_ups_do_not_find_is_told() {
+    for tree in &*TREES {
+        let store = stored_state(tree);
+        for (table, name) in tables(tree) {
+            let (key, _) = records(&store, table).swap_remove(0);
+            let hiding = Hiding {
+                store: store.clone(),
+                table: Table(table),
+                prefix: [key[0]],
+            };
+            let state = StateSnapshot::open(Arc::new(hiding), None, tree.clone(), NETWORK).unwrap();
+            let report = state.verify(&|_| {}, &mut |_| Ok(())).unwrap();
+            assert!(!report.is_ok(), "{name} that only scans give");
+        }
+    }
 }
 
 /// The storage of an account with very many slots is shared by ranges of its own, between neighbours whose keys begin

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex};
-use arbor_store::{Table, Value};
+use arbor_store::Value;
 use arbor_tree::{Hash, Path, Position};
 use arbor_tree_ar16mt::{Entry, Hasher, Part, build_part, join};
 use arbor_versions::Entries;
@@ -69,54 +69,19 @@ struct Rebuild<'a> {
 type Nodes = Vec<(Path, Arc<[u8]>)>;
 /// A key and its value.
 type Stored = (Box<[u8]>, Value);
-/// Of so many bytes of records one record is looked up by its key, too: about one of each data block of a store's files, so that most ways that an index knows are gone (where files overlap, fewer of the small
-/// ones'). A filter, whose checksum is compared whenever it is read, has thousands of blocks.
-const LOOKED_UP: usize = 4 << 10;
-/// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
-const STEP: u64 = 997;
-
 /// What is left of a scan.
-struct Rest<'a> {
-    check: &'a Check<'a>,
-    table: Table,
-    entries: Peekable<Entries<'a>>,
-    /// Bytes of records since the last that was looked up.
-    passed: usize,
-}
+type Rest<'a> = Peekable<Entries<'a>>;
 
-impl<'a> Rest<'a> {
-    fn new(check: &'a Check<'a>, table: Table, prefix: &[u8]) -> Result<Self, StateError> {
-        let entries = check.view.scan(table, prefix, &[])?.peekable();
-        // The first of them, and then others at another version.
-        let version = check.view.head().map_or(0, |head| head.version.0);
-        let passed = LOOKED_UP + (version.wrapping_mul(STEP) % LOOKED_UP as u64) as usize;
-        Ok(Self {
-            check,
-            table,
-            entries,
-            passed,
-        })
-    }
-
-    /// The next entry, if it is within a part.
-    fn next_within(
-        &mut self,
-        is_within: &impl Fn(&[u8]) -> bool,
-    ) -> Result<Option<Stored>, StateError> {
-        let within = self.entries.next_if(|entry| match entry {
-            Ok((key, _)) => is_within(key),
-            Err(_) => true,
-        });
-        let next = within.transpose()?;
-        if let Some((key, value)) = &next {
-            self.passed += key.len() + value.len();
-            if self.passed >= LOOKED_UP {
-                self.passed -= LOOKED_UP;
-                self.check.looked_up(self.table, key, value)?;
-            }
-        }
-        Ok(next)
-    }
+/// The next entry of a scan, if it is within a part.
+fn next_within(
+    rest: &mut Rest<'_>,
+    is_within: &impl Fn(&[u8]) -> bool,
+) -> Result<Option<Stored>, StateError> {
+    let within = rest.next_if(|entry| match entry {
+        Ok((key, _)) => is_within(key),
+        Err(_) => true,
+    });
+    Ok(within.transpose()?)
 }
 
 impl Rebuild<'_> {
@@ -140,7 +105,7 @@ impl Rebuild<'_> {
 
     /// The part of the leaves whose keys begin with one byte, made of sixteen that fit a core's caches.
     fn part<H: Hasher>(&self, hasher: H, first: u8) -> Result<Part, StateError> {
-        let mut leaves = Rest::new(self.check, LEAVES, &[first])?;
+        let mut leaves = self.check.scan(LEAVES, &[first], &[])?.peekable();
         let below = self.lengths.iter().filter(|length| **length > 2);
         let below = below.map(|length| self.nodes(&[*length, first]));
         let mut below: Vec<Rest<'_>> = below.collect::<Result<_, _>>()?;
@@ -169,7 +134,7 @@ impl Rebuild<'_> {
 
     /// The stored nodes whose keys begin so.
     fn nodes(&self, prefix: &[u8]) -> Result<Rest<'_>, StateError> {
-        Rest::new(self.check, NODES, prefix)
+        Ok(self.check.scan(NODES, prefix, &[])?.peekable())
     }
 
     /// Looks which lengths of paths there are, and for keys that are not those of nodes.
@@ -203,7 +168,7 @@ impl Rebuild<'_> {
         nodes.sort_unstable_by(|(a, ..), (b, ..)| a[..].cmp(&b[..]));
         let mut nodes = nodes.into_iter().peekable();
         for rest in stored {
-            while let Some((key, stored)) = rest.next_within(&is_within)? {
+            while let Some((key, stored)) = next_within(rest, &is_within)? {
                 while let Some((_, path, _)) = nodes.next_if(|node| *node.0 < *key) {
                     self.fault(format!("the node at {path}: missing"));
                 }
@@ -236,7 +201,7 @@ impl Rebuild<'_> {
         is_within: impl Fn(&[u8]) -> bool,
     ) -> Result<Vec<(Hash, Entry)>, StateError> {
         let mut leaves = Vec::new();
-        while let Some((key, bytes)) = rest.next_within(&is_within)? {
+        while let Some((key, bytes)) = next_within(rest, &is_within)? {
             let leaf = leaf_key(&key).and_then(|key| Ok((key, decode_leaf(&key, &bytes)?)));
             match leaf {
                 Ok((key, entry)) => {

@@ -5,10 +5,10 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, hex};
-use arbor_store::Value;
+use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Part, TreeError, build, build_part, join};
-use arbor_versions::{Entries, View};
+use arbor_versions::{Entries, VersionsError, View};
 use rayon::prelude::*;
 
 use super::keys::{ACCOUNTS, SLOTS, account_key, slot_key};
@@ -22,13 +22,11 @@ const MANY_SLOTS: usize = 1 << 16;
 
 /// What looks on while tries are rebuilt, from several threads.
 pub(crate) trait Watch: Sync {
-    /// A flat record of an account (`None` for a slot's), which was decoded.
-    fn record(
-        &self,
-        key: &[u8],
-        bytes: &[u8],
-        account: Option<&AccountRecord>,
-    ) -> Result<(), StateError>;
+    /// A flat table's entries.
+    fn scan(&self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Entries<'_>, VersionsError>;
+
+    /// A flat record, which was decoded, of an account or (`None`) a slot.
+    fn record(&self, account: Option<&AccountRecord>) -> Result<(), StateError>;
 
     /// A node as the flat tables make it.
     fn node(&self, position: &Position, record: &[u8]) -> Result<(), StateError>;
@@ -41,8 +39,8 @@ pub(crate) trait Watch: Sync {
 }
 
 /// Rebuilds all tries and returns the state root. Memory does not grow with the state.
-pub(crate) fn rebuild(view: View<'_>, watch: &dyn Watch) -> Result<B256, StateError> {
-    let rebuild = Rebuild { view, watch };
+pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
+    let rebuild = Rebuild { watch };
     let parts = (0..=u8::MAX).into_par_iter();
     let parts: Result<Vec<Part>, StateError> = parts.map(|first| rebuild.accounts(first)).collect();
     Ok(rebuild.join(None, parts?)?.into())
@@ -53,14 +51,18 @@ pub(crate) fn rebuild(view: View<'_>, watch: &dyn Watch) -> Result<B256, StateEr
 /// # Errors
 /// The store's errors, and the first record that is not what its table promises.
 pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
-    rebuild(view, &Strict)
+    rebuild(&Strict(view))
 }
 
 /// Stops at the first fault.
-struct Strict;
+struct Strict<'a>(View<'a>);
 
-impl Watch for Strict {
-    fn record(&self, _: &[u8], _: &[u8], _: Option<&AccountRecord>) -> Result<(), StateError> {
+impl Watch for Strict<'_> {
+    fn scan(&self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Entries<'_>, VersionsError> {
+        self.0.scan(table, prefix, from)
+    }
+
+    fn record(&self, _: Option<&AccountRecord>) -> Result<(), StateError> {
         Ok(())
     }
 
@@ -80,7 +82,6 @@ type Slots<'a> = Peekable<Entries<'a>>;
 
 #[derive(Clone, Copy)]
 struct Rebuild<'a> {
-    view: View<'a>,
     watch: &'a dyn Watch,
 }
 
@@ -118,8 +119,8 @@ impl<'a> Rebuild<'a> {
 
     /// The part of the account trie whose keys have this first byte, with the storage below.
     fn accounts(self, first: u8) -> Result<Part, StateError> {
-        let mut slots = self.view.scan(SLOTS, &[first], &[])?.peekable();
-        let accounts = self.view.scan(ACCOUNTS, &[first], &[])?;
+        let mut slots = self.watch.scan(SLOTS, &[first], &[])?.peekable();
+        let accounts = self.watch.scan(ACCOUNTS, &[first], &[])?;
         let leaves = accounts.map(|entry| {
             let (key, bytes) = entry?;
             self.account(&key, &bytes, &mut slots)
@@ -152,7 +153,7 @@ impl<'a> Rebuild<'a> {
                 return Ok(None);
             }
         };
-        self.watch.record(key, bytes, Some(&record))?;
+        self.watch.record(Some(&record))?;
         let address = record.address;
         if account_key(address) != owner {
             let key = B256::from(owner);
@@ -190,7 +191,7 @@ impl<'a> Rebuild<'a> {
         drop(few);
         // Longer than any key of this owner.
         let after = [&owner[..], &[0xff; 33]].concat();
-        *slots = self.view.scan(SLOTS, &owner[..1], &after)?.peekable();
+        *slots = self.watch.scan(SLOTS, &owner[..1], &after)?.peekable();
         let parts = (0..=u8::MAX).into_par_iter();
         let parts: Result<Vec<Part>, StateError> =
             parts.map(|first| self.slots(owner, first)).collect();
@@ -200,7 +201,7 @@ impl<'a> Rebuild<'a> {
     /// The part of a storage trie whose keys have this first byte.
     fn slots(self, owner: Hash, first: u8) -> Result<Part, StateError> {
         let prefix = [&owner[..], &[first]].concat();
-        let slots = self.view.scan(SLOTS, &prefix, &[])?;
+        let slots = self.watch.scan(SLOTS, &prefix, &[])?;
         let leaves = slots.map(|entry| {
             let (key, bytes) = entry?;
             self.slot(&key, &bytes)
@@ -219,7 +220,7 @@ impl<'a> Rebuild<'a> {
                 return Ok(None);
             }
         };
-        self.watch.record(key, bytes, None)?;
+        self.watch.record(None)?;
         if slot_key(record.slot) != tree_key {
             let (slot, key) = (record.slot, B256::from(tree_key));
             self.watch.fault(format!(
@@ -244,7 +245,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-type Entry = Result<(Box<[u8]>, Value), arbor_versions::VersionsError>;
+type Entry = Result<(Box<[u8]>, Value), VersionsError>;
 
 /// Whether a slot is of an account; errors are everybody's.
 fn of_owner(entry: &Entry, owner: &Hash) -> bool {

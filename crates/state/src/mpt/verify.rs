@@ -6,11 +6,11 @@ use alloy_primitives::{B256, KECCAK256_EMPTY};
 use arbor_store::{Table, Write};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Overlay, apply};
-use arbor_versions::Meta;
+use arbor_versions::{Entries, Meta, VersionsError};
 use rayon::prelude::*;
 
 use super::AtHead;
-use super::keys::{ACCOUNT_NODES, ACCOUNTS, SLOTS, STORAGE_NODES, node_table};
+use super::keys::{ACCOUNT_NODES, STORAGE_NODES, node_table};
 use super::rebuild::{Watch, rebuild};
 use super::records::AccountRecord;
 use super::undo::{check_rebuilt, updates_back};
@@ -20,7 +20,7 @@ use crate::{Head, StateError};
 
 /// Rebuilds every trie and compares it with what is stored; returns the root.
 pub(crate) fn check_state(check: &Check<'_>, head: Head<'_>) -> Result<B256, StateError> {
-    let (built, root) = (rebuild(check.view, check)?, head.root());
+    let (built, root) = (rebuild(check)?, head.root());
     if built != root {
         check.tell_fault(format!(
             "state root: the flat state gives {built}, the head has {root}"
@@ -31,14 +31,11 @@ pub(crate) fn check_state(check: &Check<'_>, head: Head<'_>) -> Result<B256, Sta
 }
 
 impl Watch for Check<'_> {
-    fn record(
-        &self,
-        key: &[u8],
-        bytes: &[u8],
-        account: Option<&AccountRecord>,
-    ) -> Result<(), StateError> {
-        let table = if account.is_some() { ACCOUNTS } else { SLOTS };
-        self.looked_up(table, key, bytes)?;
+    fn scan(&self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Entries<'_>, VersionsError> {
+        Check::scan(self, table, prefix, from)
+    }
+
+    fn record(&self, account: Option<&AccountRecord>) -> Result<(), StateError> {
         let Some(record) = account else {
             self.count(&self.counts.slots);
             return Ok(());
