@@ -16,7 +16,7 @@ use arbor_ipa::{
     Committer, Fr, InnerProductProof, Multiproof, Opening, Point, Query, Transcript, Trust,
 };
 use arbor_metrics::Envelope;
-use arbor_state::ar16mt::recovery::{EntriesReader, EntriesWriter};
+use arbor_state::ar16mt::recovery::{EntriesReader, EntriesWriter, Recovery, RecoveryError};
 use arbor_state::ar16mt::{LeafProof, StateProof};
 use arbor_state::{
     Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
@@ -308,8 +308,14 @@ pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// A list of a state's entries; what is read is written again as it was.
+/// A list of a state's entries, as it is and with right checks.
 fn entries(bytes: &[u8]) {
+    read_entries(bytes);
+    read_entries(&with_right_checks(bytes));
+}
+
+/// Reads a list and writes it again as it was; then a database is made of it, and checked.
+fn read_entries(bytes: &[u8]) {
     let Ok(mut reader) = EntriesReader::new(bytes) else {
         return;
     };
@@ -317,10 +323,48 @@ fn entries(bytes: &[u8]) {
     while let Ok(Some(chunk)) = reader.next_chunk() {
         writer.chunk(&chunk).expect("written");
     }
-    let (again, _) = writer.finish().expect("written");
-    let mut again = EntriesReader::new(&again[..]).expect("its own file");
+    let (list, _) = writer.finish().expect("written");
+    let mut again = EntriesReader::new(&list[..]).expect("its own file");
     while again.next_chunk().expect("its own file").is_some() {}
     assert_eq!(again.totals(), reader.totals());
+    if let Ok(tree) = reader.head().tree() {
+        let (store, network) = (Arc::new(MemoryStore::default()), reader.head().network());
+        let mut state =
+            State::open(store, None, tree, network, Options::default()).expect("a new one");
+        let _ = recover(&mut state, &list);
+        let _ = state.verify();
+    }
+}
+
+fn recover(state: &mut State, list: &[u8]) -> Result<(), RecoveryError> {
+    let mut reader = EntriesReader::new(list)?;
+    let mut recovery = Recovery::new(state, reader.head().clone())?;
+    while let Some(chunk) = reader.next_chunk()? {
+        recovery.add(chunk, reader.place())?;
+    }
+    recovery.finish(reader.place())
+}
+
+/// Gives each frame of a list the check of what it has, however the list was changed, as far as there are frames.
+fn with_right_checks(list: &[u8]) -> Vec<u8> {
+    const MAGIC: usize = 9;
+    const FRAME: usize = 9;
+    const CHECK: usize = 8;
+    let mut list = list.to_vec();
+    let mut start = MAGIC;
+    while let Some((_, length)) = list
+        .get(start..start + FRAME)
+        .and_then(|frame| frame.split_last_chunk::<4>())
+    {
+        let end = (start + FRAME).saturating_add(u32::from_be_bytes(*length) as usize);
+        if end.saturating_add(CHECK) > list.len() {
+            break;
+        }
+        let check = keccak256(&list[start..end]);
+        list[end..end + CHECK].copy_from_slice(&check[..CHECK]);
+        start = end + CHECK;
+    }
+    list
 }
 
 /// A proof as `eth_getProof` gives it.
