@@ -147,6 +147,8 @@ pub(crate) struct Counts {
     pub(crate) accounts: AtomicU64,
     pub(crate) slots: AtomicU64,
     pub(crate) nodes: AtomicU64,
+    /// Nodes that scans gave, where they are counted as they pass.
+    pub(crate) stored_nodes: AtomicU64,
     codes: AtomicU64,
     pub(crate) versions: AtomicU64,
     pub(crate) ranges: AtomicU64,

@@ -1,13 +1,14 @@
 //! Rebuilding every trie from the flat tables, on all cores.
 
 use std::cell::RefCell;
-use std::iter::Peekable;
+use std::collections::VecDeque;
+use std::iter::{self, Peekable};
 use std::sync::Arc;
 
 use alloy_primitives::{B256, hex};
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Position};
-use arbor_tree_mpt::{Part, TreeError, build, build_part, join};
+use arbor_tree_mpt::{Part, TreeError, build_many, build_part, join};
 use arbor_versions::{Entries, VersionsError, View};
 use rayon::prelude::*;
 
@@ -19,6 +20,8 @@ use crate::StateError;
 /// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, 10 MB
 /// with their records, and enough that the few read twice do not count.
 const MANY_SLOTS: usize = 1 << 16;
+/// Accounts, or slots of them, whose storage tries are built together, so that hashes of small ones fill lanes.
+const TOGETHER: usize = 1 << 12;
 
 /// What looks on while tries are rebuilt, from several threads.
 pub(crate) trait Watch: Sync {
@@ -28,8 +31,17 @@ pub(crate) trait Watch: Sync {
     /// A flat record, which was decoded, of an account or (`None`) a slot.
     fn record(&self, account: Option<&AccountRecord>) -> Result<(), StateError>;
 
-    /// A node as the flat tables make it.
+    /// A node as the flat tables make it, of the account trie or of a storage trie with very many slots.
     fn node(&self, position: &Position, record: &[u8]) -> Result<(), StateError>;
+
+    /// The stored nodes of storage tries whose owners have this first byte, if they are to be [compared](Self::compare).
+    fn storage_nodes(&self, first: u8) -> Result<StoredNodes<'_>, VersionsError>;
+
+    /// Nodes of other storage tries as the flat tables make them, ascending by their keys, beside what is left of those stored.
+    fn compare(&self, built: &[Node], stored: &mut StoredNodes<'_>) -> Result<(), StateError>;
+
+    /// What is left of the stored nodes when all were compared.
+    fn left(&self, stored: StoredNodes<'_>) -> Result<(), StateError>;
 
     /// Something wrong with the flat tables.
     fn fault(&self, fault: String) -> Result<(), StateError>;
@@ -37,6 +49,11 @@ pub(crate) trait Watch: Sync {
     /// One of the 256 ranges of account keys is done.
     fn range_done(&self) {}
 }
+
+/// A node's place and record.
+pub(crate) type Node = (Position, Arc<[u8]>);
+/// Stored nodes, ascending by their keys.
+pub(crate) type StoredNodes<'a> = Peekable<Entries<'a>>;
 
 /// Rebuilds all tries and returns the state root. Memory does not grow with the state.
 pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
@@ -70,6 +87,19 @@ impl Watch for Strict<'_> {
         Ok(())
     }
 
+    fn storage_nodes(&self, _: u8) -> Result<StoredNodes<'_>, VersionsError> {
+        let none: Entries<'_> = Box::new(iter::empty());
+        Ok(none.peekable())
+    }
+
+    fn compare(&self, _: &[Node], _: &mut StoredNodes<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    fn left(&self, _: StoredNodes<'_>) -> Result<(), StateError> {
+        Ok(())
+    }
+
     fn fault(&self, fault: String) -> Result<(), StateError> {
         Err(StateError::Read(fault))
     }
@@ -79,6 +109,23 @@ impl Watch for Strict<'_> {
 type Leaf = (Hash, Vec<u8>);
 /// Slots, ascending, of one account after the other.
 type Slots<'a> = Peekable<Entries<'a>>;
+
+/// What is left of the accounts of a range, their slots and the stored nodes of their storage, and account leaves that are made.
+struct Range<'a> {
+    accounts: Entries<'a>,
+    slots: Slots<'a>,
+    nodes: StoredNodes<'a>,
+    leaves: VecDeque<Leaf>,
+}
+
+/// An account's storage: the leaves of its trie, or the root if they were very many.
+enum Storage {
+    Leaves(Vec<Leaf>),
+    Root(Hash),
+}
+
+/// An account's key, record and storage.
+type Stored = (Hash, Value, Storage);
 
 #[derive(Clone, Copy)]
 struct Rebuild<'a> {
@@ -119,33 +166,88 @@ impl<'a> Rebuild<'a> {
 
     /// The part of the account trie whose keys have this first byte, with the storage below.
     fn accounts(self, first: u8) -> Result<Part, StateError> {
-        let mut slots = self.watch.scan(SLOTS, &[first], &[])?.peekable();
-        let accounts = self.watch.scan(ACCOUNTS, &[first], &[])?;
-        let leaves = accounts.map(|entry| {
-            let (key, bytes) = entry?;
-            self.account(&key, &bytes, &mut slots)
-        });
+        let mut range = Range {
+            accounts: self.watch.scan(ACCOUNTS, &[first], &[])?,
+            slots: self.watch.scan(SLOTS, &[first], &[])?.peekable(),
+            nodes: self.watch.storage_nodes(first)?,
+            leaves: VecDeque::new(),
+        };
+        let leaves = iter::from_fn(|| self.next_leaf(&mut range).transpose());
+        let leaves = leaves.map(|leaf| leaf.map(Some));
         let part = self.build(leaves, |leaves, sink| build_part(None, leaves, sink))?;
-        self.orphans(&mut slots, None)?;
+        self.orphans(&mut range.slots, None)?;
+        self.watch.left(range.nodes)?;
         self.watch.range_done();
         Ok(part)
+    }
+
+    fn next_leaf(self, range: &mut Range<'a>) -> Result<Option<Leaf>, StateError> {
+        while range.leaves.is_empty() {
+            let accounts = self.group(range)?;
+            if accounts.is_empty() {
+                return Ok(None);
+            }
+            self.leaves_of(accounts, range)?;
+        }
+        Ok(range.leaves.pop_front())
+    }
+
+    /// Takes the next accounts and their slots off a range; one with very many slots is the last of its group.
+    fn group(self, range: &mut Range<'a>) -> Result<Vec<Stored>, StateError> {
+        let (mut accounts, mut count) = (Vec::new(), 0);
+        while count < TOGETHER
+            && let Some(entry) = range.accounts.next()
+        {
+            let (key, bytes) = entry?;
+            let Ok(owner) = Hash::try_from(&key[..]) else {
+                let key = hex::encode(key);
+                self.watch
+                    .fault(format!("account record: its key {key} is not a hash"))?;
+                continue;
+            };
+            self.orphans(&mut range.slots, Some(&owner))?;
+            let storage = self.storage(owner, &mut range.slots)?;
+            count += match &storage {
+                Storage::Leaves(leaves) => leaves.len() + 1,
+                Storage::Root(_) => TOGETHER,
+            };
+            accounts.push((owner, bytes, storage));
+        }
+        Ok(accounts)
+    }
+
+    /// Builds the storage tries of some accounts, and makes the accounts' own leaves, of all whose records make one.
+    fn leaves_of(self, accounts: Vec<Stored>, range: &mut Range<'a>) -> Result<(), StateError> {
+        let mut nodes = Vec::new();
+        let apart = accounts.into_iter().map(|(owner, bytes, storage)| {
+            let (leaves, root) = match storage {
+                Storage::Leaves(leaves) => (leaves, None),
+                Storage::Root(root) => (Vec::new(), Some(root)),
+            };
+            ((owner, leaves), (owner, bytes, root))
+        });
+        let (tries, accounts): (Vec<_>, Vec<_>) = apart.unzip();
+        let roots = build_many(tries, &mut |position, record| {
+            nodes.push((position, record));
+        })?;
+        for of_one in nodes.chunk_by_mut(|(a, _), (b, _)| a.trie == b.trie) {
+            of_one.sort_unstable_by_key(|(position, _)| (position.path.len(), position.path));
+        }
+        self.watch.compare(&nodes, &mut range.nodes)?;
+        for ((owner, bytes, known), root) in accounts.into_iter().zip(roots) {
+            let leaf = self.account(owner, &bytes, known.unwrap_or(root))?;
+            range.leaves.extend(leaf);
+        }
+        Ok(())
     }
 
     /// An account's leaf, if its record makes one.
     fn account(
         self,
-        key: &[u8],
+        owner: Hash,
         bytes: &[u8],
-        slots: &mut Slots<'a>,
+        storage_root: Hash,
     ) -> Result<Option<Leaf>, StateError> {
-        let Ok(owner) = Hash::try_from(key) else {
-            let key = hex::encode(key);
-            self.watch
-                .fault(format!("account record: its key {key} is not a hash"))?;
-            return Ok(None);
-        };
-        self.orphans(slots, Some(&owner))?;
-        let storage_root = self.storage(owner, slots)?;
         let record = match AccountRecord::decode(&owner, bytes) {
             Ok(record) => record,
             Err(error) => {
@@ -170,15 +272,17 @@ impl<'a> Rebuild<'a> {
         Ok(Some((owner, record.filled_leaf())))
     }
 
-    /// Rebuilds an account's storage trie, and takes its slots off the front of `slots`.
-    fn storage(self, owner: Hash, slots: &mut Slots<'a>) -> Result<Hash, StateError> {
+    /// Takes an account's slots off the front of `slots`; if they are very many, rebuilds their trie.
+    fn storage(self, owner: Hash, slots: &mut Slots<'a>) -> Result<Storage, StateError> {
         let mut few = Vec::new();
         while few.len() < MANY_SLOTS {
             match slots.next_if(|entry| of_owner(entry, &owner)) {
                 Some(entry) => few.push(entry?),
                 None => {
                     let leaves = few.iter().map(|(key, bytes)| self.slot(key, bytes));
-                    return self.build(leaves, |leaves, sink| build(Some(owner), leaves, sink));
+                    let leaves: Result<Vec<_>, StateError> =
+                        leaves.filter_map(Result::transpose).collect();
+                    return leaves.map(Storage::Leaves);
                 }
             }
         }
@@ -195,7 +299,7 @@ impl<'a> Rebuild<'a> {
         let parts = (0..=u8::MAX).into_par_iter();
         let parts: Result<Vec<Part>, StateError> =
             parts.map(|first| self.slots(owner, first)).collect();
-        self.join(Some(owner), parts?)
+        self.join(Some(owner), parts?).map(Storage::Root)
     }
 
     /// The part of a storage trie whose keys have this first byte.

@@ -1,22 +1,25 @@
 //! Checking the tries of a database: every node rebuilt from the flat state and compared, every retained version rebuilt from its undo.
 
+use std::iter;
 use std::sync::atomic::Ordering;
 
 use alloy_primitives::{B256, KECCAK256_EMPTY};
 use arbor_store::{Table, Write};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Overlay, apply};
-use arbor_versions::{Entries, Meta, VersionsError};
+use arbor_versions::{Entries, Entry, Meta, VersionsError};
 use rayon::prelude::*;
 
 use super::AtHead;
 use super::keys::{ACCOUNT_NODES, STORAGE_NODES, node_table};
-use super::rebuild::{Watch, rebuild};
+use super::rebuild::{Node, StoredNodes, Watch, rebuild};
 use super::records::AccountRecord;
 use super::undo::{check_rebuilt, updates_back};
 use crate::flat::Lookup;
 use crate::verify::{Check, StepsBack};
 use crate::{Head, StateError};
+
+type StoredNode = Result<Entry, VersionsError>;
 
 /// Rebuilds every trie and compares it with what is stored; returns the root.
 pub(crate) fn check_state(check: &Check<'_>, head: Head<'_>) -> Result<B256, StateError> {
@@ -50,14 +53,48 @@ impl Watch for Check<'_> {
 
     fn node(&self, position: &Position, record: &[u8]) -> Result<(), StateError> {
         self.counts.nodes.fetch_add(1, Ordering::Relaxed);
-        match self.view.get(node_table(position), &position.encode())? {
-            None => self.fault(format!("node {}: missing", name(position))),
-            Some(stored) if stored[..] != *record => self.fault(format!(
-                "node {}: it differs from what the flat state gives",
-                name(position)
-            )),
-            Some(_) => Ok(()),
+        let stored = self.view.get(node_table(position), &position.encode())?;
+        self.hold(position, record, stored.as_deref());
+        Ok(())
+    }
+
+    fn storage_nodes(&self, first: u8) -> Result<StoredNodes<'_>, VersionsError> {
+        Ok(Check::scan(self, STORAGE_NODES, &[first], &[])?.peekable())
+    }
+
+    fn compare(&self, built: &[Node], stored: &mut StoredNodes<'_>) -> Result<(), StateError> {
+        self.counts
+            .nodes
+            .fetch_add(built.len() as u64, Ordering::Relaxed);
+        for (position, record) in built {
+            let key = position.key();
+            // What lies between is of no trie, or of one that is looked up.
+            let is_before =
+                |entry: &StoredNode| entry.as_ref().is_ok_and(|(other, _)| other[..] < key[..]);
+            let before = iter::from_fn(|| stored.next_if(is_before)).count();
+            let found = stored.next_if(|entry| {
+                entry
+                    .as_ref()
+                    .map_or(true, |(other, _)| other[..] == key[..])
+            });
+            let found = found.transpose()?;
+            let passed = before as u64 + u64::from(found.is_some());
+            self.counts
+                .stored_nodes
+                .fetch_add(passed, Ordering::Relaxed);
+            self.hold(
+                position,
+                record,
+                found.as_ref().map(|(_, stored)| &stored[..]),
+            );
         }
+        Ok(())
+    }
+
+    fn left(&self, mut stored: StoredNodes<'_>) -> Result<(), StateError> {
+        let count = stored.try_fold(0, |count, entry| entry.map(|_| count + 1))?;
+        self.counts.stored_nodes.fetch_add(count, Ordering::Relaxed);
+        Ok(())
     }
 
     fn fault(&self, fault: String) -> Result<(), StateError> {
@@ -67,6 +104,20 @@ impl Watch for Check<'_> {
 
     fn range_done(&self) {
         self.part_done();
+    }
+}
+
+impl Check<'_> {
+    /// Holds a node as the flat tables make it to the one that is stored.
+    fn hold(&self, position: &Position, record: &[u8], stored: Option<&[u8]>) {
+        match stored {
+            None => self.tell_fault(format!("node {}: missing", name(position))),
+            Some(stored) if *stored != *record => self.tell_fault(format!(
+                "node {}: it differs from what the flat state gives",
+                name(position)
+            )),
+            Some(_) => {}
+        }
     }
 }
 
@@ -96,14 +147,11 @@ impl StepsBack for Back<'_> {
     }
 }
 
-/// Counts stored nodes: another number than were rebuilt means nodes that nothing refers to, or that a
+/// Counts stored nodes, those of storage as they were passed: another number than were rebuilt means nodes that nothing refers to, or that a
 /// scan does not see.
 fn spare_nodes(check: &Check<'_>) -> Result<(), StateError> {
-    // A position begins with its depth, which few nodes tell apart, so the account trie's are shared by one byte more.
-    let mut prefixes: Vec<(Table, Vec<u8>)> = (0..=u8::MAX)
-        .map(|first| (STORAGE_NODES, vec![first]))
-        .collect();
-    let mut short: Vec<(Table, Vec<u8>)> = vec![(ACCOUNT_NODES, vec![])];
+    // A position begins with its depth, which few nodes tell apart, so they are shared by one byte more.
+    let (mut prefixes, mut short) = (Vec::new(), vec![vec![]]);
     let mut depth = Some(0);
     while let Some(from) = depth {
         let first = check.view.scan(ACCOUNT_NODES, &[], &[from])?.next();
@@ -111,19 +159,20 @@ fn spare_nodes(check: &Check<'_>) -> Result<(), StateError> {
             break;
         };
         let present = key.first().copied().unwrap_or(0);
-        prefixes.extend((0..=u8::MAX).map(|second| (ACCOUNT_NODES, vec![present, second])));
+        prefixes.extend((0..=u8::MAX).map(|second| [present, second]));
         // The root's position is its depth alone.
-        short.push((ACCOUNT_NODES, vec![present]));
+        short.push(vec![present]);
         depth = present.checked_add(1);
     }
-    let count = |(table, prefix): (Table, Vec<u8>)| -> Result<u64, StateError> {
-        let mut entries = check.view.scan(table, &prefix, &[])?;
+    let count = |prefix: [u8; 2]| -> Result<u64, StateError> {
+        let mut entries = check.view.scan(ACCOUNT_NODES, &prefix, &[])?;
         entries.try_fold(0, |count, entry| Ok(entry.map(|_| count + 1)?))
     };
     let counts: Result<Vec<u64>, StateError> = prefixes.into_par_iter().map(count).collect();
     let mut stored = counts?.into_iter().sum::<u64>();
-    for (table, key) in short {
-        stored += u64::from(check.view.get(table, &key)?.is_some());
+    stored += check.counts.stored_nodes.load(Ordering::Relaxed);
+    for key in short {
+        stored += u64::from(check.view.get(ACCOUNT_NODES, &key)?.is_some());
     }
     let rebuilt = check.counts.nodes.load(Ordering::Relaxed);
     if stored > rebuilt {
