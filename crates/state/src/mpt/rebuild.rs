@@ -5,14 +5,15 @@ use std::collections::VecDeque;
 use std::iter::{self, Peekable};
 use std::sync::Arc;
 
-use alloy_primitives::{B256, hex};
+use alloy_primitives::{Address, B256, U256, hex};
+use arbor_hashing::KeccakBatch;
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Part, TreeError, build_many, build_part, join};
 use arbor_versions::{Entries, VersionsError, View};
 use rayon::prelude::*;
 
-use super::keys::{ACCOUNTS, SLOTS, account_key, slot_key};
+use super::keys::{ACCOUNTS, SLOTS};
 use super::records::{AccountRecord, SlotRecord};
 use super::undo::split_slot_key;
 use crate::StateError;
@@ -21,7 +22,7 @@ use crate::StateError;
 /// with their records, and enough that the few read twice do not count.
 const MANY_SLOTS: usize = 1 << 16;
 /// Accounts, or slots of them, whose storage tries are built together, so that hashes of small ones fill lanes.
-const TOGETHER: usize = 1 << 12;
+const TOGETHER: usize = 1 << 9;
 
 /// What looks on while tries are rebuilt, from several threads.
 pub(crate) trait Watch: Sync {
@@ -110,12 +111,55 @@ type Leaf = (Hash, Vec<u8>);
 /// Slots, ascending, of one account after the other.
 type Slots<'a> = Peekable<Entries<'a>>;
 
-/// What is left of the accounts of a range, their slots and the stored nodes of their storage, and account leaves that are made.
+/// What is left of the accounts of a range, their slots and the stored nodes of their storage; account leaves that are made, and names that are not checked yet.
 struct Range<'a> {
     accounts: Entries<'a>,
     slots: Slots<'a>,
     nodes: StoredNodes<'a>,
     leaves: VecDeque<Leaf>,
+    names: Names,
+}
+
+/// Addresses (20 bytes) and slots' numbers (32) whose hashes must be the keys that they were found under: hashed together, to fill lanes.
+#[derive(Default)]
+struct Names {
+    names: KeccakBatch,
+    keys: Vec<Hash>,
+}
+
+impl Names {
+    fn add(&mut self, name: &[u8], key: Hash, watch: &dyn Watch) -> Result<(), StateError> {
+        self.names.push(name);
+        self.keys.push(key);
+        match self.keys.len() {
+            TOGETHER => self.check(watch),
+            _ => Ok(()),
+        }
+    }
+
+    /// Looks at all since the last time.
+    fn check(&mut self, watch: &dyn Watch) -> Result<(), StateError> {
+        self.names.finish();
+        for (at, (hash, key)) in self.names.digests().iter().zip(&self.keys).enumerate() {
+            if hash == key {
+                continue;
+            }
+            let (name, key) = (self.names.message(at), B256::from(*key));
+            watch.fault(match <[u8; 20]>::try_from(name) {
+                Ok(address) => {
+                    let address = Address::from(address);
+                    format!("account {address}: its key {key} is not the hash of its address")
+                }
+                Err(_) => {
+                    let slot = U256::from_be_slice(name);
+                    format!("slot {slot:#x}: its key {key} is not the hash of its number")
+                }
+            })?;
+        }
+        self.names.clear();
+        self.keys.clear();
+        Ok(())
+    }
 }
 
 /// An account's storage: the leaves of its trie, or the root if they were very many.
@@ -171,10 +215,12 @@ impl<'a> Rebuild<'a> {
             slots: self.watch.scan(SLOTS, &[first], &[])?.peekable(),
             nodes: self.watch.storage_nodes(first)?,
             leaves: VecDeque::new(),
+            names: Names::default(),
         };
         let leaves = iter::from_fn(|| self.next_leaf(&mut range).transpose());
         let leaves = leaves.map(|leaf| leaf.map(Some));
         let part = self.build(leaves, |leaves, sink| build_part(None, leaves, sink))?;
+        range.names.check(self.watch)?;
         self.orphans(&mut range.slots, None)?;
         self.watch.left(range.nodes)?;
         self.watch.range_done();
@@ -206,7 +252,7 @@ impl<'a> Rebuild<'a> {
                 continue;
             };
             self.orphans(&mut range.slots, Some(&owner))?;
-            let storage = self.storage(owner, &mut range.slots)?;
+            let storage = self.storage(owner, &mut range.slots, &mut range.names)?;
             count += match &storage {
                 Storage::Leaves(leaves) => leaves.len() + 1,
                 Storage::Root(_) => TOGETHER,
@@ -235,7 +281,7 @@ impl<'a> Rebuild<'a> {
         }
         self.watch.compare(&nodes, &mut range.nodes)?;
         for ((owner, bytes, known), root) in accounts.into_iter().zip(roots) {
-            let leaf = self.account(owner, &bytes, known.unwrap_or(root))?;
+            let leaf = self.account(owner, &bytes, known.unwrap_or(root), &mut range.names)?;
             range.leaves.extend(leaf);
         }
         Ok(())
@@ -247,6 +293,7 @@ impl<'a> Rebuild<'a> {
         owner: Hash,
         bytes: &[u8],
         storage_root: Hash,
+        names: &mut Names,
     ) -> Result<Option<Leaf>, StateError> {
         let record = match AccountRecord::decode(&owner, bytes) {
             Ok(record) => record,
@@ -257,12 +304,7 @@ impl<'a> Rebuild<'a> {
         };
         self.watch.record(Some(&record))?;
         let address = record.address;
-        if account_key(address) != owner {
-            let key = B256::from(owner);
-            self.watch.fault(format!(
-                "account {address}: its key {key} is not the hash of its address"
-            ))?;
-        }
+        names.add(address.as_slice(), owner, self.watch)?;
         if storage_root != record.storage_root.0 {
             let (given, stored) = (B256::from(storage_root), record.storage_root);
             self.watch.fault(format!(
@@ -273,13 +315,18 @@ impl<'a> Rebuild<'a> {
     }
 
     /// Takes an account's slots off the front of `slots`; if they are very many, rebuilds their trie.
-    fn storage(self, owner: Hash, slots: &mut Slots<'a>) -> Result<Storage, StateError> {
+    fn storage(
+        self,
+        owner: Hash,
+        slots: &mut Slots<'a>,
+        names: &mut Names,
+    ) -> Result<Storage, StateError> {
         let mut few = Vec::new();
         while few.len() < MANY_SLOTS {
             match slots.next_if(|entry| of_owner(entry, &owner)) {
                 Some(entry) => few.push(entry?),
                 None => {
-                    let leaves = few.iter().map(|(key, bytes)| self.slot(key, bytes));
+                    let leaves = few.iter().map(|(key, bytes)| self.slot(key, bytes, names));
                     let leaves: Result<Vec<_>, StateError> =
                         leaves.filter_map(Result::transpose).collect();
                     return leaves.map(Storage::Leaves);
@@ -306,15 +353,18 @@ impl<'a> Rebuild<'a> {
     fn slots(self, owner: Hash, first: u8) -> Result<Part, StateError> {
         let prefix = [&owner[..], &[first]].concat();
         let slots = self.watch.scan(SLOTS, &prefix, &[])?;
+        let mut names = Names::default();
         let leaves = slots.map(|entry| {
             let (key, bytes) = entry?;
-            self.slot(&key, &bytes)
+            self.slot(&key, &bytes, &mut names)
         });
-        self.build(leaves, |leaves, sink| build_part(Some(owner), leaves, sink))
+        let part = self.build(leaves, |leaves, sink| build_part(Some(owner), leaves, sink))?;
+        names.check(self.watch)?;
+        Ok(part)
     }
 
     /// A slot's leaf, if its record makes one.
-    fn slot(self, key: &[u8], bytes: &[u8]) -> Result<Option<Leaf>, StateError> {
+    fn slot(self, key: &[u8], bytes: &[u8], names: &mut Names) -> Result<Option<Leaf>, StateError> {
         let decoded = split_slot_key(key)
             .and_then(|(_, tree_key)| Ok((tree_key, SlotRecord::decode(key, bytes)?)));
         let (tree_key, record) = match decoded {
@@ -325,12 +375,7 @@ impl<'a> Rebuild<'a> {
             }
         };
         self.watch.record(None)?;
-        if slot_key(record.slot) != tree_key {
-            let (slot, key) = (record.slot, B256::from(tree_key));
-            self.watch.fault(format!(
-                "slot {slot:#x}: its key {key} is not the hash of its number"
-            ))?;
-        }
+        names.add(&record.slot.to_be_bytes::<32>(), tree_key, self.watch)?;
         Ok(Some((tree_key, SlotRecord::leaf(record.value))))
     }
 
