@@ -10,13 +10,16 @@ pub(crate) type Parts<'k> = ([u8; 1], &'k [u8], &'k [u8], &'k [u8]);
 
 /// The table's byte, then the key; in a table by owner a byte that all of these share, then the owner, the table's byte, and the
 /// rest of the key. A key that is too short to have an owner comes as far as it goes.
+///
+/// What a key does not have is nothing of the key itself, where there is memory: to compare nothing at no address (`&[]`) takes glibc's `memcmp` with AVX-512 some 80 ns.
 pub(crate) fn parts<'k>(table: &'k Table, key: &'k [u8]) -> Parts<'k> {
+    let none = &key[..0];
     if !table.is_by_owner() {
-        return ([table.0], &[], &[], key);
+        return ([table.0], none, none, key);
     }
     match key.split_at_checked(OWNER_BYTES) {
         Some((owner, rest)) => ([BY_OWNER], owner, std::slice::from_ref(&table.0), rest),
-        None => ([BY_OWNER], key, &[], &[]),
+        None => ([BY_OWNER], key, none, none),
     }
 }
 

@@ -42,15 +42,26 @@ impl<const N: usize> ShortKey<N> {
     /// Whether these are the key's bytes.
     #[must_use]
     pub fn is(&self, key: &[u8]) -> bool {
-        let (near, beyond) = key.split_at(key.len().min(N));
-        *self.near() == *near && *self.far() == *beyond
+        match &self.rest {
+            None => *self.near() == *key,
+            Some(rest) => key
+                .split_at_checked(N)
+                .is_some_and(|(near, beyond)| self.first == *near && rest[..] == *beyond),
+        }
     }
 
     /// Whether the key begins with `prefix`.
     #[must_use]
     pub fn starts_with(&self, prefix: &[u8]) -> bool {
-        let (near, beyond) = prefix.split_at(prefix.len().min(N));
-        self.near().starts_with(near) && self.far().starts_with(beyond)
+        match prefix.split_at_checked(N) {
+            // Nothing is not compared: it may lie nowhere, which is slow.
+            None => prefix.is_empty() || self.near().starts_with(prefix),
+            Some((near, beyond)) => {
+                let rest = self.rest.as_deref();
+                *self.near() == *near
+                    && rest.map_or(beyond.is_empty(), |rest| rest.starts_with(beyond))
+            }
+        }
     }
 
     /// The first eight bytes as a number, zeros after the end: it orders keys unless it is the same.
@@ -65,18 +76,13 @@ impl<const N: usize> ShortKey<N> {
     fn near(&self) -> &[u8] {
         &self.first[..usize::from(self.length)]
     }
-
-    /// Those that are elsewhere.
-    fn far(&self) -> &[u8] {
-        self.rest.as_deref().map_or(&[], |rest| rest)
-    }
 }
 
 impl<const N: usize> Ord for ShortKey<N> {
     fn cmp(&self, other: &Self) -> Ordering {
         let all = |key: &Self| (key.first, key.length);
         let near = || all(self).cmp(&all(other));
-        let far = || self.far().cmp(other.far());
+        let far = || self.rest.cmp(&other.rest);
         let leading = self.leading().cmp(&other.leading());
         leading.then_with(near).then_with(far)
     }

@@ -24,7 +24,8 @@ pub(crate) fn up<H: Hasher>(hasher: H, from: usize, rows: &mut [Row]) -> u64 {
 
 /// Takes rows that have come up by so many levels from a height by one more.
 pub(crate) fn up_one<H: Hasher>(hasher: H, from: usize, level: usize, rows: &mut [Row]) -> u64 {
-    let (mut pairs, mut places) = (Vec::new(), Vec::new());
+    let most = rows.len() * (8 >> level);
+    let (mut pairs, mut places) = (Vec::with_capacity(most), Vec::with_capacity(most));
     let empty = hasher.empty()[from + level];
     for (at, row) in rows.iter_mut().enumerate() {
         let mut present = 0;

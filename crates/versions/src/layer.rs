@@ -313,11 +313,15 @@ impl Layer {
                     .map(|(key, slot)| (key.leading(), key, slot))
                     .collect();
                 found.sort_unstable_by_key(|(leading, key, _)| (*leading, *key));
-                Box::new(
-                    found
-                        .into_iter()
-                        .map(|(_, key, slot)| (key.to_bytes(), slot)),
-                )
+                Box::new((0..found.len()).map(move |at| {
+                    // They lie in another order than they come.
+                    if at % hashed::TOGETHER == 0 {
+                        let some = found[at..].iter().take(hashed::TOGETHER);
+                        hashed::fetch(some.map(|(_, key, slot)| (*key, *slot)));
+                    }
+                    let (_, key, slot) = found[at];
+                    (key.to_bytes(), slot)
+                }))
             }
         }
     }

@@ -168,8 +168,7 @@ pub(crate) fn compute_proven(
         with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
     drop(operations);
     let (tree, stats) = (start.elapsed(), update.stats);
-    let new = proofs.written().iter().copied();
-    let mut computed = computed_leaves(view, new, next, update)?;
+    let mut computed = computed_leaves(view, proofs.written(), next, update)?;
     computed.timings.tree = tree;
     Ok((computed, stats, proofs))
 }

@@ -80,10 +80,9 @@ impl OperationProof {
 #[derive(Debug)]
 pub struct OperationProofs {
     empty: &'static [Hash; DEPTH + 1],
-    /// By place.
-    outcomes: Vec<Outcome>,
     roots: Vec<Hash>,
-    written: Vec<(Hash, Entry)>,
+    /// By key what was written, or read.
+    updates: Vec<LeafUpdate>,
     /// By operation where it is among all by key.
     places: Vec<u32>,
     passed: Passed,
@@ -110,7 +109,7 @@ impl OperationProofs {
     /// If there is none with this number.
     #[must_use]
     pub fn outcome(&self, operation: usize) -> Outcome {
-        self.outcomes[self.places[operation] as usize]
+        self.passed.outcome(self.places[operation] as usize)
     }
 
     /// The root after each operation.
@@ -120,9 +119,9 @@ impl OperationProofs {
     }
 
     /// The keys that were written, ascending, with what they hold after the batch.
-    #[must_use]
-    pub fn written(&self) -> &[(Hash, Entry)] {
-        &self.written
+    pub fn written(&self) -> impl Iterator<Item = (Hash, Entry)> {
+        let updates = self.updates.iter();
+        updates.filter_map(|update| Some((update.key, update.new?)))
     }
 
     /// The proof of an operation.
@@ -201,8 +200,6 @@ pub fn apply_with_proofs<H: Hasher>(
     let look = |seen: Seen<'_, '_, _, H, Passed>| pass(reader, hasher, ordered, seen);
     let (update, mut passed) = change(reader, hasher, batch, &look)?;
     let mut roots = passed.take_states();
-    let mut outcomes = Vec::with_capacity(operations.len());
-    passed.take_outcomes(&mut outcomes);
     let mut places = vec![0; operations.len()];
     for (at, place) in order.iter().zip(0..) {
         places[*at as usize] = place;
@@ -214,13 +211,9 @@ pub fn apply_with_proofs<H: Hasher>(
             None => *after = root,
         }
     }
-    let written = updates.par_iter().with_min_len(TOGETHER);
-    let written = written.filter_map(|update| Some((update.key, update.new?)));
-    let written = written.collect();
     let proofs = OperationProofs {
-        written,
+        updates,
         empty: hasher.empty(),
-        outcomes,
         roots,
         places,
         beside: passed.take_beside(),

@@ -43,7 +43,7 @@ pub(crate) struct Passed {
     places: Range<usize>,
     /// From its top down.
     levels: Vec<Level>,
-    /// By place what the operation found.
+    /// By place, counted from the first, what the operation found, if there are no parts below.
     outcomes: Vec<Outcome>,
     /// By place the hash of the part after an operation, as far as it writes.
     states: Vec<Hash>,
@@ -58,8 +58,7 @@ impl Passed {
         let levels = self.levels.iter();
         let own = levels.map_while(|level| level.siblings(place - self.places.start));
         let mut siblings: Vec<[Hash; 4]> = own.collect();
-        let below = self.below.partition_point(|part| part.places.end <= place);
-        if let Some(part) = self.below.get(below) {
+        if let Some(part) = self.part_below(place) {
             siblings.extend(part.siblings(place));
         }
         siblings
@@ -70,11 +69,18 @@ impl Passed {
         std::mem::take(&mut self.states)
     }
 
-    /// Appends what operations found, by place.
-    pub(crate) fn take_outcomes(&mut self, outcomes: &mut Vec<Outcome>) {
-        let below = self.below.iter_mut();
-        below.for_each(|part| part.take_outcomes(outcomes));
-        outcomes.append(&mut self.outcomes);
+    /// What the operation at a place found.
+    pub(crate) fn outcome(&self, place: usize) -> Outcome {
+        match self.part_below(place) {
+            Some(part) => part.outcome(place),
+            None => self.outcomes[place - self.places.start],
+        }
+    }
+
+    /// The part below that an operation's way goes through, if there are parts below.
+    fn part_below(&self, place: usize) -> Option<&Self> {
+        let below = self.below.partition_point(|part| part.places.end <= place);
+        self.below.get(below)
     }
 
     /// The leaves beside the ways of missing keys, by operation.
@@ -345,9 +351,10 @@ impl<'a, 'w, R: Reader, H: Hasher> Sequence<'a, 'w, R, H> {
 
     /// The operations whose ways end at a leaf below a node.
     fn ends(&mut self, node: &Changed, operations: &Range<usize>) -> Result<(), TreeError> {
-        let depth = node.path.len();
+        let (depth, mut rest) = (node.path.len(), operations.clone());
         for (nibble, leaf) in node.leaves() {
-            let places = self.narrowed(depth, operations, nibble);
+            let places = self.narrowed(depth, &rest, nibble);
+            rest.start = places.end;
             if !places.is_empty() {
                 self.end_at(&node.path.child(nibble), places, leaf)?;
             }

@@ -8,7 +8,7 @@ use arbor_tree::{Path, ReadError, nibble_of};
 use super::{
     Batch, FOLD_HEIGHT, Node, Pending, Place, Placed, Slot, Start, Visit, Work, malformed,
 };
-use crate::record::{self, STEM_NIBBLES};
+use crate::record::{self, RecordError, STEM_NIBBLES, View};
 use crate::{Child, Entry, Hash, Hasher, Leaf, LeafUpdate, Reader, TreeError};
 
 /// What leaves hold, by key.
@@ -59,6 +59,7 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         self.stats.load += read - started;
         let mut next = Vec::with_capacity(visits.len());
         for visit in visits {
+            let only_read = batch.only_reads(&visit);
             let (old, children) = match visit.child {
                 _ if !goes_on(&visit) => {
                     left.push(visit);
@@ -67,7 +68,10 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                 Some(Child::Internal(_)) => {
                     let record = records.next().flatten();
                     let record = record.ok_or(TreeError::MissingNode(visit.path))?;
-                    let children = record::decode(&visit.path, &record, Slot::Child);
+                    let children = match only_read {
+                        true => on_ways(&visit, &record, batch.updates),
+                        false => record::decode(&visit.path, &record, Slot::Child),
+                    };
                     let children = children.map_err(|error| malformed(&visit.path, error))?;
                     (Some(record), children)
                 }
@@ -88,10 +92,6 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
                     continue;
                 }
             };
-            // The root's hash stands nowhere, so that it is computed in any case.
-            let mut updates = visit.updates.clone();
-            let is_below = old.is_some() && !visit.path.is_empty() && !updates.is_empty();
-            let only_read = is_below && updates.all(|at| batch.is_read(at));
             let node = self.nodes.len();
             for (nibble, updates) in groups(batch.updates, visit.updates, visit.path.len()) {
                 let found = children.binary_search_by_key(&nibble, |(nibble, _)| *nibble);
@@ -260,6 +260,22 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         self.nodes[node].children = children;
         Some(Slot::Node)
     }
+}
+
+/// The children of a node through which the ways of updates lead.
+fn on_ways(
+    visit: &Visit,
+    record: &[u8],
+    updates: &[LeafUpdate],
+) -> Result<Vec<(u8, Slot)>, RecordError> {
+    let view = View::new(&visit.path, record)?;
+    let mut children = Vec::new();
+    for (nibble, _) in groups(updates, visit.updates.clone(), visit.path.len()) {
+        if let Some(child) = view.child(nibble)? {
+            children.push((nibble, Slot::Child(child)));
+        }
+    }
+    Ok(children)
 }
 
 /// Updates by the nibble of their keys at a place.

@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub(crate) place: Place,
     /// Its record before, if it was there.
     pub(crate) old: Option<Arc<[u8]>>,
-    /// Ascending by nibble.
+    /// Ascending by nibble; of a node below which all is only read, those on the ways alone.
     children: Vec<(u8, Slot)>,
     pub(crate) gone: bool,
     /// Whether all below is only read, and so stays as it is.
@@ -134,6 +134,13 @@ pub(crate) struct Batch<'a> {
 impl Batch<'_> {
     fn is_read(&self, at: usize) -> bool {
         self.reads.get(at).is_some_and(|read| *read)
+    }
+
+    /// Whether a child is a node below which there is something to be read, and nothing else. The root's hash stands nowhere, so that it is computed in any case.
+    fn only_reads(&self, visit: &Visit) -> bool {
+        let is_node = matches!(visit.child, Some(Child::Internal(_))) && !visit.path.is_empty();
+        let mut updates = visit.updates.clone();
+        is_node && !updates.is_empty() && updates.all(|at| self.is_read(at))
     }
 }
 
