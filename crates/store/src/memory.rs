@@ -13,6 +13,9 @@ type Key = ShortKey<39>;
 type Map = BTreeMap<Key, Value>;
 type Tables = BTreeMap<Table, Arc<Map>>;
 
+/// Writes to one table, in their order.
+type Chunks = Vec<Vec<(Key, Option<Value>)>>;
+
 /// Writes of an ingestion that lie together until all have been looked at: one list of all would be copied as it grows, into memory that the system clears first.
 const CHUNK: usize = 1 << 12;
 
@@ -38,21 +41,43 @@ impl MemoryStore {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, writes: impl IntoIterator<Item = (Table, Key, Option<Value>)>) {
+    /// Puts the writes of different tables side by side: whoever reads waits until all are there.
+    fn put_tables(&self, mut writes: BTreeMap<Table, Chunks>) {
         let mut tables = self.tables_mut();
-        for (table, key, value) in writes {
-            let map = Arc::make_mut(tables.entry(table).or_default());
-            match value {
-                Some(value) => map.insert(key, value),
-                None => map.remove(&key),
-            };
+        for table in writes.keys() {
+            tables.entry(*table).or_default();
         }
+        std::thread::scope(|scope| {
+            for (table, map) in tables.iter_mut() {
+                if let Some(chunks) = writes.remove(table) {
+                    scope.spawn(move || {
+                        let map = Arc::make_mut(map);
+                        let writes = chunks.into_iter().flatten();
+                        writes.for_each(|(key, value)| put(map, key, value));
+                    });
+                }
+            }
+        });
     }
+}
+
+fn put(map: &mut Map, key: Key, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    };
 }
 
 impl Reader for MemoryStore {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
         Ok(get(&self.tables(), table, key))
+    }
+
+    fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        // One lock for all: taking it is as dear as a look-up in a small map, and dearer while other threads take it too.
+        let tables = self.tables();
+        let values = keys.iter().map(|key| get(&tables, table, key));
+        Ok(values.collect())
     }
 
     fn scan<'a>(
@@ -70,18 +95,22 @@ impl Store for MemoryStore {
         writes
             .iter()
             .try_for_each(|write| check_key(write.table, &write.key))?;
-        let writes = writes.iter();
-        self.apply(writes.map(|write| (write.table, Key::new(&write.key), write.value.clone())));
+        let mut tables = self.tables_mut();
+        for write in writes {
+            let map = Arc::make_mut(tables.entry(write.table).or_default());
+            put(map, Key::new(&write.key), write.value.clone());
+        }
         Ok(())
     }
 
     fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
         let mut order = Ascending::default();
-        let mut chunks: Vec<Vec<(Table, Key, Option<Value>)>> = Vec::new();
+        let mut tables: BTreeMap<Table, Chunks> = BTreeMap::new();
         for write in sorted {
             order.accept(&write)?;
+            let chunks = tables.entry(write.table).or_default();
             // While the key's bytes are at hand: they may come from another thread.
-            let write = (write.table, Key::new(&write.key), write.value);
+            let write = (Key::new(&write.key), write.value);
             match chunks.last_mut() {
                 Some(chunk) if chunk.len() < CHUNK => chunk.push(write),
                 _ => {
@@ -91,7 +120,7 @@ impl Store for MemoryStore {
                 }
             }
         }
-        self.apply(chunks.into_iter().flatten());
+        self.put_tables(tables);
         Ok(())
     }
 
