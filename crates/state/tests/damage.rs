@@ -284,22 +284,12 @@ fn what_look_ups_do_not_find_is_told() {
     }
 }
 
-/// The storage of an account with very many slots is shared by ranges of its own, between neighbours whose keys begin
-/// with the same byte.
-#[test]
-fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
-    const SLOTS: u64 = 70_000;
-    let store = Arc::new(MemoryStore::default());
-    let mut state = open(&store);
+/// Commits accounts with so many slots each.
+fn commit(state: &mut State, accounts: impl Iterator<Item = (Address, u64)>) {
     let mut changes = StateChanges::default();
-    for number in 0..600u64 {
-        let slots = match number {
-            300 => SLOTS,
-            _ => number % 3,
-        };
+    for (number, (address, slots)) in (0..).zip(accounts) {
         let slots = (0..slots).map(|slot| {
-            let new = U256::from(slot + 1);
-            let old = U256::ZERO;
+            let (old, new) = (U256::ZERO, U256::from(slot + 1));
             (U256::from(slot), SlotChange { old, new })
         });
         let new = Account {
@@ -312,7 +302,6 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
             slots: slots.collect(),
             ..Default::default()
         };
-        let address = Address::left_padding_from(&number.to_be_bytes());
         changes.accounts.insert(address, change);
     }
     let computed = state.compute(&changes).unwrap();
@@ -322,6 +311,66 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
         header: vec![],
     };
     state.commit(&block, computed).unwrap();
+}
+
+/// Small storage tries that lie side by side are built together, and each is held to its own account and nodes all the same.
+#[test]
+fn storage_that_is_built_together_is_checked_apart() {
+    let in_one_part = (0u64..).map(|number| Address::left_padding_from(&number.to_be_bytes()));
+    let in_one_part = in_one_part.filter(|address| keccak256(address)[0] == 0x11);
+    // More than are built together, with and without slots, and among them one that is built alone.
+    let slots = (0..600).map(|number| match number {
+        200 => 513,
+        _ => number % 4 * 5,
+    });
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&store);
+    commit(&mut state, in_one_part.zip(slots));
+    state.flush().unwrap();
+    let report = state.verify().unwrap();
+    assert_eq!((report.accounts, report.faults), (600, vec![]));
+    drop(state);
+    for table in [0x80, 0x81, 0x82] {
+        let all = records(&store, table);
+        for at in (0..all.len()).step_by(all.len() / 40) {
+            let (key, value) = &all[at];
+            let put = |key: &[u8], value: &[u8]| Write::put(Table(table), key, value);
+            let damaged = [&value[..value.len() - 1], &[value[value.len() - 1] ^ 1]].concat();
+            let longer = [&key[..], &[0]].concat();
+            let gone = Write::delete(Table(table), &key[..]);
+            let undo = [put(key, value), Write::delete(Table(table), &longer)];
+            for writes in [
+                vec![put(key, &damaged)],
+                vec![put(&longer, value)],
+                vec![gone.clone(), put(&longer, value)],
+                vec![gone],
+            ] {
+                store.write(&writes, true).unwrap();
+                assert!(
+                    !open(&store).verify().unwrap().is_ok(),
+                    "table {table:#x}, record {at} of {}: {writes:?}",
+                    all.len()
+                );
+                store.write(&undo, true).unwrap();
+            }
+        }
+    }
+    assert!(open(&store).verify().unwrap().is_ok());
+}
+
+/// The storage of an account with very many slots is shared by ranges of its own, between neighbours whose keys begin
+/// with the same byte.
+#[test]
+fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
+    const SLOTS: u64 = 70_000;
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&store);
+    let address = |number: u64| Address::left_padding_from(&number.to_be_bytes());
+    let slots = |number| if number == 300 { SLOTS } else { number % 3 };
+    commit(
+        &mut state,
+        (0..600).map(|number| (address(number), slots(number))),
+    );
     let unflushed = state.verify().unwrap();
     assert_eq!((unflushed.accounts, unflushed.faults), (600, vec![]));
     assert_eq!(unflushed.slots, SLOTS + 600);
@@ -334,7 +383,7 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
     );
     drop(state);
 
-    let owner = keccak256(Address::left_padding_from(&300u64.to_be_bytes()));
+    let owner = keccak256(address(300));
     let of_owner = |table| {
         let mut all = records(&store, table);
         all.retain(|(key, _)| key.starts_with(owner.as_slice()));
