@@ -12,7 +12,8 @@ use arbor_ipa::Committer;
 use arbor_state::ar16mt::Ar16mt;
 use arbor_state::verkle::{Verkle, VerkleSettings};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateSnapshot, Tree,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateSnapshot,
+    Tree, VerifyReport,
 };
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 
@@ -241,17 +242,24 @@ fn other_records_are_found(tree: &Tree) {
     assert!(open_as(&store, tree).verify().unwrap().is_ok());
 }
 
-/// A store whose look-ups do not find some keys that its scans give, as an engine's whose index is wrong.
+/// A store whose look-ups, or whose scans, do not find some keys, as an engine's whose index is wrong.
 struct Hiding {
     store: Arc<MemoryStore>,
     table: Table,
-    prefix: [u8; 1],
+    prefix: Box<[u8]>,
+    from_scans: bool,
+}
+
+impl Hiding {
+    fn hides(&self, table: Table, key: &[u8]) -> bool {
+        table == self.table && key.starts_with(&self.prefix)
+    }
 }
 
 impl Reader for Hiding {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
-        let hidden = table == self.table && key.starts_with(&self.prefix);
-        let found = (!hidden).then(|| self.store.get(table, key));
+        let found =
+            (self.from_scans || !self.hides(table, key)).then(|| self.store.get(table, key));
         found.transpose().map(Option::flatten)
     }
 
@@ -261,26 +269,64 @@ impl Reader for Hiding {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Scan<'a>, StoreError> {
-        self.store.scan(table, prefix, from)
+        let entries = self.store.scan(table, prefix, from)?;
+        Ok(Box::new(entries.filter(move |entry| {
+            let hidden = |(key, _): &(Box<[u8]>, Value)| self.hides(table, key);
+            !(self.from_scans && entry.as_ref().is_ok_and(hidden))
+        })))
     }
+}
+
+/// What is found of a state in a store that hides records of a table whose keys begin so.
+fn verify_hiding(
+    (store, tree): (&Arc<MemoryStore>, &Tree),
+    (table, prefix): (u8, &[u8]),
+    from_scans: bool,
+) -> VerifyReport {
+    let hiding = Hiding {
+        store: store.clone(),
+        table: Table(table),
+        prefix: prefix.into(),
+        from_scans,
+    };
+    let state = StateSnapshot::open(Arc::new(hiding), None, tree.clone(), NETWORK).unwrap();
+    state.verify(&|_| {}, &mut |_| Ok(())).unwrap()
 }
 
 /// Not every record is looked up, but some of those that lie together are.
 #[test]
-fn what_look_ups_do_not_find_is_told() {
+fn what_look_ups_or_scans_do_not_find_is_told() {
     for tree in &*TREES {
         let store = stored_state(tree);
         for (table, name) in tables(tree) {
             let (key, _) = records(&store, table).swap_remove(0);
-            let hiding = Hiding {
-                store: store.clone(),
-                table: Table(table),
-                prefix: [key[0]],
-            };
-            let state = StateSnapshot::open(Arc::new(hiding), None, tree.clone(), NETWORK).unwrap();
-            let report = state.verify(&|_| {}, &mut |_| Ok(())).unwrap();
+            let report = verify_hiding((&store, tree), (table, &key[..1]), false);
             assert!(!report.is_ok(), "{name} that only scans give");
+            if table != CODE {
+                let report = verify_hiding((&store, tree), (table, &key), true);
+                assert!(!report.is_ok(), "{name} that only look-ups give");
+            }
         }
+    }
+}
+
+/// Once, with its place.
+#[test]
+fn a_lost_storage_node_is_told_once() {
+    const NODES: u8 = 0x82;
+    let tree = &TREES[0];
+    let store = stored_state(tree);
+    let (key, _) = records(&store, NODES).swap_remove(5);
+    let unseen = verify_hiding((&store, tree), (NODES, &key), true);
+    store
+        .write(&[Write::delete(Table(NODES), &key[..])], true)
+        .unwrap();
+    let missing = open(&store).verify().unwrap();
+    for (report, what) in [(unseen, "a scan does not find it"), (missing, "missing")] {
+        let owner = B256::from_slice(&key[..32]);
+        let place = format!("of the storage of account hash {owner}: {what}");
+        assert_eq!(report.fault_count, 1, "{:?}", report.faults);
+        assert!(report.faults[0].ends_with(&place), "{:?}", report.faults);
     }
 }
 

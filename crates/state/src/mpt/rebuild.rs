@@ -18,8 +18,8 @@ use super::records::{AccountRecord, SlotRecord};
 use super::undo::split_slot_key;
 use crate::StateError;
 
-/// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, 10 MB
-/// with their records, and enough that the few read twice do not count.
+/// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, by reckoning 20 MB
+/// with their records, leaves and nodes, and enough that the few read twice do not count.
 const MANY_SLOTS: usize = 1 << 16;
 /// Accounts, or slots of them, whose storage tries are built together, so that hashes of small ones fill lanes.
 const TOGETHER: usize = 1 << 9;
@@ -67,7 +67,7 @@ pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
 /// Computes the state root from the flat tables alone, reading no node, on the threads of the caller's pool.
 ///
 /// # Errors
-/// The store's errors, and the first record that is not what its table promises.
+/// The store's errors, and a record that is not what its table promises.
 pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
     rebuild(&Strict(view))
 }
@@ -124,11 +124,17 @@ struct Range<'a> {
 #[derive(Default)]
 struct Names {
     names: KeccakBatch,
-    keys: Vec<Hash>,
+    /// The keys, behind the owners' of slots.
+    keys: Vec<(Option<Hash>, Hash)>,
 }
 
 impl Names {
-    fn add(&mut self, name: &[u8], key: Hash, watch: &dyn Watch) -> Result<(), StateError> {
+    fn add(
+        &mut self,
+        name: &[u8],
+        key: (Option<Hash>, Hash),
+        watch: &dyn Watch,
+    ) -> Result<(), StateError> {
         self.names.push(name);
         self.keys.push(key);
         match self.keys.len() {
@@ -140,19 +146,19 @@ impl Names {
     /// Looks at all since the last time.
     fn check(&mut self, watch: &dyn Watch) -> Result<(), StateError> {
         self.names.finish();
-        for (at, (hash, key)) in self.names.digests().iter().zip(&self.keys).enumerate() {
+        for (at, (hash, (owner, key))) in self.names.digests().iter().zip(&self.keys).enumerate() {
             if hash == key {
                 continue;
             }
             let (name, key) = (self.names.message(at), B256::from(*key));
-            watch.fault(match <[u8; 20]>::try_from(name) {
-                Ok(address) => {
-                    let address = Address::from(address);
+            watch.fault(match owner.map(B256::from) {
+                None => {
+                    let address = Address::from_slice(name);
                     format!("account {address}: its key {key} is not the hash of its address")
                 }
-                Err(_) => {
+                Some(owner) => {
                     let slot = U256::from_be_slice(name);
-                    format!("slot {slot:#x}: its key {key} is not the hash of its number")
+                    format!("slot {slot:#x} of account hash {owner}: its key {key} is not the hash of its number")
                 }
             })?;
         }
@@ -304,7 +310,7 @@ impl<'a> Rebuild<'a> {
         };
         self.watch.record(Some(&record))?;
         let address = record.address;
-        names.add(address.as_slice(), owner, self.watch)?;
+        names.add(address.as_slice(), (None, owner), self.watch)?;
         if storage_root != record.storage_root.0 {
             let (given, stored) = (B256::from(storage_root), record.storage_root);
             self.watch.fault(format!(
@@ -365,9 +371,9 @@ impl<'a> Rebuild<'a> {
 
     /// A slot's leaf, if its record makes one.
     fn slot(self, key: &[u8], bytes: &[u8], names: &mut Names) -> Result<Option<Leaf>, StateError> {
-        let decoded = split_slot_key(key)
-            .and_then(|(_, tree_key)| Ok((tree_key, SlotRecord::decode(key, bytes)?)));
-        let (tree_key, record) = match decoded {
+        let decoded =
+            split_slot_key(key).and_then(|keys| Ok((keys, SlotRecord::decode(key, bytes)?)));
+        let ((owner, tree_key), record) = match decoded {
             Ok(decoded) => decoded,
             Err(error) => {
                 self.watch.fault(error.to_string())?;
@@ -375,7 +381,8 @@ impl<'a> Rebuild<'a> {
             }
         };
         self.watch.record(None)?;
-        names.add(&record.slot.to_be_bytes::<32>(), tree_key, self.watch)?;
+        let number = record.slot.to_be_bytes::<32>();
+        names.add(&number, (Some(owner), tree_key), self.watch)?;
         Ok(Some((tree_key, SlotRecord::leaf(record.value))))
     }
 

@@ -77,16 +77,20 @@ impl Watch for Check<'_> {
                     .as_ref()
                     .map_or(true, |(other, _)| other[..] == key[..])
             });
-            let found = found.transpose()?;
-            let passed = before as u64 + u64::from(found.is_some());
+            match found.transpose()? {
+                None if self.view.get(STORAGE_NODES, &key)?.is_some() => {
+                    self.tell_fault(format!("node {}: a scan does not find it", name(position)));
+                }
+                found => self.hold(
+                    position,
+                    record,
+                    found.as_ref().map(|(_, stored)| &**stored),
+                ),
+            }
+            // With this one, which was found, or of which is told that it was not.
             self.counts
                 .stored_nodes
-                .fetch_add(passed, Ordering::Relaxed);
-            self.hold(
-                position,
-                record,
-                found.as_ref().map(|(_, stored)| &stored[..]),
-            );
+                .fetch_add(before as u64 + 1, Ordering::Relaxed);
         }
         Ok(())
     }
