@@ -327,12 +327,15 @@ fn read_entries(bytes: &[u8]) {
     let mut again = EntriesReader::new(&list[..]).expect("its own file");
     while again.next_chunk().expect("its own file").is_some() {}
     assert_eq!(again.totals(), reader.totals());
+    assert_eq!(with_right_checks(&list), list, "its own file's checks");
     if let Ok(tree) = reader.head().tree() {
         let (store, network) = (Arc::new(MemoryStore::default()), reader.head().network());
         let mut state =
             State::open(store, None, tree, network, Options::default()).expect("a new one");
-        let _ = recover(&mut state, &list);
-        let _ = state.verify();
+        let (recovered, checked) = (recover(&mut state, &list), state.verify());
+        if recovered.is_ok() {
+            checked.expect("a recovered database can be read");
+        }
     }
 }
 
