@@ -62,12 +62,12 @@ def parse():
 
 def run_arbor(arguments, words):
     with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        words = [*words, "--memory", arguments.memory, "--report", folder / "report.json"]
+        log, report = Path(folder) / "log", Path(folder) / "report.json"
+        words = [*words, "--memory", arguments.memory, "--report", report]
         if "--in-memory" not in words:
             words += ["--write-back", arguments.write_back]
-        usage = measure.run([arguments.arbor, "loadtest", *words], folder / "log")
-        results = json.loads((folder / "report.json").read_text())["results"]
+        usage = measure.run([arguments.arbor, "loadtest", *words], log, report)
+        results = json.loads(report.read_text())["results"]
     return {
         "s": results["wall_s"],
         "disk": results["disk_bytes"],

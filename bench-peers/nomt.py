@@ -48,7 +48,7 @@ def run(arguments, write_back):
             new, compacted = results["new"], None
         else:
             words = [*load, "--prune", "--memory", arguments.memory, "--write-back", write_back, "--report", report]
-            usage = measure.run([arguments.arbor, "loadtest", *words], log)
+            usage = measure.run([arguments.arbor, "loadtest", *words], log, report)
             new = results = json.loads(report.read_text())["results"]
             compacted = results["compacted_bytes"]
     return {
