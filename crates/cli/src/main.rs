@@ -30,10 +30,11 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 /// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 130 stopped when asked to (by
 /// Ctrl-C or SIGTERM), with what was done until then kept.
 fn main() -> ExitCode {
+    // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on. It comes first: what is freed
+    // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
+    allocations::purge_after(10);
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
-    // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on.
-    allocations::purge_after(10);
     match run(&arbor.command) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,

@@ -32,7 +32,7 @@ pub struct Counting<A>(pub A);
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Makes mimalloc give back what is freed after so many milliseconds, unless the environment says otherwise (`MIMALLOC_PURGE_DELAY`). What is kept longer
-/// makes the peak higher; docs/measurements/verkle.md ("What was tried") has both ways.
+/// makes the peak higher; docs/measurements/verkle.md ("What was tried") has both ways. Call it before anything is freed: until a purge that is under way has come, all that is freed waits for it.
 pub fn purge_after(milliseconds: u16) {
     set_purge_delay(milliseconds.into());
 }
