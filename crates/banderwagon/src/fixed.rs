@@ -57,12 +57,18 @@ impl Sizes {
     };
 
     /// From the largest down. Digits of 5 and 8 bits waste little of 252 bits.
-    const CHOICES: [Self; 6] = [
+    const CHOICES: [Self; 7] = [
         Self::DEFAULT,
         Self {
             first: [Digits::of_halves(12, 12); FIRST],
+            others: 8,
+            comb: 10,
+            columns: 4,
+        },
+        Self {
+            first: [Digits::of_halves(12, 12); FIRST],
             others: 7,
-            comb: 12,
+            comb: 10,
             columns: 4,
         },
         Self {

@@ -64,7 +64,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut settings = VerkleSettings::default();
     settings.table_bytes = settings.table_bytes.min(bytes(memory / 3));
-    settings.stem_bytes = bytes(memory / 64);
+    settings.stem_bytes = bytes(memory / 256);
     let tree = &mut settings.tree;
     if asked.contains(&TreeSetting::Published) {
         tree.form = Form::PUBLISHED;

@@ -15,7 +15,8 @@ pub struct VerkleSettings {
     pub layout: HeaderLayout,
     /// What of a node is stored, and how nodes are computed. Nodes written with different settings may lie side by side.
     pub tree: Settings,
-    /// Bytes for the tables of multiples that commitments are computed with.
+    /// Bytes for the tables of multiples that commitments are computed with. A replay of some thousand blocks is no faster with twice as large ones: what their
+    /// additions are fewer is what the system takes to clear their pages (docs/measurements/verkle.md).
     pub table_bytes: usize,
     /// Whether the first five points, of keys and leaves, have wider tables than the others. There to be measured.
     pub wide_tables: bool,
@@ -28,7 +29,7 @@ impl Default for VerkleSettings {
         Self {
             layout: HeaderLayout::default(),
             tree: Settings::default(),
-            table_bytes: 150_000_000,
+            table_bytes: 80_000_000,
             wide_tables: true,
             stem_bytes: 64 << 20,
         }
