@@ -240,6 +240,27 @@ impl Check<'_> {
         })))
     }
 
+    /// The lengths of paths that the keys of a table of nodes begin with. Also counted are keys that are no node's and that no scan by `apart` bytes and more of
+    /// a path would give: none at all, and lengths alone.
+    pub(crate) fn path_lengths(
+        &self,
+        nodes: Table,
+        apart: u8,
+    ) -> Result<(Vec<u8>, u64), StateError> {
+        let mut spare = u64::from(self.view.get(nodes, &[])?.is_some());
+        let (mut lengths, mut from) = (Vec::new(), Some(0));
+        while let Some(length) = from {
+            let first = self.view.scan(nodes, &[], &[length])?.next();
+            let Some((key, _)) = first.transpose()? else {
+                break;
+            };
+            spare += u64::from(key.len() == 1 && key[0] >= apart);
+            lengths.push(key[0]);
+            from = key[0].checked_add(1);
+        }
+        Ok((lengths, spare))
+    }
+
     /// Compares what a scan found with what a look-up by key finds: an engine's filters and indexes can hide
     /// from one what the other sees, and execution looks up.
     pub(crate) fn looked_up(

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use arbor_ipa::Committer;
 use arbor_state::ar16mt::Ar16mt;
 use arbor_state::verkle::{Verkle, VerkleSettings};
@@ -312,21 +312,65 @@ fn what_look_ups_or_scans_do_not_find_is_told() {
 
 /// Once, with its place.
 #[test]
-fn a_lost_storage_node_is_told_once() {
-    const NODES: u8 = 0x82;
-    let tree = &TREES[0];
-    let store = stored_state(tree);
-    let (key, _) = records(&store, NODES).swap_remove(5);
-    let unseen = verify_hiding((&store, tree), (NODES, &key), true);
-    store
-        .write(&[Write::delete(Table(NODES), &key[..])], true)
-        .unwrap();
-    let missing = open(&store).verify().unwrap();
-    for (report, what) in [(unseen, "a scan does not find it"), (missing, "missing")] {
+fn a_lost_node_is_told_once() {
+    fn of_storage(key: &[u8]) -> String {
         let owner = B256::from_slice(&key[..32]);
-        let place = format!("of the storage of account hash {owner}: {what}");
-        assert_eq!(report.fault_count, 1, "{:?}", report.faults);
-        assert!(report.faults[0].ends_with(&place), "{:?}", report.faults);
+        format!("of the storage of account hash {owner}")
+    }
+    fn of_verkle(key: &[u8]) -> String {
+        format!("the node at path {}", hex::encode(&key[1..]))
+    }
+    let places: [fn(&[u8]) -> String; 2] = [of_storage, of_verkle];
+    for ((tree, nodes), place) in TREES.iter().zip([0x82, 3]).zip(places) {
+        let store = stored_state(tree);
+        let (key, _) = records(&store, nodes).swap_remove(5);
+        let unseen = verify_hiding((&store, tree), (nodes, &key), true);
+        store
+            .write(&[Write::delete(Table(nodes), &key[..])], true)
+            .unwrap();
+        let missing = open_as(&store, tree).verify().unwrap();
+        for (report, what) in [(unseen, "a scan does not find it"), (missing, "missing")] {
+            let told = format!("{}: {what}", place(&key));
+            assert_eq!(report.fault_count, 1, "{:?}", report.faults);
+            assert!(report.faults[0].ends_with(&told), "{:?}", report.faults);
+        }
+    }
+}
+
+/// Also those whose keys are no node's.
+#[test]
+fn spare_nodes_are_counted() {
+    for tree in &TREES[1..] {
+        let store = stored_state(tree);
+        let spare: [&[u8]; 7] = [&[], &[0, 7], &[1], &[2], &[2, 9, 9, 9], &[31, 5], &[200, 1]];
+        for key in spare {
+            store
+                .write(&[Write::put(Table(3), key, b"")], true)
+                .unwrap();
+        }
+        let report = open_as(&store, tree).verify().unwrap();
+        assert_eq!(report.faults, ["7 nodes are stored that nothing leads to"]);
+    }
+}
+
+/// As what it is, not only by what it is not.
+#[test]
+fn a_verkle_record_that_cannot_be_read_is_named() {
+    let tree = &TREES[1];
+    for (table, name) in tables(tree).take(2) {
+        let store = stored_state(tree);
+        let (key, _) = records(&store, table).swap_remove(0);
+        store
+            .write(&[Write::put(Table(table), &key[..], &[0xff; 99])], true)
+            .unwrap();
+        let report = open_as(&store, tree).verify().unwrap();
+        let told = format!("corrupt {name} record at key 0x{}", hex::encode(&key));
+        let mut faults = report.faults.iter();
+        assert!(
+            faults.any(|fault| fault.starts_with(&told)),
+            "{:?}",
+            report.faults
+        );
     }
 }
 

@@ -26,14 +26,14 @@ pub(crate) fn check_state(
     ar16mt: Ar16mt,
     head: Head<'_>,
 ) -> Result<B256, StateError> {
-    let mut rebuild = Rebuild {
+    let (lengths, spare) = check.path_lengths(NODES, 2)?;
+    let rebuild = Rebuild {
         check,
         leaves: AtomicU64::new(0),
         indices: Indices::default(),
-        lengths: Vec::new(),
-        spare: AtomicU64::new(0),
+        lengths,
+        spare: spare.into(),
     };
-    rebuild.find_lengths()?;
     let root = with_hasher!(ar16mt, hasher => rebuild.root(hasher))?;
     if root != head.root() {
         let stored = head.root();
@@ -135,23 +135,6 @@ impl Rebuild<'_> {
     /// The stored nodes whose keys begin so.
     fn nodes(&self, prefix: &[u8]) -> Result<Rest<'_>, StateError> {
         Ok(self.check.scan(NODES, prefix, &[])?.peekable())
-    }
-
-    /// Looks which lengths of paths there are, and for keys that are not those of nodes.
-    fn find_lengths(&mut self) -> Result<(), StateError> {
-        let mut spare = u64::from(self.check.view.get(NODES, &[])?.is_some());
-        let mut from = Some(0);
-        while let Some(length) = from {
-            let first = self.check.view.scan(NODES, &[], &[length])?.next();
-            let Some((key, _)) = first.transpose()? else {
-                break;
-            };
-            spare += u64::from(key.len() == 1 && key[0] >= 2);
-            self.lengths.push(key[0]);
-            from = key[0].checked_add(1);
-        }
-        self.spare = spare.into();
-        Ok(())
     }
 
     /// Holds the nodes that leaves give to those stored: of each scan what comes first and is within their part. The scans ascend.

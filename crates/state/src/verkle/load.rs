@@ -11,9 +11,8 @@ use rayon::prelude::*;
 use super::Verkle;
 use super::changes::code_size;
 use super::nodes::node_write;
-use super::ordered::{first_bytes, named_stems};
+use super::ordered::{OrderedLeaves, first_bytes};
 use super::records::{AccountRecord, encode_slot, slot_key};
-use super::values::Leaves;
 use crate::node_load::NodeLoad;
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
@@ -25,7 +24,7 @@ const TOGETHER: usize = 16;
 /// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
 ///
 /// The source is read twice, in the order of addresses. Then every name is hashed, for a very large state several times, and of each first byte of
-/// stems the part of the tree is built. In memory are at most some four million stems with their names, and the nodes of a sixteenth of the state.
+/// stems the part of the tree is built. In memory are at most some four million leaves, and the nodes of a sixteenth of the state.
 pub(crate) fn load(
     verkle: &Verkle,
     versions: &mut Versions,
@@ -49,20 +48,14 @@ pub(crate) fn load(
     let committer = stems.committer();
     let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
     for firsts in first_bytes(versions.view())? {
-        let stems = named_stems(versions.view(), committer, &firsts)?;
+        let leaves = OrderedLeaves::read(versions.view(), committer, &firsts, &Err)?;
         for firsts in firsts.chunks(TOGETHER) {
             let view = versions.view();
-            let leaves = Leaves {
-                flat: &view,
-                view,
-                layout: settings.layout,
-            };
             let built = firsts.par_iter().map(|first| {
-                let from = stems.partition_point(|(stem, _)| stem[0] < *first);
-                let to = stems.partition_point(|(stem, _)| stem[0] <= *first);
-                let mut failed = None;
-                let found = stems[from..to].iter().map_while(|(stem, name)| {
-                    let leaf = leaves.under(name).map(|leaves| (*stem, leaves.values));
+                let (leaves, mut failed) = (leaves.take(*first), None);
+                let found = leaves.stems().map_while(|under| {
+                    let values = under.values(view, settings.layout);
+                    let leaf = values.map(|values| (under.stem, values));
                     leaf.map_err(|error| failed = Some(error)).ok()
                 });
                 let mut nodes = Vec::new();

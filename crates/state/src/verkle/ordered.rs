@@ -1,22 +1,29 @@
-//! All stems of a state in their order, by hashing every name that the flat tables have.
+//! All leaves of a state in the order of their stems, by hashing every name that the flat tables have.
 
-use alloy_primitives::U256;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::{Address, U256};
 use arbor_ipa::Committer;
 use arbor_versions::View;
 use rayon::prelude::*;
 
+use super::LeafValue;
+use super::header::HeaderLayout;
 use super::places::{StemName, chunk_place, slot_place};
-use super::records::{AccountRecord, account_key, slot_name};
-use super::stems::{self, NamedStem};
+use super::records::{AccountRecord, account_key, decode_slot, slot_name};
+use super::stems::{Stem, hashed};
+use super::values::account_leaves;
 use crate::StateError;
 use crate::tables::{ACCOUNTS, SLOTS};
 
-/// Stems that are held in memory with their names at once, twice some 90 bytes each. The names of a larger state are hashed several times.
-const AT_ONCE: u64 = 1 << 22;
+/// What is held in memory at once: of slots so many, 64 bytes each. The names of a larger state are hashed several times.
+const AT_ONCE: u64 = 1 << 23;
+/// For how many slots a stem of an account counts, of which record and address are held.
+const SLOTS_OF_ACCOUNT: u64 = 3;
 /// Names that are hashed together, by all threads.
 const NAMES: usize = 1 << 16;
 
-/// All first bytes of stems, in groups that few enough stems have.
+/// All first bytes of stems, in groups that hold little enough.
 pub(super) fn first_bytes(view: View<'_>) -> Result<Vec<Vec<u8>>, StateError> {
     let count = |table| -> Result<u64, StateError> {
         let counts = (0..=u8::MAX).into_par_iter().map(|first| {
@@ -27,12 +34,12 @@ pub(super) fn first_bytes(view: View<'_>) -> Result<Vec<Vec<u8>>, StateError> {
         });
         counts.sum()
     };
-    // Each account and each slot has one stem at most; further stems of code are few.
-    let most = count(ACCOUNTS)? + count(SLOTS)?;
+    // Further stems of code are few.
+    let most = SLOTS_OF_ACCOUNT * count(ACCOUNTS)? + count(SLOTS)?;
     Ok(groups(most))
 }
 
-/// All first bytes in groups of nearly the same size, so few bytes in each that no more than [`AT_ONCE`] stems have them, if they are spread evenly; with more than
+/// All first bytes in groups of nearly the same size, so few bytes in each that what counts for no more than [`AT_ONCE`] slots has them, if it is spread evenly; with more than
 /// 256 times as many, each byte is a group.
 fn groups(stems: u64) -> Vec<Vec<u8>> {
     let largest = (256 * AT_ONCE / stems.max(1)).clamp(1, 256);
@@ -42,72 +49,243 @@ fn groups(stems: u64) -> Vec<Vec<u8>> {
     (0..groups).map(|group| bytes(group).collect()).collect()
 }
 
-/// The stems with these first bytes and their names, ascending. Records that cannot be read are passed over.
-pub(super) fn named_stems(
-    view: View<'_>,
-    committer: &Committer,
-    firsts: &[u8],
-) -> Result<Vec<NamedStem>, StateError> {
-    let found = (0..=u8::MAX).into_par_iter().map(|first| {
-        let mut found = Vec::new();
-        let mut names = Vec::new();
-        let mut hash = |names: &mut Vec<StemName>, least: usize| {
-            if names.len() >= least {
-                names.sort_unstable();
-                names.dedup();
-                let named = stems::hashed(committer, std::mem::take(names));
-                found.extend(named.filter(|(stem, _)| firsts.contains(&stem[0])));
-            }
-        };
-        of_accounts(view, first, |name| {
-            names.extend(name);
-            hash(&mut names, NAMES);
-        })?;
-        of_slots(view, first, |name| {
-            if names.last() != Some(&name) {
-                names.push(name);
-                hash(&mut names, NAMES);
-            }
-        })?;
-        hash(&mut names, 1);
-        Ok(found)
-    });
-    let found: Result<Vec<Vec<NamedStem>>, StateError> = found.collect();
-    let mut stems = found?.concat();
-    stems.par_sort_unstable();
-    stems.dedup();
-    Ok(stems)
+/// Leaves of a state by the first bytes of their stems.
+pub(super) struct OrderedLeaves {
+    by_first: Vec<Mutex<SomeLeaves>>,
 }
 
-/// The names of the stems that the fields and the code of accounts have whose addresses begin with this byte.
-fn of_accounts(
-    view: View<'_>,
-    first: u8,
-    mut give: impl FnMut(Vec<StemName>),
-) -> Result<(), StateError> {
-    for entry in view.scan(ACCOUNTS, &[first], &[])? {
-        let (key, bytes) = entry?;
-        let record = AccountRecord::decode(&key, &bytes);
-        let (Ok(address), Ok(record)) = (account_key(&key), record) else {
-            continue;
+/// Those of one byte, ascending once they are [taken](OrderedLeaves::take).
+#[derive(Default)]
+pub(super) struct SomeLeaves {
+    slots: Vec<SlotLeaf>,
+    accounts: Vec<AccountStem>,
+}
+
+/// A slot's leaf.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SlotLeaf {
+    stem: Stem,
+    suffix: u8,
+    value: LeafValue,
+}
+
+/// A stem that has fields or code of an account.
+#[derive(Clone, Copy)]
+pub(super) struct AccountStem {
+    stem: Stem,
+    /// The account.
+    pub(super) address: Address,
+    record: AccountRecord,
+    /// Number of the first chunk of code that lies here; 0 for the stem that begins with the fields.
+    first_chunk: u32,
+}
+
+/// All that lies under one stem.
+pub(super) struct UnderStem<'a> {
+    pub(super) stem: Stem,
+    pub(super) account: Option<&'a AccountStem>,
+    slots: &'a [SlotLeaf],
+}
+
+/// What to do about a record that cannot be read: to go on without it, or not at all.
+pub(super) type Unreadable<'a> = &'a (dyn Fn(StateError) -> Result<(), StateError> + Sync);
+
+impl OrderedLeaves {
+    /// The leaves whose stems have these first bytes.
+    pub(super) fn read(
+        view: View<'_>,
+        committer: &Committer,
+        firsts: &[u8],
+        unreadable: Unreadable<'_>,
+    ) -> Result<Self, StateError> {
+        let leaves = Self {
+            by_first: std::iter::repeat_with(Mutex::default).take(256).collect(),
         };
-        // 128 chunks end with the header's stem, and every later one begins after a multiple of them.
-        let code = (0..record.chunks).step_by(128);
-        let indices = code.map(|chunk| chunk_place(chunk).0).chain([U256::ZERO]);
-        give(indices.map(|index| StemName { address, index }).collect());
+        let mut wanted = [false; 256];
+        firsts
+            .iter()
+            .for_each(|first| wanted[usize::from(*first)] = true);
+        let reading = Reading {
+            view,
+            committer,
+            wanted: &wanted,
+            unreadable,
+            leaves: &leaves,
+        };
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            reading.accounts(first)?;
+            reading.slots(first)
+        })?;
+        Ok(leaves)
     }
-    Ok(())
+
+    fn of(&self, first: u8) -> MutexGuard<'_, SomeLeaves> {
+        let leaves = self.by_first[usize::from(first)].lock();
+        leaves.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What lies under stems with this first byte; it is here no more.
+    pub(super) fn take(&self, first: u8) -> SomeLeaves {
+        let mut leaves = std::mem::take(&mut *self.of(first));
+        leaves.slots.sort_unstable();
+        leaves.accounts.sort_unstable_by_key(|account| account.stem);
+        leaves
+    }
 }
 
-/// The names of the stems that their slots have, some more than once.
-fn of_slots(view: View<'_>, first: u8, mut give: impl FnMut(StemName)) -> Result<(), StateError> {
-    for entry in view.scan(SLOTS, &[first], &[])? {
-        if let Ok((address, slot)) = slot_name(&entry?.0) {
-            let index = slot_place(slot).0;
-            give(StemName { address, index });
+impl SomeLeaves {
+    /// Stem by stem what lies there.
+    pub(super) fn stems(&self) -> impl Iterator<Item = UnderStem<'_>> {
+        let (mut slots, mut accounts) = (&self.slots[..], &self.accounts[..]);
+        std::iter::from_fn(move || {
+            let next = [
+                slots.first().map(|slot| slot.stem),
+                accounts.first().map(|account| account.stem),
+            ];
+            let stem = next.into_iter().flatten().min()?;
+            let here = slots.iter().take_while(|slot| slot.stem == stem).count();
+            let account = accounts.first().filter(|account| account.stem == stem);
+            accounts = &accounts[usize::from(account.is_some())..];
+            Some(UnderStem {
+                stem,
+                account,
+                slots: slots.split_off(..here).unwrap_or_default(),
+            })
+        })
+    }
+}
+
+impl UnderStem<'_> {
+    /// The leaves, ascending by suffix. Code is read from the view.
+    pub(super) fn values(
+        &self,
+        view: View<'_>,
+        layout: HeaderLayout,
+    ) -> Result<Vec<(u8, LeafValue)>, StateError> {
+        let mut values = match self.account {
+            Some(account) => account_leaves(view, layout, &account.record, account.first_chunk)?,
+            None => Vec::with_capacity(self.slots.len()),
+        };
+        values.extend(self.slots.iter().map(|slot| (slot.suffix, slot.value)));
+        values.sort_unstable_by_key(|(suffix, _)| *suffix);
+        Ok(values)
+    }
+
+    /// How many accounts have their fields here: one or none.
+    pub(super) fn accounts(&self) -> u64 {
+        let has_fields = |account: &&AccountStem| account.first_chunk == 0;
+        self.account.filter(has_fields).map_or(0, |_| 1)
+    }
+
+    /// How many slots lie here.
+    pub(super) fn slots(&self) -> u64 {
+        self.slots.len() as u64
+    }
+}
+
+/// A pass over the flat tables.
+struct Reading<'a> {
+    view: View<'a>,
+    committer: &'a Committer,
+    /// Which first bytes of stems are wanted.
+    wanted: &'a [bool; 256],
+    unreadable: Unreadable<'a>,
+    leaves: &'a OrderedLeaves,
+}
+
+impl Reading<'_> {
+    /// The stems of the fields and the code of accounts whose addresses begin with this byte.
+    fn accounts(&self, first: u8) -> Result<(), StateError> {
+        let (mut names, mut waiting) = (Vec::new(), Vec::new());
+        for entry in self.view.scan(ACCOUNTS, &[first], &[])? {
+            let (key, bytes) = entry?;
+            let account = account_key(&key)
+                .and_then(|address| Ok((address, AccountRecord::decode(&key, &bytes)?)));
+            let (address, record) = match account {
+                Ok(account) => account,
+                Err(error) => {
+                    (self.unreadable)(error)?;
+                    continue;
+                }
+            };
+            // The stem of the fields ends with chunk 127, each later one has 256.
+            for first_chunk in std::iter::once(0).chain((128..record.chunks).step_by(256)) {
+                let index = match first_chunk {
+                    0 => U256::ZERO,
+                    chunk => chunk_place(chunk).0,
+                };
+                names.push(StemName { address, index });
+                waiting.push((address, record, first_chunk));
+            }
+            if names.len() >= NAMES {
+                self.put_accounts(&mut names, &mut waiting);
+            }
         }
+        self.put_accounts(&mut names, &mut waiting);
+        Ok(())
     }
-    Ok(())
+
+    fn put_accounts(
+        &self,
+        names: &mut Vec<StemName>,
+        waiting: &mut Vec<(Address, AccountRecord, u32)>,
+    ) {
+        let stems = hashed(self.committer, names);
+        for ((address, record, first_chunk), stem) in waiting.drain(..).zip(stems) {
+            if self.wanted[usize::from(stem[0])] {
+                self.leaves.of(stem[0]).accounts.push(AccountStem {
+                    stem,
+                    address,
+                    record,
+                    first_chunk,
+                });
+            }
+        }
+        names.clear();
+    }
+
+    /// The leaves of slots of the accounts whose addresses begin with this byte.
+    fn slots(&self, first: u8) -> Result<(), StateError> {
+        // Neighbours share their stems.
+        let (mut names, mut waiting) = (Vec::new(), Vec::new());
+        for entry in self.view.scan(SLOTS, &[first], &[])? {
+            let (key, bytes) = entry?;
+            let slot = slot_name(&key).and_then(|name| Ok((name, decode_slot(&key, &bytes)?)));
+            let ((address, slot), value) = match slot {
+                Ok(slot) => slot,
+                Err(error) => {
+                    (self.unreadable)(error)?;
+                    continue;
+                }
+            };
+            let (index, suffix) = slot_place(slot);
+            let name = StemName { address, index };
+            if names.last() != Some(&name) {
+                if waiting.len() >= NAMES {
+                    self.put_slots(&mut names, &mut waiting);
+                }
+                names.push(name);
+            }
+            waiting.push((names.len() - 1, suffix, value.to_be_bytes()));
+        }
+        self.put_slots(&mut names, &mut waiting);
+        Ok(())
+    }
+
+    fn put_slots(&self, names: &mut Vec<StemName>, waiting: &mut Vec<(usize, u8, LeafValue)>) {
+        let stems = hashed(self.committer, names);
+        for (name, suffix, value) in waiting.drain(..) {
+            let stem = stems[name];
+            if self.wanted[usize::from(stem[0])] {
+                self.leaves.of(stem[0]).slots.push(SlotLeaf {
+                    stem,
+                    suffix,
+                    value,
+                });
+            }
+        }
+        names.clear();
+    }
 }
 
 #[cfg(test)]

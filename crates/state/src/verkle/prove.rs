@@ -36,7 +36,7 @@ impl NodeReader for Version<'_, '_> {
 impl ValueReader for Version<'_, '_> {
     fn values(&self, stems: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
         let values = stems.iter().map(|stem| match self.names.get(stem) {
-            Some(name) => Ok(self.leaves.under(name)?.values),
+            Some(name) => Ok(self.leaves.under(name)?),
             None => Ok(Vec::new()),
         });
         values.collect()

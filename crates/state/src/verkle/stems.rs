@@ -14,23 +14,16 @@ use super::places::StemName;
 /// The first 31 bytes of a key, which 256 leaves share.
 pub type Stem = [u8; 31];
 
-/// A stem with its name.
-pub(super) type NamedStem = (Stem, StemName);
-
 /// Names that are hashed together.
 const TOGETHER: usize = 1024;
 
 /// The stems of names, computed in batches by the threads of the current pool and not remembered.
-pub(super) fn hashed(
-    committer: &Committer,
-    names: Vec<StemName>,
-) -> impl Iterator<Item = NamedStem> {
-    let stems = names.par_chunks(TOGETHER).map(|names| {
+pub(super) fn hashed(committer: &Committer, names: &[StemName]) -> Vec<Stem> {
+    let stems = names.par_chunks(TOGETHER).flat_map_iter(|names| {
         let key = |name: &StemName| (name.address.into_word().0, name.index.to_le_bytes::<32>());
         committer.stems(&names.iter().map(key).collect::<Vec<_>>())
     });
-    let stems: Vec<Vec<Stem>> = stems.collect();
-    stems.into_iter().flatten().zip(names)
+    stems.collect()
 }
 
 /// What is remembered within so many bytes, as many entries as fill both generations' tables: these have a power of two of places, of which seven in eight

@@ -1,4 +1,4 @@
-//! The leaves under a stem, from the flat tables.
+//! The leaves under a stem, looked up in the flat tables.
 
 use alloy_primitives::{Bytes, KECCAK256_EMPTY, U256};
 use arbor_versions::View;
@@ -20,68 +20,60 @@ pub(super) struct Leaves<'a> {
     pub(super) layout: HeaderLayout,
 }
 
-/// The leaves under a stem, and how many flat records they come from.
-#[derive(Default)]
-pub(super) struct StemLeaves {
-    /// Ascending by suffix.
-    pub(super) values: Vec<(u8, LeafValue)>,
-    /// Accounts whose header this is: one or none.
-    pub(super) accounts: u64,
-    /// Slots among them.
-    pub(super) slots: u64,
+/// The leaves under a stem, ascending by suffix.
+pub(super) type StemLeaves = Vec<(u8, LeafValue)>;
+
+/// The leaves that an account's fields and code have under one of its stems: that of the chunk of code with this number, which is 0 for the one that begins with the fields.
+pub(super) fn account_leaves(
+    view: View<'_>,
+    layout: HeaderLayout,
+    record: &AccountRecord,
+    first_chunk: u32,
+) -> Result<StemLeaves, StateError> {
+    let (mut leaves, chunks) = match first_chunk {
+        0 => (record.header_leaves(layout)?, 0..record.chunks.min(128)),
+        first => (Vec::new(), first..record.chunks.min(first + 256)),
+    };
+    if chunks.is_empty() {
+        return Ok(leaves);
+    }
+    let code = match record.code_hash() {
+        KECCAK256_EMPTY => Bytes::new(),
+        hash => stored_code(view, hash)?,
+    };
+    let values = record.code_leaves(&code);
+    leaves.extend(chunks.map(|chunk| (chunk_place(chunk).1, values[chunk as usize])));
+    Ok(leaves)
 }
 
 impl Leaves<'_> {
     /// The leaves under a stem with this name; none if nothing is there at this version.
     pub(super) fn under(&self, name: &StemName) -> Result<StemLeaves, StateError> {
-        let mut leaves = StemLeaves::default();
-        match name.contents() {
+        let mut leaves = match name.contents() {
             StemContents::Header => {
-                if let Some(record) = self.record(name)? {
-                    leaves.values = record.header_leaves(self.layout)?;
-                    leaves.accounts = 1;
-                    self.chunks(&record, 0..128, &mut leaves)?;
-                }
+                let mut leaves = self.of_account(name, 0)?;
                 self.slots(name, U256::ZERO, &mut leaves)?;
+                leaves
             }
-            StemContents::Code(first) => {
-                if let Some(record) = self.record(name)? {
-                    self.chunks(&record, first..first + 256, &mut leaves)?;
-                }
+            StemContents::Code(first) => self.of_account(name, first)?,
+            StemContents::Storage(first) => {
+                let mut leaves = StemLeaves::new();
+                self.slots(name, first, &mut leaves)?;
+                leaves
             }
-            StemContents::Storage(first) => self.slots(name, first, &mut leaves)?,
-            StemContents::Nothing => {}
-        }
-        leaves.values.sort_unstable_by_key(|(suffix, _)| *suffix);
+            StemContents::Nothing => StemLeaves::new(),
+        };
+        leaves.sort_unstable_by_key(|(suffix, _)| *suffix);
         Ok(leaves)
     }
 
-    fn record(&self, name: &StemName) -> Result<Option<AccountRecord>, StateError> {
+    fn of_account(&self, name: &StemName, first_chunk: u32) -> Result<StemLeaves, StateError> {
         let key = name.address.as_slice();
-        let record = self.flat.value(ACCOUNTS, key)?;
-        record
-            .map(|bytes| AccountRecord::decode(key, &bytes))
-            .transpose()
-    }
-
-    fn chunks(
-        &self,
-        record: &AccountRecord,
-        chunks: std::ops::Range<u32>,
-        leaves: &mut StemLeaves,
-    ) -> Result<(), StateError> {
-        let chunks = chunks.start..chunks.end.min(record.chunks);
-        if chunks.is_empty() {
-            return Ok(());
-        }
-        let code = match record.code_hash() {
-            KECCAK256_EMPTY => Bytes::new(),
-            hash => stored_code(self.view, hash)?,
+        let Some(bytes) = self.flat.value(ACCOUNTS, key)? else {
+            return Ok(StemLeaves::new());
         };
-        let values = record.code_leaves(&code);
-        let here = chunks.map(|chunk| (chunk_place(chunk).1, values[chunk as usize]));
-        leaves.values.extend(here);
-        Ok(())
+        let record = AccountRecord::decode(key, &bytes)?;
+        account_leaves(self.view, self.layout, &record, first_chunk)
     }
 
     /// The slots of a stem whose numbers begin like `first`'s.
@@ -97,8 +89,7 @@ impl Leaves<'_> {
             let (index, suffix) = slot_place(slot_name(&key)?.1);
             if index == name.index {
                 let value = decode_slot(&key, &bytes)?;
-                leaves.values.push((suffix, value.to_be_bytes()));
-                leaves.slots += 1;
+                leaves.push((suffix, value.to_be_bytes()));
             } else if name.index.is_zero() && suffix >= HEADER_SLOTS {
                 // The rest lies under the stem of the main storage.
                 break;

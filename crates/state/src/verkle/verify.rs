@@ -1,21 +1,20 @@
 //! Checking a Verkle database: the tree rebuilt from the flat tables, in the order of stems, and compared node by node.
 
+use std::iter::Peekable;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
-use arbor_store::Write;
+use arbor_store::{Value, Write};
 use arbor_tree_verkle::{
     BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
     join, whole_values,
 };
-use arbor_versions::Meta;
+use arbor_versions::{Entries, Entry, Meta};
 use rayon::prelude::*;
 
-use super::ordered::{first_bytes, named_stems};
-use super::records::AccountRecord;
-use super::stems::NamedStem;
-use super::values::{Leaves, StemLeaves};
+use super::ordered::{OrderedLeaves, UnderStem, first_bytes};
+use super::records::{AccountRecord, account_key, decode_slot, slot_name};
 use super::{NODES, Undone, Verkle, flat_root};
 use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
@@ -28,9 +27,12 @@ pub(crate) fn check_state(
     verkle: &Verkle,
     head: Head<'_>,
 ) -> Result<B256, StateError> {
+    let (depths, spare) = check.path_lengths(NODES, 1)?;
     let rebuild = Rebuild {
         check,
         verkle,
+        depths,
+        spare: spare.into(),
         accounts: AtomicU64::new(0),
         slots: AtomicU64::new(0),
         unsettled: Mutex::default(),
@@ -44,7 +46,7 @@ pub(crate) fn check_state(
         ));
     }
     rebuild.every_record_has_its_leaf()?;
-    spare_nodes(check)?;
+    rebuild.tell_spare_nodes();
     match flat_root(check.view) {
         Err(error @ StateError::Corrupt { .. }) => {
             check.tell_fault(error.to_string());
@@ -67,6 +69,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Rebuild<'a> {
     check: &'a Check<'a>,
     verkle: &'a Verkle,
+    /// The depths that stored nodes have.
+    depths: Vec<u8>,
+    /// Stored nodes that the flat state does not give.
+    spare: AtomicU64,
     /// Records that were reached through stems.
     accounts: AtomicU64,
     slots: AtomicU64,
@@ -74,6 +80,12 @@ struct Rebuild<'a> {
     unsettled: Mutex<Vec<TwoLeaves>>,
     /// Why the check cannot go on.
     stopped: Mutex<Option<StateError>>,
+}
+
+/// The stored nodes of one depth whose paths begin alike, as far as they have not been compared.
+struct Depth<'a> {
+    depth: u8,
+    rest: Peekable<Entries<'a>>,
 }
 
 impl Rebuild<'_> {
@@ -92,23 +104,27 @@ impl Rebuild<'_> {
 
     fn root(&self) -> Result<B256, StateError> {
         let committer = self.verkle.stems().committer();
-        let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
         let mut parts: Vec<Part> = Vec::with_capacity(256);
         for firsts in first_bytes(self.check.view)? {
-            let stems = named_stems(self.check.view, committer, &firsts)?;
+            // What cannot be read is told of once, where every record is looked at.
+            let leaves = OrderedLeaves::read(self.check.view, committer, &firsts, &|_| Ok(()))?;
             let of_first = firsts.into_par_iter().map(|first| {
-                let from = stems.partition_point(|(stem, _)| stem[0] < first);
-                let to = stems.partition_point(|(stem, _)| stem[0] <= first);
-                let leaves = self.leaves(&stems[from..to]);
-                let mut sink = |key, record: std::sync::Arc<[u8]>| self.node(&key, &record);
-                let part = build_part(committer, &Self::SETTINGS, leaves, &mut sink)?;
+                let mut stored: Vec<Depth<'_>> = self.depths_below(first)?;
+                let leaves = leaves.take(first);
+                let leaves = leaves.stems().map_while(|under| self.leaf(&under));
+                let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
+                let part = build_part(committer, &Self::SETTINGS, leaves.flatten(), &mut sink)?;
+                self.count_rest(stored);
                 self.check.part_done();
                 Ok(part)
             });
             let of_first: Result<Vec<Part>, StateError> = of_first.collect();
             parts.extend(of_first?);
         }
+        let mut stored = vec![self.stored(0, &[0])?];
+        let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
         let root = join(committer, &Self::SETTINGS, parts, &mut sink)?;
+        self.count_rest(stored);
         let unsettled = lock(&self.unsettled).split_off(0);
         self.settle(&unsettled);
         match lock(&self.stopped).take() {
@@ -117,43 +133,36 @@ impl Rebuild<'_> {
         }
     }
 
-    /// The leaves of named stems, in their order.
-    fn leaves<'s>(&'s self, stems: &'s [NamedStem]) -> impl Iterator<Item = BuildLeaf> + 's {
-        stems
-            .iter()
-            .map_while(|named| match self.leaf(named) {
-                Ok(leaf) => Some(leaf),
-                Err(error) => {
-                    self.stop(error);
-                    None
-                }
-            })
-            .flatten()
+    /// The stored nodes whose paths begin with a byte.
+    fn depths_below(&self, first: u8) -> Result<Vec<Depth<'_>>, StateError> {
+        let depths = self.depths.iter().filter(|depth| **depth > 0);
+        depths
+            .map(|depth| self.stored(*depth, &[*depth, first]))
+            .collect()
     }
 
-    /// The leaf of a stem; none if its records cannot be read.
-    fn leaf(&self, (stem, name): &NamedStem) -> Result<Option<BuildLeaf>, StateError> {
-        let view = self.check.view;
-        let leaves = Leaves {
-            flat: &view,
-            view,
-            layout: self.verkle.settings().layout,
-        };
-        match leaves.under(name) {
-            Ok(StemLeaves {
-                values,
-                accounts,
-                slots,
-            }) => {
-                self.accounts.fetch_add(accounts, Ordering::Relaxed);
-                self.slots.fetch_add(slots, Ordering::Relaxed);
-                Ok((!values.is_empty()).then_some((*stem, values)))
+    fn stored(&self, depth: u8, prefix: &[u8]) -> Result<Depth<'_>, StateError> {
+        let rest = self.check.scan(NODES, prefix, &[])?.peekable();
+        Ok(Depth { depth, rest })
+    }
+
+    /// The leaf of a stem, nothing if it cannot be known; `None` where the check cannot go on.
+    fn leaf(&self, under: &UnderStem<'_>) -> Option<Option<BuildLeaf>> {
+        match under.values(self.check.view, self.verkle.settings().layout) {
+            Ok(values) => {
+                self.accounts.fetch_add(under.accounts(), Ordering::Relaxed);
+                self.slots.fetch_add(under.slots(), Ordering::Relaxed);
+                Some((!values.is_empty()).then_some((under.stem, values)))
             }
             Err(error @ (StateError::Corrupt { .. } | StateError::MissingCode(_))) => {
-                self.fault(format!("account {}: {error}", name.address));
-                Ok(None)
+                let of = under.account.map(|account| account.address);
+                self.fault(format!("account {}: {error}", of.unwrap_or_default()));
+                Some(None)
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                self.stop(error);
+                None
+            }
         }
     }
 
@@ -164,9 +173,8 @@ impl Rebuild<'_> {
             for entry in check.scan(ACCOUNTS, &[first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.accounts);
-                let code_hash =
-                    AccountRecord::decode(&key, &bytes).map(|record| record.code_hash());
-                match code_hash {
+                let record = account_key(&key).and_then(|_| AccountRecord::decode(&key, &bytes));
+                match record.map(|record| record.code_hash()) {
                     Ok(KECCAK256_EMPTY) => {}
                     Ok(hash) if check.has_code(hash)? => {}
                     Ok(hash) => self.fault(format!(
@@ -177,8 +185,10 @@ impl Rebuild<'_> {
                 }
             }
             for entry in check.scan(SLOTS, &[first], &[])? {
-                entry?;
+                let (key, bytes) = entry?;
                 check.count(&check.counts.slots);
+                let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
+                slot.map_or_else(|error| self.fault(error.to_string()), drop);
             }
             Ok::<(), StateError>(())
         })?;
@@ -200,17 +210,57 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    fn node(&self, key: &NodeKey, built: &[u8]) {
+    /// Holds a node to the one that is stored. Of all nodes at one depth each comes after those before it.
+    fn node(&self, key: &NodeKey, built: &[u8], stored: &mut [Depth<'_>]) {
         self.check.counts.nodes.fetch_add(1, Ordering::Relaxed);
-        let stored = match self.check.view.get(NODES, key.encode()) {
-            Ok(Some(stored)) => stored,
-            Ok(None) => return self.fault(format!("the node at {key}: missing")),
-            Err(error) => return self.stop(error.into()),
+        let found = match self.find(key.encode(), stored) {
+            Ok(found) => found,
+            Err(error) => return self.stop(error),
         };
-        match self.agree(key, built, &stored) {
+        let Some(found) = found else {
+            return match self.check.view.get(NODES, key.encode()) {
+                Ok(None) => self.fault(format!("the node at {key}: missing")),
+                Ok(Some(_)) => self.fault(format!("the node at {key}: a scan does not find it")),
+                Err(error) => self.stop(error.into()),
+            };
+        };
+        match self.agree(key, built, &found) {
             Ok(true) => {}
             Ok(false) => self.differs(key),
             Err(error) => self.fault(format!("the node at {key}: {error}")),
+        }
+    }
+
+    /// The next node of a depth, if it has this key; those before it are spare.
+    fn find(&self, key: &[u8], stored: &mut [Depth<'_>]) -> Result<Option<Value>, StateError> {
+        let Some(Depth { rest, .. }) = stored.iter_mut().find(|at| at.depth == key[0]) else {
+            return Ok(None);
+        };
+        let is_before =
+            |entry: &Result<Entry, _>| entry.as_ref().is_ok_and(|(other, _)| **other < *key);
+        while rest.next_if(is_before).is_some() {
+            self.spare.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_it =
+            |entry: &Result<Entry, _>| entry.as_ref().map_or(true, |(other, _)| **other == *key);
+        let found = rest.next_if(is_it).transpose()?;
+        Ok(found.map(|(_, record)| record))
+    }
+
+    /// Counts nodes that were not asked for.
+    fn count_rest(&self, stored: Vec<Depth<'_>>) {
+        for entry in stored.into_iter().flat_map(|at| at.rest) {
+            match entry {
+                Ok(_) => drop(self.spare.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => return self.stop(error.into()),
+            }
+        }
+    }
+
+    fn tell_spare_nodes(&self) {
+        let spare = self.spare.load(Ordering::Relaxed);
+        if spare > 0 {
+            self.fault(format!("{spare} nodes are stored that nothing leads to"));
         }
     }
 
@@ -285,27 +335,6 @@ impl Rebuild<'_> {
     fn stop(&self, error: StateError) {
         lock(&self.stopped).get_or_insert(error);
     }
-}
-
-/// Counts stored nodes: another number than were built means nodes that nothing leads to, or that a scan does not see.
-fn spare_nodes(check: &Check<'_>) -> Result<(), StateError> {
-    let count = |prefix: &[u8]| -> Result<u64, StateError> {
-        let mut entries = check.view.scan(NODES, prefix, prefix)?;
-        entries.try_fold(0, |count, entry| Ok(entry.map(|_| count + 1)?))
-    };
-    let depths = (0..=u8::MAX).into_par_iter().map(|depth| count(&[depth]));
-    let depths: Result<Vec<u64>, StateError> = depths.collect();
-    let without_key = u64::from(check.view.get(NODES, &[])?.is_some());
-    let stored = depths?.into_iter().sum::<u64>() + without_key;
-    let built = check.counts.nodes.load(Ordering::Relaxed);
-    if stored > built {
-        let spare = stored - built;
-        check.tell_fault(format!("{spare} nodes are stored that nothing leads to"));
-    } else if stored < built {
-        let unseen = built - stored;
-        check.tell_fault(format!("{unseen} nodes are not found by a scan"));
-    }
-    Ok(())
 }
 
 impl StepsBack for Undone<'_> {
