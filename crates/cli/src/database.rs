@@ -65,6 +65,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
     let mut settings = VerkleSettings::default();
     settings.table_bytes = settings.table_bytes.min(bytes(memory / 3));
     settings.stem_bytes = bytes(memory / 256);
+    settings.leaf_bytes = settings.leaf_bytes.max(bytes(memory / 4));
     let tree = &mut settings.tree;
     if asked.contains(&TreeSetting::Published) {
         tree.form = Form::PUBLISHED;

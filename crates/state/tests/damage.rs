@@ -45,7 +45,12 @@ fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
 static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
-    let verkle = Verkle::with(committer, VerkleSettings::default());
+    let settings = VerkleSettings {
+        // Leaves in several groups.
+        leaf_bytes: 2 << 10,
+        ..VerkleSettings::default()
+    };
+    let verkle = Verkle::with(committer, settings);
     let ar16mt = Tree::Ar16mt(Ar16mt::default());
     [Tree::MerklePatricia, Tree::Verkle(verkle), ar16mt]
 });

@@ -133,9 +133,11 @@ fn a_loaded_state_is_that_of_a_block() {
 #[test]
 fn a_loaded_verkle_state_is_that_of_a_block() {
     let committer = Arc::new(Committer::within(20_000_000));
-    for layout in HeaderLayout::ALL {
+    // All leaves at once, and in many groups.
+    for (layout, leaf_bytes) in HeaderLayout::ALL.into_iter().zip([512 << 20, 1 << 10]) {
         let settings = VerkleSettings {
             layout,
+            leaf_bytes,
             ..VerkleSettings::default()
         };
         let tree = Tree::Verkle(Verkle::with(committer.clone(), settings));

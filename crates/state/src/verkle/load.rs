@@ -24,7 +24,8 @@ const TOGETHER: usize = 16;
 /// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
 ///
 /// The source is read twice, in the order of addresses. Then every name is hashed, for a very large state several times, and of each first byte of
-/// stems the part of the tree is built. In memory are at most some four million leaves, and the nodes of a sixteenth of the state.
+/// stems the part of the tree is built. In memory are
+/// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a sixteenth of them.
 pub(crate) fn load(
     verkle: &Verkle,
     versions: &mut Versions,
@@ -47,7 +48,7 @@ pub(crate) fn load(
     let (settings, stems) = (verkle.settings(), verkle.stems());
     let committer = stems.committer();
     let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
-    for firsts in first_bytes(versions.view())? {
+    for firsts in first_bytes(versions.view(), settings.leaf_bytes)? {
         let leaves = OrderedLeaves::read(versions.view(), committer, &firsts, &Err)?;
         for firsts in firsts.chunks(TOGETHER) {
             let view = versions.view();

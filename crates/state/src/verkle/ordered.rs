@@ -16,15 +16,13 @@ use super::values::account_leaves;
 use crate::StateError;
 use crate::tables::{ACCOUNTS, SLOTS};
 
-/// What is held in memory at once: of slots so many, 64 bytes each. The names of a larger state are hashed several times.
-const AT_ONCE: u64 = 1 << 23;
 /// For how many slots a stem of an account counts, of which record and address are held.
 const SLOTS_OF_ACCOUNT: u64 = 3;
 /// Names that are hashed together, by all threads.
 const NAMES: usize = 1 << 16;
 
-/// All first bytes of stems, in groups that hold little enough.
-pub(super) fn first_bytes(view: View<'_>) -> Result<Vec<Vec<u8>>, StateError> {
+/// All first bytes of stems, in groups whose leaves take up to so many bytes.
+pub(super) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, StateError> {
     let count = |table| -> Result<u64, StateError> {
         let counts = (0..=u8::MAX).into_par_iter().map(|first| {
             let mut entries = view.scan(table, &[first], &[])?;
@@ -35,14 +33,14 @@ pub(super) fn first_bytes(view: View<'_>) -> Result<Vec<Vec<u8>>, StateError> {
         counts.sum()
     };
     // Further stems of code are few.
-    let most = SLOTS_OF_ACCOUNT * count(ACCOUNTS)? + count(SLOTS)?;
-    Ok(groups(most))
+    let slots = SLOTS_OF_ACCOUNT * count(ACCOUNTS)? + count(SLOTS)?;
+    Ok(groups(slots, bytes / size_of::<SlotLeaf>()))
 }
 
-/// All first bytes in groups of nearly the same size, so few bytes in each that what counts for no more than [`AT_ONCE`] slots has them, if it is spread evenly; with more than
+/// All first bytes in groups of nearly the same size, so few bytes in each that no more than so many slots have them at once, if they are spread evenly; with more than
 /// 256 times as many, each byte is a group.
-fn groups(stems: u64) -> Vec<Vec<u8>> {
-    let largest = (256 * AT_ONCE / stems.max(1)).clamp(1, 256);
+fn groups(slots: u64, at_once: usize) -> Vec<Vec<u8>> {
+    let largest = (256u64.saturating_mul(at_once as u64) / slots.max(1)).clamp(1, 256);
     let groups = 256u64.div_ceil(largest);
     let first = |group: u64| 256 * group / groups;
     let bytes = |group| (first(group)..first(group + 1)).map(|byte| byte as u8);
@@ -293,27 +291,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_every_byte_once_and_few_enough_stems() {
-        for stems in [
+    fn groups_have_every_byte_once_and_few_enough_slots() {
+        const AT_ONCE: usize = 1 << 22;
+        for slots in [
             0,
             1,
-            AT_ONCE,
-            AT_ONCE + 1,
+            AT_ONCE as u64,
+            AT_ONCE as u64 + 1,
             100 << 22,
             129 << 22,
             1 << 30,
             u64::MAX,
         ] {
-            let groups = groups(stems);
+            let groups = groups(slots, AT_ONCE);
             assert_eq!(groups.concat(), (0..=255).collect::<Vec<u8>>());
             for group in &groups {
-                let of_group = u128::from(stems) * group.len() as u128 / 256;
-                assert!(
-                    of_group <= u128::from(AT_ONCE) || group.len() == 1,
-                    "{stems}"
-                );
+                let of_group = u128::from(slots) * group.len() as u128 / 256;
+                assert!(of_group <= AT_ONCE as u128 || group.len() == 1, "{slots}");
             }
         }
-        assert_eq!(groups(AT_ONCE).len(), 1);
+        assert_eq!(groups(AT_ONCE as u64, AT_ONCE).len(), 1);
     }
 }

@@ -22,6 +22,8 @@ pub struct VerkleSettings {
     pub wide_tables: bool,
     /// Bytes for stems that are remembered.
     pub stem_bytes: usize,
+    /// Bytes for leaves that are put into the tree's order when a whole state is loaded or verified. The names of a state with more leaves are hashed several times.
+    pub leaf_bytes: usize,
 }
 
 impl Default for VerkleSettings {
@@ -32,6 +34,7 @@ impl Default for VerkleSettings {
             table_bytes: 80_000_000,
             wide_tables: true,
             stem_bytes: 64 << 20,
+            leaf_bytes: 512 << 20,
         }
     }
 }

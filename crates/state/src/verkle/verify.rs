@@ -105,7 +105,7 @@ impl Rebuild<'_> {
     fn root(&self) -> Result<B256, StateError> {
         let committer = self.verkle.stems().committer();
         let mut parts: Vec<Part> = Vec::with_capacity(256);
-        for firsts in first_bytes(self.check.view)? {
+        for firsts in first_bytes(self.check.view, self.verkle.settings().leaf_bytes)? {
             // What cannot be read is told of once, where every record is looked at.
             let leaves = OrderedLeaves::read(self.check.view, committer, &firsts, &|_| Ok(()))?;
             let of_first = firsts.into_par_iter().map(|first| {
