@@ -327,11 +327,20 @@ fn sizes_fit_their_budget_and_the_default_fits_150_megabytes() {
         "{}",
         Sizes::DEFAULT.bytes(259)
     );
-    for budget in [6_000_000, 16_000_000, 64_000_000, 150_000_000, usize::MAX] {
+    for budget in [
+        6_000_000,
+        16_000_000,
+        64_000_000,
+        80_000_000,
+        150_000_000,
+        usize::MAX,
+    ] {
         let sizes = Sizes::within(budget, 259);
         assert!(sizes.bytes(259) <= budget, "{sizes:?} for {budget}");
     }
     assert_eq!(Sizes::within(usize::MAX, 259), Sizes::DEFAULT);
+    let others = |budget| Sizes::within(budget, 259).others;
+    assert_eq!([others(80_000_000), others(64_000_000)], [8, 7]);
 }
 
 fn any_scalar() -> impl Strategy<Value = Fr> {
