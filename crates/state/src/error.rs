@@ -8,6 +8,8 @@ use arbor_tree_mpt::TreeError;
 use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
 
+use crate::verkle::NoRoom;
+
 /// Why state could not be read, computed or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -45,6 +47,14 @@ pub enum StateError {
     /// Code that an account names is in neither the database nor the witness.
     #[error("code {0} is missing")]
     MissingCode(B256),
+    /// An account has more than its leaves in a Verkle tree have room for.
+    #[error("account {address}: {cause}")]
+    NoRoom {
+        /// Whose account it is.
+        address: Address,
+        /// What is too large.
+        cause: NoRoom,
+    },
     /// A witness does not hold what a read needs.
     #[error("witness: {what} of {address}: {cause}")]
     Witness {

@@ -93,11 +93,13 @@ impl StateSnapshot {
     /// retained version from its undo records and compares the root; and holds the records of versions against each other.
     ///
     /// What scans give is looked up by its key, too, as execution would: about one record of each 4 KiB, at one version always the same
-    /// ones. Nodes of a Merkle-Patricia account trie, and of storage with very many slots, are each looked up.
+    /// ones. So it is with the nodes of Verkle and AR16MT, and of those that only look-ups miss one in some 4 KiB is noticed; nodes of a Merkle-Patricia account
+    /// trie, and of storage with very many slots, are each looked up.
     ///
     /// Uses the threads of the caller's rayon pool. Keys are shared by ranges: accounts by their first byte, and the slots of an
     /// account that has very many; history is a task beside them. Memory grows with the threads, and with what changed in the
-    /// retained versions, not with the state.
+    /// retained versions; under a Verkle tree there are [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) besides, and under Verkle and AR16MT some 150 bytes for each
+    /// account, whose Merkle-Patricia order is another.
     ///
     /// `progress` is called now and then, from any of the threads; `meta` for the record of every version, ascending.
     ///
@@ -240,8 +242,8 @@ impl Check<'_> {
         })))
     }
 
-    /// The lengths of paths that the keys of a table of nodes begin with. Also counted are keys that are no node's and that no scan by `apart` bytes and more of
-    /// a path would give: none at all, and lengths alone.
+    /// The lengths of paths that the keys of a table of nodes begin with. Also counted are keys that are no node's and that no scan of nodes gives: none at all, and a
+    /// length alone, of `apart` or more: shorter paths are scanned by their length alone, and it comes with them.
     pub(crate) fn path_lengths(
         &self,
         nodes: Table,

@@ -5,6 +5,9 @@
 )]
 
 use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
@@ -358,25 +361,110 @@ fn spare_nodes_are_counted() {
     }
 }
 
-/// As what it is, not only by what it is not.
+/// As what it is, not only by what it is not, and once.
 #[test]
 fn a_verkle_record_that_cannot_be_read_is_named() {
+    const EXISTS: u8 = 0x40;
     let tree = &TREES[1];
-    for (table, name) in tables(tree).take(2) {
-        let store = stored_state(tree);
-        let (key, _) = records(&store, table).swap_remove(0);
-        store
-            .write(&[Write::put(Table(table), &key[..], &[0xff; 99])], true)
-            .unwrap();
-        let report = open_as(&store, tree).verify().unwrap();
-        let told = format!("corrupt {name} record at key 0x{}", hex::encode(&key));
-        let mut faults = report.faults.iter();
-        assert!(
-            faults.any(|fault| fault.starts_with(&told)),
-            "{:?}",
-            report.faults
-        );
+    let store = stored_state(tree);
+    let account = records(&store, 1).swap_remove(0);
+    let of_account = format!("account {}: ", Address::from_slice(&account.0));
+    let slot = records(&store, 2).swap_remove(0);
+    let corrupt =
+        |name: &str, key: &[u8]| format!("corrupt {name} record at key 0x{}", hex::encode(key));
+    let unreadable = [0xff; 99].as_slice();
+    // No nonce, and a balance of 17 bytes.
+    let rich = [&[EXISTS | 17, 0][..], &[1; 17]].concat();
+    let code = store.get(Table(CODE), keccak256(b"\x60\x01\x60\x02").as_slice());
+    assert!(code.unwrap().is_some());
+    let cases = [
+        (1, &*account.0, unreadable, corrupt("accounts", &account.0)),
+        (2, &*slot.0, unreadable, corrupt("slots", &slot.0)),
+        (1, &[], &*account.1, corrupt("accounts", &[])),
+        (2, &[], &*slot.1, corrupt("slots", &[])),
+        (1, &*account.0, &*rich, of_account),
+    ];
+    for (table, key, value, told) in cases {
+        let before = store.get(Table(table), key).unwrap();
+        let put = Write::put(Table(table), key, value);
+        store.write(&[put], true).unwrap();
+        let faults = open_as(&store, tree).verify().unwrap().faults;
+        let named = faults.iter().filter(|fault| fault.starts_with(&told));
+        assert_eq!(named.count(), 1, "{told}: {faults:?}");
+        let undo = Write {
+            table: Table(table),
+            key: key.into(),
+            value: before,
+        };
+        store.write(&[undo], true).unwrap();
     }
+    assert!(open_as(&store, tree).verify().unwrap().is_ok());
+}
+
+/// By what reads states and what walks through nodes, wherever in a scan it happens.
+#[test]
+fn a_scan_that_fails_ends_the_check() {
+    /// A store whose scans fail at a key.
+    struct Failing {
+        store: Arc<MemoryStore>,
+        at: (Table, Box<[u8]>),
+    }
+    impl Reader for Failing {
+        fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+            self.store.get(table, key)
+        }
+
+        fn scan<'a>(
+            &'a self,
+            table: Table,
+            prefix: &[u8],
+            from: &[u8],
+        ) -> Result<Scan<'a>, StoreError> {
+            let entries = self.store.scan(table, prefix, from)?;
+            Ok(Box::new(entries.map(move |entry| {
+                let entry = entry?;
+                if (table, &*entry.0) == (self.at.0, &*self.at.1) {
+                    let cause = io::Error::other("bad sector");
+                    return Err(StoreError::from_io(Path::new("/db"), "scan", cause));
+                }
+                Ok(entry)
+            })))
+        }
+    }
+    for tree in &*TREES {
+        let store = stored_state(tree);
+        for (table, name) in tables(tree) {
+            let all = records(&store, table);
+            for at in [0, all.len() / 2, all.len() - 1] {
+                let failing = Arc::new(Failing {
+                    store: store.clone(),
+                    at: (Table(table), all[at].0.clone()),
+                });
+                let state = StateSnapshot::open(failing, None, tree.clone(), NETWORK).unwrap();
+                let error = state.verify(&|_| {}, &mut |_| Ok(())).unwrap_err();
+                let cause = error.source().unwrap().to_string();
+                assert_eq!(
+                    cause, "scan failed on /db: bad sector",
+                    "{at} of {name}: {error}"
+                );
+            }
+        }
+    }
+}
+
+/// A number of chunks that no code has is a fault like any other, soon found.
+#[test]
+fn too_many_chunks_of_code_are_found() {
+    let tree = &TREES[1];
+    let store = stored_state(tree);
+    let all = records(&store, 1);
+    let (key, value) = all.iter().find(|(_, value)| value[0] & 0x80 != 0).unwrap();
+    // Behind the code's size, which here is the end.
+    let many = [&value[..], &[0x10, 0, 1]].concat();
+    let put = Write::put(Table(1), &key[..], &many);
+    store.write(&[put], true).unwrap();
+    let report = open_as(&store, tree).verify().unwrap();
+    assert!(report.fault_count > 1 << 12, "{:?}", report.faults);
 }
 
 /// Commits accounts with so many slots each.

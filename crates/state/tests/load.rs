@@ -5,8 +5,8 @@
 )]
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
@@ -17,7 +17,15 @@ use arbor_state::{
 use arbor_store::{MemoryStore, Reader, Store, Table};
 use arbor_versions::{Retain, Version};
 
-const CODE: &[u8] = b"\x60\x01";
+/// Codes of a byte, of as many chunks as a Verkle tree has under two stems, and of one more.
+static CODES: LazyLock<[Bytes; 3]> = LazyLock::new(|| {
+    const TWO_STEMS: usize = 31 * (128 + 256);
+    [2, TWO_STEMS, TWO_STEMS + 1].map(|size| b"\x60\x01".repeat(size).split_off(size).into())
+});
+
+fn codes() -> impl Iterator<Item = (B256, Bytes)> {
+    CODES.iter().map(|code| (keccak256(code), code.clone()))
+}
 
 fn open(store: &Arc<MemoryStore>) -> Result<State, StateError> {
     open_as(Tree::MerklePatricia, store)
@@ -56,7 +64,7 @@ fn account(number: u64) -> (Address, Account, Vec<(U256, U256)>) {
         balance: U256::from(number) << (number % 100),
         code_hash: match number % 2 {
             0 => KECCAK256_EMPTY,
-            _ => keccak256(CODE),
+            _ => keccak256(&CODES[number as usize % 3]),
         },
     };
     let slots = (0..slots).map(|slot| (U256::from(slot * slot), U256::from(slot + 1)));
@@ -91,15 +99,13 @@ impl LoadSource for Accounts {
     }
 
     fn codes(&self) -> Vec<(B256, Bytes)> {
-        vec![(keccak256(CODE), Bytes::from_static(CODE))]
+        codes().collect()
     }
 }
 
 fn changes(numbers: impl IntoIterator<Item = u64>) -> StateChanges {
     let mut changes = StateChanges::default();
-    changes
-        .codes
-        .insert(keccak256(CODE), Bytes::from_static(CODE));
+    changes.codes.extend(codes());
     for number in numbers {
         let (address, account, slots) = account(number);
         let slots = slots.into_iter().map(|(slot, new)| {

@@ -113,8 +113,8 @@ impl State {
     /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and returns what is then to be
     /// committed as version 0; its root is that of the state.
     ///
-    /// Everything is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread and the account nodes of a sixteenth; under a Verkle tree some four million
-    /// stems with their names, and the nodes of a sixteenth of the state; besides up to 16 MiB of nodes of each depth. `progress` is called with the parts done and their number. Until
+    /// Everything is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread and the account nodes of a sixteenth; under a Verkle tree
+    /// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a sixteenth of them; besides up to 16 MiB of nodes of each depth. `progress` is called with the parts done and their number. Until
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
     /// # Errors

@@ -12,7 +12,9 @@ use arbor_versions::{Change, Changes};
 use super::LeafValue;
 use super::header::HeaderLayout;
 use super::places::{StemName, chunk_place, slot_place};
-use super::records::{AccountRecord, account_key, decode_slot, encode_slot, slot_key, slot_name};
+use super::records::{
+    AccountRecord, CodeLeaves, account_key, decode_slot, encode_slot, slot_key, slot_name,
+};
 use super::stems::Stems;
 use crate::flat::Flat;
 use crate::tables::{ACCOUNTS, SLOTS};
@@ -173,7 +175,7 @@ struct Account {
 impl Account {
     fn header(&self, layout: HeaderLayout, leaves: &mut Leaves) -> Result<(), StateError> {
         let of = |record: Option<&AccountRecord>| match record {
-            Some(record) => record.header_leaves(layout),
+            Some(record) => record.header_leaves(self.address, layout),
             None => Ok(Vec::new()),
         };
         let (before, mut after) = (of(self.before.as_ref())?, of(self.after.as_ref())?);
@@ -196,19 +198,19 @@ impl Account {
         if shape(&self.before) == shape(&self.after) {
             return Ok(());
         }
-        let of = |record: Option<&AccountRecord>| -> Result<Vec<LeafValue>, StateError> {
-            match record {
-                Some(record) if record.code_hash() != KECCAK256_EMPTY => {
-                    Ok(record.code_leaves(&code(record.code_hash())?))
-                }
-                Some(record) => Ok(record.code_leaves(&[])),
-                None => Ok(Vec::new()),
-            }
+        let of = |record: &Option<AccountRecord>| -> Result<Option<CodeLeaves>, StateError> {
+            let of_record = |record: &AccountRecord| match record.code_hash() {
+                KECCAK256_EMPTY => Ok(record.code_leaves(&[])),
+                hash => Ok(record.code_leaves(&code(hash)?)),
+            };
+            record.as_ref().map(of_record).transpose()
         };
-        let (before, after) = (of(self.before.as_ref())?, of(self.after.as_ref())?);
-        for chunk in 0..before.len().max(after.len()) {
-            let (old, new) = (before.get(chunk).copied(), after.get(chunk).copied());
-            leaves.push(self.address, chunk_place(chunk as u32), old, new);
+        let (before, after) = (of(&self.before)?, of(&self.after)?);
+        let number = |code: &Option<CodeLeaves>| code.as_ref().map_or(0, CodeLeaves::number);
+        for chunk in 0..number(&before).max(number(&after)) {
+            let leaf = |code: &Option<CodeLeaves>| code.as_ref().and_then(|code| code.get(chunk));
+            let (old, new) = (leaf(&before), leaf(&after));
+            leaves.push(self.address, chunk_place(chunk), old, new);
         }
         Ok(())
     }

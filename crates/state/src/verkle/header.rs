@@ -3,7 +3,15 @@
 use alloy_primitives::{KECCAK256_EMPTY, U256};
 
 use super::LeafValue;
-use crate::{Account, StateError};
+use crate::Account;
+
+/// What an account has that its leaves have no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what} {value} does not fit into the basic data leaf of EIP-6800")]
+pub struct NoRoom {
+    what: &'static str,
+    value: U256,
+}
 
 /// How an account's fields are laid into leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -48,11 +56,7 @@ impl HeaderLayout {
     ///
     /// # Errors
     /// A balance of more than 128 bits, or code of 2^24 bytes or more, for which the packed leaf has no room.
-    pub fn leaves(
-        self,
-        account: &Account,
-        code_size: u32,
-    ) -> Result<Vec<(u8, LeafValue)>, StateError> {
+    pub fn leaves(self, account: &Account, code_size: u32) -> Result<Vec<(u8, LeafValue)>, NoRoom> {
         match self {
             Self::BasicData => {
                 let code_hash = account.code_hash.0;
@@ -78,10 +82,11 @@ impl HeaderLayout {
 const CODE_SIZE: u8 = 4;
 
 /// Version 0 in byte 0, code size in bytes 5 to 7, nonce in 8 to 15, balance in 16 to 31, most significant byte first.
-fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, StateError> {
+fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, NoRoom> {
+    let no_room = |what, value| NoRoom { what, value };
     let mut leaf = [0; 32];
     let [0, size @ ..] = code_size.to_be_bytes() else {
-        return Err(no_room("code size", code_size));
+        return Err(no_room("code size", U256::from(code_size)));
     };
     let balance =
         u128::try_from(account.balance).map_err(|_| no_room("balance", account.balance))?;
@@ -89,12 +94,6 @@ fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, StateError
     leaf[8..16].copy_from_slice(&account.nonce.to_be_bytes());
     leaf[16..].copy_from_slice(&balance.to_be_bytes());
     Ok(leaf)
-}
-
-fn no_room(what: &str, value: impl std::fmt::Display) -> StateError {
-    StateError::Read(format!(
-        "{what} {value} does not fit into the basic data leaf of EIP-6800"
-    ))
 }
 
 #[cfg(test)]

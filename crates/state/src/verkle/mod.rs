@@ -43,7 +43,7 @@ use crate::tables::COMMON;
 
 pub use chunks::{CHUNK, chunk_code};
 pub(crate) use compute::compute;
-pub use header::HeaderLayout;
+pub use header::{HeaderLayout, NoRoom};
 pub(crate) use load::load;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;

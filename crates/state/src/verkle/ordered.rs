@@ -18,7 +18,7 @@ use crate::tables::{ACCOUNTS, SLOTS};
 
 /// For how many slots a stem of an account counts, of which record and address are held.
 const SLOTS_OF_ACCOUNT: u64 = 3;
-/// Names that are hashed together, by all threads.
+/// From so many leaves of slots, or names of stems of accounts, on that a thread has read it hashes their names, on all threads.
 const NAMES: usize = 1 << 16;
 
 /// All first bytes of stems, in groups whose leaves take up to so many bytes.
@@ -69,10 +69,9 @@ struct SlotLeaf {
 
 /// A stem that has fields or code of an account.
 #[derive(Clone, Copy)]
-pub(super) struct AccountStem {
+struct AccountStem {
     stem: Stem,
-    /// The account.
-    pub(super) address: Address,
+    address: Address,
     record: AccountRecord,
     /// Number of the first chunk of code that lies here; 0 for the stem that begins with the fields.
     first_chunk: u32,
@@ -81,7 +80,7 @@ pub(super) struct AccountStem {
 /// All that lies under one stem.
 pub(super) struct UnderStem<'a> {
     pub(super) stem: Stem,
-    pub(super) account: Option<&'a AccountStem>,
+    account: Option<&'a AccountStem>,
     slots: &'a [SlotLeaf],
 }
 
@@ -161,7 +160,12 @@ impl UnderStem<'_> {
         layout: HeaderLayout,
     ) -> Result<Vec<(u8, LeafValue)>, StateError> {
         let mut values = match self.account {
-            Some(account) => account_leaves(view, layout, &account.record, account.first_chunk)?,
+            Some(AccountStem {
+                address,
+                record,
+                first_chunk,
+                ..
+            }) => account_leaves(view, layout, (*address, record), *first_chunk)?,
             None => Vec::with_capacity(self.slots.len()),
         };
         values.extend(self.slots.iter().map(|slot| (slot.suffix, slot.value)));

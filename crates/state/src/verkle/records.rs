@@ -60,9 +60,10 @@ impl AccountRecord {
             .map_or(KECCAK256_EMPTY, |account| account.code_hash)
     }
 
-    /// The leaves of the account's fields, by suffix.
+    /// The leaves of the fields of the account, whose address errors name, by suffix.
     pub(crate) fn header_leaves(
         &self,
+        address: Address,
         layout: HeaderLayout,
     ) -> Result<Vec<(u8, LeafValue)>, StateError> {
         let nothing = Account {
@@ -71,7 +72,8 @@ impl AccountRecord {
             code_hash: KECCAK256_EMPTY,
         };
         let account = self.account.as_ref();
-        let mut leaves = layout.leaves(account.unwrap_or(&nothing), self.code_size)?;
+        let leaves = layout.leaves(account.unwrap_or(&nothing), self.code_size);
+        let mut leaves = leaves.map_err(|cause| StateError::NoRoom { address, cause })?;
         if account.is_none() {
             leaves.iter_mut().for_each(|(_, value)| *value = [0; 32]);
         }
@@ -85,11 +87,12 @@ impl AccountRecord {
         Ok(leaves)
     }
 
-    /// The leaves of the code, by chunk.
-    pub(crate) fn code_leaves(&self, code: &[u8]) -> Vec<LeafValue> {
-        let mut chunks = chunk_code(code);
-        chunks.resize(self.chunks as usize, [0; 32]);
-        chunks
+    /// The leaves of the code.
+    pub(crate) fn code_leaves(&self, code: &[u8]) -> CodeLeaves {
+        CodeLeaves {
+            chunks: chunk_code(code),
+            number: self.chunks,
+        }
     }
 
     pub(crate) fn encode(&self) -> Value {
@@ -160,6 +163,25 @@ impl AccountRecord {
             (true, ..) => Err("fewer chunks than the code has"),
             (false, ..) => Err("fields of an account that does not exist"),
         }
+    }
+}
+
+/// The leaves of an account's code: as many as it had chunks at most, zero behind the code that it has.
+pub(crate) struct CodeLeaves {
+    chunks: Vec<LeafValue>,
+    number: u32,
+}
+
+impl CodeLeaves {
+    /// How many they are.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The leaf of a chunk, if there is one.
+    pub(crate) fn get(&self, chunk: u32) -> Option<LeafValue> {
+        let value = self.chunks.get(chunk as usize).copied();
+        (chunk < self.number).then(|| value.unwrap_or_default())
     }
 }
 

@@ -22,7 +22,8 @@ pub struct VerkleSettings {
     pub wide_tables: bool,
     /// Bytes for stems that are remembered.
     pub stem_bytes: usize,
-    /// Bytes for leaves that are put into the tree's order when a whole state is loaded or verified. The names of a state with more leaves are hashed several times.
+    /// Bytes for leaves that are put into the tree's order when a whole state is loaded or verified. The names of a state with more leaves are hashed several times. While they
+    /// are gathered, up to twice as many bytes are taken.
     pub leaf_bytes: usize,
 }
 

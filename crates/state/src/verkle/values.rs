@@ -1,6 +1,6 @@
 //! The leaves under a stem, looked up in the flat tables.
 
-use alloy_primitives::{Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use arbor_versions::View;
 
 use super::header::HeaderLayout;
@@ -27,22 +27,23 @@ pub(super) type StemLeaves = Vec<(u8, LeafValue)>;
 pub(super) fn account_leaves(
     view: View<'_>,
     layout: HeaderLayout,
-    record: &AccountRecord,
+    (address, record): (Address, &AccountRecord),
     first_chunk: u32,
 ) -> Result<StemLeaves, StateError> {
     let (mut leaves, chunks) = match first_chunk {
-        0 => (record.header_leaves(layout)?, 0..record.chunks.min(128)),
-        first => (Vec::new(), first..record.chunks.min(first + 256)),
+        0 => (record.header_leaves(address, layout)?, 0..128),
+        first => (Vec::new(), first..first + 256),
     };
-    if chunks.is_empty() {
+    if chunks.start >= record.chunks {
         return Ok(leaves);
     }
     let code = match record.code_hash() {
         KECCAK256_EMPTY => Bytes::new(),
         hash => stored_code(view, hash)?,
     };
-    let values = record.code_leaves(&code);
-    leaves.extend(chunks.map(|chunk| (chunk_place(chunk).1, values[chunk as usize])));
+    let code = record.code_leaves(&code);
+    let values = chunks.map_while(|chunk| Some((chunk_place(chunk).1, code.get(chunk)?)));
+    leaves.extend(values);
     Ok(leaves)
 }
 
@@ -73,7 +74,8 @@ impl Leaves<'_> {
             return Ok(StemLeaves::new());
         };
         let record = AccountRecord::decode(key, &bytes)?;
-        account_leaves(self.view, self.layout, &record, first_chunk)
+        let account = (name.address, &record);
+        account_leaves(self.view, self.layout, account, first_chunk)
     }
 
     /// The slots of a stem whose numbers begin like `first`'s.

@@ -1,7 +1,7 @@
 //! Checking a Verkle database: the tree rebuilt from the flat tables, in the order of stems, and compared node by node.
 
 use std::iter::Peekable;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use super::ordered::{OrderedLeaves, UnderStem, first_bytes};
 use super::records::{AccountRecord, account_key, decode_slot, slot_name};
 use super::{NODES, Undone, Verkle, flat_root};
+use crate::error::corrupt;
 use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::verify::{Check, StepsBack};
@@ -45,9 +46,13 @@ pub(crate) fn check_state(
             "root: the flat state gives {root}, the head has {stored}"
         ));
     }
-    rebuild.every_record_has_its_leaf()?;
+    let all_readable = rebuild.every_record_has_its_leaf()?;
     rebuild.tell_spare_nodes();
+    if !all_readable {
+        return Ok(B256::ZERO);
+    }
     match flat_root(check.view) {
+        // A slot of nobody.
         Err(error @ StateError::Corrupt { .. }) => {
             check.tell_fault(error.to_string());
             Ok(B256::ZERO)
@@ -154,9 +159,10 @@ impl Rebuild<'_> {
                 self.slots.fetch_add(under.slots(), Ordering::Relaxed);
                 Some((!values.is_empty()).then_some((under.stem, values)))
             }
-            Err(error @ (StateError::Corrupt { .. } | StateError::MissingCode(_))) => {
-                let of = under.account.map(|account| account.address);
-                self.fault(format!("account {}: {error}", of.unwrap_or_default()));
+            // Told where every record is looked at.
+            Err(StateError::MissingCode(_)) => Some(None),
+            Err(error @ StateError::NoRoom { .. }) => {
+                self.fault(error.to_string());
                 Some(None)
             }
             Err(error) => {
@@ -166,9 +172,19 @@ impl Rebuild<'_> {
         }
     }
 
-    /// Looks at every account and slot, and whether each was reached through a stem.
-    fn every_record_has_its_leaf(&self) -> Result<(), StateError> {
+    /// Looks at every account and slot, and whether each was reached through a stem. Returns whether all could be read.
+    fn every_record_has_its_leaf(&self) -> Result<bool, StateError> {
         let check = self.check;
+        let all_readable = AtomicBool::new(true);
+        let unreadable = |error: StateError| {
+            all_readable.store(false, Ordering::Relaxed);
+            self.fault(error.to_string());
+        };
+        for (table, name) in [(ACCOUNTS, "accounts"), (SLOTS, "slots")] {
+            if check.view.get(table, &[])?.is_some() {
+                unreadable(corrupt(name, &[], "a key is empty"));
+            }
+        }
         (0..=u8::MAX).into_par_iter().try_for_each(|first| {
             for entry in check.scan(ACCOUNTS, &[first], &[])? {
                 let (key, bytes) = entry?;
@@ -181,14 +197,14 @@ impl Rebuild<'_> {
                         "account {}: code {hash} is missing",
                         hex::encode(&key)
                     )),
-                    Err(error) => self.fault(error.to_string()),
+                    Err(error) => unreadable(error),
                 }
             }
             for entry in check.scan(SLOTS, &[first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.slots);
                 let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
-                slot.map_or_else(|error| self.fault(error.to_string()), drop);
+                slot.map_or_else(unreadable, drop);
             }
             Ok::<(), StateError>(())
         })?;
@@ -207,7 +223,7 @@ impl Rebuild<'_> {
                 ));
             }
         }
-        Ok(())
+        Ok(all_readable.into_inner())
     }
 
     /// Holds a node to the one that is stored. Of all nodes at one depth each comes after those before it.
