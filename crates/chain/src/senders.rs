@@ -466,6 +466,10 @@ impl Feeder {
     }
 }
 
+/// Once a budget is used up, reading goes on in pieces of it: block by block the reader and the pool's threads would wake for each, which for small ones takes
+/// longer than preparing them. Large pieces would keep whoever computes roots from a processor.
+const PIECES: usize = 32;
+
 /// Bounds what has been read and not yet consumed.
 #[derive(Debug)]
 struct Budget {
@@ -502,14 +506,21 @@ impl Budget {
         self.fits(&used, bytes) && Self::add(&mut used, bytes)
     }
 
-    /// Waits until `bytes` and one block fit; false if the budget was closed.
+    /// Waits until `bytes` and one block fit, and a [32nd](PIECES) of all is free; false if the budget was closed.
     fn take(&self, bytes: usize) -> bool {
         let used = self.lock();
+        let goes_on = |used: &Used| self.is_roomy(used) && self.fits(used, bytes);
         let waited = self
             .freed
-            .wait_while(used, |used| !used.closed && !self.fits(used, bytes));
+            .wait_while(used, |used| !used.closed && !goes_on(used));
         let mut used = waited.unwrap_or_else(PoisonError::into_inner);
         !used.closed && Self::add(&mut used, bytes)
+    }
+
+    /// Whether there is room for a piece.
+    fn is_roomy(&self, used: &Used) -> bool {
+        let most = |all: usize| all - all / PIECES;
+        used.blocks <= most(self.blocks) && used.bytes <= most(self.bytes)
     }
 
     fn fits(&self, used: &Used, bytes: usize) -> bool {
@@ -527,8 +538,11 @@ impl Budget {
         let mut used = self.lock();
         used.blocks -= 1;
         used.bytes -= bytes;
+        let is_roomy = self.is_roomy(&used);
         drop(used);
-        self.freed.notify_one();
+        if is_roomy {
+            self.freed.notify_one();
+        }
     }
 
     fn close(&self) {
@@ -547,6 +561,25 @@ mod tests {
     use alloy_primitives::TxKind;
 
     use super::*;
+
+    #[test]
+    fn a_full_budget_is_used_in_pieces() {
+        let budget = Budget::new(64, 1000);
+        let after = |blocks: usize, bytes: usize| {
+            let closed = false;
+            budget.is_roomy(&Used {
+                blocks,
+                bytes,
+                closed,
+            })
+        };
+        assert!(after(62, 969) && !after(63, 969) && !after(62, 970));
+        // With fewer blocks than pieces each is one.
+        let small = Budget::new(2, 10);
+        assert!(small.try_take(20) && !small.try_take(1));
+        small.give_back(20);
+        assert!(small.take(5) && small.take(5) && !small.try_take(0));
+    }
 
     fn transaction(to: TxKind, access_list: AccessList) -> Transaction {
         let tx = TxEip1559 {
