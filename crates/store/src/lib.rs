@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod block_map;
 pub mod conformance;
 mod contract;
 pub mod disk;

@@ -1,17 +1,12 @@
 //! The store without files.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{
-    Ascending, KeyRange, Reader, Scan, ShortKey, Store, StoreError, Table, Value, Write, check_key,
-};
+use crate::block_map::{BlockMap, Key, Place};
+use crate::{Ascending, KeyRange, Reader, Scan, Store, StoreError, Table, Value, Write, check_key};
 
-/// Most keys are a hash, or a hash and a little more.
-type Key = ShortKey<39>;
-type Map = BTreeMap<Key, Value>;
-type Tables = BTreeMap<Table, Arc<Map>>;
+type Tables = BTreeMap<Table, Arc<BlockMap>>;
 
 /// Writes to one table, in their order.
 type Chunks = Vec<Vec<(Key, Option<Value>)>>;
@@ -22,9 +17,8 @@ const CHUNK: usize = 1 << 12;
 /// Ordered maps in memory: the reference that persistent stores are compared with, and the store
 /// of tests and of replays that keep nothing.
 ///
-/// A snapshot costs one reference per table. The first write to a table after a snapshot of it
-/// copies that table's map (its keys and values are shared, not copied): time proportional to the
-/// table's length, once per snapshot that is still alive.
+/// A snapshot costs one reference per table. The first write to a table after a snapshot of it lists that table's blocks anew, of some tens of entries
+/// each, once per snapshot that is still alive, and a write copies the blocks that it changes, as long as a snapshot has them too (keys are copied, values shared).
 #[derive(Default, Debug)]
 pub struct MemoryStore {
     tables: RwLock<Tables>,
@@ -52,20 +46,12 @@ impl MemoryStore {
                 if let Some(chunks) = writes.remove(table) {
                     scope.spawn(move || {
                         let map = Arc::make_mut(map);
-                        let writes = chunks.into_iter().flatten();
-                        writes.for_each(|(key, value)| put(map, key, value));
+                        map.put_all(chunks.into_iter().flatten());
                     });
                 }
             }
         });
     }
-}
-
-fn put(map: &mut Map, key: Key, value: Option<Value>) {
-    match value {
-        Some(value) => map.insert(key, value),
-        None => map.remove(&key),
-    };
 }
 
 impl Reader for MemoryStore {
@@ -95,10 +81,17 @@ impl Store for MemoryStore {
         writes
             .iter()
             .try_for_each(|write| check_key(write.table, &write.key))?;
-        let mut tables = self.tables_mut();
+        // Of several to one key the last is left.
+        let mut last: BTreeMap<Table, BTreeMap<&[u8], &Option<Value>>> = BTreeMap::new();
         for write in writes {
-            let map = Arc::make_mut(tables.entry(write.table).or_default());
-            put(map, Key::new(&write.key), write.value.clone());
+            let of_table = last.entry(write.table).or_default();
+            of_table.insert(&write.key, &write.value);
+        }
+        let mut tables = self.tables_mut();
+        for (table, writes) in last {
+            let map = Arc::make_mut(tables.entry(table).or_default());
+            let writes = writes.into_iter();
+            map.put_all(writes.map(|(key, value)| (Key::new(key), value.clone())));
         }
         Ok(())
     }
@@ -132,14 +125,11 @@ impl Store for MemoryStore {
         let Some(map) = tables.get_mut(&table) else {
             return Ok(());
         };
-        let doomed: Vec<_> = map
-            .range(bounds(&range))
-            .map(|(key, _)| key.clone())
-            .collect();
+        let doomed: Vec<Box<[u8]>> = OwnedScan::new(map.clone(), &range)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect::<Result<_, _>>()?;
         let map = Arc::make_mut(map);
-        for key in doomed {
-            map.remove(&key);
-        }
+        map.put_all(doomed.iter().map(|key| (Key::new(key), None)));
         Ok(())
     }
 
@@ -174,39 +164,46 @@ impl Reader for Frozen {
     }
 }
 
-fn bounds(range: &KeyRange) -> (Bound<Key>, Bound<Key>) {
-    let (start, end) = range.bounds();
-    (start.map(Key::new), end.map(Key::new))
-}
-
 fn get(tables: &Tables, table: Table, key: &[u8]) -> Option<Value> {
     tables.get(&table)?.get(&Key::new(key)).cloned()
 }
 
 fn scan(tables: &Tables, table: Table, prefix: &[u8], from: &[u8]) -> Scan<'static> {
     match (tables.get(&table), KeyRange::new(prefix, from)) {
-        (Some(map), Some(range)) => Box::new(OwnedScan {
-            map: map.clone(),
-            range: bounds(&range),
-        }),
+        (Some(map), Some(range)) => Box::new(OwnedScan::new(map.clone(), &range)),
         _ => Box::new(std::iter::empty()),
     }
 }
 
-/// A scan that shares the map, and so needs no lock while it runs; each step is a search.
+/// A scan that shares the map, and so needs no lock while it runs.
 struct OwnedScan {
-    map: Arc<Map>,
-    /// What is still to come.
-    range: (Bound<Key>, Bound<Key>),
+    map: Arc<BlockMap>,
+    /// What comes next.
+    place: Place,
+    /// The first key that is not scanned any more, if there is one.
+    end: Option<Key>,
+}
+
+impl OwnedScan {
+    fn new(map: Arc<BlockMap>, range: &KeyRange) -> Self {
+        Self {
+            place: map.lower_bound(&Key::new(&range.start)),
+            end: range.end.as_deref().map(Key::new),
+            map,
+        }
+    }
 }
 
 impl Iterator for OwnedScan {
     type Item = Result<(Box<[u8]>, Value), StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (start, end) = &self.range;
-        let (key, value) = self.map.range((start.as_ref(), end.as_ref())).next()?;
-        self.range.0 = Bound::Excluded(key.clone());
-        Some(Ok((key.to_bytes(), value.clone())))
+        let ((key, value), next) = self.map.entry_at(self.place)?;
+        if self.end.as_ref().is_some_and(|end| key >= end) {
+            return None;
+        }
+        let entry = (key.to_bytes(), value.clone());
+        self.place = next;
+        Some(Ok(entry))
     }
 }
