@@ -195,7 +195,7 @@ fn leaf_of(
         return Ok(None);
     }
     let value = if inner {
-        SlotRecord::leaf(SlotRecord::decode(key, bytes)?.value)
+        SlotRecord::leaf(SlotRecord::decode(key, bytes)?.value).into_vec()
     } else {
         AccountRecord::decode(key, bytes)?.filled_leaf()
     };
