@@ -121,7 +121,8 @@ pub fn recover_senders(
     transactions: &[Transaction],
     low_s: bool,
 ) -> Result<Vec<Address>, (usize, &'static str)> {
-    let mut signed = KeccakBatch::new();
+    let bytes = transactions.iter().map(signed_bytes).sum();
+    let mut signed = KeccakBatch::with_capacity(transactions.len(), bytes);
     for transaction in transactions {
         signed.push_with(|bytes| encode_for_signing(transaction, bytes));
     }
@@ -134,6 +135,12 @@ pub fn recover_senders(
     keccak256_fixed(&keys, &mut hashes);
     let addresses = hashes.iter().map(|hash| Address::from_slice(&hash[12..]));
     Ok(addresses.collect())
+}
+
+/// Bytes that suffice for what the sender of most transactions has signed.
+fn signed_bytes(transaction: &Transaction) -> usize {
+    let items = transaction.access_list().map_or(0, |list| list.0.len());
+    192 + transaction.input().len() + 64 * items
 }
 
 /// Appends what the sender of `transaction` has signed the hash of.

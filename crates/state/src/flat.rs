@@ -20,6 +20,11 @@ pub(crate) trait Flat {
     /// The value of a key.
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError>;
 
+    /// The values of keys, in their order.
+    fn values(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StateError> {
+        keys.iter().map(|key| self.value(table, key)).collect()
+    }
+
     /// The records of a table whose keys begin with `prefix`.
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError>;
 }
@@ -27,6 +32,10 @@ pub(crate) trait Flat {
 impl Flat for View<'_> {
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
         Ok(self.get(table, key)?)
+    }
+
+    fn values(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StateError> {
+        Ok(self.multi_get(table, keys)?)
     }
 
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {

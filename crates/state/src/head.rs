@@ -75,6 +75,10 @@ impl StateView for Head<'_> {
         self.tree.account(&self.view, address)
     }
 
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+        self.tree.accounts(&self.view, addresses)
+    }
+
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
         self.tree.storage(&self.view, address, slot)
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use crate::{Account, StateChanges, StateError, StateView};
+use crate::{Account, AccountChange, StateChanges, StateError, StateView};
 
 /// Bytes that an account takes, its place in two maps at their usual load included.
 const ACCOUNT_BYTES: usize = 320;
@@ -96,13 +96,7 @@ impl RecentState {
     pub fn apply(&mut self, block: u64, changes: &StateChanges) {
         let names = self.names.get_mut();
         for (address, change) in &changes.accounts {
-            if change.storage_cleared || change.new.is_none() {
-                names.clear_storage(*address, block);
-            }
-            names.put_account(*address, change.new, block);
-            for (slot, change) in &change.slots {
-                names.put_slot(*address, *slot, change.new, block);
-            }
+            names.put_change(*address, change, block);
         }
         if !changes.codes.is_empty() {
             let codes = changes
@@ -198,6 +192,23 @@ impl Names {
         self.bytes += known.map_or(SLOT_BYTES, |_| 0);
     }
 
+    /// Puts all that changed of an account, which is looked for but once.
+    fn put_change(&mut self, address: Address, change: &AccountChange, block: u64) {
+        if change.storage_cleared || change.new.is_none() {
+            self.clear_storage(address, block);
+        }
+        let recent = self.young.entry(address).or_default();
+        let value = change.new;
+        let known = recent.account.replace(Known { value, block });
+        self.bytes += known.map_or(ACCOUNT_BYTES, |_| 0);
+        let before = recent.slots.len();
+        for (slot, change) in &change.slots {
+            let value = change.new;
+            recent.slots.insert(*slot, Known { value, block });
+        }
+        self.bytes += (recent.slots.len() - before) * SLOT_BYTES;
+    }
+
     fn clear_storage(&mut self, address: Address, block: u64) {
         if let Some(old) = self.old.get_mut(&address) {
             old.slots.clear();
@@ -273,14 +284,20 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         known.map_or_else(|| names.ask(|| self.database.has_storage(address)), Ok)
     }
 
-    /// Only what is not known.
+    /// Only what is not known. Accounts are then known, so that the database is not asked for them again.
     fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
         let mut names = self.recent.names.borrow_mut();
-        let mut accounts = accounts.to_vec();
-        accounts.retain(|address| names.account(*address).is_none());
-        let mut slots = slots.to_vec();
-        slots.retain(|(address, slot)| names.slot(*address, *slot).is_none());
-        names.ask(|| self.database.expect(&accounts, &slots));
+        let unknown = |address: &&Address| names.account(**address).is_none();
+        let accounts: Vec<Address> = accounts.iter().filter(unknown).copied().collect();
+        let unknown = |(address, slot): &&(Address, U256)| names.slot(*address, *slot).is_none();
+        let slots: Vec<(Address, U256)> = slots.iter().filter(unknown).copied().collect();
+        let read = names.ask(|| {
+            self.database.expect(&[], &slots);
+            self.database.accounts(&accounts)
+        });
+        for (address, account) in accounts.into_iter().zip(read.into_iter().flatten()) {
+            names.put_account(address, account, 0);
+        }
     }
 
     fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {

@@ -278,6 +278,10 @@ impl StateView for State {
         self.reader().account(address)
     }
 
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+        self.reader().accounts(addresses)
+    }
+
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
         self.reader().storage(address, slot)
     }

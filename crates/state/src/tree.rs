@@ -113,6 +113,19 @@ impl Tree {
         }
     }
 
+    /// Accounts in the order of their addresses, whose records are read together.
+    pub(crate) fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError> {
+        match self {
+            Self::MerklePatricia => mpt::accounts_named(flat, addresses),
+            Self::Verkle(_) => verkle::accounts_named(flat, addresses),
+            Self::Ar16mt(_) => ar16mt::accounts_named(flat, addresses),
+        }
+    }
+
     /// The keys of what is known of these accounts and slots in the flat tables.
     pub(crate) fn flat_keys(
         &self,

@@ -9,6 +9,12 @@ pub trait StateView {
     /// Returns an account; `None` if it does not exist.
     fn account(&self, address: Address) -> Result<Option<Account>, StateError>;
 
+    /// Returns accounts, in the order of their addresses: a database reads many at a time, where each question would wait for the disk, or at least for memory.
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+        let accounts = addresses.iter().map(|address| self.account(*address));
+        accounts.collect()
+    }
+
     /// Returns a slot's value, zero if absent.
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError>;
 

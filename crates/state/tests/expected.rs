@@ -1,4 +1,4 @@
-//! What is said to be asked for soon is read at once: the questions themselves then find it in the database's cache.
+//! What is said to be asked for soon is read at once: accounts are then known, and questions for slots find them in the database's cache.
 
 #![allow(
     clippy::unwrap_used,
@@ -92,8 +92,13 @@ fn expected_names_are_read_together() {
         view.expect(&accounts, &slots);
         let expected = missed();
         assert!(expected >= 40, "{tree:?}: {expected}");
+        let hits = state.versions().stats().cache_hits;
         for (number, &address) in (0..).zip(&accounts) {
             assert_eq!(view.account(address).unwrap(), Some(account(number)));
+        }
+        // Accounts are not only near but known.
+        assert_eq!(state.versions().stats().cache_hits, hits, "{tree:?}");
+        for (number, &address) in (0..).zip(&accounts) {
             let value = view.storage(address, U256::from(5)).unwrap();
             assert_eq!(value, U256::from(number + 1));
         }
@@ -102,5 +107,17 @@ fn expected_names_are_read_together() {
         let hits = state.versions().stats().cache_hits;
         view.expect(&accounts, &slots);
         assert_eq!(state.versions().stats().cache_hits, hits, "{tree:?}");
+    }
+}
+
+#[test]
+fn accounts_together_are_those_one_by_one() {
+    for tree in [Tree::MerklePatricia, Tree::Ar16mt(Ar16mt::default())] {
+        let state = open(&stored(&tree), &tree);
+        let addresses: Vec<_> = (15..25).map(Address::with_last_byte).collect();
+        let one_by_one = addresses.iter().map(|&address| state.account(address));
+        let one_by_one: Vec<_> = one_by_one.map(Result::unwrap).collect();
+        assert!(one_by_one[0].is_some() && one_by_one[9].is_none());
+        assert_eq!(state.accounts(&addresses).unwrap(), one_by_one, "{tree:?}");
     }
 }

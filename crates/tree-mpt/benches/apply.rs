@@ -73,7 +73,7 @@ fn block(rng: &mut StdRng, state: &State) -> Vec<OuterUpdate> {
             .map(|_| InnerUpdate {
                 key: slots[rng.random_range(0..SLOTS)],
                 existed: true,
-                value: Some(rng.random::<[u8; 20]>().to_vec()),
+                value: Some(rng.random::<[u8; 20]>().as_slice().into()),
             })
             .collect();
         inner.sort_by_key(|inner| inner.key);

@@ -140,7 +140,7 @@ fn check(updates: &[OuterUpdate]) -> Result<(), TreeError> {
                     index: at,
                 });
             }
-            if inner.value.as_ref().is_some_and(Vec::is_empty) {
+            if inner.value.as_ref().is_some_and(|value| value.is_empty()) {
                 return Err(bad("an inner value is empty"));
             }
         }

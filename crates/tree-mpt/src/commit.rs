@@ -34,7 +34,8 @@ impl Forest<'_> {
             }
         }
         let mut changed = Vec::with_capacity(self.nodes.len());
-        let mut lanes = std::mem::take(&mut self.lanes);
+        let most = self.tasks.iter().map(Vec::len).max().unwrap_or_default();
+        let mut lanes = Lanes::for_nodes(most);
         for tasks in std::mem::take(&mut self.tasks) {
             for batch in tasks.chunks(Lanes::BATCH) {
                 self.commit_batch(batch, &mut lanes);

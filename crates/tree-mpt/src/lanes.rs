@@ -17,6 +17,22 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// Nodes hashed in one batch: enough to fill the lanes, few enough to stay in the cache.
     pub(crate) const BATCH: usize = 128;
+    /// Bytes of the longest branch: 16 hashes and no value in a list.
+    pub(crate) const LONGEST_BRANCH: usize = 3 + 16 * 33 + 1;
+
+    /// Empty ones with room for so many nodes, at most for a batch: buffers that grow are copied over and over.
+    pub(crate) fn for_nodes(nodes: usize) -> Self {
+        Self::with_room(nodes, Self::LONGEST_BRANCH)
+    }
+
+    /// The same for nodes of so many bytes.
+    pub(crate) fn with_room(nodes: usize, each: usize) -> Self {
+        let nodes = nodes.min(Self::BATCH);
+        Self {
+            batch: KeccakBatch::with_capacity(nodes, nodes * each),
+            ..Self::default()
+        }
+    }
 
     /// Adds the node that `write` appends.
     pub(crate) fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {

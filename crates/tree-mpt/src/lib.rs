@@ -26,7 +26,7 @@
 //!     existed: false,
 //!     inner_root: EMPTY_ROOT,
 //!     leaf: Some(LeafTemplate { bytes: vec![byte; 33], hole: 1 }),
-//!     inner: vec![InnerUpdate { key: [9; 32], existed: false, value: Some(vec![byte]) }],
+//!     inner: vec![InnerUpdate { key: [9; 32], existed: false, value: Some([byte].as_slice().into()) }],
 //! };
 //! let updates = [update(0x11, 1), update(0x12, 2)];
 //! let mut state = MemoryNodes::new();
@@ -72,7 +72,7 @@ pub use overlay::Overlay;
 pub use prove::{prove, prove_many};
 pub use record::{Record, RecordError};
 pub use rlp::RlpError;
-pub use update::{ApplyStats, InnerUpdate, LeafTemplate, OuterUpdate, TreeUpdate};
+pub use update::{ApplyStats, InnerUpdate, InnerValue, LeafTemplate, OuterUpdate, TreeUpdate};
 pub use verify::{ProofError, Verdict, verify, verify_value};
 pub use witness::{Access, WitnessError, WitnessNodes, witness};
 

@@ -134,7 +134,10 @@ impl<K: AsRef<[u8]>, V: AsRef<[u8]>> Plan<'_, K, V> {
     fn hash(&self) -> Hash {
         let root = self.nodes.len() as u32 - 1;
         let mut references = vec![Reference::NONE; self.nodes.len()];
-        let mut lanes = Lanes::default();
+        let values: usize = self.pairs.iter().map(|(_, v)| v.as_ref().len()).sum();
+        // Beside a leaf's value there are headers and a short key.
+        let each = (values / self.pairs.len() + 16).max(Lanes::LONGEST_BRANCH);
+        let mut lanes = Lanes::with_room(self.nodes.len(), each);
         for batch in self
             .levels
             .iter()

@@ -266,20 +266,25 @@ impl Record {
             .map(|nibble| usize::from(self.children[usize::from(nibble)][31]))
             .sum();
         rlp::write_list_header(out, absent + 33 * hashes + inlined);
-        out.reserve(17 * 33);
+        let start = out.len();
+        // What absent children are, and the value behind them all.
+        out.resize(start + absent + 33 * hashes + inlined, 0x80);
+        let mut rest = &mut out[start..];
         for (nibble, bytes) in (0u8..).zip(&self.children) {
             let bit = 1 << nibble;
-            if self.present & bit == 0 {
-                out.push(0x80);
+            let taken = if self.present & bit == 0 {
+                1
             } else if self.inline & bit == 0 {
-                let mut item = [0xa0; 33];
-                item[1..].copy_from_slice(bytes);
-                out.extend_from_slice(&item);
+                rest[0] = 0xa0;
+                rest[1..33].copy_from_slice(bytes);
+                33
             } else {
-                out.extend_from_slice(&bytes[..usize::from(bytes[31])]);
-            }
+                let length = usize::from(bytes[31]);
+                rest[..length].copy_from_slice(&bytes[..length]);
+                length
+            };
+            rest = &mut rest[taken..];
         }
-        out.push(0x80);
     }
 
     /// Appends the RLP of the extension, given how it refers to the branch.

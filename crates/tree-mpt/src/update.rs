@@ -1,6 +1,7 @@
 //! What goes in and comes out of [`apply`](crate::apply).
 
 use arbor_tree::{Hash, LeafChange, NodeChange};
+use smallvec::SmallVec;
 
 /// The bytes of an outer leaf with a hole of 32 bytes for the root of its inner trie.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,6 +24,9 @@ impl LeafTemplate {
     }
 }
 
+/// The value of an inner key. A storage slot's, of at most 33 bytes, lies here itself: thousands in a block, each in memory of its own, would each be a walk to where nobody has been for long.
+pub type InnerValue = SmallVec<[u8; 40]>;
+
 /// One key of an inner trie: set (`Some`) or removed (`None`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InnerUpdate {
@@ -31,7 +35,7 @@ pub struct InnerUpdate {
     /// Whether the key was present before; lets the tree replace a leaf without reading it.
     pub existed: bool,
     /// The value as hashed into the leaf (RLP for Ethereum storage), `None` to remove the key.
-    pub value: Option<Vec<u8>>,
+    pub value: Option<InnerValue>,
 }
 
 /// One key of the outer trie with everything that changes below it.

@@ -55,7 +55,7 @@ fn updates_out_of_order() {
     let inner = |key| InnerUpdate {
         key,
         existed: false,
-        value: Some(vec![1]),
+        value: Some(vec![1].into()),
     };
     one.inner = vec![inner([1; 32]), inner([3; 32]), inner([2; 32])];
     let error = apply(&nodes, root, &[one]).expect_err("inner keys out of order");
@@ -84,7 +84,7 @@ fn malformed_updates() {
     empty.inner = vec![InnerUpdate {
         key: [1; 32],
         existed: false,
-        value: Some(Vec::new()),
+        value: Some(Vec::new().into()),
     }];
     for update in [hole, removed, empty] {
         let error = apply(&nodes, root, &[update]).expect_err("malformed");

@@ -282,12 +282,12 @@ fn a_witness_leaves_out_branches_in_which_no_key_is_looked_up() {
         InnerUpdate {
             key: key(&[1, 2, 9]),
             existed: false,
-            value: Some(vec![1; 40]),
+            value: Some(vec![1; 40].into()),
         },
         InnerUpdate {
             key: key(&[2, 6]),
             existed: false,
-            value: Some(vec![2; 40]),
+            value: Some(vec![2; 40].into()),
         },
     ];
     let updates = [update];

@@ -164,7 +164,7 @@ impl OneTrie {
             inner: vec![InnerUpdate {
                 key,
                 existed,
-                value: value.clone(),
+                value: value.clone().map(Into::into),
             }],
         };
         let done = apply(&self.nodes, self.root, &[update]).expect("applies");
@@ -201,7 +201,7 @@ fn genesis_updates(alloc: &Value) -> Vec<OuterUpdate> {
             .map(|(slot, value)| InnerUpdate {
                 key: keccak256(&unhex(slot)),
                 existed: false,
-                value: Some(alloy_rlp::encode(quantity(value))),
+                value: Some(alloy_rlp::encode(quantity(value)).into()),
             })
             .collect();
         inner.sort_by_key(|inner| inner.key);

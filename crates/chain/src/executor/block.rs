@@ -7,13 +7,13 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_evm384::engine::{FramesContext, Runner};
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface};
 use arbor_state::{IntermediateRoots, StateError, StateView};
-use revm::bytecode::opcode::SSTORE;
+use revm::bytecode::opcode::{KECCAK256, SSTORE};
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
 use revm::context_interface::cfg::gas_params::GasId;
 use revm::handler::{Handler, MainnetHandler};
-use revm::interpreter::Instruction;
+use revm::interpreter::{Instruction, gas};
 use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
 
@@ -21,6 +21,7 @@ use super::access_events::AccessEvents;
 use super::code_cache::CodeCache;
 use super::code_reads::CodeReads;
 use super::fees::blob_base_fee;
+use super::hash_cache::{self, HashCache};
 use super::overlay::{Overlay, ReadError};
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
 use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
@@ -98,6 +99,7 @@ impl<'a> BlockInput<'a> {
 #[derive(Default)]
 pub struct Executor {
     codes: CodeCache,
+    hashes: HashCache,
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
     evm384: Option<(Evm384, Runner)>,
@@ -220,7 +222,12 @@ impl Executor {
         }
         let start = Instant::now();
         let keeps_empty = !rules.has(SpecId::SPURIOUS_DRAGON);
-        let overlay = Overlay::new(state, chain, &mut self.codes, keeps_empty);
+        let overlay = Overlay::new(
+            state,
+            chain,
+            (&mut self.codes, &mut self.hashes),
+            keeps_empty,
+        );
         let evm = BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut());
         let mut run = Run {
             rules,
@@ -385,6 +392,9 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         context.cfg = cfg;
         context.block = block;
         let mut evm = context.build_mainnet();
+        let keccak256 = Instruction::new(hash_cache::hash);
+        evm.instruction
+            .insert_instruction(KECCAK256, keccak256, gas::KECCAK256 as u16);
         if net_metering {
             let sstore = Instruction::new(eip1283::sstore);
             // Its whole price is in the parameters.

@@ -54,6 +54,7 @@ mod eip1283;
 mod error;
 mod fees;
 mod flat;
+mod hash_cache;
 mod header;
 mod metering;
 mod ommers;

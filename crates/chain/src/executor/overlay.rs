@@ -11,6 +11,7 @@ use revm::state::{Account as EvmAccount, AccountId, AccountInfo, EvmState};
 
 use super::Ancestors;
 use super::code_cache::CodeCache;
+use super::hash_cache::HashCache;
 
 /// A [`StateError`] as revm passes it through.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +145,7 @@ pub(super) struct Overlay<'a, S: ?Sized> {
     view: &'a S,
     chain: &'a dyn Ancestors,
     codes: &'a mut CodeCache,
+    hashes: &'a mut HashCache,
     accounts: Vec<Entry>,
     index: AddressMap<u32>,
     new_codes: B256Map<Bytes>,
@@ -158,13 +160,14 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
     pub(super) fn new(
         view: &'a S,
         chain: &'a dyn Ancestors,
-        codes: &'a mut CodeCache,
+        (codes, hashes): (&'a mut CodeCache, &'a mut HashCache),
         keeps_empty: bool,
     ) -> Self {
         Self {
             view,
             chain,
             codes,
+            hashes,
             accounts: Vec::new(),
             index: AddressMap::default(),
             new_codes: B256Map::default(),
@@ -191,8 +194,12 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
 
     /// Returns the difference between the block's start and now.
     pub(super) fn changes(&self) -> StateChanges {
-        let changes = self.index.iter().filter_map(|(address, index)| {
-            Some((*address, self.accounts[*index as usize].change()?))
+        // Put in order while they are small.
+        let mut order: Vec<(Address, u32)> = Vec::with_capacity(self.index.len());
+        order.extend(self.index.iter().map(|(address, index)| (*address, *index)));
+        order.sort_unstable_by_key(|(address, _)| *address);
+        let changes = order.into_iter().filter_map(|(address, index)| {
+            Some((address, self.accounts[index as usize].change()?))
         });
         self.with_codes(changes.collect())
     }
@@ -279,6 +286,11 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             }
             _ => Ok(false),
         }
+    }
+
+    /// What contracts hashed lately.
+    pub(super) fn hashes(&mut self) -> &mut HashCache {
+        self.hashes
     }
 
     /// From now on gives revm no code hash for this account, which it takes for that of a contract.

@@ -2,7 +2,8 @@
 
 use alloy_consensus::{Eip658Value, Receipt, ReceiptEnvelope, ReceiptWithBloom, TxType};
 use alloy_eips::eip2718::Encodable2718;
-use alloy_primitives::{B256, Bloom, Log, keccak256};
+use alloy_primitives::{B256, Bloom, Log};
+use arbor_hashing::keccak256;
 use arbor_tree_mpt::ordered_root;
 
 /// Puts a receipt of the given type together.
@@ -59,7 +60,7 @@ pub(super) fn receipts_root(receipts: &[ReceiptEnvelope]) -> B256 {
 }
 
 /// Slots of the cache; a power of two.
-const CACHE_SLOTS: usize = 4096;
+const CACHE_SLOTS: usize = 1 << 13;
 
 /// Computes filters of logs, and remembers which bits an address or topic sets: a few of them, the tokens and
 /// the busiest accounts, are in most logs, and each costs a Keccak-256 otherwise.
@@ -72,7 +73,7 @@ pub(super) struct BloomCache {
 #[derive(Clone, Copy)]
 struct Entry {
     item: [u8; 32],
-    length: usize,
+    length: u8,
     bits: [u16; 3],
 }
 
@@ -100,15 +101,17 @@ impl BloomCache {
     fn accrue(&mut self, bloom: &mut Bloom, item: &[u8]) {
         let mut padded = [0; 32];
         padded[..item.len()].copy_from_slice(item);
+        let length = item.len() as u8;
         let slot = &mut self.slots[slot_of(&padded)];
-        let known = slot.filter(|entry| entry.item == padded && entry.length == item.len());
-        let bits = known.map_or_else(|| bits_of(item), |entry| entry.bits);
-        *slot = Some(Entry {
-            item: padded,
-            length: item.len(),
-            bits,
-        });
-        for bit in bits {
+        let entry = match slot {
+            Some(entry) if entry.item == padded && entry.length == length => *entry,
+            _ => *slot.insert(Entry {
+                item: padded,
+                length,
+                bits: bits_of(item),
+            }),
+        };
+        for bit in entry.bits {
             bloom.0[255 - usize::from(bit / 8)] |= 1 << (bit % 8);
         }
     }

@@ -24,6 +24,8 @@ const REST: u32 = 100;
 #[derive(Default)]
 pub(super) struct Foresight {
     pays: bool,
+    /// Whether the block before waited for too long. One alone may have lost its processor while it read, as happens where there are more threads than processors.
+    waited: bool,
     /// How long the block was executed ahead, without waiting.
     ahead: Duration,
     rest: u32,
@@ -76,11 +78,13 @@ impl Foresight {
     pub(super) fn learn(&mut self, executing: Duration, reading: Duration) {
         let ahead = std::mem::take(&mut self.ahead);
         // What is read side by side is waited for a few times shorter.
-        self.pays = if ahead.is_zero() {
+        let waited = if ahead.is_zero() {
             reading > 2 * executing
         } else {
             2 * reading > executing
         };
+        self.pays = waited && (self.pays || self.waited);
+        self.waited = waited;
         self.rest = self.rest.saturating_sub(1);
         // Both turns take about as long as the block, unless zeros lead it elsewhere.
         if ahead > 8 * executing {
@@ -277,6 +281,9 @@ mod tests {
         assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
         foresight.learn(second, 2 * second);
         assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        // One block that waits may have lost its processor.
+        foresight.learn(second, 3 * second);
+        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
         foresight.learn(second, 3 * second);
         // Slot 100 by the zero in place of slot 1; slot 107 once that was read.
         let first = slots(&[&DIRECT[..], &[100]].concat());
@@ -288,6 +295,7 @@ mod tests {
         foresight.learn(second, second / 2);
         assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
         // And not for a while after it took much longer than the work.
+        foresight.learn(second, 3 * second);
         foresight.learn(second, 3 * second);
         assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
         foresight.learn(Duration::ZERO, second);
@@ -306,7 +314,7 @@ mod tests {
         let mut foresight = Foresight {
             pays: true,
             ahead: 1_000 * second,
-            rest: 0,
+            ..Foresight::default()
         };
         replayed(&genesis, &mut foresight, &block(&genesis));
         foresight.learn(second, 3 * second);
@@ -318,8 +326,10 @@ mod tests {
         let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
         let mut block = block(&genesis);
         block.header.gas_limit = 1 << 62;
-        let mut foresight = Foresight::default();
-        foresight.learn(Duration::ZERO, Duration::from_secs(1));
+        let mut foresight = Foresight {
+            pays: true,
+            ..Foresight::default()
+        };
         let nothing = (Vec::new(), Vec::new());
         assert_eq!(replayed(&genesis, &mut foresight, &block), nothing);
     }

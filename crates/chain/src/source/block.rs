@@ -231,8 +231,9 @@ fn list_payload<'a>(buf: &mut &'a [u8]) -> Result<&'a [u8], alloy_rlp::Error> {
 }
 
 fn decode_transactions(list: &Bytes) -> Result<(Vec<Transaction>, Vec<Bytes>), String> {
-    let mut transactions = Vec::new();
-    let mut encodings = Vec::new();
+    let count = count_items(list).min(list.len() / SHORT_TRANSACTION);
+    let mut transactions = Vec::with_capacity(count);
+    let mut encodings = Vec::with_capacity(count);
     let mut again = Vec::new();
     let mut rest: &[u8] = list;
     while !rest.is_empty() {
@@ -250,6 +251,21 @@ fn decode_transactions(list: &Bytes) -> Result<(Vec<Transaction>, Vec<Bytes>), S
         encodings.push(list.slice_ref(bytes));
     }
     Ok((transactions, encodings))
+}
+
+/// Bytes of a transaction that does hardly anything: lists of more and shorter items are malformed, and get no memory for what they claim.
+const SHORT_TRANSACTION: usize = 80;
+
+/// How many items a list has, up to what is malformed.
+fn count_items(mut list: &[u8]) -> usize {
+    let mut count = 0;
+    while !list.is_empty()
+        && let Ok(item) = RlpHeader::decode(&mut list)
+    {
+        list = list.get(item.payload_length..).unwrap_or_default();
+        count += 1;
+    }
+    count
 }
 
 /// Decodes one transaction of a block body: a list if legacy, a string holding EIP-2718 bytes otherwise.

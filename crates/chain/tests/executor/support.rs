@@ -105,8 +105,11 @@ impl RootedState {
                 self.storage_roots.insert(update.key, root);
             }
             for inner in &update.inner {
-                self.nodes
-                    .set_leaf(Some(update.key), inner.key, inner.value.clone());
+                self.nodes.set_leaf(
+                    Some(update.key),
+                    inner.key,
+                    inner.value.as_ref().map(|value| value.to_vec()),
+                );
             }
             let leaf = update.leaf.as_ref().map(|leaf| {
                 let mut bytes = leaf.bytes.clone();
@@ -127,7 +130,7 @@ impl RootedState {
         let slot = |(slot, value): (&U256, &SlotChange)| InnerUpdate {
             key: keccak256(B256::from(*slot)).0,
             existed: !value.old.is_zero(),
-            value: (!value.new.is_zero()).then(|| alloy_rlp::encode(value.new)),
+            value: (!value.new.is_zero()).then(|| alloy_rlp::encode(value.new).into()),
         };
         let mut inner: Vec<_> = change.slots.iter().map(slot).collect();
         inner.sort_by_key(|update| update.key);

@@ -36,6 +36,17 @@ impl KeccakBatch {
         Self::default()
     }
 
+    /// An empty batch on [`Backend::detect`](crate::Backend::detect) with room for so many messages, and for so many bytes of all of them.
+    #[must_use]
+    pub fn with_capacity(messages: usize, bytes: usize) -> Self {
+        Self {
+            keccak: Keccak::default(),
+            bytes: Vec::with_capacity(bytes),
+            ends: Vec::with_capacity(messages),
+            digests: Vec::with_capacity(messages),
+        }
+    }
+
     /// An empty batch on the backend of `keccak`.
     #[must_use]
     pub fn on(keccak: Keccak) -> Self {

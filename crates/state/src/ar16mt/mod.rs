@@ -48,7 +48,9 @@ pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
 pub(crate) use prove::prove_account;
 pub use prove::{FalseLeaf, LeafProof, MalformedProof, SlotProof, StateProof};
-pub(crate) use reader::{account, dump, flat_keys, flat_root, has_storage, storage};
+pub(crate) use reader::{
+    account, accounts_named, dump, flat_keys, flat_root, has_storage, storage,
+};
 pub use settings::{Ar16mt, HashChoice};
 pub(crate) use verify::check_state;
 

@@ -72,6 +72,19 @@ pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Accoun
     }))
 }
 
+/// Accounts, in the order of their addresses. Their leaves are read together first, then found in a cache.
+pub(crate) fn accounts_named(
+    flat: &dyn Flat,
+    addresses: &[Address],
+) -> Result<Vec<Option<Account>>, StateError> {
+    for (table, keys) in flat_keys(addresses, &[]) {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        flat.values(table, &keys)?;
+    }
+    let accounts = addresses.iter().map(|address| account(flat, *address));
+    accounts.collect()
+}
+
 pub(crate) fn flat_keys(
     accounts: &[Address],
     slots: &[(Address, U256)],

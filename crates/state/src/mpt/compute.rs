@@ -41,8 +41,8 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
     let slots: usize = keyed.iter().map(|change| change.slots.len()).sum();
     let touched = keyed.len() + slots;
     let mut written = Changes::default();
-    // About as many nodes are written as names change.
-    written.reserve(touched, touched);
+    // Mostly fewer than two nodes are written for each name that changes.
+    written.reserve(touched, 2 * touched);
     let update = apply_spread(head, &updates, &mut |position, record| {
         let key = position.key();
         gone.remove(&*key);

@@ -1,7 +1,7 @@
 //! From plain names to tree updates: how accounts and slots sit in the Merkle-Patricia trie.
 
 use alloy_primitives::{Address, B256, U256};
-use arbor_hashing::keccak256_batch;
+use arbor_hashing::keccak256_fixed;
 use arbor_tree::Hash;
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate};
 
@@ -32,22 +32,17 @@ pub(crate) fn keyed<'a>(
     changes: &'a StateChanges,
     old_records: impl FnOnce(&[Hash]) -> Result<Vec<Option<AccountRecord>>, StateError>,
 ) -> Result<Vec<KeyedChange<'a>>, StateError> {
-    let addresses: Vec<&[u8]> = changes
-        .accounts
-        .keys()
-        .map(|address| address.as_slice())
-        .collect();
+    let addresses: Vec<[u8; 20]> = changes.accounts.keys().map(|address| address.0.0).collect();
     let mut account_keys = vec![Hash::default(); addresses.len()];
-    keccak256_batch(&addresses, &mut account_keys);
+    keccak256_fixed(&addresses, &mut account_keys);
 
-    let names: Vec<[u8; 32]> = changes
-        .accounts
-        .values()
-        .flat_map(|change| change.slots.keys().map(U256::to_be_bytes::<32>))
-        .collect();
-    let inputs: Vec<&[u8]> = names.iter().map(|name| name.as_slice()).collect();
-    let mut slot_keys = vec![Hash::default(); inputs.len()];
-    keccak256_batch(&inputs, &mut slot_keys);
+    let slots = changes.accounts.values().map(|change| change.slots.len());
+    let mut names: Vec<[u8; 32]> = Vec::with_capacity(slots.sum());
+    for change in changes.accounts.values() {
+        names.extend(change.slots.keys().map(U256::to_be_bytes::<32>));
+    }
+    let mut slot_keys = vec![Hash::default(); names.len()];
+    keccak256_fixed(&names, &mut slot_keys);
 
     let old = old_records(&account_keys)?;
     let mut slot_keys = slot_keys.into_iter();

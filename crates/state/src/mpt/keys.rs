@@ -1,5 +1,7 @@
 //! Names to tree keys, and the tables they index.
 
+use std::cell::RefCell;
+
 use alloy_primitives::{Address, U256};
 use arbor_store::Table;
 use arbor_tree::{Hash, Position};
@@ -36,6 +38,26 @@ pub(crate) fn account_key(address: Address) -> Hash {
     arbor_hashing::keccak256(address.as_slice())
 }
 
+/// Contracts whose keys a thread remembers; a power of two.
+const CONTRACTS: usize = 64;
+
+thread_local! {
+    /// The keys of contracts whose slots were read lately: an entry gives way to the next address with the same place.
+    static CONTRACT_KEYS: RefCell<[Option<(Address, Hash)>; CONTRACTS]> =
+        const { RefCell::new([None; CONTRACTS]) };
+}
+
+/// As [`account_key`], for an account of which many slots are looked up: a few contracts are asked for most.
+pub(crate) fn contract_key(address: Address) -> Hash {
+    CONTRACT_KEYS.with_borrow_mut(|keys| {
+        let known = &mut keys[usize::from(address[19]) % CONTRACTS];
+        match known {
+            Some((same, key)) if *same == address => *key,
+            _ => known.insert((address, account_key(address))).1,
+        }
+    })
+}
+
 /// Key of a slot in its storage trie.
 pub(crate) fn slot_key(slot: U256) -> Hash {
     arbor_hashing::keccak256(&slot.to_be_bytes::<32>())
@@ -55,5 +77,21 @@ pub(crate) fn node_table(position: &Position) -> Table {
         STORAGE_NODES
     } else {
         ACCOUNT_NODES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contracts_with_the_same_place_have_their_own_keys() {
+        for round in 0..2 {
+            for number in 0..=u8::MAX {
+                let address = Address::repeat_byte(number);
+                assert_eq!(contract_key(address), account_key(address), "{round}");
+                assert_eq!(contract_key(address), account_key(address), "{round}");
+            }
+        }
     }
 }

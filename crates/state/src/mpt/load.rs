@@ -272,7 +272,7 @@ fn storage_roots(
 ) -> Result<Vec<Hash>, StateError> {
     let tries = accounts.iter().map(|account| {
         let leaves = account.slots.iter();
-        let leaves = leaves.map(|slot| (slot.key, SlotRecord::leaf(slot.value)));
+        let leaves = leaves.map(|slot| (slot.key, SlotRecord::leaf(slot.value).into_vec()));
         (account.key, leaves)
     });
     Ok(build_many(tries, sink)?)

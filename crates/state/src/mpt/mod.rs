@@ -24,7 +24,9 @@ pub use load::{LoadAccount, LoadSlot, LoadSource, state_root};
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use pending::PendingRoots;
 pub use proof::{AccountProof, FalseProof, SlotProof};
-pub(crate) use reader::{AtHead, AtVersion, account, flat_keys, has_storage, storage};
+pub(crate) use reader::{
+    AtHead, AtVersion, account, accounts_named, flat_keys, has_storage, storage,
+};
 pub(crate) use rebuild::flat_root;
 pub(crate) use undo::Undone;
 pub(crate) use verify::{check_state, steps_back};

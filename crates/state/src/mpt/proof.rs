@@ -166,7 +166,7 @@ impl AccountProof {
             self.storage_hash.0
         };
         for slot in &self.storage_proof {
-            let claimed = (!slot.value.is_zero()).then(|| SlotRecord::leaf(slot.value));
+            let claimed = (!slot.value.is_zero()).then(|| SlotRecord::leaf(slot.value).into_vec());
             let key = slot_key(slot.key);
             if !verify_value(
                 &storage_root,

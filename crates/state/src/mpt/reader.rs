@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
+use arbor_hashing::keccak256_fixed;
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, PositionKey, ReadError};
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::View;
 
 use super::keys::{
-    ACCOUNT_NODES, ACCOUNTS, SLOTS, STORAGE_NODES, account_key, flat_slot_key, slot_key,
+    ACCOUNT_NODES, ACCOUNTS, SLOTS, STORAGE_NODES, account_key, contract_key, flat_slot_key,
+    slot_key,
 };
 use super::pending::Base;
 use super::proof::Provable;
@@ -22,6 +24,23 @@ use crate::{Account, StateError};
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
     let record = account_record(flat, &account_key(address))?;
     Ok(record.map(|record| record.account))
+}
+
+/// Accounts, by their names.
+pub(crate) fn accounts_named(
+    flat: &dyn Flat,
+    addresses: &[Address],
+) -> Result<Vec<Option<Account>>, StateError> {
+    let mut keys = vec![Hash::default(); addresses.len()];
+    let names: Vec<[u8; 20]> = addresses.iter().map(|address| address.0.0).collect();
+    keccak256_fixed(&names, &mut keys);
+    let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let records = keys.iter().zip(flat.values(ACCOUNTS, &wanted)?);
+    let account = |(key, bytes): (&Hash, Option<Value>)| {
+        let record = bytes.map(|bytes| AccountRecord::decode(key, &bytes));
+        Ok(record.transpose()?.map(|record| record.account))
+    };
+    records.map(account).collect()
 }
 
 pub(crate) fn flat_keys(
@@ -40,7 +59,7 @@ pub(crate) fn flat_keys(
 
 /// A slot's value, by its name; zero if absent.
 pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-    slot_value(flat, &account_key(address), slot)
+    slot_value(flat, &contract_key(address), slot)
 }
 
 /// Whether an account has a slot that is not zero.
@@ -195,7 +214,7 @@ fn leaf_of(
         return Ok(None);
     }
     let value = if inner {
-        SlotRecord::leaf(SlotRecord::decode(key, bytes)?.value)
+        SlotRecord::leaf(SlotRecord::decode(key, bytes)?.value).into_vec()
     } else {
         AccountRecord::decode(key, bytes)?.filled_leaf()
     };

@@ -383,7 +383,7 @@ impl<'a> Rebuild<'a> {
         self.watch.record(None)?;
         let number = record.slot.to_be_bytes::<32>();
         names.add(&number, (Some(owner), tree_key), self.watch)?;
-        Ok(Some((tree_key, SlotRecord::leaf(record.value))))
+        Ok(Some((tree_key, SlotRecord::leaf(record.value).into_vec())))
     }
 
     /// Takes slots before the account `next` off the front: their account does not exist.

@@ -6,7 +6,7 @@
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::Value;
-use arbor_tree_mpt::{EMPTY_ROOT, LeafTemplate};
+use arbor_tree_mpt::{EMPTY_ROOT, InnerValue, LeafTemplate};
 
 use crate::{Account, StateError};
 
@@ -177,8 +177,15 @@ impl SlotRecord {
     }
 
     /// The slot as the storage trie's leaf: RLP of the value without leading zeros.
-    pub(crate) fn leaf(value: U256) -> Vec<u8> {
-        alloy_rlp::encode(value)
+    pub(crate) fn leaf(value: U256) -> InnerValue {
+        let bytes = value.to_be_bytes::<32>();
+        let bytes = trimmed(&bytes);
+        let mut leaf = InnerValue::new();
+        if !matches!(bytes, [byte] if *byte < 0x80) {
+            leaf.push(0x80 + bytes.len() as u8);
+        }
+        leaf.extend_from_slice(bytes);
+        leaf
     }
 }
 
@@ -273,6 +280,12 @@ mod tests {
             prop_assert_eq!(AccountRecord::decode(b"k", &record.encode()).unwrap(), record);
             let record = SlotRecord { slot: U256::from_be_bytes(slot), value: U256::from(value) };
             prop_assert_eq!(SlotRecord::decode(b"k", &record.encode()).unwrap(), record);
+        }
+
+        #[test]
+        fn leaves_of_slots_are_rlp(bytes: [u8; 32], zeros in 0usize..33) {
+            let value = U256::from_be_bytes(bytes) >> (8 * zeros);
+            prop_assert_eq!(SlotRecord::leaf(value).to_vec(), alloy_rlp::encode(value));
         }
     }
 }

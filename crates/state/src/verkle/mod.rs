@@ -51,7 +51,9 @@ pub use places::{StemContents, StemName, chunk_place, slot_place};
 pub use prove::{BlockLeaves, Touched};
 pub(crate) use prove::{block_leaves, prove_account};
 use reader::stored_code;
-pub(crate) use reader::{account, dump, flat_keys, flat_root, has_storage, storage};
+pub(crate) use reader::{
+    account, accounts_named, dump, flat_keys, flat_root, has_storage, storage,
+};
 pub use settings::{Verkle, VerkleSettings};
 pub use stems::{Stem, Stems};
 pub(crate) use verify::check_state;

@@ -1,7 +1,7 @@
 //! Reading accounts and slots by plain name, and the whole state in the order of names.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_store::Table;
+use arbor_store::{Table, Value};
 use arbor_versions::View;
 
 use super::records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
@@ -14,7 +14,22 @@ use crate::{Account, Historical, StateError};
 /// An account; none if it was there once and is gone.
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
     let key = address.as_slice();
-    let record = flat.value(ACCOUNTS, key)?;
+    account_of(key, flat.value(ACCOUNTS, key)?)
+}
+
+/// Accounts, in the order of their addresses.
+pub(crate) fn accounts_named(
+    flat: &dyn Flat,
+    addresses: &[Address],
+) -> Result<Vec<Option<Account>>, StateError> {
+    let keys: Vec<&[u8]> = addresses.iter().map(|address| &address[..]).collect();
+    let records = keys.iter().zip(flat.values(ACCOUNTS, &keys)?);
+    let accounts = records.map(|(key, record)| account_of(key, record));
+    accounts.collect()
+}
+
+/// What a record says of an account.
+fn account_of(key: &[u8], record: Option<Value>) -> Result<Option<Account>, StateError> {
     let record = record.map(|bytes| AccountRecord::decode(key, &bytes));
     Ok(record.transpose()?.and_then(|record| record.account))
 }

@@ -6,8 +6,8 @@ use arbor_tree::conformance::{OuterChange, Subject};
 use arbor_tree::naive::NaiveForest;
 use arbor_tree::{Hash, MemoryNodes, NodeReader, Position};
 use arbor_tree_mpt::{
-    Access, EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, Overlay, TreeError, TreeUpdate,
-    WitnessNodes, apply, apply_inner, apply_outer, build, prove, verify_value, witness,
+    Access, EMPTY_ROOT, InnerUpdate, InnerValue, LeafTemplate, OuterUpdate, Overlay, TreeError,
+    TreeUpdate, WitnessNodes, apply, apply_inner, apply_outer, build, prove, verify_value, witness,
 };
 
 /// A whole state in memory.
@@ -49,7 +49,7 @@ pub(crate) fn outer_updates(
             .map(|inner| InnerUpdate {
                 key: inner.key,
                 existed: inner.existed,
-                value: inner.value.clone(),
+                value: inner.value.clone().map(Into::into),
             })
             .collect(),
     };
@@ -100,6 +100,7 @@ impl InMemory {
             self.nodes.set_leaf(None, outer.key, leaf);
             for inner in &outer.inner {
                 let value = inner.value.clone();
+                let value = value.map(InnerValue::into_vec);
                 self.nodes.set_leaf(Some(outer.key), inner.key, value);
             }
         }
