@@ -295,7 +295,11 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
             self.database.expect(&[], &slots);
             self.database.accounts(&accounts)
         });
+        // A block may name more than there is memory for, and nobody has checked yet that it has the gas for it.
         for (address, account) in accounts.into_iter().zip(read.into_iter().flatten()) {
+            if names.bytes > names.full_at {
+                break;
+            }
             names.put_account(address, account, 0);
         }
     }

@@ -10,14 +10,16 @@ use crate::{ShortKey, Value};
 /// Most keys are a hash, or a hash and a little more.
 pub(crate) type Key = ShortKey<39>;
 
-/// Entries of a block from which on it is cut.
+/// Entries of a block above which it is cut, where its writes end or leave a half behind.
 const MOST: usize = 64;
+/// Blocks that come or go with a call from which on all are listed anew.
+const FEW: usize = 8;
 /// By how many entries a block's memory grows: blocks are many, so that what they do not use counts.
 const GROWTH: usize = 8;
 /// Blocks ahead of the one at hand whose place in memory is asked for, and whose entries are.
 const AHEAD: [usize; 2] = [8, 4];
 
-/// Ascending by key, some [`MOST`] at most.
+/// Ascending by key; at most [`MOST`] and a half.
 type Block = Vec<(Key, Value)>;
 
 /// An ordered map in blocks of some tens of entries.
@@ -72,7 +74,7 @@ impl BlockMap {
         let mut writes = writes.peekable();
         // Blocks that come before the one with this number.
         let mut cut: Vec<(usize, Arc<Block>)> = Vec::new();
-        let mut emptied = false;
+        let mut emptied = Vec::new();
         let mut at = 0;
         while let Some((key, _)) = writes.peek() {
             if self.blocks.is_empty() {
@@ -89,10 +91,12 @@ impl BlockMap {
             });
             match block.first() {
                 Some((key, _)) => self.firsts[at] = key.leading(),
-                None => emptied = true,
+                None => emptied.push(at),
             }
         }
-        if emptied || !cut.is_empty() {
+        if cut.len() + emptied.len() < FEW {
+            self.take_in_few(cut, &emptied);
+        } else {
             self.take_in(cut);
         }
     }
@@ -120,21 +124,46 @@ impl BlockMap {
     }
 
     /// Takes in blocks that were cut off, each before the one with its number, and leaves out those that are empty.
+    fn take_in_few(&mut self, cut: Vec<(usize, Arc<Block>)>, emptied: &[usize]) {
+        let mut emptied = emptied.iter().rev().copied().peekable();
+        for (at, block) in cut.into_iter().rev() {
+            while let Some(empty) = emptied.next_if(|empty| *empty >= at) {
+                self.remove(empty);
+            }
+            self.firsts.insert(at, leading_of(&block));
+            self.blocks.insert(at, block);
+        }
+        emptied.for_each(|empty| self.remove(empty));
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.firsts.remove(at);
+        self.blocks.remove(at);
+    }
+
+    /// The same, for many at once: all blocks are listed anew.
     fn take_in(&mut self, cut: Vec<(usize, Arc<Block>)>) {
-        let mut blocks = Vec::with_capacity(self.blocks.len() + cut.len());
+        let count = self.blocks.len() + cut.len();
+        let (mut firsts, mut blocks) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut cut = cut.into_iter().peekable();
-        for (at, block) in self.blocks.drain(..).enumerate() {
+        let old = self.firsts.drain(..).zip(self.blocks.drain(..));
+        for (at, (first, block)) in old.enumerate() {
             while let Some((_, before)) = cut.next_if(|(place, _)| *place == at) {
+                firsts.push(leading_of(&before));
                 blocks.push(before);
             }
             if !block.is_empty() {
+                firsts.push(first);
                 blocks.push(block);
             }
         }
-        let first = |block: &Arc<Block>| block.first().map_or(0, |(key, _)| key.leading());
-        self.firsts = blocks.iter().map(first).collect();
-        self.blocks = blocks;
+        (self.firsts, self.blocks) = (firsts, blocks);
     }
+}
+
+/// The leading bytes of a block's first key.
+fn leading_of(block: &Block) -> u64 {
+    block.first().map_or(0, |(key, _)| key.leading())
 }
 
 /// Puts those writes into a block whose keys are below `end`. Where it grows too long, what is finished is cut off and given to `full`, lowest keys first.
@@ -144,8 +173,9 @@ fn put_into(
     end: Option<&Key>,
     full: &mut dyn FnMut(Block),
 ) {
+    let is_here = |write: &(Key, Option<Value>)| end.is_none_or(|end| write.0 < *end);
     let mut from = 0;
-    while let Some((key, value)) = writes.next_if(|(key, _)| end.is_none_or(|end| key < end)) {
+    while let Some((key, value)) = writes.next_if(is_here) {
         let place = block[from..].binary_search_by(|(other, _)| other.cmp(&key));
         match (place, value) {
             (Ok(at), Some(value)) => block[from + at].1 = value,
@@ -159,7 +189,8 @@ fn put_into(
             (Err(_), None) => {}
         }
         from += place.unwrap_or_else(|at| at);
-        if block.len() > MOST && from >= MOST / 2 {
+        // After the last write halves are better, which leave room for others on both sides.
+        if block.len() > MOST && from >= MOST / 2 && writes.peek().is_some_and(is_here) {
             let rest = block.split_off(from);
             full(std::mem::replace(block, rest));
             from = 0;
@@ -261,6 +292,23 @@ mod tests {
                 holds(&map, &model, &probes)?;
                 holds(&shared, &before, &probes)?;
             }
+        }
+    }
+
+    /// Key by key, in whatever order they come, blocks are filled as by many at once. Of keys behind a full block, each below the one before, each was once given a block of its own.
+    #[test]
+    fn single_writes_leave_few_blocks() {
+        let number = |number: u64| Key::new(&number.to_be_bytes());
+        let value = || Some(Value::from([7]));
+        let orders: [&dyn Fn(u64) -> u64; 3] = [&|i| i, &|i| u64::MAX - i, &|i| i.reverse_bits()];
+        for order in orders {
+            let mut map = BlockMap::default();
+            map.put_all((0..64).map(|i| (number(i), value())));
+            for i in 64..5_000 {
+                map.put_all(std::iter::once((number(order(i)), value())));
+            }
+            let (blocks, keys) = (map.blocks.len(), all(&map, b"").len());
+            assert!(blocks <= keys / 16 + 2, "{blocks} blocks of {keys} keys");
         }
     }
 

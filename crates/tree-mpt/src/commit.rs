@@ -35,7 +35,10 @@ impl Forest<'_> {
         }
         let mut changed = Vec::with_capacity(self.nodes.len());
         let most = self.tasks.iter().map(Vec::len).max().unwrap_or_default();
-        let mut lanes = Lanes::for_nodes(most);
+        let mut lanes = match self.lanes.hashed {
+            0 => Lanes::for_nodes(most),
+            _ => std::mem::take(&mut self.lanes),
+        };
         for tasks in std::mem::take(&mut self.tasks) {
             for batch in tasks.chunks(Lanes::BATCH) {
                 self.commit_batch(batch, &mut lanes);

@@ -61,6 +61,10 @@ impl StateView for Database<'_> {
         self.view().account(address)
     }
 
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+        self.view().accounts(addresses)
+    }
+
     fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
         self.view().storage(address, slot)
     }

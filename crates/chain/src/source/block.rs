@@ -253,7 +253,7 @@ fn decode_transactions(list: &Bytes) -> Result<(Vec<Transaction>, Vec<Bytes>), S
     Ok((transactions, encodings))
 }
 
-/// Bytes of a transaction that does hardly anything: lists of more and shorter items are malformed, and get no memory for what they claim.
+/// Bytes of a transaction that does hardly anything: of a list of more and shorter items little is known before it is decoded, and it then grows.
 const SHORT_TRANSACTION: usize = 80;
 
 /// How many items a list has, up to what is malformed.

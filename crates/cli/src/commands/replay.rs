@@ -225,19 +225,16 @@ fn ahead(args: &Args, input: ChainInput, genesis: &Genesis) -> Result<Prefetch> 
 }
 
 /// Blocks for a database that is yet to be made, whose senders are recovered while it is: neither the genesis nor a new store's files keep a processor busy. `None` where there
-/// is a database, which tells what block it goes on with, or where the chain begins later.
-fn ahead_of_database(
-    args: &Args,
-    input: &ChainInput,
-    genesis: &Genesis,
-) -> Result<Option<Prefetch>> {
+/// is a database, which tells what block it goes on with, or where the chain begins later; and where something is wrong with its first blocks, which whoever reads them once there is a
+/// database will tell.
+fn ahead_of_database(args: &Args, input: &ChainInput, genesis: &Genesis) -> Option<Prefetch> {
     let exists = args.db.as_deref().and_then(database::tree_choice).is_some();
     if exists || input.first().number > 1 {
-        return Ok(None);
+        return None;
     }
-    let mut input = open_sources(&args.chain)?;
-    input.skip_to(1)?;
-    ahead(args, input, genesis).map(Some)
+    let mut input = open_sources(&args.chain).ok()?;
+    input.skip_to(1).ok()?;
+    ahead(args, input, genesis).ok()
 }
 
 fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
@@ -342,7 +339,7 @@ fn full(
         (None, Some(dir)) if !tree.is_in_headers() => Some(RootsFile::of_database(dir)),
         _ => None,
     };
-    let early = ahead_of_database(args, &input, genesis)?;
+    let early = ahead_of_database(args, &input, genesis);
     let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
     dir.map_or(Ok(()), |dir| rules.remember(dir))?;
     if let (None, Some(population)) = (state.head(), genesis.population) {
@@ -385,9 +382,9 @@ fn full(
         },
         check_every: args.check_state,
     };
-    let blocks = match early {
-        Some(early) if head == 0 => early,
-        _ => ahead(args, input, genesis)?,
+    let blocks = match early.filter(|_| head == 0) {
+        Some(early) => early,
+        None => ahead(args, input, genesis)?,
     };
     let mut blocks = wanted(args, blocks);
     let mut road = Road::new(args, measurement, head + 1, last);

@@ -53,35 +53,54 @@ fn value(flat: &dyn Flat, key: &Hash) -> Result<Hash, StateError> {
     }
 }
 
-pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-    let keys = LeafName::keys(&[
+/// The leaves of an account's fields.
+fn fields(address: Address) -> [LeafName; 3] {
+    [
         LeafName::Nonce(address),
         LeafName::Balance(address),
         LeafName::CodeHash(address),
-    ]);
-    let Some(header) = Header::decode(&keys[0], &value(flat, &keys[0])?)? else {
+    ]
+}
+
+pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+    let keys = LeafName::keys(&fields(address));
+    account_of(&keys[0], |field| value(flat, &keys[field]))
+}
+
+/// An account by its fields' values; the first one's key is its header's.
+fn account_of(
+    key: &Hash,
+    value: impl Fn(usize) -> Result<Hash, StateError>,
+) -> Result<Option<Account>, StateError> {
+    let Some(header) = Header::decode(key, &value(0)?)? else {
         return Ok(None);
     };
     Ok(Some(Account {
         nonce: header.nonce,
-        balance: U256::from_be_bytes(value(flat, &keys[1])?),
+        balance: U256::from_be_bytes(value(1)?),
         code_hash: match header.has_code {
-            true => value(flat, &keys[2])?.into(),
+            true => value(2)?.into(),
             false => KECCAK256_EMPTY,
         },
     }))
 }
 
-/// Accounts, in the order of their addresses. Their leaves are read together first, then found in a cache.
+/// Accounts, in the order of their addresses, whose leaves are read together.
 pub(crate) fn accounts_named(
     flat: &dyn Flat,
     addresses: &[Address],
 ) -> Result<Vec<Option<Account>>, StateError> {
-    for (table, keys) in flat_keys(addresses, &[]) {
-        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-        flat.values(table, &keys)?;
-    }
-    let accounts = addresses.iter().map(|address| account(flat, *address));
+    let names: Vec<LeafName> = addresses.iter().flat_map(|of| fields(*of)).collect();
+    let keys = LeafName::keys(&names);
+    let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let records = flat.values(LEAVES, &wanted)?;
+    let accounts = keys.chunks(3).zip(records.chunks(3));
+    let accounts = accounts.map(|(keys, records)| {
+        account_of(&keys[0], |field| match &records[field] {
+            Some(bytes) => Ok(decode_leaf(&keys[field], bytes)?.value),
+            None => Ok([0; 32]),
+        })
+    });
     accounts.collect()
 }
 
@@ -89,14 +108,7 @@ pub(crate) fn flat_keys(
     accounts: &[Address],
     slots: &[(Address, U256)],
 ) -> [(Table, Vec<FlatKey>); 2] {
-    let of_account = |&address: &Address| {
-        [
-            LeafName::Nonce(address),
-            LeafName::Balance(address),
-            LeafName::CodeHash(address),
-        ]
-    };
-    let accounts: Vec<_> = accounts.iter().flat_map(of_account).collect();
+    let accounts: Vec<_> = accounts.iter().flat_map(|of| fields(*of)).collect();
     let slots: Vec<_> = slots
         .iter()
         .map(|&(address, slot)| LeafName::Slot(address, slot))
