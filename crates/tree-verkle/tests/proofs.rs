@@ -2,7 +2,11 @@
 
 mod support;
 
-use arbor_tree_verkle::{MemoryTree, Settings, Stem, Witness, WitnessError, prove};
+use arbor_ipa::{Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars};
+use arbor_tree_verkle::{
+    MemoryTree, Proof, Settings, Stem, StemDiff, SuffixDiff, Witness, WitnessError, prove,
+    prove_guarded,
+};
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::Value as Json;
@@ -198,6 +202,20 @@ proptest! {
             prop_assert_eq!(verified.values().collect::<Vec<_>>(), expected);
             prop_assert_eq!(verified.root_after(&COMMITTER).expect("computes"), root);
         }
+        let guarded = prove_guarded(&tree, &COMMITTER, &split(&asked)).expect("proves");
+        {
+            let verified = guarded.verify(&COMMITTER, &root).expect("well formed").expect("holds");
+            prop_assert_eq!(verified.doubtful().count(), 0);
+            let proven: std::collections::BTreeMap<_, _> = verified.values().collect();
+            for (key, value) in &proven {
+                let (stem, suffix) = support::key(*key);
+                prop_assert_eq!(*value, tree.value(&stem, suffix));
+            }
+            prop_assert!(asked.iter().all(|key| proven.contains_key(key)));
+            prop_assert_eq!(verified.root_after(&COMMITTER).expect("computes"), root);
+            let doubtful = witness.verify(&COMMITTER, &root).expect("well formed").expect("holds").doubtful().count();
+            prop_assert_eq!(doubtful > 0, guarded != witness);
+        }
         let mut changes = Vec::new();
         for diff in &mut witness.state_diff {
             for suffix in &mut diff.suffixes {
@@ -367,6 +385,167 @@ fn an_empty_tree_proves_absence_and_takes_values() {
         verified.root_after(&COMMITTER).expect("computes"),
         after.root_hash()
     );
+}
+
+/// A polynomial that a forger commits to, and its commitment.
+struct Committed {
+    values: Vec<(u8, Fr)>,
+    point: Point,
+}
+
+impl Committed {
+    fn to(values: Vec<(u8, Fr)>) -> Self {
+        let mut dense = [Fr::ZERO; 256];
+        for (at, value) in &values {
+            dense[usize::from(*at)] = *value;
+        }
+        let point = COMMITTER.commit(&dense);
+        Self { values, point }
+    }
+
+    fn image(&self) -> Fr {
+        self.point.map_to_field()
+    }
+}
+
+/// A tree of one leaf with one value of the lower half, as its polynomials.
+fn lone_leaf(stem: &Stem, suffix: u8, value: [u8; 32]) -> [Committed; 2] {
+    let [low, high] = value_scalars(Some(&value));
+    let half = Committed::to(vec![(2 * suffix, low), (2 * suffix + 1, high)]);
+    let leaf = vec![(0, Fr::ONE), (1, stem_scalar(stem)), (2, half.image())];
+    let leaf = Committed::to(leaf);
+    let root = Committed::to(vec![(stem[0], leaf.image())]);
+    [root, leaf]
+}
+
+/// A witness that one key is absent, its way `depth` bytes long, made of openings: polynomials, a point of each and its value there.
+fn forged(stem: Stem, suffix: u8, depth: u8, openings: &[(&Committed, u8)]) -> Witness {
+    let encoded: Vec<_> = openings
+        .iter()
+        .map(|(committed, _)| committed.point.to_bytes())
+        .collect();
+    let openings = openings.iter().zip(&encoded);
+    let openings: Vec<_> = openings
+        .map(|((committed, point), commitment)| {
+            let value = committed.values.iter().find(|(at, _)| at == point);
+            SparseOpening {
+                commitment,
+                values: &committed.values,
+                point: *point,
+                value: value.map_or(Fr::ZERO, |(_, value)| *value),
+            }
+        })
+        .collect();
+    let multiproof =
+        Multiproof::prove_sparse(&COMMITTER, &mut Transcript::new(b"vt"), &openings).to_bytes();
+    let diff = SuffixDiff {
+        suffix,
+        current: None,
+        new: Some([3; 32]),
+    };
+    Witness {
+        state_diff: vec![StemDiff {
+            stem,
+            suffixes: vec![diff],
+        }],
+        proof: Proof {
+            other_stems: Vec::new(),
+            depth_extension_present: vec![depth << 3],
+            commitments_by_path: encoded[1..].to_vec(),
+            multiproof: multiproof.try_into().expect("a multiproof's length"),
+        },
+    }
+}
+
+/// Of a leaf it is said that it is an internal node, and one of its zeros passes for a place without a child. The format cannot tell; what is told is that it is doubtful.
+#[test]
+fn a_leaf_that_passes_for_an_internal_node_is_doubtful() {
+    let (stem, suffix, value) = ([9; 31], 5, [7; 32]);
+    let mut tree = MemoryTree::new();
+    let there = [(support::join(&stem, suffix), Some(value))];
+    let before = change(&mut tree, &Settings::default(), &there).root_hash();
+    let [root, leaf] = lone_leaf(&stem, suffix, value);
+    assert_eq!(root.point.to_bytes(), before);
+    let witness = forged(stem, suffix, 2, &[(&root, stem[0]), (&leaf, stem[1])]);
+    let verified = witness
+        .verify(&COMMITTER, &before)
+        .expect("well formed")
+        .expect("holds");
+    assert_eq!(verified.doubtful().collect::<Vec<_>>(), [&stem]);
+
+    // The root is no leaf: what is absent right below it is.
+    let other = [8; 31];
+    for make in [prove, prove_guarded] {
+        let witness = make(&tree, &COMMITTER, &[(other, 0)]).expect("proves");
+        assert_eq!(witness.keys().count(), 1);
+        let verified = witness
+            .verify(&COMMITTER, &before)
+            .expect("well formed")
+            .expect("holds");
+        assert_eq!(verified.doubtful().count(), 0);
+    }
+}
+
+/// What is absent below internal nodes is so without doubt only with a key that opens index 0 of each, or beside a child that a leaf has no place for.
+#[test]
+fn absences_are_guarded_where_they_must_be() {
+    let stem = |bytes: &[u8]| {
+        let mut stem = [200; 31];
+        stem[..bytes.len()].copy_from_slice(bytes);
+        stem
+    };
+    let mut tree = MemoryTree::new();
+    let there = [
+        [1, 2, 3, 4],
+        [1, 2, 3, 5],
+        [1, 2, 9, 9],
+        [6, 3, 0, 0],
+        [6, 2, 0, 0],
+    ];
+    let there = there.map(|bytes| (support::join(&stem(&bytes), 0), Some([1; 32])));
+    let root = change(&mut tree, &Settings::default(), &there).root_hash();
+    let asked = |stems: &[&[u8]]| -> Vec<(Stem, u8)> {
+        stems.iter().map(|bytes| (stem(bytes), 0)).collect()
+    };
+    // Keys, how many of them are doubtful, and how many guards they need.
+    let cases: [(&[&[u8]], usize, usize); 6] = [
+        (&[&[1, 7]], 1, 1),
+        // A child at 9 of the node 1 2, but none of the node 1 that a leaf could not have.
+        (&[&[1, 2, 7], &[1, 2, 9, 9]], 1, 1),
+        (&[&[1, 2, 3, 7]], 1, 3),
+        (&[&[1, 0]], 0, 0),
+        (&[&[6, 3, 0, 0], &[6, 2, 0, 0], &[6, 5]], 1, 1),
+        (&[&[1, 2, 3, 4], &[9]], 0, 0),
+    ];
+    for (stems, doubtful, guards) in cases {
+        let keys = asked(stems);
+        let plain = prove(&tree, &COMMITTER, &keys).expect("proves");
+        let verified = plain.verify(&COMMITTER, &root).expect("well formed");
+        assert_eq!(
+            verified.expect("holds").doubtful().count(),
+            doubtful,
+            "{stems:?}"
+        );
+        let guarded = prove_guarded(&tree, &COMMITTER, &keys).expect("proves");
+        assert_eq!(guarded.keys().count(), keys.len() + guards, "{stems:?}");
+        let verified = guarded.verify(&COMMITTER, &root).expect("well formed");
+        assert_eq!(verified.expect("holds").doubtful().count(), 0, "{stems:?}");
+    }
+}
+
+/// A node without children, invented where there is none, has the image of nothing: whatever hangs below it would lead to a root that no tree has.
+#[test]
+fn no_node_is_without_children() {
+    let (stem, value) = ([9; 31], [7; 32]);
+    let [root, _] = lone_leaf(&stem, 5, value);
+    let nothing = Committed::to(Vec::new());
+    for depth in 2..5 {
+        let mut openings = vec![(&root, 8)];
+        openings.resize(usize::from(depth), (&nothing, 8));
+        let witness = forged([8; 31], 0, depth, &openings);
+        let error = witness.verify(&COMMITTER, &root.point.to_bytes()).err();
+        assert_eq!(error, Some(WitnessError::Childless { index: 0 }), "{depth}");
+    }
 }
 
 proptest! {

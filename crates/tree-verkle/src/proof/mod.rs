@@ -7,6 +7,6 @@ mod ssz;
 mod verify;
 mod witness;
 
-pub use prove::prove;
+pub use prove::{prove, prove_guarded};
 pub use verify::Verified;
 pub use witness::{Proof, StemDiff, SuffixDiff, Witness, WitnessError, WitnessSizes};

@@ -22,6 +22,8 @@ use std::sync::Arc;
 /// Of every node on the way all children are read, a level at once, by threads in groups of neighbours: an internal node is a polynomial of all its children's
 /// images. Records that keep images make that cheap.
 ///
+/// It is the proof of the testnets, in which a dishonest prover can pass a leaf for an internal node: see [`Verified::doubtful`](super::Verified::doubtful) and [`prove_guarded`].
+///
 /// # Errors
 /// [`TreeError`]: no keys, missing or malformed nodes, a reader that fails. Of a node beside the ways nothing but the image is looked at, if its record keeps it: where
 /// that is another one than it was, the proof does not hold.
@@ -30,19 +32,46 @@ pub fn prove(
     committer: &Committer,
     keys: &[(Stem, u8)],
 ) -> Result<Witness, TreeError> {
+    prove_asked(reader, committer, keys, false)
+}
+
+/// As [`prove`], with further keys where they are needed for no absence to be doubtful: each begins as a node's path, and goes on with zeros.
+///
+/// # Errors
+/// As [`prove`].
+pub fn prove_guarded(
+    reader: &impl ValueReader,
+    committer: &Committer,
+    keys: &[(Stem, u8)],
+) -> Result<Witness, TreeError> {
+    prove_asked(reader, committer, keys, true)
+}
+
+fn prove_asked(
+    reader: &impl ValueReader,
+    committer: &Committer,
+    keys: &[(Stem, u8)],
+    guarded: bool,
+) -> Result<Witness, TreeError> {
     let settings = Settings::default();
     let tools = Tools::new(committer, &settings);
     let mut diffs = asked(keys);
     if diffs.is_empty() {
         return Err(TreeError::NoKeys);
     }
+    let (mut ways, mut skeleton) = find(&diffs, reader, tools)?;
+    if guarded {
+        let guards = skeleton.guards(&diffs, &ways.ways);
+        if !guards.is_empty() {
+            diffs = asked(&[keys, &guards].concat());
+            (ways, skeleton) = find(&diffs, reader, tools)?;
+        }
+    }
     let Ways {
         ways,
         others,
         nodes,
-    } = Ways::find(&diffs, reader, tools)?;
-    let skeleton =
-        Skeleton::new(&diffs, &ways, &others).expect("invariant: ways were found in a tree");
+    } = ways;
     let polynomials = find_polynomials(reader, tools, &skeleton, &mut diffs, nodes)?;
 
     let commitments: Vec<_> = polynomials.iter().map(|(point, _)| *point).collect();
@@ -76,6 +105,20 @@ pub fn prove(
             multiproof: bytes.try_into().expect("invariant: a multiproof's length"),
         },
     })
+}
+
+/// The ways to all stems, and the nodes on them.
+fn find(
+    diffs: &[StemDiff],
+    reader: &impl ValueReader,
+    tools: Tools,
+) -> Result<(Ways, Skeleton), TreeError> {
+    let ways = Ways::find(diffs, reader, tools)?;
+    let skeleton = Skeleton::new(diffs, &ways.ways, &ways.others);
+    Ok((
+        ways,
+        skeleton.expect("invariant: ways were found in a tree"),
+    ))
 }
 
 /// The keys, sorted, each once.

@@ -263,7 +263,54 @@ pub(crate) enum Opened<'a> {
 /// An opening: a commitment's number, the point, the value.
 pub(crate) type Question<'a> = (usize, u8, Opened<'a>);
 
+/// Index of the last coefficient of a leaf's polynomial that may not be zero: the image of C2.
+const LAST_OF_LEAF: u8 = 3;
+
 impl Skeleton {
+    /// The nodes on the way to a stem that are said to be internal and may as well be leaves.
+    ///
+    /// A leaf has one at index 0, and nothing beyond index 3. So a node is no leaf if index 0 is opened (a child's image is never one), or a child beyond. Of
+    /// other nodes nothing is opened that a leaf would not have: its zeros pass for places without a child.
+    fn ambiguous<'a>(&'a self, stem: &'a Stem, way: Way) -> impl Iterator<Item = &'a NodeKey> {
+        let mut next = Some(0);
+        let on_way = stem[..way.depth].iter().map_while(move |byte| {
+            let Node::Internal { key, children, .. } = &self.nodes[next?] else {
+                return None;
+            };
+            let at = children.binary_search_by_key(byte, |(byte, _)| *byte);
+            next = at.ok().and_then(|at| children[at].1);
+            Some((key, children))
+        });
+        let is_no_leaf = |(byte, child): &(u8, Option<usize>)| {
+            *byte == 0 || *byte > LAST_OF_LEAF && child.is_some()
+        };
+        on_way
+            .filter(move |(key, children)| key.depth() > 0 && !children.iter().any(is_no_leaf))
+            .map(|(key, _)| key)
+    }
+
+    /// Indices of the stems whose ways end in nothing only if no node on them is a leaf, and none is shown not to be.
+    pub(crate) fn doubtful(&self, diffs: &[StemDiff], ways: &[Way]) -> Vec<usize> {
+        let ends = |index: &usize| {
+            let (stem, way) = (&diffs[*index].stem, ways[*index]);
+            way.end == End::Empty && self.ambiguous(stem, way).next().is_some()
+        };
+        (0..diffs.len()).filter(ends).collect()
+    }
+
+    /// Keys that leave none of them doubtful, proven beside the others: on the way of zeros below a node index 0 of each node is opened.
+    pub(crate) fn guards(&self, diffs: &[StemDiff], ways: &[Way]) -> Vec<(Stem, u8)> {
+        let mut guards = Vec::new();
+        for index in self.doubtful(diffs, ways) {
+            for node in self.ambiguous(&diffs[index].stem, ways[index]) {
+                let mut stem = [0; 31];
+                stem[..node.depth()].copy_from_slice(node.path());
+                guards.push((stem, 0));
+            }
+        }
+        guards
+    }
+
     /// All openings in their order.
     pub(crate) fn questions<'a>(&'a self, diffs: &'a [StemDiff]) -> Vec<Question<'a>> {
         let mut questions = Vec::new();

@@ -3,7 +3,7 @@
 use super::skeleton::{End, Node, Opened, Skeleton, Way, count};
 use super::witness::{Witness, WitnessError};
 use crate::{
-    ByteSet, InternalRecord, NodeKey, Settings, StemUpdate, TreeError, Value, ValueChange,
+    ByteSet, InternalRecord, NodeKey, Settings, Stem, StemUpdate, TreeError, Value, ValueChange,
     apply::apply_to,
     plan::{self, Source},
     tools::{LeafState, Tools},
@@ -20,6 +20,7 @@ pub struct Verified<'a> {
     skeleton: Skeleton,
     commitments: Vec<Point>,
     images: Vec<Fr>,
+    doubtful: Vec<usize>,
 }
 
 impl Witness {
@@ -52,6 +53,14 @@ impl Witness {
         for (index, point) in decoded.into_iter().enumerate() {
             commitments.push(point.map_err(|error| WitnessError::Commitment { index, error })?);
         }
+        for node in &skeleton.nodes[1..] {
+            let commitment = node.commitment();
+            // A place without a child could pass for such a node, and for others below it.
+            if matches!(node, Node::Internal { .. }) && commitments[commitment] == Point::IDENTITY {
+                let index = commitment - 1;
+                return Err(WitnessError::Childless { index });
+            }
+        }
         let shares = commitments.par_chunks(512);
         let images: Vec<_> = shares.flat_map_iter(Point::map_to_field_batch).collect();
         let questions = skeleton.questions(&self.state_diff).into_iter();
@@ -63,8 +72,9 @@ impl Witness {
             })
             .collect();
         let holds = multiproof.verify(committer, &mut Transcript::new(b"vt"), &queries);
-        Ok(holds.then_some(Verified {
+        Ok(holds.then(|| Verified {
             witness: self,
+            doubtful: skeleton.doubtful(&self.state_diff, &ways),
             skeleton,
             commitments,
             images,
@@ -103,6 +113,16 @@ impl Verified<'_> {
             key[..31].copy_from_slice(stem);
             (key, diff.current)
         })
+    }
+
+    /// Stems whose absence the proof shows only if it was made honestly: ascending, none in a proof of [`prove_guarded`](super::prove_guarded).
+    ///
+    /// Their ways end in nothing, below a node of which nothing is opened that a leaf would not have. Whoever wants a key that is there to seem absent can say of its
+    /// leaf that it is an internal node, and open one of the leaf's zeros: the format (that of go-verkle and the testnets, EIP-6800) has no opening that would tell them apart. A value that is
+    /// present, and an absence that another stem's leaf shows, cannot be forged like that.
+    pub fn doubtful(&self) -> impl Iterator<Item = &Stem> {
+        let stem = |index: &usize| &self.witness.state_diff[*index].stem;
+        self.doubtful.iter().map(stem)
     }
 
     /// The root after the witness' new values, computed from the proven nodes alone.
@@ -166,6 +186,7 @@ impl Partial<'_> {
             skeleton,
             commitments,
             images,
+            ..
         } = self.verified;
         match &skeleton.nodes[index] {
             Node::Internal {

@@ -189,6 +189,12 @@ pub enum WitnessError {
         /// What is wrong.
         error: DecodingError,
     },
+    /// An internal node without children, which no tree has.
+    #[error("commitment {index} is that of an internal node without children: no tree has one")]
+    Childless {
+        /// Index among the commitments by path.
+        index: usize,
+    },
     /// The root is no point.
     #[error("the root: {0}")]
     Root(DecodingError),
