@@ -83,6 +83,8 @@ pub enum Verdict {
     Holds {
         /// The root after the values after: the one that the block has, where that is known.
         root_after: B256,
+        /// Stems whose absence is shown only if the proof was made honestly ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
+        doubtful: usize,
     },
     /// The proof does not hold at the root before.
     FalseProof,
@@ -220,7 +222,10 @@ impl ExecutionWitness {
         let actual = B256::from(actual.map_err(ExecutionWitnessProblem::RootAfter)?);
         Ok(match self.root_after {
             Some(expected) if expected != actual => Verdict::OtherRoot { expected, actual },
-            _ => Verdict::Holds { root_after: actual },
+            _ => Verdict::Holds {
+                root_after: actual,
+                doubtful: verified.doubtful().count(),
+            },
         })
     }
 }

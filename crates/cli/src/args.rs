@@ -463,6 +463,9 @@ pub(crate) struct Witness {
     /// output, as JSON]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Under Verkle: with further keys where a prover could otherwise pass a leaf for an internal node, and what is there for absent
+    #[arg(long)]
+    pub(crate) guarded: bool,
 }
 
 /// `arbor verify-witness`.
@@ -477,6 +480,9 @@ pub(crate) struct VerifyWitness {
     /// The state root after the block, likewise
     #[arg(long, value_name = "R")]
     pub(crate) root_after: Option<B256>,
+    /// Refuse Verkle witnesses without these keys, as the testnets' are
+    #[arg(long)]
+    pub(crate) guarded: bool,
 }
 
 /// `arbor verify`.

@@ -8,6 +8,36 @@ use support::{Folder, roots, shared};
 /// Memory that leaves room for small tables only.
 const SMALL: [&str; 2] = ["--memory", "64MiB"];
 
+/// Of the leaf of an account that is there this proof says that it is an internal node, and opens one of its zeros, as a child that is not there. Every opening holds: it was made by
+/// another prover, for the tree of a genesis with 0x1234 wei at address 0xaa and nothing else.
+#[test]
+fn an_account_that_is_there_is_not_proven_absent() {
+    let folder = Folder::new();
+    let root = "0x0eda24a59933177bf6f2f883c690b02b6a06b22afa25581bc18d5a5dab88f578";
+    std::fs::write(
+        folder.path("forged.json"),
+        include_str!("testdata/forged_absence.json"),
+    )
+    .expect("written");
+    let words = ["verify-proof", "forged.json", "--root", root];
+    folder
+        .run(&words)
+        .fails_with(&["forged.json", "nothing shows that stem 0xb81f3f9eefc8e605"]);
+    // As a witness it is what the testnets' format allows, and marked.
+    let words = ["verify-witness", "forged.json", "--root", root];
+    let checked = folder.run(&words).ok().stdout();
+    assert!(
+        checked.contains("1 stems hold") && checked.contains("1 of them absent if"),
+        "{checked}"
+    );
+    folder
+        .run(&[&words[..], &["--guarded"]].concat())
+        .fails_with(&[
+            "forged.json",
+            "of 1 stems nothing shows that they are absent",
+        ]);
+}
+
 /// What a block needs, made from the state before it and checked without any database.
 #[test]
 fn a_block_has_a_witness_under_a_verkle_tree() {
@@ -37,6 +67,20 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
                 checked.contains(root(block - 1)) && checked.contains(&after),
                 "{checked}"
             );
+            // With keys that leave no absence in doubt, where there would be some.
+            let guarded = [&words[..], &["g.json", "--guarded"]].concat();
+            folder.run(&guarded).ok();
+            let strict = ["verify-witness", "--guarded"];
+            let checked_guarded = folder
+                .run(&[&strict[..], &["g.json"]].concat())
+                .ok()
+                .stdout();
+            assert!(!checked_guarded.contains("made honestly"));
+            let plain = folder.run(&[&strict[..], &["w.json.gz"]].concat());
+            match checked.contains("absent if the proof was made honestly") {
+                true => plain.fails_with(&["w.json.gz", "nothing shows that they are absent"]),
+                false => plain.ok(),
+            };
             // The binary form knows no roots.
             folder.run(&[&words[..], &["w.ssz"]].concat()).ok();
             let verify = ["verify-witness", "w.ssz"];

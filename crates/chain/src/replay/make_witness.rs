@@ -117,7 +117,8 @@ pub fn make_witness(
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
-/// `executor` is as there.
+/// `executor` is as there. With `guarded` there are further keys where they are needed for no absence to be doubtful
+/// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
 ///
 /// # Errors
 /// A block that does not hold on that state; a version that is not retained; a tree other than Verkle.
@@ -127,6 +128,7 @@ pub fn make_execution_witness(
     genesis: &Genesis,
     block: &RecoveredBlock,
     executor: Executor,
+    guarded: bool,
 ) -> Result<(ExecutionWitness, usize), ReplayError> {
     let executed = execute(state, parent, genesis, block, executor.recording_code())?;
     let header = &block.block.header;
@@ -134,6 +136,7 @@ pub fn make_execution_witness(
         reads: &executed.reads.accounts,
         chunks: &executed.code.chunks,
         changes: &executed.changes,
+        guarded,
     };
     let leaves = executed.then.block_leaves(touched);
     let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;

@@ -95,6 +95,13 @@ fn verify_leaves(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
             error => anyhow!("{file}: malformed witness: {error}"),
         })?
         .with_context(|| format!("{file}: false proof against root {}", args.root))?;
+    if let Some(stem) = verified.doubtful().next() {
+        bail!(
+            "{file}: nothing shows that stem 0x{} is absent: its way ends below a node that may be a leaf, since neither index 0 of it is opened nor a child \
+             beyond index 3 (`arbor prove` opens one)",
+            alloy_primitives::hex::encode(stem)
+        );
+    }
     let mut keys = 0;
     for (key, value) in verified.values() {
         let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());

@@ -69,9 +69,10 @@ fn verkle_witness(
     (genesis, block, executor): (&Genesis, &RecoveredBlock, Executor),
 ) -> Result<()> {
     let binary = named(args.out.as_deref(), "ssz");
-    let (mut witness, chunks) = make_execution_witness(state, parent, genesis, block, executor)?;
+    let (mut witness, chunks) =
+        make_execution_witness(state, parent, genesis, block, executor, args.guarded)?;
     match witness.check(verkle.stems().committer())? {
-        Verdict::Holds { root_after } => witness.root_after = Some(root_after),
+        Verdict::Holds { root_after, .. } => witness.root_after = Some(root_after),
         verdict => bail!("the witness of block {} is false: {verdict:?}", args.block),
     }
     let view = state.view();
@@ -248,9 +249,19 @@ fn verify_leaves(
         None => String::new(),
     };
     match verdict {
-        Verdict::Holds { root_after } => Ok(format!(
-            "{block}{keys} keys under {} stems hold at root {before}; {changes} new values lead to root {root_after}{}, {}",
+        Verdict::Holds { doubtful, .. } if args.guarded && doubtful > 0 => bail!(
+            "{block}{keys} keys hold at root {before}, but of {doubtful} stems nothing shows that they are absent: their ways end below nodes that may be leaves"
+        ),
+        Verdict::Holds {
+            root_after,
+            doubtful,
+        } => Ok(format!(
+            "{block}{keys} keys under {} stems hold at root {before}{}; {changes} new values lead to root {root_after}{}, {}",
             witness.witness.state_diff.len(),
+            match doubtful {
+                0 => String::new(),
+                stems => format!(", {stems} of them absent if the proof was made honestly"),
+            },
             match witness.root_after {
                 Some(_) => ", which is the block's",
                 None => " (no root is given that it should be)",

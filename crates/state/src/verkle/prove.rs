@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
 use arbor_tree::ReadError;
-use arbor_tree_verkle::{NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove};
+use arbor_tree_verkle::{
+    NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove, prove_guarded,
+};
 use arbor_versions::View;
 
 use super::changes::{flat_changes, leaf_changes};
@@ -43,12 +45,13 @@ impl ValueReader for Version<'_, '_> {
     }
 }
 
-/// Proves leaves by the names of their stems, present or absent, whatever they hold.
+/// Proves leaves by the names of their stems, present or absent, whatever they hold; and guards what is absent, if wanted.
 fn prove_places(
     verkle: &Verkle,
     state: &Historical<'_>,
     view: View<'_>,
     places: &[(StemName, u8)],
+    guarded: bool,
 ) -> Result<Witness, StateError> {
     let names: Vec<StemName> = places.iter().map(|(name, _)| *name).collect();
     let stems = verkle.stems().of(&names);
@@ -63,7 +66,11 @@ fn prove_places(
         },
         names: stems.into_iter().zip(names).collect(),
     };
-    Ok(prove(&reader, verkle.stems().committer(), &keys)?)
+    let committer = verkle.stems().committer();
+    Ok(match guarded {
+        true => prove_guarded(&reader, committer, &keys)?,
+        false => prove(&reader, committer, &keys)?,
+    })
 }
 
 /// The places of an account's fields and some of its slots.
@@ -78,7 +85,7 @@ fn account_places<'a>(
     places.map(move |(index, suffix)| (StemName { address, index }, suffix))
 }
 
-/// Proves an account's fields and some of its slots, present or absent: the leaves that the layout gives them, whatever they hold.
+/// Proves an account's fields and some of its slots, present or absent: the leaves that the layout gives them, whatever they hold. None is absent with a doubt.
 pub(crate) fn prove_account(
     verkle: &Verkle,
     state: &Historical<'_>,
@@ -86,7 +93,7 @@ pub(crate) fn prove_account(
     (address, slots): (Address, &[U256]),
 ) -> Result<Witness, StateError> {
     let places: Vec<_> = account_places(verkle.settings().layout, address, slots.iter()).collect();
-    prove_places(verkle, state, view, &places)
+    prove_places(verkle, state, view, &places, true)
 }
 
 /// What a block touches of its parent's state, by plain name.
@@ -98,6 +105,8 @@ pub struct Touched<'a> {
     pub chunks: &'a BTreeMap<Address, BTreeSet<u32>>,
     /// What the block makes of the state.
     pub changes: &'a StateChanges,
+    /// Whether keys are added that leave no absence in doubt ([`prove_guarded`]).
+    pub guarded: bool,
 }
 
 /// The witness of a block's state access.
@@ -145,7 +154,7 @@ pub(crate) fn block_leaves(
         places.extend(suffixes.map(|suffix| (*name, suffix)));
     }
     let places: Vec<_> = places.into_iter().collect();
-    let mut witness = prove_places(verkle, state, view, &places)?;
+    let mut witness = prove_places(verkle, state, view, &places, touched.guarded)?;
     set_new(&mut witness, &changed.updates);
     Ok(BlockLeaves {
         witness,
