@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
     check_flags(args, tree)?;
-    let measurement = report::start(args, tree);
+    let mut measurement = report::start(args, tree);
     // What is spread over threads without a pool of its own.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
     if threads.build_global().is_err() {
@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
     let rules = Rules::asked(args).agreed(args.db.as_deref())?;
     rules.set(&mut genesis.spec);
+    report::rules(&mut measurement, rules);
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
