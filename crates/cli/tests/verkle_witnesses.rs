@@ -136,9 +136,195 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
         .run(&["verify-witness", "other.json"])
         .fails_with(&["not a witness", "executionWitness"]);
     std::fs::write(folder.path("other.json"), "[1]").expect("written");
+    folder.run(&["verify-witness", "other.json"]).fails_with(&[
+        "a JSON list, where one object is wanted",
+        "executionWitness",
+    ]);
+    std::fs::write(folder.path("other.json"), "other").expect("written");
     folder
         .run(&["verify-witness", "other.json"])
         .fails_with(&["neither JSON nor"]);
+}
+
+/// A chain in a folder, with the witness of a block of it under a Verkle tree: its text, and its parent's root.
+fn with_witness() -> (Folder, String, String) {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--db", "db", "--tree", "verkle", "chain"];
+    folder.run(&[&words[..], &SMALL].concat()).ok();
+    let words = ["witness", "--db", "db", "--block", "9", "chain"];
+    let text = folder.run(&[&words[..], &SMALL].concat()).ok().stdout();
+    let witness: Value = serde_json::from_str(&text).expect("JSON");
+    let root = &witness["executionWitness"]["parentStateRoot"];
+    let root = root.as_str().expect("a root").to_owned();
+    (folder, text, root)
+}
+
+/// Of fields of one name the last was taken, and of both spellings of a name the newer one: two readers could take a file for two things.
+#[test]
+fn no_field_is_there_twice() {
+    let (folder, text, root) = with_witness();
+    let forged = |from: &str, to: &str| {
+        let forged = text.replacen(from, to, 1);
+        assert_ne!(forged, text, "{from}");
+        forged
+    };
+    let zero = format!("\"0x{}\"", "00".repeat(32));
+    let twice = |from: &str, added: &str, why: &[&str]| {
+        let forged = forged(from, &format!("{added},{from}"));
+        std::fs::write(folder.path("forged.json"), &forged).expect("written");
+        let why = [&["forged.json", "twice", "line 1 column"], why].concat();
+        folder
+            .run(&["verify-witness", "forged.json"])
+            .fails_with(&why);
+    };
+    twice(
+        "\"parentStateRoot\":",
+        &format!("\"parentStateRoot\":{zero}"),
+        &["executionWitness: ", "`parentStateRoot`"],
+    );
+    twice(
+        "\"parentStateRoot\":",
+        &format!("\"parent_state_root\":{zero}"),
+        &[
+            "executionWitness: ",
+            "`parentStateRoot`",
+            "`parent_state_root`",
+        ],
+    );
+    twice(
+        "\"executionWitness\":",
+        "\"execution_witness\":{}",
+        &["`executionWitness`", "`execution_witness`"],
+    );
+    twice(
+        "\"stateRoot\":",
+        &format!("\"state_root\":{zero}"),
+        &["header: ", "`stateRoot`", "`state_root`"],
+    );
+    twice(
+        "\"newValue\":",
+        "\"newValue\":null",
+        &["stateDiff[0].suffixDiffs[0]: ", "`newValue`"],
+    );
+    twice("\"verkleProof\":", "\"verkleProof\":{}", &["`verkleProof`"]);
+    let witness: Value = serde_json::from_str(&text).expect("JSON");
+    let mut proof = witness["executionWitness"].clone();
+    proof
+        .as_object_mut()
+        .expect("fields")
+        .remove("parentStateRoot");
+    let proof = proof.to_string();
+    for added in ["\"newValue\":null,", "\"new_value\":null,"] {
+        let forged = proof.replacen("\"newValue\":", &format!("{added}\"newValue\":"), 1);
+        std::fs::write(folder.path("proof.json"), forged).expect("written");
+        folder
+            .run(&["verify-proof", "proof.json", "--root", &root])
+            .fails_with(&["proof.json", "stateDiff[0].suffixDiffs[0]: ", "`newValue`"]);
+    }
+    // Names that are not two spellings of one.
+    let numbered = forged("\"blockNumber\":", "\"number\":\"0x9\",\"blockNumber\":");
+    std::fs::write(folder.path("forged.json"), numbered).expect("written");
+    folder
+        .run(&["verify-witness", "forged.json"])
+        .fails_with(&["`blockNumber` is there twice, also as `number`"]);
+    // A witness of a Merkle-Patricia tree, and a proof.
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let made = folder.run(&["witness", "--db", "mpt", "--block", "9", "chain"]);
+    let made = made.ok().stdout();
+    for (from, to, why) in [
+        ("\"codes\":", "\"codes\":[],\"codes\":", "`codes`"),
+        ("\"chainId\":", "\"chainId\":1,\"chainId\":", "`chainId`"),
+        (
+            "\"config\":{",
+            "\"config\":{\"chainId\":1,",
+            "config: field `chainId`",
+        ),
+    ] {
+        std::fs::write(folder.path("forged.json"), made.replacen(from, to, 1)).expect("written");
+        for command in [&["verify-witness"][..], &["replay", "--witness"]] {
+            let run = folder.run(&[command, &["forged.json"]].concat());
+            run.fails_with(&["forged.json", why, "line 1 column"]);
+        }
+    }
+    let zero = "0x0000000000000000000000000000000000000000";
+    let proof = folder.run(&["prove", "--db", "mpt", zero]).ok().stdout();
+    let forged = proof.replacen("\"nonce\":", "\"nonce\":\"0x0\",\"nonce\":", 1);
+    std::fs::write(folder.path("forged.json"), forged).expect("written");
+    let verify = ["verify-proof", "forged.json", "--root", &root];
+    folder
+        .run(&verify)
+        .fails_with(&["forged.json", "`nonce`", "twice"]);
+}
+
+/// Errors said what was wrong, but not with which of thousands of values.
+#[test]
+fn what_is_malformed_is_named() {
+    let (folder, text, root) = with_witness();
+    let good: Value = serde_json::from_str(&text).expect("JSON");
+    let long = format!("0x{}", "00".repeat(33));
+    for (pointer, value, why) in [
+        (
+            "/stateDiff/2/stem",
+            "0x123",
+            "stateDiff[2].stem: Odd number of digits",
+        ),
+        (
+            "/stateDiff/1/stem",
+            &long,
+            "stateDiff[1].stem: 31 bytes are due, not 33",
+        ),
+        (
+            "/stateDiff/3/suffixDiffs/0/newValue",
+            "0xz1",
+            "stateDiff[3].suffixDiffs[0].newValue: Invalid character 'z' at position 0",
+        ),
+        (
+            "/stateDiff/0/suffixDiffs/0/suffix",
+            "256",
+            "stateDiff[0].suffixDiffs[0].suffix: number too large",
+        ),
+        (
+            "/verkleProof/commitmentsByPath/4",
+            "1",
+            "verkleProof.commitmentsByPath[4]: hexadecimal digits begin with 0x",
+        ),
+        (
+            "/verkleProof/ipaProof/cl/7",
+            "0x11",
+            "verkleProof.ipaProof.cl[7]: 32 bytes are due, not 1",
+        ),
+    ] {
+        let mut witness = good.clone();
+        let place = format!("/executionWitness{pointer}");
+        *witness.pointer_mut(&place).expect("a part") = value.into();
+        std::fs::write(folder.path("w.json"), witness.to_string()).expect("written");
+        folder
+            .run(&["verify-witness", "w.json"])
+            .fails_with(&["w.json: the execution witness: ", why]);
+        let mut proof = witness["executionWitness"].take();
+        let fields = proof.as_object_mut().expect("fields");
+        fields.remove("parentStateRoot");
+        std::fs::write(folder.path("p.json"), proof.to_string()).expect("written");
+        let verify = ["verify-proof", "p.json", "--root", &root];
+        folder.run(&verify).fails_with(&["p.json", why]);
+    }
+    std::fs::write(folder.path("w.json"), "{\n\"header\": {},\n}").expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["w.json", "line 3 column 1"]);
+    let headless = text.replacen("\"header\":{", "\"header\":7,\"x\":{", 1);
+    std::fs::write(folder.path("w.json"), headless).expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["header is 7, not an object"]);
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let made = folder.run(&["witness", "--db", "mpt", "--block", "9", "chain"]);
+    let mut made = made.ok().json();
+    made["stateNodes"][1] = "0x123".into();
+    std::fs::write(folder.path("w.json"), made.to_string()).expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["w.json: not a witness: stateNodes[1]: ", "line 1 column"]);
 }
 
 /// The testnets' blocks as they were published.

@@ -187,7 +187,9 @@ pub(crate) fn verify(args: &VerifyWitness) -> Result<()> {
                 for (name, witness) in witnesses {
                     let name = name.map_or(String::new(), |name| format!(", {name}"));
                     let name = format!("{}{name}", file.display());
-                    verify_leaves(args, committer, witness)
+                    let found = witness.map_err(anyhow::Error::from);
+                    found
+                        .and_then(|witness| verify_leaves(args, committer, witness))
                         .with_context(|| name.clone())
                         .and_then(|found| output::line(&format!("{name}: {found}")))?;
                 }
