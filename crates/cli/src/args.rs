@@ -70,7 +70,7 @@ pub(crate) enum Command {
     VerifyProof(VerifyProof),
     /// Write a block's complete pre-state witness
     Witness(Witness),
-    /// Check witnesses: nodes and codes against their roots, without execution
+    /// Check witnesses: nodes and codes, or leaves, against their roots, without execution; all of them, whichever are bad
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against flat state, root against the one verified at the last block
     Verify(Verify),

@@ -327,6 +327,62 @@ fn what_is_malformed_is_named() {
         .fails_with(&["w.json: not a witness: stateNodes[1]: ", "line 1 column"]);
 }
 
+/// The first bad file kept the others from being looked at, as the first bad block of a file did.
+#[test]
+fn every_witness_is_checked() {
+    let (folder, text, root) = with_witness();
+    let good: Value = serde_json::from_str(&text).expect("JSON");
+    let mut falsified = good.clone();
+    let value = "/executionWitness/stateDiff/0/suffixDiffs/0/currentValue";
+    *falsified.pointer_mut(value).expect("a value") = format!("0x{}", "11".repeat(32)).into();
+    let mut malformed = good.clone();
+    malformed["executionWitness"]["verkleProof"] = Value::Null;
+    let write = |name: &str, value: &Value| {
+        std::fs::write(folder.path(name), value.to_string()).expect("written");
+    };
+    let pair = |block: &Value| {
+        let mut block = block.clone();
+        let witness = block["executionWitness"].as_object_mut().expect("fields");
+        witness.remove("parentStateRoot");
+        serde_json::json!({ "parent": { "stateRoot": root }, "execute": block })
+    };
+    let pairs = serde_json::json!({
+        "one": pair(&good), "two": pair(&falsified), "three": pair(&malformed), "four": pair(&good),
+    });
+    for (name, value) in [
+        ("false.json", &falsified),
+        ("malformed.json", &malformed),
+        ("good.json", &good),
+        ("pairs.json", &pairs),
+        ("list.json", &Value::Array(Vec::new())),
+    ] {
+        write(name, value);
+    }
+    let words = "verify-witness false.json none.json malformed.json good.json pairs.json list.json";
+    let run = folder.run(&words.split(' ').collect::<Vec<_>>());
+    run.fails_with(&[
+        "error: false.json: block 9: false proof",
+        "error: none.json: ",
+        "error: malformed.json: the execution witness: verkleProof",
+        "error: pairs.json, two: block 9: false proof",
+        "error: pairs.json, three: the execution witness: verkleProof",
+        "error: list.json: not a witness",
+        "error: 6 of 9 witnesses are malformed or do not hold",
+    ]);
+    assert_eq!(run.0.status.code(), Some(1));
+    let (found, told) = (run.stdout(), run.stderr());
+    assert_eq!(
+        (found.lines().count(), told.lines().count()),
+        (3, 7),
+        "{told}"
+    );
+    for good in ["good.json: ", "pairs.json, one: ", "pairs.json, four: "] {
+        assert!(found.contains(good), "{found}");
+    }
+    let alone = folder.run(&["verify-witness", "false.json"]);
+    assert_eq!(alone.stderr().lines().count(), 1, "{}", alone.stderr());
+}
+
 /// The testnets' blocks as they were published.
 #[test]
 fn published_blocks_are_checked() {

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::args::{VerifyWitness, Witness};
 use crate::rules::Rules;
-use crate::{bytes, database, output};
+use crate::{bytes, database, described, output};
 
 /// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
 pub(super) const TABLE_BYTES: usize = 6_000_000;
@@ -169,41 +169,78 @@ fn config_of(db: &Path) -> Result<Value> {
     Ok(config)
 }
 
+/// What was checked, and what of it is bad.
+#[derive(Default)]
+struct Checked {
+    all: usize,
+    bad: Vec<anyhow::Error>,
+}
+
+impl Checked {
+    /// Prints what a witness shows, or keeps what is wrong with it.
+    fn add(&mut self, found: Result<String>) -> Result<()> {
+        self.all += 1;
+        match found {
+            Ok(found) => output::line(&found),
+            Err(error) => {
+                self.bad.push(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells of all that is bad, a line each.
+    fn finish(mut self) -> Result<()> {
+        match (self.bad.len(), self.all) {
+            (0, _) => Ok(()),
+            (_, 1) => Err(self.bad.remove(0)),
+            (bad, all) => {
+                for error in &self.bad {
+                    eprintln!("error: {}", described(error));
+                }
+                bail!("{bad} of {all} witnesses are malformed or do not hold")
+            }
+        }
+    }
+}
+
+/// One that is bad does not keep the others from being looked at.
 pub(crate) fn verify(args: &VerifyWitness) -> Result<()> {
+    let mut checked = Checked::default();
     let mut committer = None;
     for file in &args.files {
-        match WitnessFile::from_file(file)? {
-            WitnessFile::MerklePatricia(witness) => {
-                if args.root.is_some() || args.root_after.is_some() {
-                    bail!(
-                        "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
-                        file.display()
-                    );
-                }
-                verify_nodes(file, &witness)?;
+        match WitnessFile::from_file(file) {
+            Err(error) => checked.add(Err(error.into()))?,
+            Ok(WitnessFile::MerklePatricia(witness)) => {
+                checked.add(verify_nodes(args, file, &witness))?;
             }
-            WitnessFile::Verkle(witnesses) => {
+            Ok(WitnessFile::Verkle(witnesses)) => {
                 let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
                 for (name, witness) in witnesses {
                     let name = name.map_or(String::new(), |name| format!(", {name}"));
                     let name = format!("{}{name}", file.display());
                     let found = witness.map_err(anyhow::Error::from);
-                    found
-                        .and_then(|witness| verify_leaves(args, committer, witness))
-                        .with_context(|| name.clone())
-                        .and_then(|found| output::line(&format!("{name}: {found}")))?;
+                    let found = found.and_then(|witness| verify_leaves(args, committer, witness));
+                    let found = found.map(|found| format!("{name}: {found}"));
+                    checked.add(found.with_context(|| name.clone()))?;
                 }
             }
         }
     }
-    Ok(())
+    checked.finish()
 }
 
-fn verify_nodes(file: &Path, witness: &BlockWitness) -> Result<()> {
+fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<String> {
+    if args.root.is_some() || args.root_after.is_some() {
+        bail!(
+            "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
+            file.display()
+        );
+    }
     let reach = witness
         .check()
         .with_context(|| format!("{}", file.display()))?;
-    output::line(&format!(
+    Ok(format!(
         "{}: block {}: state root {} leads to {} nodes and {} codes; {} nodes and {} codes beside them",
         file.display(),
         witness.number,
