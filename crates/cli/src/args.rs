@@ -68,7 +68,7 @@ pub(crate) enum Command {
     Prove(Prove),
     /// Check a proof against a state root
     VerifyProof(VerifyProof),
-    /// Write a block's complete pre-state witness
+    /// Write the complete pre-state witness of a block, or of each block of a range
     Witness(Witness),
     /// Check witnesses: nodes and codes, or leaves, against their roots, without execution; all of them, whichever are bad
     VerifyWitness(VerifyWitness),
@@ -459,10 +459,48 @@ pub(crate) struct Witness {
     /// The block; the state before it must be retained
     #[arg(long, value_name = "BLOCK")]
     pub(crate) block: u64,
-    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz [default: standard
-    /// output, as JSON]
-    #[arg(long, value_name = "FILE")]
+    /// Also the blocks after it up to this one, a file each
+    #[arg(long, value_name = "BLOCK", requires = "out")]
+    pub(crate) to: Option<u64>,
+    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz; with --to a folder, for
+    /// files named by block and form [default: standard output, as JSON]
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// The form of the files in the folder
+    #[arg(long, value_name = "F", default_value = "json", requires = "to")]
+    pub(crate) form: WitnessForm,
+}
+
+/// Forms of witness files, by their extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WitnessForm {
+    /// JSON
+    Json,
+    /// JSON, gzipped
+    #[value(name = "json.gz")]
+    JsonGz,
+    /// The binary form, which Verkle witnesses have
+    Ssz,
+    /// The same, gzipped
+    #[value(name = "ssz.gz")]
+    SszGz,
+}
+
+impl WitnessForm {
+    /// The extension, as given on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::JsonGz => "json.gz",
+            Self::Ssz => "ssz",
+            Self::SszGz => "ssz.gz",
+        }
+    }
+
+    /// Whether it is not JSON.
+    pub(crate) const fn is_binary(self) -> bool {
+        matches!(self, Self::Ssz | Self::SszGz)
+    }
 }
 
 /// `arbor verify-witness`.

@@ -159,6 +159,99 @@ fn with_witness() -> (Folder, String, String) {
     (folder, text, root)
 }
 
+/// The number before or after some words of a line.
+fn figure(line: &str, before: &str, after: &str) -> u64 {
+    let (_, rest) = line.split_once(before).expect(before);
+    let (figure, _) = rest.split_once(after).expect(after);
+    figure.parse().expect("a number")
+}
+
+#[test]
+fn witnesses_of_a_range_are_written_and_measured() {
+    let (folder, text, root) = with_witness();
+    let words = ["witness", "--db", "db", "--block", "6", "chain"];
+    let words = [&words[..], &SMALL].concat();
+    let range = |more: &[&str]| folder.run(&[&words, more].concat());
+    let told = range(&["--to", "9", "--out", "made"]).ok().stdout();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 5, "{told}");
+    assert!(lines[3].starts_with("block 9: ") && lines[4].starts_with("blocks 6 to 9: "));
+    for part in [
+        "stems, ",
+        " stems ",
+        "suffixes ",
+        "code chunks ",
+        "other values before ",
+        "values after ",
+        "ways ",
+        "commitments ",
+        "multiproof ",
+    ] {
+        let after = if part == "stems, " { " of them" } else { "," };
+        let of = |line: &&str| figure(line, part, after);
+        let blocks: u64 = lines[..4].iter().map(of).sum();
+        assert_eq!(of(&lines[4]), blocks, "{part}: {told}");
+    }
+    // A chunk is 32 bytes, and one that says that it is there.
+    let chunks = figure(lines[4], "stems, ", " of them");
+    assert!(chunks > 0);
+    assert_eq!(figure(lines[4], "code chunks ", ","), 33 * chunks);
+    // They are those of one block each.
+    let written = std::fs::read_to_string(folder.path("made/9.json")).expect("a witness");
+    assert_eq!(written, text.trim_end());
+    let files = ["6", "7", "8", "9"].map(|block| format!("made/{block}.json"));
+    let verify: Vec<&str> = std::iter::once("verify-witness")
+        .chain(files.iter().map(|file| &file[..]))
+        .collect();
+    let checked = folder.run(&verify).ok().stdout();
+    assert_eq!(checked.matches("which is the block's").count(), 4);
+    range(&["--to", "6", "--out", "made", "--form", "ssz.gz"]).ok();
+    range(&["--to", "9", "--out", "made", "--form", "ssz"]).ok();
+    let binary = std::fs::metadata(folder.path("made/9.ssz"))
+        .expect("a file")
+        .len();
+    let (_, all) = lines[3].rsplit_once("in all ").expect("a sum");
+    assert_eq!(all, binary.to_string());
+    folder
+        .run(&["verify-witness", "made/9.ssz", "--root", &root])
+        .ok();
+    assert!(folder.path("made/6.ssz.gz").is_file());
+    // The one-block form tells of code's bytes, too.
+    let one = folder
+        .run(&[&words[..], &["--out", "w.json"]].concat())
+        .ok()
+        .stdout();
+    assert_eq!(one.lines().next(), lines.first().copied());
+    range(&["--to", "5", "--out", "made"]).fails_with(&["--to 5 is before --block 6"]);
+    range(&["--to", "9"]).fails_with(&["--out"]);
+    range(&["--form", "ssz"]).fails_with(&["--to"]);
+    range(&["--to", "900", "--out", "made"]).fails_with(&["block 899 is not retained"]);
+    // Under a Merkle-Patricia tree.
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let words = "witness --db mpt --block 6 --to 8 --out nodes --form json.gz chain";
+    let words: Vec<_> = words.split(' ').collect();
+    let told = folder.run(&words).ok().stdout();
+    let nodes: Vec<u64> = told
+        .lines()
+        .map(|line| figure(line, "; in bytes: nodes ", ","))
+        .collect();
+    assert_eq!(nodes[..3].iter().sum::<u64>(), nodes[3]);
+    let replay = ["replay", "--witness", "nodes/6.json.gz", "nodes/8.json.gz"];
+    assert_eq!(
+        folder
+            .run(&replay)
+            .ok()
+            .stdout()
+            .matches(" holds: ")
+            .count(),
+        2
+    );
+    let words = [&words[..9], &["--form", "ssz", "chain"]].concat();
+    folder
+        .run(&words)
+        .fails_with(&["--form ssz", "no binary form"]);
+}
+
 /// Of fields of one name the last was taken, and of both spellings of a name the newer one: two readers could take a file for two things.
 #[test]
 fn no_field_is_there_twice() {

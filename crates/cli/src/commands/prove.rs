@@ -7,7 +7,7 @@ use arbor_state::ar16mt::StateProof;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Tree};
 
-use super::witness::TABLE_BYTES;
+use super::verify_witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
 use crate::{database, output};
 
