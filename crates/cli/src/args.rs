@@ -13,6 +13,7 @@ use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bytes;
+use crate::tree_settings::TreeSettings;
 
 mod bench;
 mod evm384;
@@ -179,7 +180,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
     /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, no-images, leaf-commitments, points-only,
-    /// published, single-images, single-affine, narrow-tables
+    /// published, single-images, single-affine, narrow-tables [default: as before; none, for a new database]
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -239,9 +240,9 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Unflushed bytes kept in memory; none where every node of every block is to be written.
-    pub(crate) fn write_back(&self) -> u64 {
-        let through = self.tree_settings.contains(&TreeSetting::Published);
+    /// Unflushed bytes kept in memory; none where every node of every block is to be written, as the tree's settings may have it.
+    pub(crate) fn write_back(&self, settings: &TreeSettings) -> u64 {
+        let through = settings.as_slice().contains(&TreeSetting::Published);
         let default = if through { 0 } else { self.memory / 16 };
         self.write_back.unwrap_or(default)
     }
@@ -325,7 +326,7 @@ impl TreeChoice {
 }
 
 /// What can be set of a Verkle tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum TreeSetting {
     /// Store points in 32 bytes, not 64
     Compressed,

@@ -11,6 +11,7 @@ mod report;
 mod roots;
 mod rules;
 mod stop;
+mod tree_settings;
 
 use std::io::IsTerminal;
 use std::path::Path;

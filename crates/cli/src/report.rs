@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::{Replay as Args, TreeChoice};
 use crate::rules::Rules;
+use crate::tree_settings::TreeSettings;
 use crate::{bytes, output};
 
 /// The versions recorded by the build script.
@@ -32,11 +33,10 @@ pub(crate) fn measure(command: &str) -> Measurement {
 }
 
 /// Starts the measurement of a replay, its settings recorded but for the [`rules`].
-pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
+pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> Measurement {
     let mut measurement = measure("replay");
     measurement.setting("tree", tree.name());
-    let settings = args.tree_settings.iter().map(|setting| setting.name());
-    measurement.setting("tree_settings", settings.collect::<Vec<_>>());
+    measurement.setting("tree_settings", settings.names());
     let check_state = args.check_state.map(NonZeroU64::get);
     measurement.setting("check_state", check_state);
     let shown = |path: &PathBuf| path.display().to_string();
@@ -52,7 +52,7 @@ pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     }
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
-    measurement.setting("write_back_bytes", args.write_back());
+    measurement.setting("write_back_bytes", args.write_back(settings));
     measurement.setting("threads", args.thread_count());
     let retain = args.retain.map(crate::args::show_retain);
     measurement.setting(
