@@ -8,6 +8,9 @@ use alloy_primitives::B256;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use serde_json::{Map, Value, json};
 
+use crate::json::{self as checked, JsonError};
+use crate::witness::NamedWitness;
+
 /// A block's witness with the state roots around it, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ExecutionWitness {
@@ -35,7 +38,7 @@ pub enum ExecutionWitnessProblem {
     Other,
     /// State diff or proof are malformed in JSON.
     #[error("the execution witness: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] JsonError),
     /// Neither JSON nor the binary form.
     #[error("neither JSON nor a witness in the binary form: {0}")]
     Bytes(WitnessError),
@@ -48,6 +51,14 @@ pub enum ExecutionWitnessProblem {
         found: Value,
         /// What should be.
         wanted: &'static str,
+    },
+    /// A field around the witness is there under two names.
+    #[error("field `{name}` is there twice, also as `{other}`")]
+    Twice {
+        /// One.
+        name: &'static str,
+        /// The other.
+        other: &'static str,
     },
     /// A block and what is given as its parent do not belong together.
     #[error("the block's parent is {expected}, and the one beside it is {actual}")]
@@ -108,7 +119,7 @@ impl ExecutionWitness {
     }
 
     /// The JSON form: a block with the header's fields that are known here. Its state root is the Verkle tree's.
-    pub fn to_json(&self) -> Result<Value, ExecutionWitnessProblem> {
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
         let mut witness = serde_json::to_value(&self.witness)?;
         if let (Some(root), Some(fields)) = (self.root_before, witness.as_object_mut()) {
             fields.insert("parentStateRoot".into(), json!(root));
@@ -125,31 +136,25 @@ impl ExecutionWitness {
     }
 
     /// All witnesses in a JSON file.
-    pub(crate) fn all_of(
-        mut file: Value,
-    ) -> Result<Vec<(Option<String>, Self)>, ExecutionWitnessProblem> {
-        let Some(fields) = file.as_object_mut() else {
-            return Err(ExecutionWitnessProblem::Other);
-        };
+    pub(crate) fn all_of(file: Value) -> Vec<NamedWitness> {
         let is_pair =
             |value: &Value| value.get("parent").is_some() && value.get("execute").is_some();
-        if !fields.is_empty() && fields.values().all(is_pair) {
-            let pairs = std::mem::take(fields).into_iter();
-            return pairs
-                .map(|(name, pair)| Ok((Some(name), Self::of_pair(pair)?)))
-                .collect();
+        match file {
+            Value::Object(pairs) if !pairs.is_empty() && pairs.values().all(is_pair) => {
+                let pairs = pairs.into_iter();
+                pairs
+                    .map(|(name, pair)| (Some(name), Self::of_pair(pair)))
+                    .collect()
+            }
+            pair if is_pair(&pair) => vec![(None, Self::of_pair(pair))],
+            block => vec![(None, Self::of_block(block))],
         }
-        let one = match is_pair(&file) {
-            true => Self::of_pair(file),
-            false => Self::of_block(file),
-        };
-        Ok(vec![(None, one?)])
     }
 
     /// A block beside its parent.
     fn of_pair(mut pair: Value) -> Result<Self, ExecutionWitnessProblem> {
         let mut block = Self::of_block(pair["execute"].take())?;
-        let parent = object(&pair["parent"])?;
+        let parent = object("parent", &pair["parent"])?;
         let hash = hash(parent, "block_hash", "blockHash")?;
         if let (Some(expected), Some(actual)) = (block.parent_hash, hash)
             && expected != actual
@@ -182,7 +187,7 @@ impl ExecutionWitness {
                 None => None,
             };
             let header = match fields.get("header") {
-                Some(header) => object(header)?,
+                Some(header) => object("header", header)?,
                 None => fields,
             };
             return Ok(Self {
@@ -191,7 +196,7 @@ impl ExecutionWitness {
                 parent_hash: hash(header, "parent_hash", "parentHash")?,
                 root_before,
                 root_after: hash(header, "state_root", "stateRoot")?,
-                witness: serde_json::from_value(inner.take())?,
+                witness: checked::from_value(inner.take())?,
             });
         }
         let alone = ["verkleProof", "verkle_proof", "stateDiff", "state_diff"];
@@ -199,7 +204,7 @@ impl ExecutionWitness {
             return Err(ExecutionWitnessProblem::Other);
         }
         Ok(Self {
-            witness: serde_json::from_value(block)?,
+            witness: checked::from_value(block)?,
             ..Self::default()
         })
     }
@@ -230,8 +235,16 @@ impl ExecutionWitness {
     }
 }
 
-fn object(value: &Value) -> Result<&Map<String, Value>, ExecutionWitnessProblem> {
-    value.as_object().ok_or(ExecutionWitnessProblem::Other)
+fn object<'a>(
+    field: &'static str,
+    value: &'a Value,
+) -> Result<&'a Map<String, Value>, ExecutionWitnessProblem> {
+    let fields = value.as_object();
+    fields.ok_or_else(|| ExecutionWitnessProblem::Field {
+        field,
+        found: value.clone(),
+        wanted: "an object",
+    })
 }
 
 /// A hash under either of two names.
@@ -240,7 +253,7 @@ fn hash(
     name: &'static str,
     other: &'static str,
 ) -> Result<Option<B256>, ExecutionWitnessProblem> {
-    let Some((field, value)) = named(fields, &[name, other]) else {
+    let Some((field, value)) = named(fields, &[name, other])? else {
         return Ok(None);
     };
     let parsed = value.as_str().and_then(|text| text.parse().ok());
@@ -253,7 +266,8 @@ fn hash(
 
 /// The block's number: hexadecimal with 0x, decimal, or a JSON number.
 fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessProblem> {
-    let Some((field, value)) = named(fields, &["blockNumber", "block_number", "number"]) else {
+    let names = ["blockNumber", "block_number", "number"];
+    let Some((field, value)) = named(fields, &names)? else {
         return Ok(None);
     };
     let parsed = match value.as_str() {
@@ -270,12 +284,17 @@ fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessPr
     })
 }
 
-/// The first of some fields that is there and not null.
+/// The one of some fields that is there and not null, with its name.
 fn named<'a>(
     fields: &'a Map<String, Value>,
     names: &[&'static str],
-) -> Option<(&'static str, &'a Value)> {
+) -> Result<Option<(&'static str, &'a Value)>, ExecutionWitnessProblem> {
     let present = |name: &&'static str| Some((*name, fields.get(*name)?));
-    let mut present = names.iter().filter_map(present);
-    present.find(|(_, value)| !value.is_null())
+    let present = names.iter().filter_map(present);
+    let mut present = present.filter(|(_, value)| !value.is_null());
+    let first = present.next();
+    match (first, present.next()) {
+        (Some((name, _)), Some((other, _))) => Err(ExecutionWitnessProblem::Twice { name, other }),
+        _ => Ok(first),
+    }
 }

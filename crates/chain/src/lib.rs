@@ -5,6 +5,7 @@ pub mod execution_witness;
 pub mod executor;
 pub mod generator;
 pub mod genesis;
+pub mod json;
 pub mod replay;
 pub mod senders;
 pub mod source;

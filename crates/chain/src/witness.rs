@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem};
 use crate::genesis::{ChainSpec, Genesis, Network};
+use crate::json::{self, JsonError};
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
@@ -43,7 +44,11 @@ pub struct BlockWitness {
     /// The codes needed, in any order.
     pub codes: Vec<Bytes>,
     /// The chain's configuration in geth's form, where the chain is not a public network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "json::unique"
+    )]
     pub config: Option<Value>,
     /// What the chain's blocks mean beyond that, in the words in which `arbor replay` is asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +73,7 @@ pub enum WitnessProblem {
     Io(#[from] std::io::Error),
     /// The file is not a witness in JSON.
     #[error("not a witness: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(#[from] JsonError),
     /// The block cannot be decoded.
     #[error(transparent)]
     Block(#[from] SourceError),
@@ -124,6 +129,11 @@ pub enum WitnessProblem {
         "it is of a Verkle tree: verify-witness checks it, but blocks are executed over the nodes of Merkle-Patricia tries alone"
     )]
     Verkle,
+    /// It is JSON, but not what a witness can be.
+    #[error(
+        "not a witness: a JSON {0}, where one object is wanted: a block with its trie nodes (stateNodes) or with executionWitness, or stateDiff and verkleProof alone"
+    )]
+    NoObject(&'static str),
     /// It is malformed as a witness of a Verkle tree.
     #[error(transparent)]
     ExecutionWitness(#[from] ExecutionWitnessProblem),
@@ -315,16 +325,22 @@ fn read_bytes(file: &Path) -> Result<Vec<u8>, WitnessProblem> {
 }
 
 /// A witness file of any tree.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Debug)]
 pub enum WitnessFile {
     /// A block with the nodes of its parent's tries that it needs.
     MerklePatricia(Box<BlockWitness>),
-    /// Blocks with the leaves of a Verkle tree that they touch, each with its name in the file, if it has one.
-    Verkle(Vec<(Option<String>, ExecutionWitness)>),
+    /// Blocks with the leaves of a Verkle tree that they touch.
+    Verkle(Vec<NamedWitness>),
 }
 
+/// One of the blocks in a file: its name there, if it has one, and its witness or why it has none.
+pub type NamedWitness = (
+    Option<String>,
+    Result<ExecutionWitness, ExecutionWitnessProblem>,
+);
+
 impl WitnessFile {
-    /// Reads a file, gzipped or not.
+    /// Reads a file, gzipped or not. A malformed block does not keep those beside it from being read.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
         let read = read_bytes(file).and_then(|bytes| Self::parse(&bytes));
         read.map_err(|problem| WitnessError {
@@ -334,20 +350,31 @@ impl WitnessFile {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, WitnessProblem> {
-        if !bytes.trim_ascii_start().starts_with(b"{") {
-            let witness = ExecutionWitness::from_bytes(bytes)?;
-            return Ok(Self::Verkle(vec![(None, witness)]));
+        match bytes.trim_ascii_start().first() {
+            Some(b'{') => {}
+            // No witness in the binary form begins so.
+            Some(b'[') => {
+                let IgnoredAny = json::from_slice(bytes)?;
+                return Err(WitnessProblem::NoObject("list"));
+            }
+            Some(b'"') => {
+                let IgnoredAny = json::from_slice(bytes)?;
+                return Err(WitnessProblem::NoObject("string"));
+            }
+            _ => {
+                let witness = ExecutionWitness::from_bytes(bytes)?;
+                return Ok(Self::Verkle(vec![(None, Ok(witness))]));
+            }
         }
         // Names alone are kept, so that the many nodes of a file are read once.
-        let fields: HashMap<String, IgnoredAny> = serde_json::from_slice(bytes)?;
+        let fields: HashMap<String, IgnoredAny> = json::from_slice(bytes)?;
         if ["blockRlp", "stateNodes"]
             .iter()
             .any(|field| fields.contains_key(*field))
         {
-            return Ok(Self::MerklePatricia(serde_json::from_slice(bytes)?));
+            return Ok(Self::MerklePatricia(json::from_slice(bytes)?));
         }
-        let value = serde_json::from_slice(bytes)?;
-        Ok(Self::Verkle(ExecutionWitness::all_of(value)?))
+        Ok(Self::Verkle(ExecutionWitness::all_of(json::parse(bytes)?)))
     }
 }
 

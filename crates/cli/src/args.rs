@@ -13,6 +13,7 @@ use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bytes;
+use crate::tree_settings::TreeSettings;
 
 mod bench;
 mod evm384;
@@ -68,9 +69,9 @@ pub(crate) enum Command {
     Prove(Prove),
     /// Check a proof against a state root
     VerifyProof(VerifyProof),
-    /// Write a block's complete pre-state witness
+    /// Write the complete pre-state witness of a block, or of each block of a range
     Witness(Witness),
-    /// Check witnesses: nodes and codes against their roots, without execution
+    /// Check witnesses: nodes and codes, or leaves, against their roots, without execution; all of them, whichever are bad
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against flat state, root against the one verified at the last block
     Verify(Verify),
@@ -179,7 +180,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
     /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, no-images, leaf-commitments, points-only,
-    /// published, single-images, single-affine, narrow-tables
+    /// published, single-images, single-affine, narrow-tables [default: as before; none, for a new database]
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -239,9 +240,9 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// Unflushed bytes kept in memory; none where every node of every block is to be written.
-    pub(crate) fn write_back(&self) -> u64 {
-        let through = self.tree_settings.contains(&TreeSetting::Published);
+    /// Unflushed bytes kept in memory; none where every node of every block is to be written, as the tree's settings may have it.
+    pub(crate) fn write_back(&self, settings: &TreeSettings) -> u64 {
+        let through = settings.as_slice().contains(&TreeSetting::Published);
         let default = if through { 0 } else { self.memory / 16 };
         self.write_back.unwrap_or(default)
     }
@@ -325,7 +326,7 @@ impl TreeChoice {
 }
 
 /// What can be set of a Verkle tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum TreeSetting {
     /// Store points in 32 bytes, not 64
     Compressed,
@@ -459,13 +460,51 @@ pub(crate) struct Witness {
     /// The block; the state before it must be retained
     #[arg(long, value_name = "BLOCK")]
     pub(crate) block: u64,
-    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz [default: standard
-    /// output, as JSON]
-    #[arg(long, value_name = "FILE")]
+    /// Also the blocks after it up to this one, a file each
+    #[arg(long, value_name = "BLOCK", requires = "out")]
+    pub(crate) to: Option<u64>,
+    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz; with --to a folder, for
+    /// files named by block and form [default: standard output, as JSON]
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Under Verkle: with further keys where a prover could otherwise pass a leaf for an internal node, and what is there for absent
     #[arg(long)]
     pub(crate) guarded: bool,
+    /// The form of the files in the folder
+    #[arg(long, value_name = "F", default_value = "json", requires = "to")]
+    pub(crate) form: WitnessForm,
+}
+
+/// Forms of witness files, by their extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WitnessForm {
+    /// JSON
+    Json,
+    /// JSON, gzipped
+    #[value(name = "json.gz")]
+    JsonGz,
+    /// The binary form, which Verkle witnesses have
+    Ssz,
+    /// The same, gzipped
+    #[value(name = "ssz.gz")]
+    SszGz,
+}
+
+impl WitnessForm {
+    /// The extension, as given on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::JsonGz => "json.gz",
+            Self::Ssz => "ssz",
+            Self::SszGz => "ssz.gz",
+        }
+    }
+
+    /// Whether it is not JSON.
+    pub(crate) const fn is_binary(self) -> bool {
+        matches!(self, Self::Ssz | Self::SszGz)
+    }
 }
 
 /// `arbor verify-witness`.

@@ -21,6 +21,7 @@ use arbor_versions::{
 };
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
+use crate::tree_settings::TreeSettings;
 
 /// How memory and history are divided.
 #[derive(Clone, Copy, Debug)]
@@ -121,12 +122,16 @@ fn tree_in(dir: &Path, memory: u64) -> Result<Tree> {
     let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
         return Ok(Tree::MerklePatricia);
     };
-    known_tree(&identity, memory)
+    known_tree(&identity, memory, TreeSettings::stored(dir)?.as_slice())
 }
 
-/// The tree that an identity names.
-pub(crate) fn known_tree(identity: &Identity, memory: u64) -> Result<Tree> {
-    Tree::of(identity, verkle_settings(memory, &[])).ok_or_else(|| {
+/// The tree that an identity names, which changes nodes as its settings say.
+pub(crate) fn known_tree(
+    identity: &Identity,
+    memory: u64,
+    settings: &[TreeSetting],
+) -> Result<Tree> {
+    Tree::of(identity, verkle_settings(memory, settings)).ok_or_else(|| {
         let Identity { tree, revision, .. } = identity;
         anyhow!(
             "its tree is {tree} of revision {revision}, which this version of arbor does not know"

@@ -11,6 +11,7 @@ mod report;
 mod roots;
 mod rules;
 mod stop;
+mod tree_settings;
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -94,7 +95,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Prove(args) => commands::prove::run(args),
         Command::VerifyProof(args) => commands::prove::verify(args),
         Command::Witness(args) => commands::witness::run(args),
-        Command::VerifyWitness(args) => commands::witness::verify(args),
+        Command::VerifyWitness(args) => commands::verify_witness::run(args),
         Command::Verify(args) => commands::verify::run(args),
         Command::Repair(args) => commands::repair::run(args),
         Command::Rollback(args) => commands::history::rollback(args),

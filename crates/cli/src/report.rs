@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use arbor_chain::replay::{Series, Sums};
+use arbor_cpu::Backend;
 use arbor_metrics::{Measurement, Versions};
 use arbor_store::disk::Limits;
 use serde_json::{Value, json};
 
 use crate::args::{Replay as Args, TreeChoice};
+use crate::rules::Rules;
+use crate::tree_settings::TreeSettings;
 use crate::{bytes, output};
 
 /// The versions recorded by the build script.
-pub(crate) fn versions() -> Versions {
+fn versions() -> Versions {
     Versions {
         arbor: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("ARBOR_COMMIT").map(str::to_owned),
@@ -22,12 +25,18 @@ pub(crate) fn versions() -> Versions {
     }
 }
 
-/// Starts the measurement of a replay, its settings recorded.
-pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
-    let mut measurement = Measurement::start("replay", versions());
+/// Starts the measurement of a command, with the instructions that it computes with, which the environment may choose.
+pub(crate) fn measure(command: &str) -> Measurement {
+    let mut measurement = Measurement::start(command, versions());
+    measurement.setting("backend", Backend::detect().name());
+    measurement
+}
+
+/// Starts the measurement of a replay, its settings recorded but for the [`rules`].
+pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> Measurement {
+    let mut measurement = measure("replay");
     measurement.setting("tree", tree.name());
-    let settings = args.tree_settings.iter().map(|setting| setting.name());
-    measurement.setting("tree_settings", settings.collect::<Vec<_>>());
+    measurement.setting("tree_settings", settings.names());
     let check_state = args.check_state.map(NonZeroU64::get);
     measurement.setting("check_state", check_state);
     let shown = |path: &PathBuf| path.display().to_string();
@@ -43,7 +52,7 @@ pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     }
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
-    measurement.setting("write_back_bytes", args.write_back());
+    measurement.setting("write_back_bytes", args.write_back(settings));
     measurement.setting("threads", args.thread_count());
     let retain = args.retain.map(crate::args::show_retain);
     measurement.setting(
@@ -56,6 +65,13 @@ pub(crate) fn start(args: &Args, tree: TreeChoice) -> Measurement {
     let limits = |limits: Limits| json!({ "requests_per_second": limits.per_second, "latency_s": limits.latency.as_secs_f64() });
     measurement.setting("throttle", args.throttle.map(limits));
     measurement
+}
+
+/// Records the rules that a replay follows, given or remembered.
+pub(crate) fn rules(measurement: &mut Measurement, rules: Rules) {
+    for (flag, value) in rules.settings() {
+        measurement.setting(flag, value);
+    }
 }
 
 /// What a replay did, before the database is closed.

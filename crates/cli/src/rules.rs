@@ -107,6 +107,20 @@ impl Rules {
         gas.into_iter().chain(evm384).collect()
     }
 
+    /// What each flag is set to, by its name in reports.
+    pub(crate) fn settings(self) -> [(&'static str, Option<String>); 3] {
+        let gas = self.gas.and_then(|gas| gas.to_possible_value());
+        let schedule = self.evm384.map(|evm384| name_of(evm384.schedule));
+        [
+            ("gas", gas.map(|gas| gas.get_name().to_owned())),
+            (
+                "evm384",
+                self.evm384.map(|evm384| evm384.interface.name().to_owned()),
+            ),
+            ("evm384_schedule", schedule.map(str::to_owned)),
+        ]
+    }
+
     fn described(self) -> String {
         match &self.words()[..] {
             [] => "without --gas and --evm384".to_owned(),

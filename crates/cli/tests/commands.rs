@@ -143,6 +143,40 @@ fn the_report_has_what_was_asked_for() {
         (&settings["to"], &settings["db"]),
         (&Value::Null, &Value::Null)
     );
+    let backend = std::env::var("ARBOR_BACKEND").ok();
+    let backend = backend.unwrap_or_else(|| arbor_cpu::Backend::detect().name().to_owned());
+    assert_eq!(settings["backend"], backend);
+    for rule in ["gas", "evm384", "evm384_schedule"] {
+        assert_eq!(settings.get(rule), Some(&Value::Null), "{rule}");
+    }
+}
+
+/// Reports did not say by which rules blocks were executed.
+#[test]
+fn the_report_has_the_rules_that_were_followed() {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--db", "db", "chain", "--report", "r.json"];
+    let settings = |more: &[&str]| {
+        folder.run(&[&words[..], more].concat()).ok();
+        let report = std::fs::read(folder.path("r.json")).expect("written");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        let settings = &report["settings"];
+        ["gas", "evm384", "evm384_schedule"].map(|rule| settings[rule].clone())
+    };
+    let evm384 = ["--evm384", "setmod", "--evm384-schedule", "b", "--to", "3"];
+    let followed = [Value::Null, "setmod".into(), "b".into()];
+    assert_eq!(settings(&evm384), followed);
+    // Those that the database remembers are in force, too.
+    assert_eq!(settings(&[]), followed);
+    // No block is executed, so that the chain need not charge that gas.
+    let gas = [
+        "replay", "--store", "memory", "--gas", "eip4762", "--to", "0",
+    ];
+    let report = ["--report", "g.json", "chain"];
+    folder.run(&[&gas[..], &report].concat()).ok();
+    let report = std::fs::read(folder.path("g.json")).expect("written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["gas"], "eip4762");
 }
 
 #[test]

@@ -24,6 +24,65 @@ fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
     folder.run(&[&words, more].concat())
 }
 
+/// A replay went on in the default form in silence, whatever the database had been made with.
+#[test]
+fn a_database_remembers_its_tree_settings() {
+    let folder = Folder::with_chain();
+    let begun = |db: &str, more: &[&str]| replay(&folder, db, &[&["--to", "5"], more].concat());
+    let settings = |words| ["--tree", "verkle", "--tree-settings", words];
+    let remembered = |db: &str| folder.status(db)["treeSettings"].clone();
+    begun("db", &settings("narrow-tables,compressed,narrow-tables")).ok();
+    let made = serde_json::json!(["compressed", "narrow-tables"]);
+    assert_eq!(remembered("db"), made);
+    let text = folder.run(&["status", "--db", "db"]).ok().stdout();
+    assert!(
+        text.contains("settings    compressed,narrow-tables\n"),
+        "{text}"
+    );
+    for other in [
+        "compressed",
+        "points-only",
+        "compressed,published,narrow-tables",
+    ] {
+        let asked = format!("not with --tree-settings {other}: ");
+        let made = "was made with --tree-settings compressed,narrow-tables";
+        replay(&folder, "db", &settings(other)).fails_with(&["db ", made, &asked]);
+    }
+    // The same in another order, and none.
+    begun("db", &settings("narrow-tables,compressed")).ok();
+    let went_on = replay(&folder, "db", &["--report", "r.json"]);
+    let told = went_on.ok().stderr();
+    assert!(
+        told.contains("with --tree-settings compressed,narrow-tables, as before"),
+        "{told}"
+    );
+    let report = std::fs::read(folder.path("r.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["tree_settings"], made);
+    assert_eq!(remembered("db"), made);
+    let verify = ["verify", "--memory", "64MiB", "--db", "db"];
+    folder.run(&verify).ok();
+    // What says nothing has the default, as databases from before have.
+    begun("plain", &["--tree", "verkle"]).ok();
+    assert_eq!(remembered("plain"), serde_json::json!([]));
+    assert!(!folder.path("plain/tree-settings").exists());
+    replay(&folder, "plain", &settings("compressed")).fails_with(&[
+        "plain was made with the default --tree-settings, not with --tree-settings compressed",
+    ]);
+    replay(&folder, "plain", &[]).ok();
+    // Every node of every block at once stays so.
+    begun("published", &settings("published")).ok();
+    replay(&folder, "published", &["--report", "r.json"]).ok();
+    let report = std::fs::read(folder.path("r.json")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["write_back_bytes"], 0);
+    std::fs::write(folder.path("db/tree-settings"), "compresed\n").expect("written");
+    folder
+        .run(&verify)
+        .fails_with(&["db/tree-settings is damaged"]);
+    replay(&folder, "db", &[]).fails_with(&["db/tree-settings is damaged"]);
+}
+
 #[test]
 fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
     let folder = Folder::with_chain();
@@ -115,7 +174,8 @@ fn all_forms_of_records_give_the_same_roots() {
         folder
             .run(&["verify", "--memory", "64MiB", "--db", form])
             .ok();
-        // The rest in the default form.
+        // The rest in the default form, which a database has that does not say otherwise.
+        std::fs::remove_file(folder.path(form).join("tree-settings")).expect("it was remembered");
         replay(&folder, form, &[]).ok();
         assert_eq!(roots(&folder, &format!("{form}/roots")), expected);
         folder

@@ -180,9 +180,344 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
         .run(&["verify-witness", "other.json"])
         .fails_with(&["not a witness", "executionWitness"]);
     std::fs::write(folder.path("other.json"), "[1]").expect("written");
+    folder.run(&["verify-witness", "other.json"]).fails_with(&[
+        "a JSON list, where one object is wanted",
+        "executionWitness",
+    ]);
+    std::fs::write(folder.path("other.json"), "other").expect("written");
     folder
         .run(&["verify-witness", "other.json"])
         .fails_with(&["neither JSON nor"]);
+}
+
+/// A chain in a folder, with the witness of a block of it under a Verkle tree: its text, and its parent's root.
+fn with_witness() -> (Folder, String, String) {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--db", "db", "--tree", "verkle", "chain"];
+    folder.run(&[&words[..], &SMALL].concat()).ok();
+    let words = ["witness", "--db", "db", "--block", "9", "chain"];
+    let text = folder.run(&[&words[..], &SMALL].concat()).ok().stdout();
+    let witness: Value = serde_json::from_str(&text).expect("JSON");
+    let root = &witness["executionWitness"]["parentStateRoot"];
+    let root = root.as_str().expect("a root").to_owned();
+    (folder, text, root)
+}
+
+/// The number before or after some words of a line.
+fn figure(line: &str, before: &str, after: &str) -> u64 {
+    let (_, rest) = line.split_once(before).expect(before);
+    let (figure, _) = rest.split_once(after).expect(after);
+    figure.parse().expect("a number")
+}
+
+#[test]
+fn witnesses_of_a_range_are_written_and_measured() {
+    let (folder, text, root) = with_witness();
+    let words = ["witness", "--db", "db", "--block", "6", "chain"];
+    let words = [&words[..], &SMALL].concat();
+    let range = |more: &[&str]| folder.run(&[&words, more].concat());
+    let told = range(&["--to", "9", "--out", "made"]).ok().stdout();
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 5, "{told}");
+    assert!(lines[3].starts_with("block 9: ") && lines[4].starts_with("blocks 6 to 9: "));
+    for part in [
+        "stems, ",
+        " stems ",
+        "suffixes ",
+        "code chunks ",
+        "other values before ",
+        "values after ",
+        "ways ",
+        "commitments ",
+        "multiproof ",
+    ] {
+        let after = if part == "stems, " { " of them" } else { "," };
+        let of = |line: &&str| figure(line, part, after);
+        let blocks: u64 = lines[..4].iter().map(of).sum();
+        assert_eq!(of(&lines[4]), blocks, "{part}: {told}");
+    }
+    // A chunk is 32 bytes, and one that says that it is there.
+    let chunks = figure(lines[4], "stems, ", " of them");
+    assert!(chunks > 0);
+    assert_eq!(figure(lines[4], "code chunks ", ","), 33 * chunks);
+    // They are those of one block each.
+    let written = std::fs::read_to_string(folder.path("made/9.json")).expect("a witness");
+    assert_eq!(written, text.trim_end());
+    let files = ["6", "7", "8", "9"].map(|block| format!("made/{block}.json"));
+    let verify: Vec<&str> = std::iter::once("verify-witness")
+        .chain(files.iter().map(|file| &file[..]))
+        .collect();
+    let checked = folder.run(&verify).ok().stdout();
+    assert_eq!(checked.matches("which is the block's").count(), 4);
+    range(&["--to", "6", "--out", "made", "--form", "ssz.gz"]).ok();
+    range(&["--to", "9", "--out", "made", "--form", "ssz"]).ok();
+    let binary = std::fs::metadata(folder.path("made/9.ssz"))
+        .expect("a file")
+        .len();
+    let (_, all) = lines[3].rsplit_once("in all ").expect("a sum");
+    assert_eq!(all, binary.to_string());
+    folder
+        .run(&["verify-witness", "made/9.ssz", "--root", &root])
+        .ok();
+    assert!(folder.path("made/6.ssz.gz").is_file());
+    // The one-block form tells of code's bytes, too.
+    let one = folder
+        .run(&[&words[..], &["--out", "w.json"]].concat())
+        .ok()
+        .stdout();
+    assert_eq!(one.lines().next(), lines.first().copied());
+    range(&["--to", "5", "--out", "made"]).fails_with(&["--to 5 is before --block 6"]);
+    range(&["--to", "9"]).fails_with(&["--out"]);
+    range(&["--form", "ssz"]).fails_with(&["--to"]);
+    range(&["--to", "900", "--out", "made"]).fails_with(&["block 899 is not retained"]);
+    // Under a Merkle-Patricia tree.
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let words = "witness --db mpt --block 6 --to 8 --out nodes --form json.gz chain";
+    let words: Vec<_> = words.split(' ').collect();
+    let told = folder.run(&words).ok().stdout();
+    let nodes: Vec<u64> = told
+        .lines()
+        .map(|line| figure(line, "; in bytes: nodes ", ","))
+        .collect();
+    assert_eq!(nodes[..3].iter().sum::<u64>(), nodes[3]);
+    let replay = ["replay", "--witness", "nodes/6.json.gz", "nodes/8.json.gz"];
+    assert_eq!(
+        folder
+            .run(&replay)
+            .ok()
+            .stdout()
+            .matches(" holds: ")
+            .count(),
+        2
+    );
+    let words = [&words[..9], &["--form", "ssz", "chain"]].concat();
+    folder
+        .run(&words)
+        .fails_with(&["--form ssz", "no binary form"]);
+}
+
+/// Of fields of one name the last was taken, and of both spellings of a name the newer one: two readers could take a file for two things.
+#[test]
+fn no_field_is_there_twice() {
+    let (folder, text, root) = with_witness();
+    let forged = |from: &str, to: &str| {
+        let forged = text.replacen(from, to, 1);
+        assert_ne!(forged, text, "{from}");
+        forged
+    };
+    let zero = format!("\"0x{}\"", "00".repeat(32));
+    let twice = |from: &str, added: &str, why: &[&str]| {
+        let forged = forged(from, &format!("{added},{from}"));
+        std::fs::write(folder.path("forged.json"), &forged).expect("written");
+        let why = [&["forged.json", "twice", "line 1 column"], why].concat();
+        folder
+            .run(&["verify-witness", "forged.json"])
+            .fails_with(&why);
+    };
+    twice(
+        "\"parentStateRoot\":",
+        &format!("\"parentStateRoot\":{zero}"),
+        &["executionWitness: ", "`parentStateRoot`"],
+    );
+    twice(
+        "\"parentStateRoot\":",
+        &format!("\"parent_state_root\":{zero}"),
+        &[
+            "executionWitness: ",
+            "`parentStateRoot`",
+            "`parent_state_root`",
+        ],
+    );
+    twice(
+        "\"executionWitness\":",
+        "\"execution_witness\":{}",
+        &["`executionWitness`", "`execution_witness`"],
+    );
+    twice(
+        "\"stateRoot\":",
+        &format!("\"state_root\":{zero}"),
+        &["header: ", "`stateRoot`", "`state_root`"],
+    );
+    twice(
+        "\"newValue\":",
+        "\"newValue\":null",
+        &["stateDiff[0].suffixDiffs[0]: ", "`newValue`"],
+    );
+    twice("\"verkleProof\":", "\"verkleProof\":{}", &["`verkleProof`"]);
+    let witness: Value = serde_json::from_str(&text).expect("JSON");
+    let mut proof = witness["executionWitness"].clone();
+    proof
+        .as_object_mut()
+        .expect("fields")
+        .remove("parentStateRoot");
+    let proof = proof.to_string();
+    for added in ["\"newValue\":null,", "\"new_value\":null,"] {
+        let forged = proof.replacen("\"newValue\":", &format!("{added}\"newValue\":"), 1);
+        std::fs::write(folder.path("proof.json"), forged).expect("written");
+        folder
+            .run(&["verify-proof", "proof.json", "--root", &root])
+            .fails_with(&["proof.json", "stateDiff[0].suffixDiffs[0]: ", "`newValue`"]);
+    }
+    // Names that are not two spellings of one.
+    let numbered = forged("\"blockNumber\":", "\"number\":\"0x9\",\"blockNumber\":");
+    std::fs::write(folder.path("forged.json"), numbered).expect("written");
+    folder
+        .run(&["verify-witness", "forged.json"])
+        .fails_with(&["`blockNumber` is there twice, also as `number`"]);
+    // A witness of a Merkle-Patricia tree, and a proof.
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let made = folder.run(&["witness", "--db", "mpt", "--block", "9", "chain"]);
+    let made = made.ok().stdout();
+    for (from, to, why) in [
+        ("\"codes\":", "\"codes\":[],\"codes\":", "`codes`"),
+        ("\"chainId\":", "\"chainId\":1,\"chainId\":", "`chainId`"),
+        (
+            "\"config\":{",
+            "\"config\":{\"chainId\":1,",
+            "config: field `chainId`",
+        ),
+    ] {
+        std::fs::write(folder.path("forged.json"), made.replacen(from, to, 1)).expect("written");
+        for command in [&["verify-witness"][..], &["replay", "--witness"]] {
+            let run = folder.run(&[command, &["forged.json"]].concat());
+            run.fails_with(&["forged.json", why, "line 1 column"]);
+        }
+    }
+    let zero = "0x0000000000000000000000000000000000000000";
+    let proof = folder.run(&["prove", "--db", "mpt", zero]).ok().stdout();
+    let forged = proof.replacen("\"nonce\":", "\"nonce\":\"0x0\",\"nonce\":", 1);
+    std::fs::write(folder.path("forged.json"), forged).expect("written");
+    let verify = ["verify-proof", "forged.json", "--root", &root];
+    folder
+        .run(&verify)
+        .fails_with(&["forged.json", "`nonce`", "twice"]);
+}
+
+/// Errors said what was wrong, but not with which of thousands of values.
+#[test]
+fn what_is_malformed_is_named() {
+    let (folder, text, root) = with_witness();
+    let good: Value = serde_json::from_str(&text).expect("JSON");
+    let long = format!("0x{}", "00".repeat(33));
+    for (pointer, value, why) in [
+        (
+            "/stateDiff/2/stem",
+            "0x123",
+            "stateDiff[2].stem: Odd number of digits",
+        ),
+        (
+            "/stateDiff/1/stem",
+            &long,
+            "stateDiff[1].stem: 31 bytes are due, not 33",
+        ),
+        (
+            "/stateDiff/3/suffixDiffs/0/newValue",
+            "0xz1",
+            "stateDiff[3].suffixDiffs[0].newValue: Invalid character 'z' at position 0",
+        ),
+        (
+            "/stateDiff/0/suffixDiffs/0/suffix",
+            "256",
+            "stateDiff[0].suffixDiffs[0].suffix: number too large",
+        ),
+        (
+            "/verkleProof/commitmentsByPath/4",
+            "1",
+            "verkleProof.commitmentsByPath[4]: hexadecimal digits begin with 0x",
+        ),
+        (
+            "/verkleProof/ipaProof/cl/7",
+            "0x11",
+            "verkleProof.ipaProof.cl[7]: 32 bytes are due, not 1",
+        ),
+    ] {
+        let mut witness = good.clone();
+        let place = format!("/executionWitness{pointer}");
+        *witness.pointer_mut(&place).expect("a part") = value.into();
+        std::fs::write(folder.path("w.json"), witness.to_string()).expect("written");
+        folder
+            .run(&["verify-witness", "w.json"])
+            .fails_with(&["w.json: the execution witness: ", why]);
+        let mut proof = witness["executionWitness"].take();
+        let fields = proof.as_object_mut().expect("fields");
+        fields.remove("parentStateRoot");
+        std::fs::write(folder.path("p.json"), proof.to_string()).expect("written");
+        let verify = ["verify-proof", "p.json", "--root", &root];
+        folder.run(&verify).fails_with(&["p.json", why]);
+    }
+    std::fs::write(folder.path("w.json"), "{\n\"header\": {},\n}").expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["w.json", "line 3 column 1"]);
+    let headless = text.replacen("\"header\":{", "\"header\":7,\"x\":{", 1);
+    std::fs::write(folder.path("w.json"), headless).expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["header is 7, not an object"]);
+    folder.run(&["replay", "--db", "mpt", "chain"]).ok();
+    let made = folder.run(&["witness", "--db", "mpt", "--block", "9", "chain"]);
+    let mut made = made.ok().json();
+    made["stateNodes"][1] = "0x123".into();
+    std::fs::write(folder.path("w.json"), made.to_string()).expect("written");
+    folder
+        .run(&["verify-witness", "w.json"])
+        .fails_with(&["w.json: not a witness: stateNodes[1]: ", "line 1 column"]);
+}
+
+/// The first bad file kept the others from being looked at, as the first bad block of a file did.
+#[test]
+fn every_witness_is_checked() {
+    let (folder, text, root) = with_witness();
+    let good: Value = serde_json::from_str(&text).expect("JSON");
+    let mut falsified = good.clone();
+    let value = "/executionWitness/stateDiff/0/suffixDiffs/0/currentValue";
+    *falsified.pointer_mut(value).expect("a value") = format!("0x{}", "11".repeat(32)).into();
+    let mut malformed = good.clone();
+    malformed["executionWitness"]["verkleProof"] = Value::Null;
+    let write = |name: &str, value: &Value| {
+        std::fs::write(folder.path(name), value.to_string()).expect("written");
+    };
+    let pair = |block: &Value| {
+        let mut block = block.clone();
+        let witness = block["executionWitness"].as_object_mut().expect("fields");
+        witness.remove("parentStateRoot");
+        serde_json::json!({ "parent": { "stateRoot": root }, "execute": block })
+    };
+    let pairs = serde_json::json!({
+        "one": pair(&good), "two": pair(&falsified), "three": pair(&malformed), "four": pair(&good),
+    });
+    for (name, value) in [
+        ("false.json", &falsified),
+        ("malformed.json", &malformed),
+        ("good.json", &good),
+        ("pairs.json", &pairs),
+        ("list.json", &Value::Array(Vec::new())),
+    ] {
+        write(name, value);
+    }
+    let words = "verify-witness false.json none.json malformed.json good.json pairs.json list.json";
+    let run = folder.run(&words.split(' ').collect::<Vec<_>>());
+    run.fails_with(&[
+        "error: false.json: block 9: false proof",
+        "error: none.json: ",
+        "error: malformed.json: the execution witness: verkleProof",
+        "error: pairs.json, two: block 9: false proof",
+        "error: pairs.json, three: the execution witness: verkleProof",
+        "error: list.json: not a witness",
+        "error: 6 of 9 witnesses are malformed or do not hold",
+    ]);
+    assert_eq!(run.0.status.code(), Some(1));
+    let (found, told) = (run.stdout(), run.stderr());
+    assert_eq!(
+        (found.lines().count(), told.lines().count()),
+        (3, 7),
+        "{told}"
+    );
+    for good in ["good.json: ", "pairs.json, one: ", "pairs.json, four: "] {
+        assert!(found.contains(good), "{found}");
+    }
+    let alone = folder.run(&["verify-witness", "false.json"]);
+    assert_eq!(alone.stderr().lines().count(), 1, "{}", alone.stderr());
 }
 
 /// The testnets' blocks as they were published.

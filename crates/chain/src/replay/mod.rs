@@ -32,4 +32,4 @@ pub use make_witness::{make_execution_witness, make_witness};
 pub use pipeline::{Options, Roots, Verify};
 pub use run::Replay;
 pub use stats::{BlockStats, Series, Sums, Times};
-pub use witness_size::WitnessSize;
+pub use witness_size::{WitnessSize, leaf_parts};

@@ -96,7 +96,7 @@ impl Replay {
             ("changed", changed.count() as u64),
             ("chunks", chunks as u64),
         ];
-        let parts = parts(&witness.sizes(), chunks);
+        let parts = leaf_parts(&witness.sizes(), chunks);
         Ok(WitnessSize {
             bytes: parts.iter().map(|(_, bytes)| bytes).sum(),
             parts: parts.into(),
@@ -106,8 +106,9 @@ impl Replay {
     }
 }
 
-/// Bytes by part; chunks of code apart from other values before.
-fn parts(sizes: &WitnessSizes, chunks: usize) -> [(&'static str, u64); 9] {
+/// Bytes by part of a Verkle witness, in the order of [`WitnessSizes`]; so many chunks of code apart from other values before.
+#[must_use]
+pub fn leaf_parts(sizes: &WitnessSizes, chunks: usize) -> [(&'static str, u64); 9] {
     // All chunks read are there: a value is 32 bytes after the byte that says so.
     let code = 33 * chunks;
     [

@@ -8,7 +8,6 @@ use arbor_lab::{
     measure::Budget,
     reads,
 };
-use arbor_metrics::Measurement;
 
 use crate::args::{Bench, BenchCommitments, BenchReads, TreeChoice};
 use crate::{database, output, report};
@@ -34,7 +33,7 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
         openings: args.openings.clone(),
     };
     let names: Vec<_> = settings.groups.iter().map(|group| group.name()).collect();
-    let mut measurement = Measurement::start("bench commitments", report::versions());
+    let mut measurement = report::measure("bench commitments");
     measurement.setting("groups", names);
     measurement.setting("threads", args.threads);
     measurement.setting("tables_bytes", args.tables);
@@ -72,7 +71,7 @@ fn reads(args: &BenchReads) -> Result<()> {
         threads: args.threads.get(),
         seed: args.seed,
     };
-    let mut measurement = Measurement::start("bench reads", report::versions());
+    let mut measurement = report::measure("bench reads");
     measurement.setting("memory_bytes", args.database.memory);
     measurement.setting("reads", args.reads);
     measurement.setting("proofs", settings.proofs);

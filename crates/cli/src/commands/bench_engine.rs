@@ -7,7 +7,6 @@ use arbor_chain::executor::{Evm384, Executor, GasSchedule};
 use arbor_chain::replay::side_by_side::SideBySide;
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
-use arbor_metrics::Measurement;
 use serde_json::json;
 
 use super::replay::genesis_of;
@@ -16,7 +15,7 @@ use crate::progress::Progress;
 use crate::{output, report, stop};
 
 pub(super) fn run(args: &BenchEngine) -> Result<()> {
-    let mut measurement = Measurement::start("bench engine", report::versions());
+    let mut measurement = report::measure("bench engine");
     measurement.setting("evm384", args.evm384.name());
     measurement.setting("to", args.to);
     measurement.setting("rounds", args.rounds);

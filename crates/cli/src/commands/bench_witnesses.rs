@@ -8,7 +8,6 @@ use arbor_chain::replay::{Replay, WitnessSize};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::plot::{Plot, Scale};
-use arbor_metrics::Measurement;
 use arbor_versions::Retain;
 use serde_json::json;
 
@@ -24,7 +23,7 @@ const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
 const MEAN: usize = 101;
 
 pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
-    let mut measurement = Measurement::start("bench witnesses", report::versions());
+    let mut measurement = report::measure("bench witnesses");
     let names: Vec<_> = args.trees.iter().map(|tree| tree.name()).collect();
     measurement.setting("trees", names);
     measurement.setting("to", args.to);

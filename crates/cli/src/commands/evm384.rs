@@ -12,7 +12,7 @@ use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
 use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
-use arbor_metrics::{Envelope, Measurement};
+use arbor_metrics::Envelope;
 use serde_json::{Value, json};
 
 use crate::args::{
@@ -282,7 +282,7 @@ fn bench(args: &Evm384Bench) -> Result<()> {
     if let Some(file) = &args.report {
         Envelope::check_writable(file).context("the report cannot be written")?;
     }
-    let mut measurement = Measurement::start("evm384 bench", report::versions());
+    let mut measurement = report::measure("evm384 bench");
     measurement.setting("rounds", args.rounds);
     measurement.setting("schedule", "a");
     let mut tables = serde_json::Map::new();

@@ -98,7 +98,7 @@ fn tree(args: &Args) -> Result<Tree> {
 }
 
 fn measurement(args: &Args) -> Measurement {
-    let mut measurement = Measurement::start("loadtest", report::versions());
+    let mut measurement = report::measure("loadtest");
     measurement.setting("blocks", args.blocks);
     measurement.setting("writes", args.writes);
     measurement.setting("tree", args.tree.name());

@@ -16,4 +16,5 @@ pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod status;
 pub(crate) mod verify;
+pub(crate) mod verify_witness;
 pub(crate) mod witness;

@@ -2,11 +2,12 @@
 
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::json;
 use arbor_state::ar16mt::StateProof;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Tree};
 
-use super::witness::TABLE_BYTES;
+use super::verify_witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
 use crate::{database, output};
 
@@ -21,11 +22,11 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     }
 }
 
-/// Accepts a bare proof and the whole JSON-RPC response around one.
+/// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     let bytes = output::read_input(&args.file)?;
-    let mut value: serde_json::Value = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is not JSON", args.file.display()))?;
+    let mut value =
+        json::parse(&bytes).with_context(|| format!("{}: malformed JSON", args.file.display()))?;
     if let Some(result) = value.get_mut("result") {
         value = result.take();
     }
@@ -42,7 +43,7 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     if has(&["nonceLeaf", "balanceLeaf", "codeHashLeaf", "exists"]) {
         return verify_paths(args, value);
     }
-    let proof: AccountProof = serde_json::from_value(value).with_context(|| {
+    let proof: AccountProof = json::from_value(value).with_context(|| {
         format!(
             "{} is not a proof as eth_getProof gives it",
             args.file.display()
@@ -71,7 +72,7 @@ fn proven(args: &VerifyProof, address: Address, slots: usize) -> Result<()> {
 /// Checks the paths of an account's and its slots' leaves under AR16MT.
 fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let file = args.file.display();
-    let proof: StateProof = serde_json::from_value(value)
+    let proof: StateProof = json::from_value(value)
         .with_context(|| format!("{file} is not a proof of an ar16mt database"))?;
     proof
         .verify(args.root)
@@ -83,7 +84,7 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.
 fn verify_leaves(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let file = args.file.display();
-    let witness: Witness = serde_json::from_value(value)
+    let witness: Witness = json::from_value(value)
         .with_context(|| format!("{file} is not a witness of a Verkle tree"))?;
     let committer = Committer::within(TABLE_BYTES);
     let verified = witness.verify(&committer, &args.root.0);

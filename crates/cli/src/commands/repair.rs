@@ -106,7 +106,7 @@ fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
     let identity = identity.ok_or_else(|| {
         anyhow!("its store has no database yet: whatever began it can be run again")
     })?;
-    let tree = database::known_tree(&identity, memory)?;
+    let tree = database::known_tree(&identity, memory, &[])?;
     let network = Network {
         chain_id: identity.chain_id,
         genesis_hash: identity.genesis.into(),

@@ -27,6 +27,7 @@ use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
 use crate::rules::Rules;
+use crate::tree_settings::TreeSettings;
 use crate::{described, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -39,13 +40,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
     check_flags(args, tree)?;
-    let measurement = report::start(args, tree);
+    let settings = TreeSettings::new(&args.tree_settings).agreed(args.db.as_deref())?;
+    let mut measurement = report::start(args, tree, &settings);
     // What is spread over threads without a pool of its own.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
     if threads.build_global().is_err() {
         tracing::debug!("an earlier replay of this process has set the number of threads");
     }
-    let tree = database::tree(tree, args.memory, &args.tree_settings);
+    let tree = database::tree(tree, args.memory, settings.as_slice());
     if let Some(Tree::Verkle(verkle)) = &tree {
         begin_tables(args, verkle);
     }
@@ -55,13 +57,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
     let rules = Rules::asked(args).agreed(args.db.as_deref())?;
     rules.set(&mut genesis.spec);
+    report::rules(&mut measurement, rules);
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
     genesis.check_chain(&input)?;
     match tree {
         None => floor(args, rules, measurement, input, &genesis),
-        Some(tree) => full(args, (tree, rules), measurement, input, (&genesis, &text)),
+        Some(tree) => {
+            let how = (tree, &settings, rules);
+            full(args, how, measurement, input, (&genesis, &text))
+        }
     }
 }
 
@@ -301,7 +307,7 @@ fn floor(
 
 fn full(
     args: &Args,
-    (tree, rules): (Tree, Rules),
+    (tree, settings, rules): (Tree, &TreeSettings, Rules),
     measurement: Measurement,
     mut input: ChainInput,
     (genesis, text): (&Genesis, &str),
@@ -323,7 +329,7 @@ fn full(
     }
     let budget = Budget {
         memory: args.memory,
-        write_back: Some(args.write_back()),
+        write_back: Some(args.write_back(settings)),
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
         throttle: args.throttle,
@@ -341,7 +347,10 @@ fn full(
     };
     let early = ahead_of_database(args, &input, genesis);
     let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
-    dir.map_or(Ok(()), |dir| rules.remember(dir))?;
+    if let Some(dir) = dir {
+        rules.remember(dir)?;
+        settings.remember(dir)?;
+    }
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, genesis, population)?;
     }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::Status;
 use crate::rules::Rules;
+use crate::tree_settings::TreeSettings;
 use crate::{bytes, output};
 
 pub(crate) fn run(args: &Status) -> Result<()> {
@@ -48,6 +49,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let identity = &file.identity;
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
+    let settings = TreeSettings::stored(dir)?.names();
     let rules = Rules::stored(dir)?.unwrap_or_default().words();
     if args.json {
         return output::json(&json!({
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "chainId": identity.chain_id,
             "genesis": B256::from(identity.genesis),
             "rules": rules,
+            "treeSettings": settings,
             "store": store,
             "version": head.version,
             "block": head.block_number,
@@ -71,6 +74,9 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         "tree        {} ({}, {}, layout {})",
         identity.tree, identity.revision, identity.hash, identity.layout
     ))?;
+    if !settings.is_empty() {
+        output::line(&format!("settings    {}", settings.join(",")))?;
+    }
     output::line(&format!(
         "chain       id {}, genesis {}",
         identity.chain_id,

@@ -1,132 +1,327 @@
-//! `arbor witness` and `arbor verify-witness`.
+//! `arbor witness`: what blocks need of the state before them.
 
 use std::io::Write;
 use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
-use arbor_chain::executor::Executor;
+use arbor_chain::execution_witness::{ExecutionWitness, Verdict};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{make_execution_witness, make_witness};
-use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
-use arbor_chain::source::open_sources;
-use arbor_chain::witness::{BlockWitness, WitnessFile};
-use arbor_state::verkle::{Committer, Verkle};
+use arbor_chain::replay::{leaf_parts, make_execution_witness, make_witness};
+use arbor_chain::senders::{SignatureRules, prepare};
+use arbor_chain::source::{RawBlock, open_sources};
+use arbor_chain::witness::BlockWitness;
+use arbor_state::verkle::Verkle;
 use arbor_state::{Head, Tree};
-use arbor_versions::Version;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use crate::args::{VerifyWitness, Witness};
+use crate::args::{Witness as Args, WitnessForm};
 use crate::rules::Rules;
-use crate::{bytes, database, output};
+use crate::{database, output, stop};
 
-/// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
-pub(super) const TABLE_BYTES: usize = 6_000_000;
-
-pub(crate) fn run(args: &Witness) -> Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
     rules.set(&mut genesis.spec);
-    let state = state.reader();
-    if args.block == 0 {
+    let maker = Maker {
+        state: state.reader(),
+        genesis: &genesis,
+        rules,
+        db: &args.database.db,
+        guarded: args.guarded,
+    };
+    let first = args.block;
+    let last = args.to.unwrap_or(first);
+    if first == 0 {
         bail!("block 0 is the genesis: nothing comes before it");
     }
-    let parent = database::version_of(state, Some(args.block - 1))
-        .with_context(|| format!("the state before block {} is needed", args.block))?;
+    if last < first {
+        bail!("--to {last} is before --block {first}");
+    }
+    for block in [first, last] {
+        database::version_of(maker.state, Some(block - 1))
+            .with_context(|| format!("the state before block {block} is needed"))?;
+    }
     let mut input = open_sources(&args.chain)?;
-    input.skip_to(args.block)?;
-    let Some(raw) = input.next_raw()? else {
-        bail!("the chain ends before block {}", args.block);
+    input.skip_to(first)?;
+    let mut next = |block: u64| {
+        let raw = input.next_raw()?;
+        let raw = raw.with_context(|| format!("the chain ends before block {block}"))?;
+        maker.make(raw)
     };
-    let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
-    match state.tree() {
-        Tree::MerklePatricia => {
-            let mut witness = make_witness(state, parent, &genesis, &block, rules.executor())?;
-            if genesis.network().is_none() {
-                witness.config = Some(config_of(&args.database.db)?);
+    match (args.to, args.out.as_deref()) {
+        (Some(_), Some(folder)) => range(first..=last, args.form, folder, next),
+        (_, out) => one(&next(first)?, out),
+    }
+}
+
+/// Writes the witness of a block where it is wanted.
+fn one(witness: &Witness, out: Option<&Path>) -> Result<()> {
+    match (witness, out) {
+        (_, None) => output::line(std::str::from_utf8(&witness.json()?)?),
+        (Witness::Nodes(_), Some(file)) => write(file, &witness.json()?),
+        (Witness::Leaves { block, .. }, Some(file)) => {
+            match named(file, "ssz") {
+                true => write(file, &block.witness.to_bytes())?,
+                false => write(file, &witness.json()?)?,
             }
-            witness.rules = (rules != Rules::default()).then(|| rules.text());
-            write(args, &serde_json::to_vec(&witness)?)
-        }
-        Tree::Ar16mt(_) => bail!(
-            "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
-        ),
-        Tree::Verkle(verkle) => {
-            let block = (&genesis, &block, rules.executor());
-            verkle_witness(args, verkle, (state, parent), block)
+            let root = |root: Option<B256>| root.unwrap_or_default();
+            output::line(&format!(
+                "block {}: {}\nroot before {}\nroot after  {}",
+                witness.number(),
+                Size::of(witness).text(),
+                root(block.root_before),
+                root(block.root_after),
+            ))
         }
     }
 }
 
-/// Writes a Verkle witness, once it has been checked.
-fn verkle_witness(
-    args: &Witness,
-    verkle: &Verkle,
-    (state, parent): (Head<'_>, Version),
-    (genesis, block, executor): (&Genesis, &RecoveredBlock, Executor),
+/// Writes the witnesses of consecutive blocks into a folder, and tells how large each is, and all.
+fn range(
+    blocks: std::ops::RangeInclusive<u64>,
+    form: WitnessForm,
+    folder: &Path,
+    mut next: impl FnMut(u64) -> Result<Witness>,
 ) -> Result<()> {
-    let binary = named(args.out.as_deref(), "ssz");
-    let (mut witness, chunks) =
-        make_execution_witness(state, parent, genesis, block, executor, args.guarded)?;
-    match witness.check(verkle.stems().committer())? {
-        Verdict::Holds { root_after, .. } => witness.root_after = Some(root_after),
-        verdict => bail!("the witness of block {} is false: {verdict:?}", args.block),
+    std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    stop::listen();
+    let mut sum: Option<Size> = None;
+    let (first, mut done) = (*blocks.start(), 0);
+    for number in blocks {
+        if stop::asked() {
+            break;
+        }
+        let witness = next(number)?;
+        let bytes = match (form.is_binary(), &witness) {
+            (false, _) => witness.json()?,
+            (true, Witness::Leaves { block, .. }) => block.witness.to_bytes(),
+            (true, Witness::Nodes(_)) => bail!(
+                "--form {}: witnesses of Merkle-Patricia databases have no binary form",
+                form.name()
+            ),
+        };
+        write(&folder.join(format!("{number}.{}", form.name())), &bytes)?;
+        let size = Size::of(&witness);
+        output::line(&format!("block {number}: {}", size.text()))?;
+        match &mut sum {
+            Some(sum) => sum.add(&size),
+            None => sum = Some(size),
+        }
+        done = number;
     }
-    let view = state.view();
-    let known = view
-        .version_of_block(args.block)?
-        .map(|version| view.meta(version))
-        .transpose()?
-        .flatten();
-    if let (Some(known), Some(root)) = (known, witness.root_after)
-        && root != known.root
-    {
-        bail!(
-            "the witness of block {} leads to root {root}, the database has {}",
-            args.block,
-            B256::from(known.root)
-        );
+    match sum {
+        Some(sum) => output::line(&format!("blocks {first} to {done}: {}", sum.text())),
+        None => Ok(()),
     }
-    if binary {
-        write(args, &witness.witness.to_bytes())?;
-    } else {
-        write(args, &serde_json::to_vec(&witness.to_json()?)?)?;
-    }
-    if args.out.is_some() {
-        output::line(&made(&witness, chunks))?;
-    }
-    Ok(())
 }
 
-/// The parts of a witness that was made.
-fn made(witness: &ExecutionWitness, chunks: usize) -> String {
-    let sizes = witness.witness.sizes();
-    let root = |root: Option<B256>| root.unwrap_or_default();
-    format!(
-        "block {}: {} keys under {} stems, {chunks} of them chunks of code read; in bytes: stems {}, suffixes {}, values before {}, after {}, ways {}, \
-         commitments {}, multiproof {}, offsets {}\nroot before {}\nroot after  {}",
-        witness.number.unwrap_or_default(),
-        witness.witness.keys().count(),
-        witness.witness.state_diff.len(),
-        sizes.stems,
-        sizes.suffixes,
-        sizes.current,
-        sizes.new,
-        sizes.ways,
-        sizes.commitments,
-        sizes.multiproof,
-        sizes.offsets,
-        root(witness.root_before),
-        root(witness.root_after),
-    )
+/// What witnesses are made of.
+struct Maker<'a> {
+    state: Head<'a>,
+    genesis: &'a Genesis,
+    rules: Rules,
+    db: &'a Path,
+    /// Whether Verkle witnesses leave no absence in doubt.
+    guarded: bool,
+}
+
+/// A witness that was made.
+enum Witness {
+    /// Of a Merkle-Patricia tree.
+    Nodes(Box<BlockWitness>),
+    /// Of a Verkle tree.
+    Leaves {
+        block: Box<ExecutionWitness>,
+        /// Chunks of code among the leaves read.
+        chunks: usize,
+    },
+}
+
+impl Maker<'_> {
+    fn make(&self, raw: RawBlock) -> Result<Witness> {
+        let (state, genesis) = (self.state, self.genesis);
+        let parent = raw.header.number - 1;
+        let parent = database::version_of(state, Some(parent))?;
+        let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
+        let executor = self.rules.executor();
+        match state.tree() {
+            Tree::MerklePatricia => {
+                let mut witness = make_witness(state, parent, genesis, &block, executor)?;
+                if genesis.network().is_none() {
+                    witness.config = Some(config_of(self.db)?);
+                }
+                witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
+                Ok(Witness::Nodes(Box::new(witness)))
+            }
+            Tree::Ar16mt(_) => bail!(
+                "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
+            ),
+            Tree::Verkle(verkle) => {
+                let (mut witness, chunks) = make_execution_witness(
+                    state,
+                    parent,
+                    genesis,
+                    &block,
+                    executor,
+                    self.guarded,
+                )?;
+                self.check(verkle, &mut witness)?;
+                Ok(Witness::Leaves {
+                    block: Box::new(witness),
+                    chunks,
+                })
+            }
+        }
+    }
+
+    /// Checks a Verkle witness, and completes it with the root after it.
+    fn check(&self, verkle: &Verkle, witness: &mut ExecutionWitness) -> Result<()> {
+        let number = witness.number.unwrap_or_default();
+        let root = match witness.check(verkle.stems().committer())? {
+            Verdict::Holds { root_after, .. } => root_after,
+            verdict => bail!("the witness of block {number} is false: {verdict:?}"),
+        };
+        witness.root_after = Some(root);
+        let view = self.state.view();
+        let known = view
+            .version_of_block(number)?
+            .map(|version| view.meta(version))
+            .transpose()?
+            .flatten();
+        match known {
+            Some(known) if root != known.root => bail!(
+                "the witness of block {number} leads to root {root}, the database has {}",
+                B256::from(known.root)
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Witness {
+    fn number(&self) -> u64 {
+        match self {
+            Self::Nodes(block) => block.number,
+            Self::Leaves { block, .. } => block.number.unwrap_or_default(),
+        }
+    }
+
+    fn json(&self) -> Result<Vec<u8>> {
+        Ok(match self {
+            Self::Nodes(block) => serde_json::to_vec(block)?,
+            Self::Leaves { block, .. } => serde_json::to_vec(&block.to_json()?)?,
+        })
+    }
+}
+
+/// What witnesses have, and their bytes by part: of Verkle witnesses in the binary form, of others before they are made hexadecimal.
+struct Size {
+    counts: Counts,
+    parts: Vec<(&'static str, u64)>,
+}
+
+enum Counts {
+    Nodes {
+        nodes: usize,
+        codes: usize,
+    },
+    Leaves {
+        keys: usize,
+        stems: usize,
+        chunks: usize,
+    },
+}
+
+impl Size {
+    fn of(witness: &Witness) -> Self {
+        match witness {
+            Witness::Nodes(block) => {
+                let bytes = |parts: &[alloy_primitives::Bytes]| {
+                    parts.iter().map(|part| part.len() as u64).sum()
+                };
+                Self {
+                    counts: Counts::Nodes {
+                        nodes: block.state_nodes.len(),
+                        codes: block.codes.len(),
+                    },
+                    parts: vec![
+                        ("nodes", bytes(&block.state_nodes)),
+                        ("code", bytes(&block.codes)),
+                        ("ancestors' headers", bytes(&block.ancestor_headers_rlp)),
+                        ("block", block.block_rlp.len() as u64),
+                    ],
+                }
+            }
+            Witness::Leaves { block, chunks } => Self {
+                counts: Counts::Leaves {
+                    keys: block.witness.keys().count(),
+                    stems: block.witness.state_diff.len(),
+                    chunks: *chunks,
+                },
+                parts: leaf_parts(&block.witness.sizes(), *chunks).to_vec(),
+            },
+        }
+    }
+
+    /// Adds that of another witness of the same tree.
+    fn add(&mut self, other: &Self) {
+        match (&mut self.counts, &other.counts) {
+            (
+                Counts::Nodes { nodes, codes },
+                Counts::Nodes {
+                    nodes: more_nodes,
+                    codes: more_codes,
+                },
+            ) => {
+                *nodes += more_nodes;
+                *codes += more_codes;
+            }
+            (
+                Counts::Leaves {
+                    keys,
+                    stems,
+                    chunks,
+                },
+                Counts::Leaves {
+                    keys: more_keys,
+                    stems: more_stems,
+                    chunks: more_chunks,
+                },
+            ) => {
+                *keys += more_keys;
+                *stems += more_stems;
+                *chunks += more_chunks;
+            }
+            _ => {}
+        }
+        for ((_, bytes), (_, more)) in self.parts.iter_mut().zip(&other.parts) {
+            *bytes += more;
+        }
+    }
+
+    fn text(&self) -> String {
+        let counts = match &self.counts {
+            Counts::Nodes { nodes, codes } => format!("{nodes} nodes and {codes} codes"),
+            Counts::Leaves {
+                keys,
+                stems,
+                chunks,
+            } => format!("{keys} keys under {stems} stems, {chunks} of them chunks of code read"),
+        };
+        let parts = self.parts.iter();
+        let parts: Vec<_> = parts
+            .map(|(name, bytes)| format!("{name} {bytes}"))
+            .collect();
+        let all: u64 = self.parts.iter().map(|(_, bytes)| bytes).sum();
+        format!("{counts}; in bytes: {}; in all {all}", parts.join(", "))
+    }
 }
 
 /// Whether a file has this extension, below .gz or not.
-fn named(file: Option<&Path>, extension: &str) -> bool {
-    let Some(file) = file else { return false };
+fn named(file: &Path, extension: &str) -> bool {
     let inner = match is_packed(file) {
         true => file.with_extension(""),
         false => file.to_owned(),
@@ -138,11 +333,8 @@ fn is_packed(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "gz")
 }
 
-/// Writes a witness where it is wanted.
-fn write(args: &Witness, bytes: &[u8]) -> Result<()> {
-    let Some(file) = &args.out else {
-        return output::line(std::str::from_utf8(bytes).context("a witness in JSON")?);
-    };
+/// Writes a file, gzipped if its name says so.
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     let written = if is_packed(file) {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(bytes)?;
@@ -168,109 +360,4 @@ fn config_of(db: &Path) -> Result<Value> {
         fields.remove("terminalTotalDifficulty");
     }
     Ok(config)
-}
-
-pub(crate) fn verify(args: &VerifyWitness) -> Result<()> {
-    let mut committer = None;
-    for file in &args.files {
-        match WitnessFile::from_file(file)? {
-            WitnessFile::MerklePatricia(witness) => {
-                if args.root.is_some() || args.root_after.is_some() {
-                    bail!(
-                        "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
-                        file.display()
-                    );
-                }
-                verify_nodes(file, &witness)?;
-            }
-            WitnessFile::Verkle(witnesses) => {
-                let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
-                for (name, witness) in witnesses {
-                    let name = name.map_or(String::new(), |name| format!(", {name}"));
-                    let name = format!("{}{name}", file.display());
-                    verify_leaves(args, committer, witness)
-                        .with_context(|| name.clone())
-                        .and_then(|found| output::line(&format!("{name}: {found}")))?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn verify_nodes(file: &Path, witness: &BlockWitness) -> Result<()> {
-    let reach = witness
-        .check()
-        .with_context(|| format!("{}", file.display()))?;
-    output::line(&format!(
-        "{}: block {}: state root {} leads to {} nodes and {} codes; {} nodes and {} codes beside them",
-        file.display(),
-        witness.number,
-        witness.pre_state_root,
-        reach.nodes,
-        reach.codes,
-        reach.other_nodes,
-        reach.other_codes,
-    ))
-}
-
-/// Checks a witness of a Verkle tree; says what it shows.
-fn verify_leaves(
-    args: &VerifyWitness,
-    committer: &Committer,
-    mut witness: ExecutionWitness,
-) -> Result<String> {
-    for (given, own, flag) in [
-        (args.root, &mut witness.root_before, "--root"),
-        (args.root_after, &mut witness.root_after, "--root-after"),
-    ] {
-        if let (Some(given), Some(own)) = (given, &*own)
-            && given != *own
-        {
-            bail!("{flag} is {given}, but the witness has {own}");
-        }
-        *own = own.or(given);
-    }
-    let verdict = match witness.check(committer) {
-        Err(error @ ExecutionWitnessProblem::Root { .. }) if args.root == witness.root_before => {
-            return Err(error).context("--root");
-        }
-        verdict => verdict?,
-    };
-    let before = witness.root_before.unwrap_or_default();
-    let keys = witness.witness.keys().count();
-    let changes = witness
-        .witness
-        .keys()
-        .filter(|(_, diff)| diff.new.is_some());
-    let changes = changes.count();
-    let block = match witness.number {
-        Some(number) => format!("block {number}: "),
-        None => String::new(),
-    };
-    match verdict {
-        Verdict::Holds { doubtful, .. } if args.guarded && doubtful > 0 => bail!(
-            "{block}{keys} keys hold at root {before}, but of {doubtful} stems nothing shows that they are absent: their ways end below nodes that may be leaves"
-        ),
-        Verdict::Holds {
-            root_after,
-            doubtful,
-        } => Ok(format!(
-            "{block}{keys} keys under {} stems hold at root {before}{}; {changes} new values lead to root {root_after}{}, {}",
-            witness.witness.state_diff.len(),
-            match doubtful {
-                0 => String::new(),
-                stems => format!(", {stems} of them absent if the proof was made honestly"),
-            },
-            match witness.root_after {
-                Some(_) => ", which is the block's",
-                None => " (no root is given that it should be)",
-            },
-            bytes::show(witness.witness.to_bytes().len() as u64),
-        )),
-        Verdict::FalseProof => bail!("{block}false proof against root {before}"),
-        Verdict::OtherRoot { expected, actual } => bail!(
-            "{block}{keys} keys hold at root {before}, but {changes} new values lead to root {actual}, and the block has {expected}"
-        ),
-    }
 }

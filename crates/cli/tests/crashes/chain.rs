@@ -18,6 +18,8 @@ pub(crate) struct Chain {
     pub(crate) folder: Folder,
     /// The tree of all databases here.
     pub(crate) tree: &'static str,
+    /// Memory of commands that compute roots: under a Verkle tree what leaves room for small tables, lest most kills find them being made.
+    pub(crate) memory: [&'static str; 2],
     /// Hash and root of each block.
     pub(crate) blocks: Vec<(B256, B256)>,
     /// How long the undisturbed replay took.
@@ -53,7 +55,11 @@ impl Chain {
         folder.run(&[&words[..], &settings].concat()).ok();
         let start = Instant::now();
         let words = ["replay", "--db", "whole", "--tree", tree, "--retain", "all"];
-        folder.run(&[&words[..], &["chain"]].concat()).ok();
+        let memory = match tree {
+            "verkle" => ["--memory", "64MiB"],
+            _ => ["--memory", "2GiB"],
+        };
+        folder.run(&[&words[..], &memory, &["chain"]].concat()).ok();
         let replay = start.elapsed();
         let mut input = open_sources(&[folder.path("chain")]).expect("the chain opens");
         let mut headers = Vec::new();
@@ -72,6 +78,7 @@ impl Chain {
         Self {
             folder,
             tree,
+            memory,
             blocks: headers,
             replay,
         }
@@ -140,7 +147,7 @@ impl Chain {
     /// Asserts that a database is at a block of this chain, whole, and has the very contents that the
     /// undisturbed replay had at that block.
     pub(crate) fn assert_whole(&self, db: &str, place: &str) -> Standing {
-        let verify = self.run(&["verify", "--db", db]);
+        let verify = self.run(&[&["verify", "--db", db][..], &self.memory].concat());
         let text = verify.stdout();
         assert!(
             verify.0.status.success(),

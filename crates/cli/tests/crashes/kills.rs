@@ -29,6 +29,11 @@ fn a_killed_process_leaves_a_whole_database_on_fjall_under_ar16mt() {
     kill_often("fjall", "ar16mt");
 }
 
+#[test]
+fn a_killed_process_leaves_a_whole_database_on_fjall_under_verkle() {
+    kill_often("fjall", "verkle");
+}
+
 #[cfg(feature = "rocksdb")]
 #[test]
 fn a_killed_process_leaves_a_whole_database_on_rocksdb() {
@@ -100,6 +105,7 @@ fn kill_often(store: &str, tree: &'static str) {
 fn largest_block(chain: &Chain) -> u64 {
     let run = chain
         .command(&["replay", "--db", "each", "--tree", chain.tree])
+        .args(chain.memory)
         .args(["--write-back", "1", "chain"])
         .env("RUST_LOG", LOG)
         .output()
@@ -132,7 +138,8 @@ impl Harness<'_> {
         let db = self.db.clone();
         let words = ["replay", "--db", &db, "--store", self.store];
         let tree = ["--tree", self.chain.tree, "chain"];
-        self.chain.run(&[&words[..], &tree].concat()).ok();
+        let words = [&words[..], &self.chain.memory, &tree].concat();
+        self.chain.run(&words).ok();
         let standing = self.chain.assert_whole(&db, "at the end");
         assert_eq!(standing.block, self.chain.last());
     }
@@ -148,7 +155,7 @@ impl Harness<'_> {
             _ => (&["--retain", "all"], 1),
         };
         let rest = ["--write-back", &budget_text, "chain"];
-        let words = [&words[..], kept, &rest].concat();
+        let words = [&words[..], &self.chain.memory, kept, &rest].concat();
         let told = self.kill(&words, span);
         let place = format!("after kill {} of a replay with budget {budget}", self.kills);
         // One flush may be under way while the next one's data gather.

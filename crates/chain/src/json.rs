@@ -1,0 +1,194 @@
+//! JSON of witnesses and proofs: no object has a field twice, in one spelling or in two, and an error says where it is.
+//!
+//! The testnets have written names both as `stateDiff` and as `state_diff`. A value of [`serde_json`] keeps the last of fields of one name, so that
+//! two readers could take a file for two things.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+use serde_json::{Map, Value};
+use serde_path_to_error::Path;
+
+/// What is wrong with JSON, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{error}", if field.is_empty() { String::new() } else { format!("{field}: ") })]
+pub struct JsonError {
+    /// The field, such as `stateDiff[3].suffixDiffs[1].newValue`; empty for the whole.
+    pub field: String,
+    /// What is wrong with it; where a text was read, with line and column.
+    pub error: serde_json::Error,
+}
+
+impl JsonError {
+    fn new(path: &Path, error: serde_json::Error) -> Self {
+        let field = match path.iter().next() {
+            None => String::new(),
+            Some(_) => path.to_string(),
+        };
+        Self { field, error }
+    }
+}
+
+/// Reads a text into a value.
+///
+/// # Errors
+/// What is not JSON, or has a field twice.
+pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
+    Ok(from_slice::<Unique>(text)?.0)
+}
+
+/// Reads a text. That fields of one name are refused is for the type to say; those of a struct are.
+///
+/// # Errors
+/// What is not JSON, or of another form.
+pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
+    let mut source = serde_json::Deserializer::from_slice(text);
+    let read = serde_path_to_error::deserialize(&mut source)
+        .map_err(|error| JsonError::new(&error.path().clone(), error.into_inner()))?;
+    let whole = source.end().map_err(|error| JsonError {
+        field: String::new(),
+        error,
+    });
+    whole.map(|()| read)
+}
+
+/// Takes a value apart.
+///
+/// # Errors
+/// One of another form.
+pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| JsonError::new(&error.path().clone(), error.into_inner()))
+}
+
+/// Reads a field that has any value, but none with a field twice.
+pub(crate) fn unique<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Value>, D::Error> {
+    let value = Option::<Unique>::deserialize(source)?;
+    Ok(value.map(|value| value.0))
+}
+
+/// A value whose objects have each field once.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        source.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Unique(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(values.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
+        let mut values = Map::new();
+        // By the newer spelling, the one that is there.
+        let mut spelled: HashMap<String, String> = HashMap::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if let Some(other) = spelled.insert(camel_case(&name), name.clone()) {
+                return Err(A::Error::custom(match other == name {
+                    true => format!("field `{name}` is there twice"),
+                    false => format!("field `{name}` is there twice, also as `{other}`"),
+                }));
+            }
+            let Unique(value) = fields.next_value()?;
+            values.insert(name, value);
+        }
+        Ok(values.into())
+    }
+}
+
+/// `state_diff` as `stateDiff`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut spelled = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        spelled.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        spelled.push_str(letters.as_str());
+    }
+    spelled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The last of fields of one name was taken, and of both spellings the newer one, whatever else was said.
+    #[test]
+    fn a_field_is_there_once() {
+        let error = |text: &str| parse(text.as_bytes()).expect_err(text).to_string();
+        let twice = error(r#"{"a": [1, {"b": 2, "c": {}, "b": 2}]}"#);
+        assert!(
+            twice.starts_with("a[1]: field `b` is there twice at line 1 column"),
+            "{twice}"
+        );
+        let spelled = error("{\"state_diff\": 1,\n\"stateDiff\": 1}");
+        let wanted = "field `stateDiff` is there twice, also as `state_diff` at line 2";
+        assert!(spelled.starts_with(wanted), "{spelled}");
+        assert!(error("{\"a\": 1} x").contains("trailing characters"));
+        assert!(error("{\"a\": [1, }").starts_with("a[1]: "));
+        let deep = "[".repeat(200);
+        assert!(error(&deep).contains("recursion limit"));
+    }
+
+    #[test]
+    fn values_are_those_of_serde_json() {
+        let text = r#"{"a": [null, true, -1, 1, 1.5, "x", {"b_c": {}, "b": [], "_": 1e400}]}"#;
+        let text = text.replace("1e400", "18446744073709551616");
+        let plain: Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(parse(text.as_bytes()).expect("JSON"), plain);
+    }
+
+    #[test]
+    fn an_error_in_a_value_says_where() {
+        let value = serde_json::json!([[1, 2], [3, "4"]]);
+        let error = from_value::<Vec<Vec<u64>>>(value).expect_err("a string");
+        assert_eq!(error.field, "[1][1]");
+        let error = from_slice::<Vec<u64>>(b"7").expect_err("a number");
+        assert!(error.field.is_empty() && error.to_string().contains("line 1 column 1"));
+    }
+}

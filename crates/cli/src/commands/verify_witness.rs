@@ -1,0 +1,158 @@
+//! `arbor verify-witness`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
+use arbor_chain::witness::{BlockWitness, WitnessFile};
+use arbor_state::verkle::Committer;
+
+use crate::args::VerifyWitness;
+use crate::{bytes, described, output};
+
+/// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
+pub(super) const TABLE_BYTES: usize = 6_000_000;
+
+/// What was checked, and what of it is bad.
+#[derive(Default)]
+struct Checked {
+    all: usize,
+    bad: Vec<anyhow::Error>,
+}
+
+impl Checked {
+    /// Prints what a witness shows, or keeps what is wrong with it.
+    fn add(&mut self, found: Result<String>) -> Result<()> {
+        self.all += 1;
+        match found {
+            Ok(found) => output::line(&found),
+            Err(error) => {
+                self.bad.push(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Tells of all that is bad, a line each.
+    fn finish(mut self) -> Result<()> {
+        match (self.bad.len(), self.all) {
+            (0, _) => Ok(()),
+            (_, 1) => Err(self.bad.remove(0)),
+            (bad, all) => {
+                for error in &self.bad {
+                    eprintln!("error: {}", described(error));
+                }
+                bail!("{bad} of {all} witnesses are malformed or do not hold")
+            }
+        }
+    }
+}
+
+/// One that is bad does not keep the others from being looked at.
+pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
+    let mut checked = Checked::default();
+    let mut committer = None;
+    for file in &args.files {
+        match WitnessFile::from_file(file) {
+            Err(error) => checked.add(Err(error.into()))?,
+            Ok(WitnessFile::MerklePatricia(witness)) => {
+                checked.add(verify_nodes(args, file, &witness))?;
+            }
+            Ok(WitnessFile::Verkle(witnesses)) => {
+                let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
+                for (name, witness) in witnesses {
+                    let name = name.map_or(String::new(), |name| format!(", {name}"));
+                    let name = format!("{}{name}", file.display());
+                    let found = witness.map_err(anyhow::Error::from);
+                    let found = found.and_then(|witness| verify_leaves(args, committer, witness));
+                    let found = found.map(|found| format!("{name}: {found}"));
+                    checked.add(found.with_context(|| name.clone()))?;
+                }
+            }
+        }
+    }
+    checked.finish()
+}
+
+fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<String> {
+    if args.root.is_some() || args.root_after.is_some() {
+        bail!(
+            "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
+            file.display()
+        );
+    }
+    let reach = witness
+        .check()
+        .with_context(|| format!("{}", file.display()))?;
+    Ok(format!(
+        "{}: block {}: state root {} leads to {} nodes and {} codes; {} nodes and {} codes beside them",
+        file.display(),
+        witness.number,
+        witness.pre_state_root,
+        reach.nodes,
+        reach.codes,
+        reach.other_nodes,
+        reach.other_codes,
+    ))
+}
+
+/// Checks a witness of a Verkle tree; says what it shows.
+fn verify_leaves(
+    args: &VerifyWitness,
+    committer: &Committer,
+    mut witness: ExecutionWitness,
+) -> Result<String> {
+    for (given, own, flag) in [
+        (args.root, &mut witness.root_before, "--root"),
+        (args.root_after, &mut witness.root_after, "--root-after"),
+    ] {
+        if let (Some(given), Some(own)) = (given, &*own)
+            && given != *own
+        {
+            bail!("{flag} is {given}, but the witness has {own}");
+        }
+        *own = own.or(given);
+    }
+    let verdict = match witness.check(committer) {
+        Err(error @ ExecutionWitnessProblem::Root { .. }) if args.root == witness.root_before => {
+            return Err(error).context("--root");
+        }
+        verdict => verdict?,
+    };
+    let before = witness.root_before.unwrap_or_default();
+    let keys = witness.witness.keys().count();
+    let changes = witness
+        .witness
+        .keys()
+        .filter(|(_, diff)| diff.new.is_some());
+    let changes = changes.count();
+    let block = match witness.number {
+        Some(number) => format!("block {number}: "),
+        None => String::new(),
+    };
+    match verdict {
+        Verdict::Holds { doubtful, .. } if args.guarded && doubtful > 0 => bail!(
+            "{block}{keys} keys hold at root {before}, but of {doubtful} stems nothing shows that they are absent: their ways end below nodes that may be leaves"
+        ),
+        Verdict::Holds {
+            root_after,
+            doubtful,
+        } => Ok(format!(
+            "{block}{keys} keys under {} stems hold at root {before}{}; {changes} new values lead to root {root_after}{}, {}",
+            witness.witness.state_diff.len(),
+            match doubtful {
+                0 => String::new(),
+                stems => format!(", {stems} of them absent if the proof was made honestly"),
+            },
+            match witness.root_after {
+                Some(_) => ", which is the block's",
+                None => " (no root is given that it should be)",
+            },
+            bytes::show(witness.witness.to_bytes().len() as u64),
+        )),
+        Verdict::FalseProof => bail!("{block}false proof against root {before}"),
+        Verdict::OtherRoot { expected, actual } => bail!(
+            "{block}{keys} keys hold at root {before}, but {changes} new values lead to root {actual}, and the block has {expected}"
+        ),
+    }
+}

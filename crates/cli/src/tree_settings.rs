@@ -1,0 +1,129 @@
+//! How a database's Verkle tree is stored and computed: what `--tree-settings` asked for when it was made, which it then remembers.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_versions::read_head_file;
+use clap::ValueEnum;
+
+use crate::args::TreeSetting;
+use crate::database::write_whole;
+
+/// Settings, each once, in the order of their list. None: the default.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct TreeSettings(Vec<TreeSetting>);
+
+impl TreeSettings {
+    pub(crate) fn new(settings: &[TreeSetting]) -> Self {
+        let mut settings = settings.to_vec();
+        settings.sort_unstable();
+        settings.dedup();
+        Self(settings)
+    }
+
+    /// Those that the database in a folder was made with. One that does not say so has the default.
+    pub(crate) fn stored(dir: &Path) -> Result<Self> {
+        let path = file(dir);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        };
+        let settings = Self::parse(&text);
+        settings.ok_or_else(|| {
+            anyhow!(
+                "{} is damaged: {text:?}; it is to have the --tree-settings that the database was made with, or to be removed if it had none",
+                path.display()
+            )
+        })
+    }
+
+    /// The settings to replay with: those of the folder's database, if anything was flushed to it, which must be the ones asked for if any are.
+    pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
+        let Some(dir) = dir else { return Ok(self) };
+        let stored = Self::stored(dir)?;
+        if self == stored {
+            return Ok(self);
+        }
+        let made = read_head_file(dir).is_ok_and(|file| file.head.is_some());
+        match (made, self.0.is_empty()) {
+            (_, true) => {
+                eprintln!("going on with {stored}, as before");
+                Ok(stored)
+            }
+            (false, false) => Ok(self),
+            (true, false) => bail!(
+                "{} was made with {stored}, not with {self}: its nodes would be stored in two ways",
+                dir.display()
+            ),
+        }
+    }
+
+    /// Has the database in a folder remember them.
+    pub(crate) fn remember(&self, dir: &Path) -> Result<()> {
+        if Self::stored(dir)? == *self {
+            return Ok(());
+        }
+        let path = file(dir);
+        let text = format!("{}\n", self.names().join(","));
+        write_whole(&path, &text).with_context(|| format!("writing {}", path.display()))
+    }
+
+    pub(crate) fn as_slice(&self) -> &[TreeSetting] {
+        &self.0
+    }
+
+    /// The words of the command line.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|setting| setting.name()).collect()
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let names = text.strip_suffix('\n')?;
+        if names.is_empty() {
+            return Some(Self::default());
+        }
+        let named = |name: &str| TreeSetting::from_str(name, false).ok();
+        let settings: Option<Vec<_>> = names.split(',').map(named).collect();
+        Some(Self::new(&settings?))
+    }
+}
+
+impl std::fmt::Display for TreeSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.names()[..] {
+            [] => f.write_str("the default --tree-settings"),
+            names => write!(f, "--tree-settings {}", names.join(",")),
+        }
+    }
+}
+
+fn file(dir: &Path) -> PathBuf {
+    dir.join("tree-settings")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let dir = folder.path();
+        let all = TreeSetting::value_variants();
+        for count in (0..=all.len()).rev() {
+            let settings = TreeSettings::new(&all[..count]);
+            settings.remember(dir).expect("written");
+            assert_eq!(TreeSettings::stored(dir).expect("read"), settings);
+            let reversed: Vec<_> = all[..count].iter().rev().copied().collect();
+            assert_eq!(TreeSettings::new(&reversed), settings);
+        }
+        for damaged in ["", "compressed", "compresed\n", "compressed,\n"] {
+            std::fs::write(file(dir), damaged).expect("written");
+            let error = TreeSettings::stored(dir).expect_err(damaged).to_string();
+            assert!(error.contains("tree-settings is damaged"), "{error}");
+        }
+    }
+}
