@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
-use tempfile::TempDir;
 
 use crate::contents::{check_names, has_trees, without_mark};
 use crate::folder::{CURRENT, LOCK, MARKER, TABLES, TREES};
+use crate::reader_folder::ReaderFolder;
 
 /// How often files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
 /// versions are tenths of seconds apart.
@@ -20,7 +20,7 @@ const ATTEMPTS: usize = 100;
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
 pub(crate) struct Beside {
-    folder: TempDir,
+    folder: ReaderFolder,
     _tables: Vec<File>,
 }
 
@@ -38,11 +38,7 @@ impl Beside {
             });
         }
         check_names(database)?;
-        let temporary = std::env::temp_dir();
-        let folder = tempfile::Builder::new()
-            .prefix("arbor-reader-")
-            .tempdir()
-            .map_err(own(&temporary))?;
+        let folder = ReaderFolder::make()?;
         let lock = folder.path().join(LOCK);
         File::create(&lock).map_err(own(&lock))?;
         copy(database, folder.path(), MARKER.as_ref())?;

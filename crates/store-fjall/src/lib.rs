@@ -33,7 +33,8 @@
 //!   files (`/dev/fd/N`) stand in their places. A writer's merge may delete a table meanwhile: who has it open reads on.
 //!
 //! Opened there with no worker threads, fjall shows what it would show after a crash of the writer at that moment: a
-//! whole prefix of its calls. The folder goes when the reader is dropped; a reader that is killed leaves it.
+//! whole prefix of its calls. The folder, `arbor-reading-XXXXXX`, goes when the reader is dropped. A reader that is
+//! killed leaves it, and the next reader of the same user removes it: a living reader has its folder locked.
 //!
 //! The order makes the prefix whole. Journals come first: what leaves a journal is in tables before that, and the tables
 //! are taken after. A tree's tables are right if its file `current` is the same before and after they were opened,
@@ -66,6 +67,7 @@ mod contents;
 mod errors;
 mod folder;
 mod options;
+mod reader_folder;
 mod reading;
 mod store;
 mod waiting;
