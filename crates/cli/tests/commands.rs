@@ -399,6 +399,16 @@ fn a_database_is_read_without_the_right_to_write() {
         let left = std::fs::read_dir(&temporary).expect("a folder").count();
         assert_eq!(left, 0, "{words:?} left something");
     }
+    // It was said that it could not be written.
+    allow(&folder.path("db/fjall/0.jnl"), 0o200);
+    let mut command = Command::new(&arbor);
+    command.args(["verify", "--db", "db"]);
+    command.current_dir(folder.0.path());
+    if root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Run(command.output().expect("the binary runs"))
+        .fails_with(&["db/fjall/0.jnl cannot be read: no permission"]);
     folders
         .iter()
         .for_each(|name| allow(&folder.path(name), 0o755));
