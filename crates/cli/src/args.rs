@@ -437,12 +437,15 @@ pub(crate) struct Prove {
     /// At this retained block [default: the latest]
     #[arg(long, value_name = "BLOCK")]
     pub(crate) at: Option<u64>,
+    /// Where to write it; of a Verkle tree in the binary form if the name ends in .ssz [default: standard output, as JSON]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `arbor verify-proof`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyProof {
-    /// A proof as `arbor prove` or eth_getProof gives it; `-` reads standard input
+    /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; `-` reads standard input
     pub(crate) file: PathBuf,
     /// The state root
     #[arg(long, value_name = "R")]

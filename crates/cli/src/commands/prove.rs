@@ -1,11 +1,14 @@
 //! `arbor prove` and `arbor verify-proof`.
 
+use std::path::Path;
+
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json;
 use arbor_state::ar16mt::StateProof;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Tree};
+use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
@@ -15,16 +18,50 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     let state = database::look(&args.database)?;
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
-    match then.tree() {
-        Tree::MerklePatricia => output::json(&then.prove(args.address, &args.slots)?),
-        Tree::Ar16mt(_) => output::json(&then.prove_paths(args.address, &args.slots)?),
-        Tree::Verkle(_) => output::json(&then.prove_leaves(args.address, &args.slots)?),
+    let out = args.out.as_deref();
+    if out.is_some_and(is_binary) && !matches!(then.tree(), Tree::Verkle(_)) {
+        bail!(
+            "proofs of this database's tree have no binary form: --out with another extension than .ssz"
+        );
     }
+    match then.tree() {
+        Tree::MerklePatricia => put(out, &then.prove(args.address, &args.slots)?),
+        Tree::Ar16mt(_) => put(out, &then.prove_paths(args.address, &args.slots)?),
+        Tree::Verkle(_) => {
+            let witness = then.prove_leaves(args.address, &args.slots)?;
+            match out {
+                Some(file) if is_binary(file) => write(file, &witness.to_bytes()),
+                _ => put(out, &witness),
+            }
+        }
+    }
+}
+
+/// Prints a proof as JSON, or writes it to a file.
+fn put(out: Option<&Path>, proof: &impl Serialize) -> Result<()> {
+    match out {
+        None => output::json(proof),
+        Some(file) => write(file, &serde_json::to_vec(proof)?),
+    }
+}
+
+/// Whether a name is that of a witness in the binary form.
+fn is_binary(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "ssz")
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(file, bytes).with_context(|| format!("writing {}", file.display()))
 }
 
 /// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     let bytes = output::read_input(&args.file)?;
+    if is_binary(&args.file) {
+        let witness = Witness::from_bytes(&bytes)
+            .with_context(|| format!("{}: malformed witness", args.file.display()))?;
+        return verify_leaves(args, &witness);
+    }
     let mut value =
         json::parse(&bytes).with_context(|| format!("{}: malformed JSON", args.file.display()))?;
     if let Some(result) = value.get_mut("result") {
@@ -38,7 +75,10 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
         );
     }
     if has(&["verkleProof", "verkle_proof"]) {
-        return verify_leaves(args, value);
+        let witness = json::from_value(value).with_context(|| {
+            format!("{} is not a witness of a Verkle tree", args.file.display())
+        })?;
+        return verify_leaves(args, &witness);
     }
     if has(&["nonceLeaf", "balanceLeaf", "codeHashLeaf", "exists"]) {
         return verify_paths(args, value);
@@ -82,10 +122,8 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
 }
 
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.
-fn verify_leaves(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
+fn verify_leaves(args: &VerifyProof, witness: &Witness) -> Result<()> {
     let file = args.file.display();
-    let witness: Witness = json::from_value(value)
-        .with_context(|| format!("{file} is not a witness of a Verkle tree"))?;
     let committer = Committer::within(TABLE_BYTES);
     let verified = witness.verify(&committer, &args.root.0);
     let verified = verified
