@@ -433,6 +433,16 @@ fn a_database_is_read_without_the_right_to_write() {
         let left = std::fs::read_dir(&temporary).expect("a folder").count();
         assert_eq!(left, 0, "{words:?} left something");
     }
+    // It was said that it could not be written.
+    allow(&folder.path("db/fjall/0.jnl"), 0o200);
+    let mut command = Command::new(&arbor);
+    command.args(["verify", "--db", "db"]);
+    command.current_dir(folder.0.path());
+    if root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Run(command.output().expect("the binary runs"))
+        .fails_with(&["db/fjall/0.jnl cannot be read: no permission"]);
     folders
         .iter()
         .for_each(|name| allow(&folder.path(name), 0o755));
@@ -475,16 +485,32 @@ fn what_is_read_beside_a_running_replay_is_whole() {
     while !running() {
         assert!(!ended(&mut replay), "it ended before it wrote anything");
     }
+    let at = |block: u64| {
+        let words = ["dump", "--db", "db", "--at", &block.to_string()];
+        folder.run(&words).ok().stdout()
+    };
     let (mut blocks, mut beside) = (Vec::new(), 0);
+    // What was read at a block stays what is read there, whatever the replay flushes and merges meanwhile.
+    let mut dumps: Vec<(u64, String)> = Vec::new();
     while !ended(&mut replay) {
         let text = folder.run(&["verify", "--db", "db"]).ok().stdout();
         let words = text.lines().next().and_then(|line| line.rsplit(' ').next());
         let block: u64 = words.and_then(|word| word.parse().ok()).expect("a block");
         blocks.push(block);
         beside += u64::from(block < 400);
+        if dumps.len() < 5 && dumps.last().is_none_or(|(last, _)| *last < block) {
+            dumps.push((block, at(block)));
+        }
+        let (block, before) = &dumps[blocks.len() % dumps.len()];
+        assert!(at(*block) == *before, "block {block} beside {blocks:?}");
     }
     assert!(blocks.is_sorted(), "{blocks:?}");
     assert!(beside > 0, "{blocks:?}");
+    for (block, before) in &dumps {
+        assert!(at(*block) == *before, "block {block} after the replay");
+    }
+    let different = |pair: &[(u64, String)]| pair[0].1 != pair[1].1;
+    assert!(dumps.windows(2).all(different), "{blocks:?}");
     assert_eq!(folder.status("db")["block"], 400);
 }
 

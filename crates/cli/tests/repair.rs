@@ -103,3 +103,43 @@ fn repair_writes_no_head_for_a_damaged_state() {
         .fails_with(&["damaged", "fault"]);
     assert!(!folder.path("db/HEAD").exists());
 }
+
+/// A lost file of the engine's own made it delete every table at the next opening for writing, by `repair` too; a lost journal was blamed on
+/// the chain's next block.
+#[test]
+fn a_lost_file_of_the_store_is_named_by_every_command_and_nothing_is_deleted() {
+    let folder = Folder::new();
+    let words = [
+        "generate", "--preset", "tiny", "--blocks", "40", "--out", "chain",
+    ];
+    folder.run(&words).ok();
+    let replay = ["replay", "--db", "db", "--to", "20", "chain"];
+    folder.run(&replay).ok();
+    for (lost, names) in [
+        ("0.jnl", &["dmg/fjall", "its journal, a file N.jnl"][..]),
+        ("keyspaces/0/current", &["keyspaces/0", "current"]),
+        ("keyspaces/0", &["keyspaces/0", "this folder"]),
+        ("keyspaces/1/current", &["keyspaces/1", "current"]),
+    ] {
+        copy(&folder.path("db"), &folder.path("dmg"));
+        let lost = folder.path("dmg/fjall").join(lost);
+        let kept = folder.path("kept");
+        std::fs::rename(&lost, &kept).expect("taken away");
+        let words = [names, &["is not there"]].concat();
+        for command in [
+            &["repair", "--db", "dmg"][..],
+            &["repair", "--db", "dmg", "--accept-store"],
+            &["replay", "--db", "dmg", "--to", "30", "chain"],
+            &["rollback", "--db", "dmg", "--to", "15"],
+            &["prune", "--db", "dmg", "--retain", "1"],
+            &["verify", "--db", "dmg"],
+            &["dump", "--db", "dmg"],
+        ] {
+            folder.run(command).fails_with(&words);
+        }
+        std::fs::rename(&kept, &lost).expect("put back");
+        folder.run(&["verify", "--db", "dmg"]).ok();
+        folder.run(&["replay", "--db", "dmg", "chain"]).ok();
+        std::fs::remove_dir_all(folder.path("dmg")).expect("removed");
+    }
+}

@@ -2,65 +2,62 @@
 //!
 //! The crate's documentation says what is in it, and why the order of taking it matters.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
-use tempfile::TempDir;
 
-use crate::folder::{CURRENT, MARKER, TREES};
+use crate::contents::{check_names, has_trees, without_mark};
+use crate::folder::{CURRENT, LOCK, MARKER, TABLES, TREES};
+use crate::reader_folder::ReaderFolder;
 
-/// fjall's lock file, which it demands to exist.
-const LOCK: &str = "lock";
-/// The folder of a tree's table files.
-const TABLES: &str = "tables";
-
-/// How often a tree's files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
+/// How often files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
 /// versions are tenths of seconds apart.
 const ATTEMPTS: usize = 100;
 
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
 pub(crate) struct Beside {
-    folder: TempDir,
+    folder: ReaderFolder,
     _tables: Vec<File>,
 }
 
 impl Beside {
     /// Makes a folder that shows the database at `database` as it is now.
     pub(crate) fn of(database: &Path) -> Result<Self, StoreError> {
-        let failed = |cause| StoreError::from_io(database, "open for reading", cause);
-        match fs::metadata(database.join(MARKER)) {
-            Ok(mark) if mark.len() > 0 => {}
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(failed(cause)),
-            _ => {
-                let path = database.to_path_buf();
-                return Err(StoreError::NotFound { path });
+        if !is_marked(database)? {
+            // Trees come after the mark, which somebody may just have made.
+            let lost = has_trees(database) && !is_marked(database)?;
+            return Err(match lost {
+                true => without_mark(database),
+                false => StoreError::NotFound {
+                    path: database.to_path_buf(),
+                },
+            });
+        }
+        check_names(database)?;
+        let folder = ReaderFolder::make()?;
+        let lock = folder.path().join(LOCK);
+        File::create(&lock).map_err(own(&lock))?;
+        copy(database, folder.path(), MARKER.as_ref())?;
+        let names = database.join(TREES).join("0").join(CURRENT);
+        for _ in 0..ATTEMPTS {
+            let before = read_if_there(&names)?;
+            let taken = take_all(database, folder.path())?;
+            if let Some(tables) = taken
+                && read_if_there(&names)? == before
+            {
+                return Ok(Self {
+                    folder,
+                    _tables: tables,
+                });
             }
+            let trees = folder.path().join(TREES);
+            if_there(fs::remove_dir_all(&trees)).map_err(own(&trees))?;
         }
-        let own =
-            |cause| StoreError::from_io(&std::env::temp_dir(), "making a reader's folder", cause);
-        let folder = tempfile::Builder::new()
-            .prefix("arbor-reader-")
-            .tempdir()
-            .map_err(own)?;
-        File::create(folder.path().join(LOCK)).map_err(own)?;
-        copy(database, folder.path(), MARKER.as_ref()).map_err(failed)?;
-        for journal in names(database, |entry| has_extension(entry, "jnl")).map_err(failed)? {
-            copy(database, folder.path(), &journal).map_err(failed)?;
-        }
-        let mut tables = Vec::new();
-        let trees = database.join(TREES);
-        for tree in names(&trees, |entry| entry.path().is_dir()).map_err(failed)? {
-            let own = folder.path().join(TREES).join(&tree);
-            tables.append(&mut take_tree(&trees.join(&tree), &own).map_err(failed)?);
-        }
-        Ok(Self {
-            folder,
-            _tables: tables,
-        })
+        Err(busy(&names))
     }
 
     /// The folder to open.
@@ -69,43 +66,76 @@ impl Beside {
     }
 }
 
+/// Whether a folder has fjall's mark of a database.
+fn is_marked(database: &Path) -> Result<bool, StoreError> {
+    let mark = read(&database.join(MARKER), fs::metadata)?;
+    Ok(mark.is_some_and(|mark| mark.len() > 0))
+}
+
+/// A failure to write a file or folder of the reader's own.
+fn own(path: &Path) -> impl Fn(io::Error) -> StoreError {
+    |cause| StoreError::from_io(path, "making a reader's folder", cause)
+}
+
+fn busy(path: &Path) -> StoreError {
+    let cause = io::Error::new(
+        io::ErrorKind::ResourceBusy,
+        "it is replaced faster than it can be read",
+    );
+    StoreError::from_reading(path, cause)
+}
+
+/// Takes the journals, then the trees; returns the open tables, or `None` if the only journal was replaced by another
+/// meanwhile.
+fn take_all(database: &Path, own: &Path) -> Result<Option<Vec<File>>, StoreError> {
+    let journals = names(database, |entry| has_extension(entry, "jnl"))?;
+    let mut copied = journals.is_empty();
+    for journal in journals {
+        copied |= copy(database, own, &journal)?;
+    }
+    let mut tables = Vec::new();
+    let trees = database.join(TREES);
+    for tree in names(&trees, |entry| entry.path().is_dir())? {
+        let own = own.join(TREES).join(&tree);
+        tables.append(&mut take_tree(&trees.join(&tree), &own)?);
+    }
+    Ok(copied.then_some(tables))
+}
+
 /// Takes a tree's files until none was replaced meanwhile; returns the open tables.
-fn take_tree(tree: &Path, own: &Path) -> io::Result<Vec<File>> {
+fn take_tree(tree: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
     for _ in 0..ATTEMPTS {
-        let Some(before) = read_if_there(&tree.join(CURRENT))? else {
-            // A tree that is being made has nothing in it yet, and fjall passes over it.
-            return Ok(Vec::new());
-        };
-        fs::create_dir_all(own.join(TABLES))?;
+        let tables = to.join(TABLES);
+        fs::create_dir_all(&tables).map_err(own(&tables))?;
+        // A tree without it is being made, or has lost it: what it has tells.
+        let before = read_if_there(&tree.join(CURRENT))?;
         for file in names(tree, |entry| !entry.path().is_dir())? {
-            copy(tree, own, &file)?;
+            copy(tree, to, &file)?;
         }
-        let tables = lend(&tree.join(TABLES), &own.join(TABLES))?;
-        if read_if_there(&tree.join(CURRENT))?.as_ref() == Some(&before)
-            && read_if_there(&own.join(CURRENT))?.as_ref() == Some(&before)
+        let tables = lend(&tree.join(TABLES), &tables)?;
+        if read_if_there(&tree.join(CURRENT))? == before
+            && read_if_there(&to.join(CURRENT))? == before
         {
             return Ok(tables);
         }
-        fs::remove_dir_all(own)?;
+        fs::remove_dir_all(to).map_err(own(to))?;
     }
-    let busy = format!(
-        "{} is replaced faster than it can be read",
-        tree.join(CURRENT).display()
-    );
-    Err(io::Error::new(io::ErrorKind::ResourceBusy, busy))
+    Err(busy(&tree.join(CURRENT)))
 }
 
 /// Opens the tables in a folder and puts links to the open files into another. Tables that vanish meanwhile are left out.
 #[cfg(unix)]
-fn lend(from: &Path, to: &Path) -> io::Result<Vec<File>> {
+fn lend(from: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
     use std::os::fd::AsRawFd;
     let found = names(from, |_| true)?;
-    allow_open_files(found.len())?;
+    allow_open_files(found.len()).map_err(|cause| StoreError::from_reading(from, cause))?;
     let mut tables = Vec::with_capacity(found.len());
     for name in found {
-        if let Some(table) = if_there(File::open(from.join(&name)))? {
+        let table = from.join(&name);
+        if let Some(table) = read(&table, File::open)? {
             let open = PathBuf::from(format!("/dev/fd/{}", table.as_raw_fd()));
-            std::os::unix::fs::symlink(open, to.join(&name))?;
+            let link = to.join(&name);
+            std::os::unix::fs::symlink(open, &link).map_err(own(&link))?;
             tables.push(table);
         }
     }
@@ -114,7 +144,7 @@ fn lend(from: &Path, to: &Path) -> io::Result<Vec<File>> {
 
 /// Where open files have no names: copies the tables.
 #[cfg(not(unix))]
-fn lend(from: &Path, to: &Path) -> io::Result<Vec<File>> {
+fn lend(from: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
     for name in names(from, |_| true)? {
         copy(from, to, &name)?;
     }
@@ -137,11 +167,11 @@ fn allow_open_files(more: usize) -> io::Result<()> {
     Ok(setrlimit(Resource::Nofile, Rlimit { current, maximum })?)
 }
 
-/// The names in a folder that are wanted, sorted.
-fn names(folder: &Path, wanted: impl Fn(&DirEntry) -> bool) -> io::Result<Vec<OsString>> {
+/// The names in a folder that are wanted, sorted; none if there is no such folder.
+fn names(folder: &Path, wanted: impl Fn(&DirEntry) -> bool) -> Result<Vec<OsString>, StoreError> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
+    for entry in read(folder, fs::read_dir)?.into_iter().flatten() {
+        let entry = entry.map_err(|cause| StoreError::from_reading(folder, cause))?;
         if wanted(&entry) {
             names.push(entry.file_name());
         }
@@ -157,33 +187,47 @@ fn has_extension(entry: &DirEntry, wanted: &str) -> bool {
         .is_some_and(|found| found == wanted)
 }
 
-/// Copies a file, unless it is gone. Blocks of zeros become holes: fjall reserves 64 MiB for a journal.
-fn copy(from: &Path, to: &Path, name: &std::ffi::OsStr) -> io::Result<()> {
+/// Copies a file, unless it is gone, and returns whether. Blocks of zeros become holes: fjall reserves 64 MiB for a journal.
+fn copy(from: &Path, to: &Path, name: &OsStr) -> Result<bool, StoreError> {
     const BLOCK: usize = 64 << 10;
-    let Some(mut from) = if_there(File::open(from.join(name)))? else {
-        return Ok(());
+    let (from, to) = (from.join(name), to.join(name));
+    let (unread, unwritten) = (|cause| StoreError::from_reading(&from, cause), own(&to));
+    let Some(mut source) = read(&from, File::open)? else {
+        return Ok(false);
     };
-    let mut to = File::create(to.join(name))?;
+    let mut copy = File::create(&to).map_err(&unwritten)?;
     let mut block = vec![0; BLOCK];
     let mut length = 0;
     loop {
-        let read = match from.read(&mut block) {
-            Ok(0) => return to.set_len(length),
+        let read = match source.read(&mut block) {
+            Ok(0) => {
+                copy.set_len(length).map_err(&unwritten)?;
+                return Ok(true);
+            }
             Ok(read) => read,
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
-            Err(cause) => return Err(cause),
+            Err(cause) => return Err(unread(cause)),
         };
         length += read as u64;
-        if block[..read].iter().all(|byte| *byte == 0) {
-            to.seek(SeekFrom::Start(length))?;
+        let copied = if block[..read].iter().all(|byte| *byte == 0) {
+            copy.seek(SeekFrom::Start(length)).map(drop)
         } else {
-            to.write_all(&block[..read])?;
-        }
+            copy.write_all(&block[..read])
+        };
+        copied.map_err(&unwritten)?;
     }
 }
 
-fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    if_there(fs::read(path))
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    read(path, fs::read)
+}
+
+/// Reads a file or folder of the database, if it is there.
+fn read<T>(
+    path: &Path,
+    read: impl FnOnce(PathBuf) -> io::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    if_there(read(path.to_path_buf())).map_err(|cause| StoreError::from_reading(path, cause))
 }
 
 fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {

@@ -1,5 +1,7 @@
 //! fjall's errors in the store's kinds.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arbor_store::StoreError;
@@ -49,4 +51,24 @@ pub(crate) fn sorted(path: &Path, operation: &'static str, error: fjall::Error) 
             cause: Box::new(cause),
         },
     }
+}
+
+/// Runs what opens the engine. fjall asserts some of what it reads from its files; where that does not hold, they are damaged.
+pub(crate) fn opened<T>(
+    path: &Path,
+    operation: &'static str,
+    open: impl FnOnce() -> fjall::Result<T>,
+) -> Result<T, StoreError> {
+    let opened = catch_unwind(AssertUnwindSafe(open)).map_err(|panic| StoreError::Corrupt {
+        path: path.to_path_buf(),
+        what: format!("the engine stopped at: {}", message(&*panic)),
+    })?;
+    opened.map_err(|error| sorted(path, operation, error))
+}
+
+/// What a panic says of itself.
+fn message(panic: &dyn Any) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").replace('\n', ", ")
 }

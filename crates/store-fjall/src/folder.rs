@@ -1,11 +1,12 @@
 //! What fjall leaves in the folder that is put right here.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
-use xxhash_rust::xxh3::xxh3_128;
+
+use crate::contents::{has_trees, without_mark};
 
 /// fjall's mark of a database, written last at creation.
 pub(crate) const MARKER: &str = "version";
@@ -14,16 +15,21 @@ pub(crate) const TREES: &str = "keyspaces";
 /// Names a tree's newest version: its number `n` (8 bytes, little-endian), the XXH3-128 of its file `vn` (16 bytes, little-endian), and
 /// a byte 0.
 pub(crate) const CURRENT: &str = "current";
+/// The folder of a tree's tables.
+pub(crate) const TABLES: &str = "tables";
+/// fjall's lock file, which it demands to exist.
+pub(crate) const LOCK: &str = "lock";
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
 
 /// Removes what a creation that was interrupted (a crash, a full disk) has left and what fjall would stumble
-/// over. Without its mark, a database has never held data.
+/// over. Without its mark, a database has never held data, as it has no trees.
 pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     let failed = |cause| StoreError::from_io(path, "open", cause);
     let marker = path.join(MARKER);
     match fs::metadata(&marker) {
         Ok(found) if found.len() > 0 => return Ok(()),
+        _ if has_trees(path) => return Err(without_mark(path)),
         Ok(_) => fs::remove_file(&marker).map_err(failed)?,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
         Err(cause) => return Err(failed(cause)),
@@ -34,67 +40,17 @@ pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Compares each tree's newest version with the checksum that names it. lsm-tree 3.1 writes that checksum and does not look at it: it
-/// asserts what it finds in a damaged file, or believes it, and fjall ends the process when a thread panics while it opens.
-///
-/// Nobody may be writing the files. An error names `database`, whose files they are or were copied from.
-pub(crate) fn check_versions(files: &Path, database: &Path) -> Result<(), StoreError> {
-    let failed = |cause| StoreError::from_io(database, "open", cause);
-    let trees = match fs::read_dir(files.join(TREES)) {
-        // A database that is being made.
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
-        trees => trees.map_err(failed)?,
-    };
-    for tree in trees {
-        let tree = tree.map_err(failed)?;
-        let name = tree.file_name();
-        let tree = tree.path();
-        let current = match fs::read(tree.join(CURRENT)) {
-            // A tree that was being made, which fjall passes over, or a file that is no tree.
-            Err(cause) if is_absent(&cause) => continue,
-            current => current.map_err(failed)?,
-        };
-        let damaged = |what: String| StoreError::Corrupt {
-            path: database.join(TREES).join(&name),
-            what,
-        };
-        let Some((number, checksum)) = named_version(&current) else {
-            let bytes = current.len();
-            return Err(damaged(format!(
-                "its file {CURRENT} ({bytes} bytes) names no version"
-            )));
-        };
-        let file = format!("v{number}");
-        match fs::read(tree.join(&file)) {
-            Ok(version) if xxh3_128(&version) == checksum => {}
-            Ok(_) => {
-                return Err(damaged(format!(
-                    "its file {file} or {CURRENT} is damaged: their checksums differ"
-                )));
-            }
-            Err(cause) if is_absent(&cause) => {
-                return Err(damaged(format!(
-                    "its file {CURRENT} names {file}, which is not there"
-                )));
-            }
-            Err(cause) => return Err(failed(cause)),
-        }
-    }
-    Ok(())
-}
-
-fn is_absent(cause: &io::Error) -> bool {
-    matches!(
-        cause.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// The number and the checksum of the version that a file `current` names.
-fn named_version(current: &[u8]) -> Option<(u64, u128)> {
-    let (number, rest) = current.split_first_chunk()?;
-    let (checksum, kind) = rest.split_first_chunk()?;
-    (kind == [0]).then(|| (u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
+/// Makes fjall's lock file anew where it was lost. It has nothing in it, and fjall opens no database without.
+pub(crate) fn restore_lock(path: &Path) -> Result<(), StoreError> {
+    let lock = path.join(LOCK);
+    let opened = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&lock);
+    opened
+        .map(drop)
+        .map_err(|cause| StoreError::from_io(&lock, "open", cause))
 }
 
 /// Lets those read a tree's file `current` who may read the other files, now and when dropped: fjall replaces it, with

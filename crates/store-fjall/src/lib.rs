@@ -13,7 +13,11 @@
 //!   first, so that the order of calls holds.
 //! - [`write`](arbor_store::Store::write) goes to the journal and the memtable; with `durable`
 //!   the journal is synced. A batch carries a checksum, and a torn one is cut off at opening.
-//! - Opening, for reading too, compares the version file of each tree with the checksum in `current`, which lsm-tree 3.1 writes and does not read.
+//! - Opening, for reading too, first looks at what is in the folder, and refuses it with the name of a file that was lost, cut or does not
+//!   belong there. fjall 3.1 would take a tree without `current`, or one that its tree 0 does not name, for the rest of an interrupted
+//!   creation and delete it with all its tables; without a journal it would count its writes from 0 again, below those in the tables; a name
+//!   that it does not expect, or a damaged version, would end the process. The version file of each tree is compared with the checksum in `current`, which
+//!   lsm-tree 3.1 writes and does not read, and the tables that it lists must end as tables do.
 //! - The journal file is created with a length of 64 MiB, which is sparse: it occupies what was
 //!   written to it, which is what `disk_bytes` counts.
 //!
@@ -29,7 +33,8 @@
 //!   files (`/dev/fd/N`) stand in their places. A writer's merge may delete a table meanwhile: who has it open reads on.
 //!
 //! Opened there with no worker threads, fjall shows what it would show after a crash of the writer at that moment: a
-//! whole prefix of its calls. The folder goes when the reader is dropped; a reader that is killed leaves it.
+//! whole prefix of its calls. The folder, `arbor-reading-XXXXXX`, goes when the reader is dropped. A reader that is
+//! killed leaves it, and the next reader of the same user removes it: a living reader has its folder locked.
 //!
 //! The order makes the prefix whole. Journals come first: what leaves a journal is in tables before that, and the tables
 //! are taken after. A tree's tables are right if its file `current` is the same before and after they were opened,
@@ -56,10 +61,13 @@
 #![doc = include_str!("../SETTINGS.md")]
 #![forbid(unsafe_code)]
 
+mod archive;
 mod beside;
+mod contents;
 mod errors;
 mod folder;
 mod options;
+mod reader_folder;
 mod reading;
 mod store;
 mod waiting;

@@ -1,9 +1,7 @@
 //! The store.
 
-use std::any::Any;
 use std::collections::HashSet;
 use std::iter;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +15,8 @@ use arbor_store::{
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::beside::Beside;
-use crate::errors::sorted;
+use crate::contents;
+use crate::errors::{opened, sorted};
 use crate::folder::{self, SharedFiles};
 use crate::options::Options;
 use crate::reading::{Frozen, Pace, multi_get, scan, to_value};
@@ -63,7 +62,11 @@ impl FjallStore {
         if options.create {
             folder::clear_unfinished(path)?;
         }
-        folder::check_versions(path, path)?;
+        if path.join(folder::MARKER).exists() {
+            contents::check_names(path)?;
+            contents::check_files(path, path)?;
+            folder::restore_lock(path)?;
+        }
         let (database, tables, ticks) = opened(path, "open", || {
             let database = Database::builder(path)
                 .cache_size(options.cache_bytes)
@@ -97,7 +100,7 @@ impl FjallStore {
     /// directory, or another failure to open.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
         let beside = Beside::of(path)?;
-        folder::check_versions(beside.path(), path)?;
+        contents::check_files(beside.path(), path)?;
         let (database, keyspace) = opened(path, "open for reading", || {
             let database = Database::builder(beside.path())
                 .cache_size(options.cache_bytes)
@@ -194,26 +197,6 @@ impl FjallStore {
             .store(self.tables.l0_table_count(), Ordering::Relaxed);
         Ok(())
     }
-}
-
-/// Runs what opens the engine. fjall asserts some of what it reads from its files; where that does not hold, they are damaged.
-fn opened<T>(
-    path: &Path,
-    operation: &'static str,
-    open: impl FnOnce() -> fjall::Result<T>,
-) -> Result<T, StoreError> {
-    let opened = catch_unwind(AssertUnwindSafe(open)).map_err(|panic| StoreError::Corrupt {
-        path: path.to_path_buf(),
-        what: format!("the engine stopped at: {}", message(&*panic)),
-    })?;
-    opened.map_err(|error| sorted(path, operation, error))
-}
-
-/// What a panic says of itself.
-fn message(panic: &dyn Any) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").replace('\n', ", ")
 }
 
 /// Drops writes that a later one in the same batch replaces: fjall gives a whole batch one

@@ -196,3 +196,97 @@ fn readers_beside_a_busy_writer_see_whole_calls() {
         assert_eq!(the_round(&**old, Table(1)).0, *round);
     }
 }
+
+/// Where the test process runs itself again as a reader, it finds the folder here.
+const READER: &str = "ARBOR_TEST_READER";
+/// Where such a reader waits, opened, until this file is there.
+const GO_ON: &str = "ARBOR_TEST_GO_ON";
+
+fn read_once(path: &Path) {
+    let reader = open_to_read(path).expect("open");
+    if let Ok(go_on) = std::env::var(GO_ON) {
+        let begin = Instant::now();
+        while !Path::new(&go_on).exists() && begin.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let scan = reader.scan(Table(1), b"", b"").expect("scan");
+    let read: Vec<_> = scan.map(|item| item.expect("goes on")).collect();
+    assert_eq!(read.len(), 9_000);
+}
+
+/// A reader that was killed left its folder, tens of megabytes, in the temporary directory for good.
+#[test]
+fn what_a_killed_reader_leaves_is_removed_by_the_next() {
+    if let Ok(path) = std::env::var(READER) {
+        return read_once(Path::new(&path));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, temporary) = (folder.path().join("db"), folder.path().join("tmp"));
+    let go_on = folder.path().join("go on");
+    let store = FjallStore::open(&path, &options()).expect("open");
+    let mut writes = (0..9_000u32).map(|n| Write::put(Table(1), &n.to_be_bytes(), &[7; 50]));
+    store.ingest(&mut writes).expect("ingest");
+    drop(store);
+    fs::create_dir_all(&temporary).expect("made");
+    let start = |waits: bool| {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command
+            .args([
+                "--exact",
+                "what_a_killed_reader_leaves_is_removed_by_the_next",
+            ])
+            .env(READER, &path)
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::null());
+        if waits {
+            command.env(GO_ON, &go_on);
+        }
+        Writer(command.spawn().expect("a process"))
+    };
+    let left = || {
+        let entries = fs::read_dir(&temporary).expect("a folder");
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect::<Vec<_>>()
+    };
+    // The last thing that is taken before the copy is opened.
+    let taken = |folders: &[PathBuf]| {
+        folders
+            .iter()
+            .filter(|folder| folder.join("keyspaces/2/current").exists())
+            .count()
+    };
+    let wait_for = |readers: usize| {
+        let begin = Instant::now();
+        while taken(&left()) < readers {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", left());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        left()
+    };
+    let mut living = start(true);
+    let before = wait_for(1);
+    let mut killed = start(true);
+    assert_eq!(wait_for(2).len(), 2);
+    killed.0.kill().expect("killed");
+    killed.0.wait().expect("ended");
+    assert_eq!(left().len(), 2, "what a killed reader leaves");
+    // What is nobody's folder of a reader stays.
+    let other = temporary.join("arbor-reading-notes");
+    fs::write(&other, b"").expect("written");
+    let mut next = start(false);
+    assert!(next.0.wait().expect("ended").success());
+    let mut kept = before;
+    kept.push(other.clone());
+    kept.sort();
+    let mut now = left();
+    now.sort();
+    assert_eq!(now, kept);
+    fs::write(&go_on, b"").expect("written");
+    assert!(
+        living.0.wait().expect("ended").success(),
+        "the living reader reads on"
+    );
+    assert_eq!(left(), [other]);
+}

@@ -43,6 +43,20 @@ pub enum StoreError {
         /// What is wrong, in the engine's words.
         what: String,
     },
+    /// A file or folder lies among those of the engine that is none of its own, and that it would stumble over.
+    #[error("{} does not belong there: {expected}; move it out of the database", path.display())]
+    Foreign {
+        /// The file or folder.
+        path: PathBuf,
+        /// What may be there.
+        expected: &'static str,
+    },
+    /// A file or folder of the database may not be read.
+    #[error("{} cannot be read: no permission", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// The folder, or the file system that it is on, may not be written.
     #[error("{} cannot be written (read-only or no permission) during {operation}", path.display())]
     ReadOnly {
@@ -129,6 +143,19 @@ impl StoreError {
             },
         }
     }
+
+    /// Sorts an operating-system error at reading a file or folder into [`Unreadable`](Self::Unreadable) or [`Io`](Self::Io).
+    pub fn from_reading(path: &Path, cause: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match cause.kind() {
+            io::ErrorKind::PermissionDenied => Self::Unreadable { path },
+            _ => Self::Io {
+                path,
+                operation: "reading",
+                cause,
+            },
+        }
+    }
 }
 
 /// The first 40 bytes in hexadecimal: enough to find a key, short enough for a message.
@@ -171,6 +198,14 @@ mod tests {
             io::Error::from(io::ErrorKind::PermissionDenied),
         );
         assert!(matches!(closed, StoreError::ReadOnly { .. }));
+        let secret = StoreError::from_reading(
+            Path::new("/data/db/0.jnl"),
+            io::Error::from(io::ErrorKind::PermissionDenied),
+        );
+        assert_eq!(
+            secret.to_string(),
+            "/data/db/0.jnl cannot be read: no permission"
+        );
     }
 
     #[test]

@@ -160,14 +160,8 @@ impl Maker<'_> {
                 "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
             ),
             Tree::Verkle(verkle) => {
-                let (mut witness, chunks) = make_execution_witness(
-                    state,
-                    parent,
-                    genesis,
-                    &block,
-                    executor,
-                    self.guarded,
-                )?;
+                let (mut witness, chunks) =
+                    make_execution_witness(state, parent, genesis, &block, executor, self.guarded)?;
                 self.check(verkle, &mut witness)?;
                 Ok(Witness::Leaves {
                     block: Box::new(witness),

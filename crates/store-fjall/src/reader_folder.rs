@@ -1,0 +1,99 @@
+//! The folder of a reader's own, in the system's temporary directory.
+//!
+//! A reader that is killed leaves its folder, up to 64 MiB of a journal and more of versions. So each locks its folder as long as it lives,
+//! which the system ends with the process however that ends, and each new reader removes the folders that nobody has locked. A folder gets
+//! the name by which others look for it when it is locked.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use arbor_store::StoreError;
+
+/// The name of a folder that is in use or was left, before six random letters and digits.
+const READING: &str = "arbor-reading-";
+/// As long as it is not locked, or for good where folders cannot be; nobody removes these.
+const MAKING: &str = "arbor-making-";
+
+/// A folder that is gone when this is dropped, or else when the next reader makes one.
+#[derive(Debug)]
+pub(crate) struct ReaderFolder {
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl ReaderFolder {
+    /// Makes one, and removes those that killed readers of the same user have left.
+    pub(crate) fn make() -> Result<Self, StoreError> {
+        let temporary = std::env::temp_dir();
+        let made = Self::make_in(&temporary)
+            .map_err(|cause| StoreError::from_io(&temporary, "making a reader's folder", cause))?;
+        made.remove_abandoned(&temporary);
+        Ok(made)
+    }
+
+    fn make_in(temporary: &Path) -> io::Result<Self> {
+        let making = tempfile::Builder::new()
+            .prefix(MAKING)
+            .tempdir_in(temporary)?;
+        let Ok(lock) = lock(making.path()) else {
+            let (path, lock) = (making.keep(), None);
+            return Ok(Self { path, _lock: lock });
+        };
+        let name = making.path().file_name().and_then(|name| name.to_str());
+        let random = name.and_then(|name| name.strip_prefix(MAKING));
+        let path = temporary.join(format!("{READING}{}", random.unwrap_or_default()));
+        fs::rename(making.path(), &path)?;
+        drop(making.keep());
+        let lock = Some(lock);
+        Ok(Self { path, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What fails here leaves a folder that the next reader may remove.
+    fn remove_abandoned(&self, temporary: &Path) {
+        let entries = fs::read_dir(temporary).into_iter().flatten();
+        for entry in entries.flatten() {
+            let is_readers = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| name.starts_with(READING));
+            if !is_readers || entry.path() == self.path {
+                continue;
+            }
+            let found = entry.metadata();
+            if found.is_ok_and(|found| found.is_dir() && self.is_of_the_same_user(&found))
+                && let Ok(_abandoned) = lock(&entry.path())
+            {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    fn is_of_the_same_user(&self, other: &fs::Metadata) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(&self.path).is_ok_and(|own| own.uid() == other.uid())
+    }
+
+    #[cfg(not(unix))]
+    fn is_of_the_same_user(&self, _: &fs::Metadata) -> bool {
+        true
+    }
+}
+
+impl Drop for ReaderFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks a folder, unless somebody has; until the file is dropped.
+fn lock(folder: &Path) -> io::Result<File> {
+    let folder = File::open(folder)?;
+    folder.try_lock()?;
+    Ok(folder)
+}
