@@ -229,53 +229,114 @@ impl<P: Points> Job<Base> for AddPairs<'_, P> {
         };
 
         // Forwards: the inverses of the products of those and this vector's.
-        let mut inverses = [
+        let inverses = [
             lanes.times(total, products[1]),
             lanes.times(total, products[0]),
         ];
-        // Each product ends beside the beginning of the next, so none may need the one just before it: the square of a vector's slope is begun one vector
-        // later, its y two vectors later.
-        let zero = lanes.splat(&[0; 4]);
-        let (x1, x2, y1, slope) = (zero, zero, zero, zero);
-        // Three are open; a fourth makes the remainder cheap.
-        let mut open = [Sum { x1, x2, y1, slope }; 4];
-        let mut begun = lanes.begin(lanes.loosen(zero), zero);
-        for v in 0..count + 2 {
-            points.ask(v);
-            let Operands {
-                first,
-                second,
-                negative,
-            } = operands(&points, pairs.get(v));
-            let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
-            let (last, before, chain) = ((v + 2) % 4, (v + 3) % 4, v % 2);
-            let (square, reciprocal, inverse, height, slope);
-            let later = later[count - 1 - v.min(count - 1)];
-            (square, begun) = lanes.turn(begun, lanes.loosen(inverses[chain]), later);
-            let last = &open[last];
-            let x = lanes.less_two(square, last.x1, last.x2);
-            (reciprocal, begun) = lanes.turn(begun, lanes.sub(x2, x1), inverses[chain]);
-            let reciprocal = lanes.settle(reciprocal);
-            let (mut y1, mut y2) = (y_of(lanes, first), y_of(lanes, second));
-            if P::SIGNED {
-                y1 = lanes.negate_where(y1, negative[0]);
-                y2 = lanes.negate_where(y2, negative[1]);
-            }
-            (inverse, begun) = lanes.turn(begun, lanes.sub(last.x1, x), last.slope);
-            inverses[chain] = lanes.settle(inverse);
-            (height, begun) = lanes.turn(begun, lanes.sub(y2, y1), reciprocal);
-            let y = lanes.less(height, last.y1);
-            if v >= 2 {
-                let (x, y) = (lanes.store(x), lanes.store(y));
-                for (lane, pair) in pairs.get(v - 2).iter().enumerate() {
-                    let (x, y) = (x[lane], y[lane]);
-                    points.set(pair.to, Stored { x, y });
-                }
-            }
-            (slope, begun) = lanes.turn_square(begun, open[before].slope);
-            let slope = lanes.settle(slope);
-            open[v % 4] = Sum { x1, x2, y1, slope };
+        if L::IN_TURN {
+            sums_in_turn(lanes, &mut points, &pairs, &later, inverses);
+        } else {
+            sums(lanes, &mut points, &pairs, &later, inverses);
         }
+    }
+}
+
+/// The sums of all pairs, vector by vector. `later` has for each vector, the last one first, the product of the denominators of every second vector after it; `inverses` are those of all of every second vector's together.
+#[inline(always)]
+fn sums<P: Points, L: Lanes<Base>>(
+    lanes: L,
+    points: &mut P,
+    pairs: &Vectors<'_>,
+    later: &[L::Tight],
+    mut inverses: [L::Tight; 2],
+) {
+    for (v, later) in later.iter().rev().enumerate() {
+        points.ask(v);
+        let Operands {
+            first,
+            second,
+            negative,
+        } = operands(points, pairs.get(v));
+        let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
+        let inverse = &mut inverses[v % 2];
+        let reciprocal = lanes.times(*inverse, *later);
+        *inverse = lanes.mul(lanes.sub(x2, x1), *inverse);
+        let (mut y1, mut y2) = (y_of(lanes, first), y_of(lanes, second));
+        if P::SIGNED {
+            y1 = lanes.negate_where(y1, negative[0]);
+            y2 = lanes.negate_where(y2, negative[1]);
+        }
+        let slope = lanes.mul(lanes.sub(y2, y1), reciprocal);
+        let x = lanes.tighten(lanes.sub_two(lanes.square(slope), x1, x2));
+        let height = lanes.mul(lanes.sub(x1, x), slope);
+        let y = lanes.tighten(lanes.sub(height, y1));
+        set_sums(lanes, points, pairs.get(v), x, y);
+    }
+}
+
+#[inline(always)]
+fn set_sums<L: Lanes<Base>>(
+    lanes: L,
+    points: &mut impl Points,
+    pairs: &[Pair; LANES],
+    x: L::Tight,
+    y: L::Tight,
+) {
+    let (x, y) = (lanes.store(x), lanes.store(y));
+    for (lane, pair) in pairs.iter().enumerate() {
+        let (x, y) = (x[lane], y[lane]);
+        points.set(pair.to, Stored { x, y });
+    }
+}
+
+/// The same where each product ends beside the beginning of the next.
+///
+/// So none may need the one just before it: the square of a vector's slope is begun one vector later, its y two vectors later.
+#[inline(always)]
+fn sums_in_turn<P: Points, L: Lanes<Base>>(
+    lanes: L,
+    points: &mut P,
+    pairs: &Vectors<'_>,
+    later: &[L::Tight],
+    mut inverses: [L::Tight; 2],
+) {
+    let count = later.len();
+    let zero = lanes.splat(&[0; 4]);
+    let (x1, x2, y1, slope) = (zero, zero, zero, zero);
+    // Three are open; a fourth makes the remainder cheap.
+    let mut open = [Sum { x1, x2, y1, slope }; 4];
+    let mut begun = lanes.begin(lanes.loosen(zero), zero);
+    for v in 0..count + 2 {
+        points.ask(v);
+        let Operands {
+            first,
+            second,
+            negative,
+        } = operands(points, pairs.get(v));
+        let (x1, x2) = (x_of(lanes, first), x_of(lanes, second));
+        let (last, before, chain) = ((v + 2) % 4, (v + 3) % 4, v % 2);
+        let (square, reciprocal, inverse, height, slope);
+        let later = later[count - 1 - v.min(count - 1)];
+        (square, begun) = lanes.turn(begun, lanes.loosen(inverses[chain]), later);
+        let last = &open[last];
+        let x = lanes.less_two(square, last.x1, last.x2);
+        (reciprocal, begun) = lanes.turn(begun, lanes.sub(x2, x1), inverses[chain]);
+        let reciprocal = lanes.settle(reciprocal);
+        let (mut y1, mut y2) = (y_of(lanes, first), y_of(lanes, second));
+        if P::SIGNED {
+            y1 = lanes.negate_where(y1, negative[0]);
+            y2 = lanes.negate_where(y2, negative[1]);
+        }
+        (inverse, begun) = lanes.turn(begun, lanes.sub(last.x1, x), last.slope);
+        inverses[chain] = lanes.settle(inverse);
+        (height, begun) = lanes.turn(begun, lanes.sub(y2, y1), reciprocal);
+        let y = lanes.less(height, last.y1);
+        if v >= 2 {
+            set_sums(lanes, points, pairs.get(v - 2), x, y);
+        }
+        (slope, begun) = lanes.turn_square(begun, open[before].slope);
+        let slope = lanes.settle(slope);
+        open[v % 4] = Sum { x1, x2, y1, slope };
     }
 }
 

@@ -21,6 +21,8 @@
 /// In lanes whose products are whole when they are begun, and whose sums of products are reduced at every step.
 macro_rules! made_at_once {
     () => {
+        const IN_TURN: bool = false;
+
         #[inline(always)]
         fn add_product(self, sum: Self::Sum, a: Self::Tight, b: Self::Tight) -> Self::Sum {
             let product = <Self as Lanes<M>>::times(self, a, b);
@@ -105,6 +107,8 @@ pub trait Lanes<M: Modulus>: Copy {
     type Product: Copy;
     /// Residues are held times two to this power.
     const RADIX_BITS: u32;
+    /// Whether products are faster that end beside the beginning of another ([`Self::turn`]).
+    const IN_TURN: bool;
 
     /// Reads eight stored residues.
     fn load(self, from: [&Limbs; LANES]) -> Self::Tight;

@@ -223,6 +223,7 @@ impl<M: Modulus> Lanes<M> for Ifma<M> {
     type Begun = Begun;
     type Product = Product;
     const RADIX_BITS: u32 = LIMBS as u32 * BITS;
+    const IN_TURN: bool = true;
 
     #[inline(always)]
     fn load(self, from: [&Limbs; LANES]) -> Tight {
