@@ -175,8 +175,9 @@ fn check_neighbours(before: &SourceFile, after: &SourceFile) -> Result<(), Sourc
         Some(last) => last.check_successor(&after.first),
         None if after.first.number == before.first.number => Err(SourceError::Overlap {
             number: after.first.number,
-            first: before.path.clone(),
-            second: after.path.clone(),
+            previous: before.first.number,
+            before: before.first.position.clone(),
+            after: after.first.position.clone(),
         }),
         None => Ok(()),
     }
