@@ -1,6 +1,6 @@
 //! Byte sizes as people write them.
 
-/// Parses `4096`, `64MB`, `64MiB`, `2GiB`: decimal and binary units.
+/// Parses `4096`, `64MB`, `64MiB`, `2GiB`, `1TiB`: decimal and binary units, all that [`show`] prints.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
     let digits = text
         .trim_end_matches(|c: char| c.is_ascii_alphabetic())
@@ -11,12 +11,14 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
         "kb" => 1_000,
         "mb" => 1_000_000,
         "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
         _ => {
             return Err(format!(
-                "unknown unit '{unit}': use B, kB, MB, GB, KiB, MiB or GiB"
+                "unknown unit '{unit}': use B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
             ));
         }
     };
@@ -76,6 +78,9 @@ mod tests {
         }
     }
 
+            ("1TiB", 1 << 40),
+            ("3.0 TiB", 3 << 40),
+            ("1TB", 1_000_000_000_000),
     #[test]
     fn memory_has_a_minimum() {
         assert_eq!(parse_memory("16MiB"), Ok(16 << 20));
