@@ -21,13 +21,14 @@ use arbor_versions::{
 };
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
+use crate::bytes;
 
 /// How memory and history are divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     /// Bytes for everything together.
     pub(crate) memory: u64,
-    /// Bytes of unflushed changes; a sixteenth of `memory` if not given.
+    /// Bytes of unflushed changes; [`bytes::usual_write_back`] if not given.
     pub(crate) write_back: Option<u64>,
     /// History to keep.
     pub(crate) retain: Retain,
@@ -39,7 +40,8 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn options(self) -> Options {
-        let dirty = self.write_back.unwrap_or(self.memory / 16);
+        let usual = bytes::usual_write_back(self.memory);
+        let dirty = self.write_back.unwrap_or(usual);
         Options {
             cache_bytes: self.memory / 4,
             dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
@@ -61,11 +63,11 @@ impl Budget {
 
 /// How a Verkle state is made within a memory budget.
 fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
-    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut settings = VerkleSettings::default();
-    settings.table_bytes = settings.table_bytes.min(bytes(memory / 3));
-    settings.stem_bytes = bytes(memory / 256);
-    settings.leaf_bytes = settings.leaf_bytes.max(bytes(memory / 4));
+    settings.table_bytes = settings.table_bytes.min(part(memory / 3));
+    settings.stem_bytes = part(memory / 256);
+    settings.leaf_bytes = settings.leaf_bytes.max(part(memory / 4));
     let tree = &mut settings.tree;
     if asked.contains(&TreeSetting::Published) {
         tree.form = Form::PUBLISHED;
