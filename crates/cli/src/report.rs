@@ -4,14 +4,14 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use arbor_chain::replay::{Series, Sums};
 use arbor_metrics::{Measurement, Versions};
 use arbor_store::disk::Limits;
 use serde_json::{Value, json};
 
 use crate::args::{Replay as Args, TreeChoice};
-use crate::{bytes, output};
+use crate::{bytes, files, output};
 
 /// The versions recorded by the build script.
 pub(crate) fn versions() -> Versions {
@@ -117,10 +117,7 @@ impl Outcome {
     pub(crate) fn finish(self, measurement: Measurement, file: Option<&Path>) -> Result<()> {
         let envelope = measurement.finish(self.results());
         self.print(envelope.wall_seconds, &envelope.process)?;
-        if let Some(file) = file {
-            envelope.write_to(file).context("writing the report")?;
-        }
-        Ok(())
+        files::write_report(file, &envelope)
     }
 
     fn results(&self) -> Value {

@@ -15,7 +15,7 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
-use arbor_metrics::{Envelope, Measurement};
+use arbor_metrics::Measurement;
 use arbor_state::verkle::Verkle;
 use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
@@ -27,14 +27,21 @@ use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
 use crate::rules::Rules;
-use crate::{described, output, stop};
+use crate::{described, files, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
         return witnesses(args);
     }
-    if let Some(file) = &args.report {
-        Envelope::check_writable(file).context("the report cannot be written")?;
+    let db = args.db.as_deref();
+    files::check_report(args.report.as_deref(), db)?;
+    if let Some(file) = &args.failure_dump {
+        files::not_of_database("--failure-dump", file, db)?;
+    }
+    if let Some(file) = &args.roots
+        && file.file_name() != Some("roots".as_ref())
+    {
+        files::not_of_database("--roots", file, db)?;
     }
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
