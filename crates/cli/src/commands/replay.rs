@@ -140,18 +140,24 @@ pub(super) fn genesis_of(
     let stored = db.map(database::genesis_path).filter(|path| path.is_file());
     let beside = input.genesis_file().map(|path| path.as_path());
     let named = match (named, beside.or(stored.as_deref()), input.network()) {
-        (Some(named), ..) => named.to_owned(),
-        (None, Some(path), _) => path.to_string_lossy().into_owned(),
-        (None, None, Some(network)) => network.to_owned(),
+        (Some(named), ..) => Path::new(named),
+        (None, Some(path), _) => path,
+        (None, None, Some(network)) => Path::new(network),
         (None, None, None) => bail!(
             "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
         ),
     };
-    let genesis =
-        Genesis::load(&named, &genesis_state_root).with_context(|| format!("genesis {named}"))?;
-    let text = match Network::from_name(&named).filter(|_| !Path::new(&named).exists()) {
+    let shown = named.display();
+    // Only a path can be other than UTF-8.
+    let genesis = match named.to_str() {
+        Some(named) => Genesis::load(named, &genesis_state_root),
+        None => Genesis::from_file(named, &genesis_state_root),
+    };
+    let genesis = genesis.with_context(|| format!("genesis {shown}"))?;
+    let network = named.to_str().and_then(Network::from_name);
+    let text = match network.filter(|_| !named.exists()) {
         Some(network) => Genesis::preset_text(network)?.to_owned(),
-        None => std::fs::read_to_string(&named).with_context(|| format!("reading {named}"))?,
+        None => std::fs::read_to_string(named).with_context(|| format!("reading {shown}"))?,
     };
     Ok((genesis, text))
 }
