@@ -7,6 +7,44 @@ use std::fs;
 use serde_json::json;
 use support::Folder;
 
+/// `--to 500` of a shorter chain ended without a word, and `--to` below the head with an untrue one.
+#[test]
+fn it_is_said_where_to_was_not_reached_or_passed_before() {
+    let folder = Folder::with_chain();
+    let said = |words: &[&str]| {
+        folder
+            .run(&[&["replay", "chain"], words].concat())
+            .ok()
+            .stdout()
+    };
+    let out = said(&["--db", "db", "--to", "0"]);
+    assert!(
+        out.starts_with("nothing to do: the head is block 0, and --to is 0\n"),
+        "{out}"
+    );
+    let out = said(&["--db", "db", "--to", "5"]);
+    assert!(out.starts_with("replayed blocks 1 to 5: "), "{out}");
+    assert!(!out.contains("--to"), "{out}");
+    let out = said(&["--db", "db", "--to", "3"]);
+    assert!(
+        out.starts_with("nothing to do: the head is block 5, and --to is 3\n"),
+        "{out}"
+    );
+    let short = "the chain ends before block 500, which --to names\n";
+    let out = said(&["--db", "db", "--to", "500"]);
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--db", "db", "--to", "500"]);
+    assert!(
+        out.starts_with("nothing to do: the chain ends at or before the head"),
+        "{out}"
+    );
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--tree", "none", "--to", "500"]);
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--db", "db"]);
+    assert!(!out.contains("--to"), "{out}");
+}
+
 /// A genesis that was lost was said to be no database, one that was cut was called damaged, with the way to mend it.
 #[test]
 fn a_lost_genesis_is_named_and_written_anew() {

@@ -485,6 +485,10 @@ fn finish(
         hash: head.block_hash.into(),
         root: head.root.into(),
     });
+    let kept = match &state {
+        Some(_) => head.map(|head| head.block),
+        None => Some(sums.last_block),
+    };
     let database = state.as_ref().map_or(Value::Null, |state| {
         report::database_figures(&state.versions().stats())
     });
@@ -501,6 +505,9 @@ fn finish(
         head,
         compacting,
         failed: outcome.is_err(),
+        stopped: stop::asked(),
+        to: args.to,
+        kept,
         database,
         disk_bytes,
     };
