@@ -253,21 +253,22 @@ fn missing_repeated_and_foreign_blocks_are_named() {
         panic!("{error}")
     };
     assert_eq!(
-        (first_missing, last_missing, before, after),
-        (20, 22, low.clone(), gap)
+        (first_missing, last_missing, &*before.file, &*after.file),
+        (20, 22, &*low, &*gap)
     );
 
     let again = file("again.rlp", &blocks[index(15)..]);
     let error = read_all(&[&low, &again]).expect_err("an overlap");
     let SourceError::Overlap {
         number,
-        first,
-        second,
+        before,
+        after,
+        ..
     } = error
     else {
         panic!("{error}")
     };
-    assert_eq!((number, first, second), (15, low.clone(), again));
+    assert_eq!((number, &*before.file, &*after.file), (15, &*low, &*again));
 
     let at_20 = foreign
         .iter()
@@ -284,6 +285,39 @@ fn missing_repeated_and_foreign_blocks_are_named() {
     let inside = file("inside.rlp", &[blocks[0], blocks[1], blocks[3]]);
     assert!(
         matches!(read_all(&[&inside]), Err(SourceError::Gap { first_missing, .. }) if first_missing == first_of(&folder) + 2)
+    );
+
+    // Both of these named one file twice, and a single block as "blocks 50 to 50".
+    let number = first_of(&folder);
+    let message = |blocks: &[&[u8]]| {
+        let file = file("one.rlp", blocks);
+        let error = read_all(&[&file]).expect_err("out of order").to_string();
+        let (name, rest) = error.split_once(": ").expect("a file first");
+        assert_eq!(Path::new(name), file);
+        rest.to_owned()
+    };
+    let ends = [blocks[0].len(), blocks[0].len() + blocks[1].len()];
+    let (one, two, three) = (number + 1, number + 2, number + 3);
+    assert_eq!(
+        message(&[blocks[0], blocks[1], blocks[3]]),
+        format!(
+            "block {two} is missing between block {one} at offset {} and block {three} at offset {}",
+            ends[0], ends[1]
+        )
+    );
+    assert_eq!(
+        message(&[blocks[0], blocks[1], blocks[1]]),
+        format!(
+            "block {one} is there twice, at offset {} and at offset {}",
+            ends[0], ends[1]
+        )
+    );
+    assert_eq!(
+        message(&[blocks[0], blocks[1], blocks[0]]),
+        format!(
+            "block {number} at offset {} comes after block {one} at offset {}",
+            ends[1], ends[0]
+        )
     );
 }
 

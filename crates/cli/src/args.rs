@@ -152,10 +152,10 @@ pub(crate) struct Database {
     /// Directory of the database
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
-    /// Memory for everything together: caches, write-back, tables
+    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take 50 to 70 MiB besides
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
 }
@@ -201,10 +201,10 @@ pub(crate) struct Replay {
     /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall")]
     pub(crate) store: StoreChoice,
-    /// Memory for everything together: caches, write-back, tables
+    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take 50 to 70 MiB besides
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
     /// Threads that decode blocks and recover senders; 1: one thread for everything, roots too [default: all cores]
@@ -243,8 +243,12 @@ impl Replay {
     /// Unflushed bytes kept in memory; none where every node of every block is to be written, as the tree's settings may have it.
     pub(crate) fn write_back(&self, settings: &TreeSettings) -> u64 {
         let through = settings.as_slice().contains(&TreeSetting::Published);
-        let default = if through { 0 } else { self.memory / 16 };
-        self.write_back.unwrap_or(default)
+        let usual = if through {
+            0
+        } else {
+            bytes::usual_write_back(self.memory)
+        };
+        self.write_back.unwrap_or(usual)
     }
 
     /// Threads, where `--threads` does not say: as many as rayon would start.

@@ -21,6 +21,7 @@ use arbor_versions::{
 };
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
+use crate::bytes;
 use crate::tree_settings::TreeSettings;
 
 /// How memory and history are divided.
@@ -28,7 +29,7 @@ use crate::tree_settings::TreeSettings;
 pub(crate) struct Budget {
     /// Bytes for everything together.
     pub(crate) memory: u64,
-    /// Bytes of unflushed changes; a sixteenth of `memory` if not given.
+    /// Bytes of unflushed changes; [`bytes::usual_write_back`] if not given.
     pub(crate) write_back: Option<u64>,
     /// History to keep.
     pub(crate) retain: Retain,
@@ -40,7 +41,8 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn options(self) -> Options {
-        let dirty = self.write_back.unwrap_or(self.memory / 16);
+        let usual = bytes::usual_write_back(self.memory);
+        let dirty = self.write_back.unwrap_or(usual);
         Options {
             cache_bytes: self.memory / 4,
             dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
@@ -62,11 +64,11 @@ impl Budget {
 
 /// How a Verkle state is made within a memory budget.
 fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
-    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut settings = VerkleSettings::default();
-    settings.table_bytes = settings.table_bytes.min(bytes(memory / 3));
-    settings.stem_bytes = bytes(memory / 256);
-    settings.leaf_bytes = settings.leaf_bytes.max(bytes(memory / 4));
+    settings.table_bytes = settings.table_bytes.min(part(memory / 3));
+    settings.stem_bytes = part(memory / 256);
+    settings.leaf_bytes = settings.leaf_bytes.max(part(memory / 4));
     let tree = &mut settings.tree;
     if asked.contains(&TreeSetting::Published) {
         tree.form = Form::PUBLISHED;
@@ -142,11 +144,29 @@ pub(crate) fn known_tree(
 /// History that a database keeps where nothing else was ever asked for: versions below the head.
 const RETAINED: Retain = Retain::Last(128);
 
+/// Where a folder remembers the history to keep.
+fn retention_path(dir: &Path) -> PathBuf {
+    dir.join("retain")
+}
+
+/// The history that a folder remembers to keep; `None` where it never was asked for.
+pub(crate) fn stored_retention(dir: &Path) -> Result<Option<Retain>> {
+    let path = retention_path(dir);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => parse_retain(text.trim())
+            .map(Some)
+            .map_err(|why| anyhow!("{}: {why}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
 /// The history to keep: what is asked for, which the folder then remembers, or else what was asked for before.
 pub(crate) fn retention(dir: Option<&Path>, asked: Option<Retain>) -> Result<Retain> {
-    let Some(path) = dir.map(|dir| dir.join("retain")) else {
+    let Some(dir) = dir else {
         return Ok(asked.unwrap_or(RETAINED));
     };
+    let path = retention_path(dir);
     match asked {
         Some(retain) => {
             std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
@@ -154,13 +174,7 @@ pub(crate) fn retention(dir: Option<&Path>, asked: Option<Retain>) -> Result<Ret
                 .with_context(|| format!("writing {}", path.display()))?;
             Ok(retain)
         }
-        None => match std::fs::read_to_string(&path) {
-            Ok(text) => {
-                parse_retain(text.trim()).map_err(|why| anyhow!("{}: {why}", path.display()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RETAINED),
-            Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
-        },
+        None => Ok(stored_retention(dir)?.unwrap_or(RETAINED)),
     }
 }
 
@@ -265,6 +279,20 @@ pub(crate) fn genesis_path(dir: &Path) -> PathBuf {
 pub(crate) fn look(args: &Database) -> Result<StateSnapshot> {
     let network = network_in(&args.db)?;
     open_snapshot(args, network)
+}
+
+/// Bytes for looking at a database's own records alone.
+const LOOK: u64 = 16 << 20;
+
+/// The oldest and the newest block whose state can be read.
+pub(crate) fn retained_blocks(dir: &Path) -> Result<[u64; 2]> {
+    let state = look(&Database {
+        db: dir.to_owned(),
+        memory: LOOK,
+        write_back: None,
+    })?;
+    let state = state.reader();
+    Ok([oldest_block(state)?, head(state)?.block_number])
 }
 
 /// As [`look`], for a command that needs the rules of the chain.
@@ -411,27 +439,36 @@ fn has_head(dir: &Path, store: &dyn Store) -> Result<()> {
 /// The genesis that a database keeps.
 fn genesis_in(dir: &Path) -> Result<Genesis> {
     let path = genesis_path(dir);
-    if !path.is_file() {
-        let of_no_chain =
-            read_head_file(dir).is_ok_and(|file| file.identity.genesis == NO_CHAIN.genesis_hash.0);
-        if of_no_chain {
-            bail!(
-                "{} belongs to no chain, and this cannot be done without one",
-                dir.display()
-            );
-        }
-        bail!(
-            "{} is not a database: there is no genesis.json in it",
-            dir.display()
-        );
-    }
-    Genesis::from_file(&path, &genesis_state_root).with_context(|| {
+    let anew = |what: &str| {
         format!(
-            "{} is damaged; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
+            "{} is {what}; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
             path.display(),
             dir.display()
         )
-    })
+    };
+    if !is_there(&path)? {
+        match read_head_file(dir) {
+            Ok(file) if file.identity.genesis == NO_CHAIN.genesis_hash.0 => bail!(
+                "{} belongs to no chain, and this cannot be done without one",
+                dir.display()
+            ),
+            Ok(_) => bail!(anew("missing")),
+            Err(_) => bail!(
+                "{} is not a database: there is no genesis.json in it",
+                dir.display()
+            ),
+        }
+    }
+    Genesis::from_file(&path, &genesis_state_root).with_context(|| anew("damaged"))
+}
+
+/// Whether a file or folder is there, as far as that can be told.
+///
+/// # Errors
+/// What keeps that from being told, such as a folder that may not be looked into.
+pub(crate) fn is_there(path: &Path) -> Result<bool> {
+    path.try_exists()
+        .with_context(|| format!("looking for {}", path.display()))
 }
 
 /// Opens the database in a folder, or makes one from a genesis, of which the folder keeps the text.
@@ -520,13 +557,20 @@ pub(crate) fn version_of(state: Head<'_>, block: Option<u64>) -> Result<Version>
     {
         return Ok(version);
     }
-    let from = view
-        .meta(oldest)?
-        .map_or(head.block_number, |meta| meta.block_number);
     bail!(
-        "block {number} is not retained: the database has blocks {from} to {}",
+        "block {number} is not retained: the database has blocks {} to {}",
+        oldest_block(state)?,
         head.block_number
     )
+}
+
+/// The oldest block whose state can be read.
+fn oldest_block(state: Head<'_>) -> Result<u64> {
+    let head = head(state)?;
+    let view = state.view();
+    let oldest = view.oldest().unwrap_or(head.version);
+    let meta = view.meta(oldest)?;
+    Ok(meta.map_or(head.block_number, |meta| meta.block_number))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod args;
 mod bytes;
 mod commands;
 mod database;
+mod files;
 mod output;
 mod progress;
 mod report;

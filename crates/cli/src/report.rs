@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use arbor_chain::replay::{Series, Sums};
 use arbor_cpu::Backend;
 use arbor_metrics::{Measurement, Versions};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Replay as Args, TreeChoice};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{bytes, output};
+use crate::{bytes, files, output};
 
 /// The versions recorded by the build script.
 fn versions() -> Versions {
@@ -89,6 +89,12 @@ pub(crate) struct Outcome {
     pub(crate) database: Value,
     /// Whether it ended by an error.
     pub(crate) failed: bool,
+    /// Whether somebody asked to stop.
+    pub(crate) stopped: bool,
+    /// The block that was to be the last, if one was named.
+    pub(crate) to: Option<u64>,
+    /// The last block that is kept, which without a database is the last one executed; `None` if no flush succeeded.
+    pub(crate) kept: Option<u64>,
     /// Bytes of the store's files.
     pub(crate) disk_bytes: Option<u64>,
 }
@@ -133,10 +139,7 @@ impl Outcome {
     pub(crate) fn finish(self, measurement: Measurement, file: Option<&Path>) -> Result<()> {
         let envelope = measurement.finish(self.results());
         self.print(envelope.wall_seconds, &envelope.process)?;
-        if let Some(file) = file {
-            envelope.write_to(file).context("writing the report")?;
-        }
-        Ok(())
+        files::write_report(file, &envelope)
     }
 
     fn results(&self) -> Value {
@@ -160,15 +163,12 @@ impl Outcome {
 
     fn print(&self, wall: f64, process: &arbor_metrics::ProcessUsage) -> Result<()> {
         let total = &self.total;
-        if total.blocks == 0 && self.failed {
-            output::line("no block was replayed")?;
-        } else if total.blocks == 0 {
-            output::line("nothing to do: the chain ends at or before the database's head")?;
+        if total.blocks == 0 {
+            output::line(&self.nothing())?;
         } else {
             output::line(&format!(
-                "replayed blocks {} to {}: {} transactions, {:.3} Ggas in {wall:.2} s ({:.1} blocks/s, {:.1} Mgas/s)",
-                total.first_block,
-                total.last_block,
+                "{}: {} transactions, {:.3} Ggas in {wall:.2} s ({:.1} blocks/s, {:.1} Mgas/s)",
+                self.done(),
                 total.transactions,
                 total.gas as f64 / 1e9,
                 total.blocks as f64 / wall,
@@ -203,6 +203,119 @@ impl Outcome {
             output::line(&format!("head: block {}, hash {}", head.block, head.hash))?;
             output::line(&format!("state root: {}", head.root))?;
         }
-        Ok(())
+        let end = self.kept.unwrap_or(0);
+        match self.to {
+            Some(to) if to > end && !self.failed && !self.stopped => output::line(&format!(
+                "the chain ends before block {to}, which --to names"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Which blocks were replayed, and which of them were not kept since a flush failed.
+    fn done(&self) -> String {
+        let (first, last) = (self.total.first_block, self.total.last_block);
+        let all = match first == last {
+            true => format!("block {first}"),
+            false => format!("blocks {first} to {last}"),
+        };
+        match self.kept {
+            Some(kept) if kept >= last => format!("replayed {all}"),
+            Some(kept) if kept == first => {
+                format!("executed {all}, of which block {kept} was kept")
+            }
+            Some(kept) if kept > first => {
+                format!("executed {all}, of which blocks {first} to {kept} were kept")
+            }
+            _ => format!("executed {all}, of which none was kept"),
+        }
+    }
+
+    /// Why no block was replayed.
+    fn nothing(&self) -> String {
+        let head = self.head.map_or(0, |head| head.block);
+        match self.to {
+            _ if self.failed || self.stopped => "no block was replayed".to_owned(),
+            Some(to) if to <= head => {
+                format!("nothing to do: the head is block {head}, and --to is {to}")
+            }
+            _ => format!(
+                "nothing to do: the chain ends at or before the head, which is block {head}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(blocks: u64, kept: Option<u64>, head: u64) -> Outcome {
+        let mut total = Sums::default();
+        (total.blocks, total.first_block, total.last_block) = (blocks, 101, 100 + blocks);
+        Outcome {
+            total,
+            series: Series::default(),
+            head: Some(Head {
+                block: head,
+                hash: Default::default(),
+                root: Default::default(),
+            }),
+            compacting: Duration::ZERO,
+            database: Value::Null,
+            failed: false,
+            stopped: false,
+            to: None,
+            kept,
+            disk_bytes: None,
+        }
+    }
+
+    /// After a full disk it was "replayed blocks 101 to 221", above "head: block 100".
+    #[test]
+    fn what_was_not_kept_was_not_replayed() {
+        for (blocks, kept, said) in [
+            (121, Some(221), "replayed blocks 101 to 221"),
+            (1, Some(101), "replayed block 101"),
+            (
+                121,
+                Some(100),
+                "executed blocks 101 to 221, of which none was kept",
+            ),
+            (
+                121,
+                None,
+                "executed blocks 101 to 221, of which none was kept",
+            ),
+            (
+                121,
+                Some(150),
+                "executed blocks 101 to 221, of which blocks 101 to 150 were kept",
+            ),
+            (
+                121,
+                Some(101),
+                "executed blocks 101 to 221, of which block 101 was kept",
+            ),
+        ] {
+            assert_eq!(outcome(blocks, kept, 100).done(), said);
+        }
+    }
+
+    /// `--to 100` with the head at 200 was told that the chain ends there.
+    #[test]
+    fn where_nothing_is_done_the_reason_is_told() {
+        let mut outcome = outcome(0, Some(200), 200);
+        let ends = "nothing to do: the chain ends at or before the head, which is block 200";
+        assert_eq!(outcome.nothing(), ends);
+        outcome.to = Some(300);
+        assert_eq!(outcome.nothing(), ends);
+        outcome.to = Some(100);
+        assert_eq!(
+            outcome.nothing(),
+            "nothing to do: the head is block 200, and --to is 100"
+        );
+        outcome.failed = true;
+        assert_eq!(outcome.nothing(), "no block was replayed");
     }
 }

@@ -12,6 +12,8 @@ use arbor_chain::replay::BlockStats;
 use arbor_state::State;
 use arbor_versions::Meta;
 
+use crate::files;
+
 /// A file of roots that a replay adds to.
 pub(crate) struct RootsFile {
     path: PathBuf,
@@ -34,13 +36,7 @@ impl RootsFile {
         if path.exists() && !path.is_file() {
             bail!("{} is not a regular file", context());
         }
-        let made = !path.exists();
-        let opened = OpenOptions::new().append(true).create(true).open(path);
-        opened.with_context(context)?;
-        if made {
-            std::fs::remove_file(path).with_context(context)?;
-        }
-        Ok(())
+        files::check_opens(path).with_context(context)
     }
 
     /// Prepares to take away the lines of blocks after `head`, to which a database will go back. Nothing is changed yet; `None` where there is no file.

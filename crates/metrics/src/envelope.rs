@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Instant, SystemTime},
 };
 
@@ -108,49 +108,15 @@ impl Measurement {
     }
 }
 
-/// The file beside `path` that is written first.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unfinished");
-    name.into()
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 impl Envelope {
-    /// Writes the envelope as indented JSON with a closing newline, replacing the file as a whole.
-    ///
-    /// It is written beside its place first and then renamed, so that a reader never sees half of it.
+    /// Returns the envelope as indented JSON with a closing newline, as [`read_from`](Self::read_from) reads it.
     ///
     /// # Errors
-    /// Any error of creating, writing or renaming, with the path in its message.
-    pub fn write_to(&self, path: &Path) -> io::Result<()> {
+    /// None that is known: what a command found is JSON already.
+    pub fn to_text(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
-        let unfinished = unfinished(path);
-        fs::write(&unfinished, text)
-            .and_then(|()| fs::rename(&unfinished, path))
-            .map_err(|error| {
-                // The first error is the one to tell; there may be nothing to remove.
-                let _ = fs::remove_file(&unfinished);
-                named(path, &error)
-            })
-    }
-
-    /// Tries whether [`write_to`](Self::write_to) could write a file: to be asked before hours of work.
-    ///
-    /// # Errors
-    /// As `write_to`; also if the path is that of a folder.
-    pub fn check_writable(path: &Path) -> io::Result<()> {
-        if path.is_dir() {
-            return Err(named(path, &io::ErrorKind::IsADirectory.into()));
-        }
-        let unfinished = unfinished(path);
-        fs::write(&unfinished, "")
-            .and_then(|()| fs::remove_file(&unfinished))
-            .map_err(|error| named(path, &error))
+        Ok(text)
     }
 
     /// Reads an envelope from a file.

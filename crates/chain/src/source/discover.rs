@@ -73,14 +73,12 @@ fn look_into_folder(folder: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), So
     let mut genesis = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| place.io(0, e))? {
         let path = entry.map_err(|e| place.io(0, e))?.path();
-        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-            continue;
-        };
-        if name == "chain.rlp" || name == "chain.rlp.gz" {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name == b"chain.rlp" || name == b"chain.rlp.gz" {
             exports.push(path);
-        } else if name.ends_with(".era1") {
+        } else if name.ends_with(b".era1") {
             era1.push(path);
-        } else if name.starts_with("genesis") && name.ends_with(".json") {
+        } else if name.starts_with(b"genesis") && name.ends_with(b".json") {
             genesis.push(path);
         }
     }
@@ -175,8 +173,9 @@ fn check_neighbours(before: &SourceFile, after: &SourceFile) -> Result<(), Sourc
         Some(last) => last.check_successor(&after.first),
         None if after.first.number == before.first.number => Err(SourceError::Overlap {
             number: after.first.number,
-            first: before.path.clone(),
-            second: after.path.clone(),
+            previous: before.first.number,
+            before: before.first.position.clone(),
+            after: after.first.position.clone(),
         }),
         None => Ok(()),
     }

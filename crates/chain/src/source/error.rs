@@ -71,26 +71,28 @@ pub enum SourceError {
         reason: String,
     },
     /// Blocks are missing between two files, or inside one.
-    #[error("blocks {first_missing} to {last_missing} are missing between {} and {}", before.display(), after.display())]
+    #[error("{}", gap(*first_missing, *last_missing, before, after))]
     Gap {
         /// Lowest missing number.
         first_missing: u64,
         /// Highest missing number.
         last_missing: u64,
-        /// File that ends before the gap.
-        before: PathBuf,
-        /// File that starts after the gap.
-        after: PathBuf,
+        /// The block before the gap.
+        before: Position,
+        /// The block after the gap.
+        after: Position,
     },
     /// Two files hold the same block, or a file goes backwards.
-    #[error("block {number} is in both {} and {}", first.display(), second.display())]
+    #[error("{}", overlap(*number, *previous, before, after))]
     Overlap {
         /// Lowest number held twice.
         number: u64,
-        /// File that holds it first.
-        first: PathBuf,
-        /// File that holds it again.
-        second: PathBuf,
+        /// Number of the block before it, which is not below it.
+        previous: u64,
+        /// The block before it.
+        before: Position,
+        /// The block of that number.
+        after: Position,
     },
     /// A block does not name its predecessor as parent.
     #[error("{0}")]
@@ -117,6 +119,44 @@ pub enum SourceError {
         /// Last number given, where known.
         last: Option<u64>,
     },
+}
+
+/// Says what is missing where.
+fn gap(first: u64, last: u64, before: &Position, after: &Position) -> String {
+    let missing = match first == last {
+        true => format!("block {first} is missing"),
+        false => format!("blocks {first} to {last} are missing"),
+    };
+    let file = before.file.display();
+    if before.file == after.file {
+        let (before, after) = (before.offset, after.offset);
+        return format!(
+            "{file}: {missing} between block {} at offset {before} and block {} at offset {after}",
+            first - 1,
+            last + 1
+        );
+    }
+    format!("{missing} between {file} and {}", after.file.display())
+}
+
+/// Says which block is there twice, or comes too late.
+fn overlap(number: u64, previous: u64, before: &Position, after: &Position) -> String {
+    let file = before.file.display();
+    if before.file != after.file {
+        return format!(
+            "block {number} is in both {file} and {}",
+            after.file.display()
+        );
+    }
+    let (before, after) = (before.offset, after.offset);
+    match number == previous {
+        true => format!(
+            "{file}: block {number} is there twice, at offset {before} and at offset {after}"
+        ),
+        false => format!(
+            "{file}: block {number} at offset {after} comes after block {previous} at offset {before}"
+        ),
+    }
 }
 
 /// Two blocks of consecutive numbers that do not belong together.

@@ -27,15 +27,13 @@ pub struct Link {
 impl Link {
     /// Checks that `next` is the block after this one.
     pub(crate) fn check_successor(&self, next: &Self) -> Result<(), SourceError> {
-        let (before, after) = (
-            self.position.file.to_path_buf(),
-            next.position.file.to_path_buf(),
-        );
+        let (before, after) = (self.position.clone(), next.position.clone());
         if next.number <= self.number {
             return Err(SourceError::Overlap {
                 number: next.number,
-                first: before,
-                second: after,
+                previous: self.number,
+                before,
+                after,
             });
         }
         if next.number > self.number + 1 {
@@ -53,7 +51,7 @@ impl Link {
                 number: next.number,
                 expected: self.hash,
                 actual: next.parent,
-                previous: before,
+                previous: before.file.to_path_buf(),
             })));
         }
         Ok(())

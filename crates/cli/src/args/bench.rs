@@ -146,10 +146,10 @@ pub(crate) struct Loadtest {
     /// Keys that one thread reads together (AR16MT alone) [default: 512]
     #[arg(long, value_name = "KEYS")]
     pub(crate) chunk_size: Option<NonZeroUsize>,
-    /// Memory for everything together: caches, write-back, tables
+    /// Memory for caches, write-back and tables together; the process and merges of files come on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory]
+    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
     /// Threads; 0 for all cores [default: all cores]

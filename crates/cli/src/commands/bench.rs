@@ -10,7 +10,7 @@ use arbor_lab::{
 };
 
 use crate::args::{Bench, BenchCommitments, BenchReads, TreeChoice};
-use crate::{database, output, report};
+use crate::{database, files, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
@@ -22,6 +22,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
 }
 
 fn commitments(args: &BenchCommitments) -> Result<()> {
+    files::check_report(args.report.as_deref(), None)?;
     let settings = Settings {
         groups: if args.groups.is_empty() {
             Group::ALL.to_vec()
@@ -52,14 +53,12 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
             fs::write(&path, svg).with_context(|| format!("writing {}", path.display()))?;
         }
     }
-    if let Some(file) = &args.report {
-        let envelope = measurement.finish(serde_json::to_value(&results)?);
-        envelope.write_to(file).context("writing the report")?;
-    }
-    Ok(())
+    let envelope = measurement.finish(serde_json::to_value(&results)?);
+    files::write_report(args.report.as_deref(), &envelope)
 }
 
 fn reads(args: &BenchReads) -> Result<()> {
+    files::check_report(args.report.as_deref(), Some(&args.database.db))?;
     let usual = match database::tree_choice(&args.database.db) {
         Some(TreeChoice::Mpt) => 1_000,
         _ => 0,
@@ -91,9 +90,6 @@ fn reads(args: &BenchReads) -> Result<()> {
         error => anyhow!(error.to_string()),
     })?;
     output::line(reads::table(&results).trim_end())?;
-    if let Some(file) = &args.report {
-        let envelope = measurement.finish(serde_json::to_value(&results)?);
-        envelope.write_to(file).context("writing the report")?;
-    }
-    Ok(())
+    let envelope = measurement.finish(serde_json::to_value(&results)?);
+    files::write_report(args.report.as_deref(), &envelope)
 }

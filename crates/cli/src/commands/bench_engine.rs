@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use arbor_chain::executor::{Evm384, Executor, GasSchedule};
 use arbor_chain::replay::side_by_side::SideBySide;
 use arbor_chain::senders::{SignatureRules, prepare};
@@ -12,9 +12,10 @@ use serde_json::json;
 use super::replay::genesis_of;
 use crate::args::BenchEngine;
 use crate::progress::Progress;
-use crate::{output, report, stop};
+use crate::{files, output, report, stop};
 
 pub(super) fn run(args: &BenchEngine) -> Result<()> {
+    files::check_report(args.report.as_deref(), None)?;
     let mut measurement = report::measure("bench engine");
     measurement.setting("evm384", args.evm384.name());
     measurement.setting("to", args.to);
@@ -63,7 +64,7 @@ pub(super) fn run(args: &BenchEngine) -> Result<()> {
     if let Some(file) = &args.report {
         let results = json!({ "blocks": blocks, "gas": gas, "revm_s": revm, "engine_s": engine });
         let envelope = measurement.finish(results);
-        envelope.write_to(file).context("writing the report")?;
+        files::write_report(Some(file), &envelope)?;
     }
     Ok(())
 }

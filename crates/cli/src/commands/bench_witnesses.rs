@@ -15,7 +15,7 @@ use super::replay::genesis_of;
 use crate::args::{BenchWitnesses, StoreChoice, TreeChoice};
 use crate::database::{self, Budget};
 use crate::progress::Progress;
-use crate::{output, report, stop};
+use crate::{files, output, report, stop};
 
 /// The shares of the blocks that are told of, in percent.
 const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
@@ -23,6 +23,7 @@ const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
 const MEAN: usize = 101;
 
 pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
+    files::check_report(args.report.as_deref(), None)?;
     let mut measurement = report::measure("bench witnesses");
     let names: Vec<_> = args.trees.iter().map(|tree| tree.name()).collect();
     measurement.setting("trees", names);
@@ -50,7 +51,7 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
             .iter()
             .map(|(tree, sizes)| json!({ "tree": tree, "blocks": sizes }));
         let envelope = measurement.finish(trees.collect());
-        envelope.write_to(file).context("writing the report")?;
+        files::write_report(Some(file), &envelope)?;
     }
     Ok(())
 }

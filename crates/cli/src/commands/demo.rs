@@ -1,5 +1,7 @@
 //! `arbor demo`: a first taste, on a chain made here.
 
+use std::ffi::OsStr;
+
 use anyhow::{Context, Result};
 use arbor_chain::generator::Preset;
 use arbor_chain::genesis::Genesis;
@@ -12,15 +14,18 @@ use crate::output;
 
 pub(crate) fn run(args: &Demo) -> Result<()> {
     let (chain, db) = (args.out.join("chain"), args.out.join("db"));
-    let (chain, db) = (
-        chain.to_string_lossy().into_owned(),
-        db.to_string_lossy().into_owned(),
-    );
-    output::line(&format!("$ arbor generate --preset demo --out {chain}"))?;
-    let summary = commands::generate::make(&Preset::Demo.settings(), chain.as_ref())?;
-    taste(&["replay", "--db", &db, &chain])?;
-    taste(&["status", "--db", &db])?;
-    taste(&["verify", "--db", &db])?;
+    output::line(&format!(
+        "$ arbor generate --preset demo --out {}",
+        chain.display()
+    ))?;
+    let summary = commands::generate::make(&Preset::Demo.settings(), &chain)?;
+    let taste = |command: &str, words: &[&OsStr]| {
+        let begin = [OsStr::new(command), OsStr::new("--db"), db.as_os_str()];
+        taste(&[&begin, words].concat())
+    };
+    taste("replay", &[chain.as_os_str()])?;
+    taste("status", &[])?;
+    taste("verify", &[])?;
     let genesis = Genesis::from_file(&summary.genesis, &genesis_state_root)?;
     let rich = genesis
         .alloc
@@ -28,16 +33,17 @@ pub(crate) fn run(args: &Demo) -> Result<()> {
         .max_by_key(|account| account.balance)
         .context("the genesis has accounts")?;
     let rich = rich.address.to_string();
-    taste(&["get", "--db", &db, &rich])?;
+    taste("get", &[rich.as_ref()])?;
     let earlier = summary.head.saturating_sub(100).to_string();
-    taste(&["get", "--db", &db, &rich, "--at", &earlier])?;
+    taste("get", &[rich.as_ref(), "--at".as_ref(), earlier.as_ref()])?;
     output::line("\nnext: arbor prove, dump, witness, rollback; `arbor help` lists them all")
 }
 
 /// Prints a command and runs it.
-fn taste(words: &[&str]) -> Result<()> {
-    output::line(&format!("\n$ arbor {}", words.join(" ")))?;
-    let arbor = Arbor::try_parse_from(std::iter::once("arbor").chain(words.iter().copied()))
+fn taste(words: &[&OsStr]) -> Result<()> {
+    let shown = words.join(OsStr::new(" "));
+    output::line(&format!("\n$ arbor {}", shown.display()))?;
+    let arbor = Arbor::try_parse_from([OsStr::new("arbor")].iter().chain(words))
         .context("invariant: the demo's commands are well formed")?;
     match &arbor.command {
         Command::Demo(_) => Ok(()),

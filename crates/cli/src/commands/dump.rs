@@ -2,8 +2,9 @@
 
 use std::io::{BufWriter, Write};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use arbor_state::DumpHead;
+use serde::Serialize;
 
 use crate::args::Dump;
 use crate::{database, output};
@@ -17,16 +18,18 @@ fn write(args: &Dump) -> Result<()> {
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer(
-        &mut out,
-        &DumpHead {
-            root: then.meta().root.into(),
-        },
-    )?;
-    writeln!(out)?;
-    then.dump::<anyhow::Error>(|account| {
-        serde_json::to_writer(&mut out, &account)?;
-        Ok(writeln!(out)?)
-    })?;
-    Ok(out.flush()?)
+    let head = DumpHead {
+        root: then.meta().root.into(),
+    };
+    line(&mut out, &head)?;
+    then.dump(|account| line(&mut out, &account))?;
+    out.flush().context(WRITING)
+}
+
+/// What failed where standard output takes nothing more.
+const WRITING: &str = "writing to standard output";
+
+fn line(out: &mut impl Write, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *out, value).context(WRITING)?;
+    writeln!(out).context(WRITING)
 }

@@ -12,14 +12,13 @@ use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
 use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
-use arbor_metrics::Envelope;
 use serde_json::{Value, json};
 
 use crate::args::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
     Evm384Vectors, GoalChoice,
 };
-use crate::{output, report};
+use crate::{files, output, report};
 
 /// EIP-170's limit for deployed code, in bytes.
 const CODE_LIMIT: usize = 24_576;
@@ -279,9 +278,7 @@ fn disasm(args: &Evm384Text) -> Result<()> {
 }
 
 fn bench(args: &Evm384Bench) -> Result<()> {
-    if let Some(file) = &args.report {
-        Envelope::check_writable(file).context("the report cannot be written")?;
-    }
+    files::check_report(args.report.as_deref(), None)?;
     let mut measurement = report::measure("evm384 bench");
     measurement.setting("rounds", args.rounds);
     measurement.setting("schedule", "a");
@@ -332,11 +329,6 @@ fn bench(args: &Evm384Bench) -> Result<()> {
         }
         tables.insert(table.name.to_owned(), entry);
     }
-    if let Some(path) = &args.report {
-        let envelope = measurement.finish(Value::Object(tables));
-        envelope
-            .write_to(path)
-            .with_context(|| format!("writing {}", path.display()))?;
-    }
-    Ok(())
+    let envelope = measurement.finish(Value::Object(tables));
+    files::write_report(args.report.as_deref(), &envelope)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
 use arbor_lab::loadtest::{BlockFigures, LoadTestError, Results, Settings, run as load};
-use arbor_metrics::{Envelope, Measurement};
+use arbor_metrics::Measurement;
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
@@ -16,15 +16,13 @@ use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, StoreChoice, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
-use crate::{bytes, output, report, stop};
+use crate::{bytes, files, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // What a block frees the next one wants again: given back, it has to be cleared anew, which is a tenth of the processor's time.
     allocations::keep_freed();
     let tree = tree(args)?;
-    if let Some(file) = &args.report {
-        Envelope::check_writable(file).context("the report cannot be written")?;
-    }
+    files::check_report(args.report.as_deref(), args.db.as_deref())?;
     let measurement = measurement(args);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
@@ -70,10 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let envelope = measurement.finish(serde_json::to_value(&results)?);
     summary(&results, envelope.process.peak_rss_bytes)?;
-    if let Some(file) = &args.report {
-        envelope.write_to(file).context("writing the report")?;
-    }
-    Ok(())
+    files::write_report(args.report.as_deref(), &envelope)
 }
 
 fn tree(args: &Args) -> Result<Tree> {

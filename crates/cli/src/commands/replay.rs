@@ -15,7 +15,7 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_chain::witness::BlockWitness;
-use arbor_metrics::{Envelope, Measurement};
+use arbor_metrics::Measurement;
 use arbor_state::verkle::Verkle;
 use arbor_state::{MissingAccounts, State, Tree};
 use arbor_versions::Retain;
@@ -28,14 +28,21 @@ use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{described, output, stop};
+use crate::{described, files, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
         return witnesses(args);
     }
-    if let Some(file) = &args.report {
-        Envelope::check_writable(file).context("the report cannot be written")?;
+    let db = args.db.as_deref();
+    files::check_report(args.report.as_deref(), db)?;
+    if let Some(file) = &args.failure_dump {
+        files::not_of_database("--failure-dump", file, db)?;
+    }
+    if let Some(file) = &args.roots
+        && file.file_name() != Some("roots".as_ref())
+    {
+        files::not_of_database("--roots", file, db)?;
     }
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
@@ -139,18 +146,24 @@ pub(super) fn genesis_of(
     let stored = db.map(database::genesis_path).filter(|path| path.is_file());
     let beside = input.genesis_file().map(|path| path.as_path());
     let named = match (named, beside.or(stored.as_deref()), input.network()) {
-        (Some(named), ..) => named.to_owned(),
-        (None, Some(path), _) => path.to_string_lossy().into_owned(),
-        (None, None, Some(network)) => network.to_owned(),
+        (Some(named), ..) => Path::new(named),
+        (None, Some(path), _) => path,
+        (None, None, Some(network)) => Path::new(network),
         (None, None, None) => bail!(
             "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
         ),
     };
-    let genesis =
-        Genesis::load(&named, &genesis_state_root).with_context(|| format!("genesis {named}"))?;
-    let text = match Network::from_name(&named).filter(|_| !Path::new(&named).exists()) {
+    let shown = named.display();
+    // Only a path can be other than UTF-8.
+    let genesis = match named.to_str() {
+        Some(named) => Genesis::load(named, &genesis_state_root),
+        None => Genesis::from_file(named, &genesis_state_root),
+    };
+    let genesis = genesis.with_context(|| format!("genesis {shown}"))?;
+    let network = named.to_str().and_then(Network::from_name);
+    let text = match network.filter(|_| !named.exists()) {
         Some(network) => Genesis::preset_text(network)?.to_owned(),
-        None => std::fs::read_to_string(&named).with_context(|| format!("reading {named}"))?,
+        None => std::fs::read_to_string(named).with_context(|| format!("reading {shown}"))?,
     };
     Ok((genesis, text))
 }
@@ -481,6 +494,10 @@ fn finish(
         hash: head.block_hash.into(),
         root: head.root.into(),
     });
+    let kept = match &state {
+        Some(_) => head.map(|head| head.block),
+        None => Some(sums.last_block),
+    };
     let database = state.as_ref().map_or(Value::Null, |state| {
         report::database_figures(&state.versions().stats())
     });
@@ -497,6 +514,9 @@ fn finish(
         head,
         compacting,
         failed: outcome.is_err(),
+        stopped: stop::asked(),
+        to: args.to,
+        kept,
         database,
         disk_bytes,
     };

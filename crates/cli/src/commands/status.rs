@@ -8,20 +8,23 @@ use arbor_state::ar16mt::recovery::is_recovering;
 use arbor_versions::read_head_file;
 use serde_json::json;
 
-use crate::args::Status;
+use crate::args::{Status, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{bytes, output};
+use crate::{bytes, database, described, output};
 
 pub(crate) fn run(args: &Status) -> Result<()> {
     let dir = args.db.as_path();
-    if !dir.is_dir() {
+    if !database::is_there(dir)? {
         bail!(
             "{} is not a database: there is no such folder",
             dir.display()
         );
     }
-    if !dir.join("HEAD").is_file() {
+    if !dir.is_dir() {
+        bail!("{} is not a database: it is no folder", dir.display());
+    }
+    if !database::is_there(&dir.join("HEAD"))? {
         if let Some(store) = ["fjall", "rocksdb"]
             .into_iter()
             .find(|store| dir.join(store).is_dir())
@@ -51,6 +54,21 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let recovering = is_recovering(&head.block_hash);
     let settings = TreeSettings::stored(dir)?.names();
     let rules = Rules::stored(dir)?.unwrap_or_default().words();
+    let retain = database::stored_retention(dir)?.map(show_retain);
+    // What the files say stands also where the store does not open.
+    let retained = match recovering {
+        true => None,
+        false => match database::retained_blocks(dir) {
+            Ok(blocks) => Some(blocks),
+            Err(error) => {
+                tracing::warn!(
+                    "which blocks can be read is not known: {}",
+                    described(&error)
+                );
+                None
+            }
+        },
+    };
     if args.json {
         return output::json(&json!({
             "tree": identity.tree,
@@ -68,6 +86,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "stateRoot": root,
             "recovering": recovering,
             "diskBytes": size,
+            "retain": retain,
+            "retained": retained.map(|[oldest, newest]| json!({ "oldest": oldest, "newest": newest })),
         }));
     }
     output::line(&format!(
@@ -93,7 +113,14 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         return output::line("being recovered: `arbor recover` with the same file goes on with it");
     }
     output::line(&format!("block       {} {hash}", head.block_number))?;
-    output::line(&format!("state root  {root}"))
+    output::line(&format!("state root  {root}"))?;
+    let range = match retained {
+        Some([oldest, newest]) if oldest == newest => format!("block {newest} alone"),
+        Some([oldest, newest]) => format!("blocks {oldest} to {newest}"),
+        None => "not known".to_owned(),
+    };
+    let setting = retain.map_or(String::new(), |retain| format!(", by --retain {retain}"));
+    output::line(&format!("retained    {range}{setting}"))
 }
 
 /// Bytes of disk that all files below a folder occupy. A file that vanishes while it is counted counts nothing.

@@ -98,6 +98,8 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
             "{place}: {}",
             read("err.txt")
         );
+        let out = read("out.txt");
+        assert!(!out.contains("replayed block"), "{place}: {out}");
         assert_eq!(chain.assert_whole("grown", &place).block, chain.last());
         println!("full disk of {place}: {}", read("err.txt").trim());
         std::fs::remove_dir_all(chain.path("grown")).expect("removed");

@@ -1,0 +1,212 @@
+//! Files that a user names for a command to write: what may be there already, and how it is written.
+//!
+//! A regular file is replaced as a whole. Everything else is written to as it is: a device, a FIFO, and what a symbolic link leads to. Where the
+//! name leads to standard output or standard error, the text follows what was printed there.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use arbor_metrics::Envelope;
+
+/// Tries whether a report can be written: to be asked before hours of work. `db` is the folder of the command's database, whose own files no
+/// report may replace.
+///
+/// # Errors
+/// A folder, a socket, what may not be written, or a file of the database.
+pub(crate) fn check_report(file: Option<&Path>, db: Option<&Path>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    not_of_database("--report", file, db)?;
+    check(file)
+        .with_context(|| file.display().to_string())
+        .context("the report cannot be written")
+}
+
+/// Writes a report, if one is asked for.
+pub(crate) fn write_report(file: Option<&Path>, envelope: &Envelope) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    write(file, envelope.to_text()?.as_bytes())
+        .with_context(|| file.display().to_string())
+        .context("writing the report")
+}
+
+/// Names that are a database's own in its folder: files, and the folders of stores.
+const OWN: [&str; 8] = [
+    "HEAD",
+    "LOCK",
+    "genesis.json",
+    "retain",
+    "roots",
+    "rules",
+    "fjall",
+    "rocksdb",
+];
+
+/// Refuses to write what a flag names where it is a database's own.
+pub(crate) fn not_of_database(flag: &str, file: &Path, db: Option<&Path>) -> Result<()> {
+    let Some(db) = db else { return Ok(()) };
+    let (place, folder) = (resolved(file), resolved(db));
+    let Ok(inside) = place.strip_prefix(&folder) else {
+        return Ok(());
+    };
+    let own = match inside.components().next() {
+        None => true,
+        Some(first) => {
+            let first = Path::new(first.as_os_str());
+            // What is to replace a file has its name and .new until it is whole.
+            let replaced = first.extension() == Some(OsStr::new("new"));
+            let name = if replaced { first.file_stem() } else { None };
+            let name = name.unwrap_or(first.as_os_str());
+            OWN.iter().any(|own| name == OsStr::new(own))
+        }
+    };
+    if own {
+        bail!(
+            "{flag} {} is the database's own, which would be overwritten: give another name",
+            file.display()
+        );
+    }
+    Ok(())
+}
+
+/// Where a path leads; of what is not there yet, where it would be.
+fn resolved(path: &Path) -> PathBuf {
+    if let Ok(found) = fs::canonicalize(path) {
+        return found;
+    }
+    // A link to what is not there, or a new name in a folder.
+    let aim = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let aim = match path.is_symlink() {
+        true => folder.unwrap_or(Path::new(".")).join(aim),
+        false => aim,
+    };
+    let folder = aim.parent().filter(|folder| *folder != Path::new(""));
+    match (
+        fs::canonicalize(folder.unwrap_or(Path::new("."))),
+        aim.file_name(),
+    ) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => aim,
+    }
+}
+
+/// What a name stands for.
+enum Place {
+    /// A regular file, or none yet: it is replaced as a whole.
+    Plain,
+    /// A stream of this process.
+    Output,
+    Errors,
+    /// Anything else: opened as it is.
+    Other,
+}
+
+impl Place {
+    fn of(path: &Path) -> Self {
+        if is_stream(path, "/dev/stdout") {
+            return Self::Output;
+        }
+        if is_stream(path, "/dev/stderr") {
+            return Self::Errors;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(found) if !found.is_file() => Self::Other,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Whether a path leads to the same file as one of the process's streams.
+#[cfg(unix)]
+fn is_stream(path: &Path, stream: &str) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| {
+        fs::metadata(path)
+            .ok()
+            .map(|found| (found.dev(), found.ino()))
+    };
+    place(path).is_some_and(|found| place(Path::new(stream)) == Some(found))
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: &Path, _: &str) -> bool {
+    false
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match Place::of(path) {
+        Place::Plain => {
+            // Written beside its place and renamed, so that a reader never sees half of it.
+            let unfinished = unfinished(path);
+            let written =
+                fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
+            if written.is_err() {
+                // The first error is the one to tell; there may be nothing to remove.
+                let _ = fs::remove_file(&unfinished);
+            }
+            written
+        }
+        Place::Output => {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes).and_then(|()| out.flush())
+        }
+        Place::Errors => io::stderr().lock().write_all(bytes),
+        Place::Other => {
+            // Linux refuses to open another user's FIFO in a folder such as /tmp, if it might have to be made.
+            let made = !path.exists();
+            let mut options = OpenOptions::new();
+            let options = options.write(true).truncate(true).create(made);
+            options.open(path)?.write_all(bytes)
+        }
+    }
+}
+
+fn check(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    match Place::of(path) {
+        Place::Output | Place::Errors => Ok(()),
+        Place::Plain => {
+            let unfinished = unfinished(path);
+            fs::write(&unfinished, "").and_then(|()| fs::remove_file(&unfinished))
+        }
+        Place::Other if !path.exists() || path.is_file() => check_opens(path),
+        Place::Other => check_allowed(path),
+    }
+}
+
+/// Opens a regular file to write at its end, or makes one and takes it away again, also where a symbolic link leads to it.
+pub(crate) fn check_opens(path: &Path) -> io::Result<()> {
+    let made = !path.exists();
+    OpenOptions::new().append(true).create(made).open(path)?;
+    if made {
+        fs::remove_file(fs::canonicalize(path)?)?;
+    }
+    Ok(())
+}
+
+/// Whether a device or a FIFO may be written. It is not opened: the reader of a FIFO would take that for the end, and a device may act on it.
+#[cfg(unix)]
+fn check_allowed(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt;
+    if fs::metadata(path)?.file_type().is_socket() {
+        return Err(io::Error::other("a socket, which cannot be opened"));
+    }
+    Ok(rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?)
+}
+
+#[cfg(not(unix))]
+fn check_allowed(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// The file beside `path` that is written first.
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    name.into()
+}

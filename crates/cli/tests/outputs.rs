@@ -1,0 +1,203 @@
+//! What commands write, and to what: files, links, FIFOs, devices, names that are not UTF-8.
+#![cfg(unix)]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{Folder, Run};
+
+fn arbor(folder: &Folder, words: &[&OsStr]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+    command.args(words).current_dir(folder.0.path());
+    command
+}
+
+/// Replays in memory with a report to a file.
+fn report_to(folder: &Folder, file: &str) -> Run {
+    folder.run(&["replay", "--store", "memory", "chain", "--report", file])
+}
+
+/// Makes a special file as `mkfifo` or `mknod` does; `false`, said aloud, where that is not allowed.
+fn make(folder: &Folder, test: &str, words: &[&str]) -> bool {
+    let mut command = Command::new(words[0]);
+    let made = command.args(&words[1..]).current_dir(folder.0.path());
+    let made = made.status().is_ok_and(|status| status.success());
+    if !made {
+        println!("SKIPPED (no right to {}): {test}", words.join(" "));
+    }
+    made
+}
+
+fn is_report(text: &[u8]) {
+    let report: Value = serde_json::from_slice(text).expect("JSON");
+    assert_eq!(report["schema"], "arboretum/1");
+}
+
+/// A report that was written beside its place and renamed left a regular file where there had been a link, a FIFO, or /dev/null.
+#[test]
+fn a_report_goes_through_links_and_into_fifos_and_devices() {
+    let folder = Folder::with_chain();
+    fs::create_dir(folder.path("far")).expect("made");
+    fs::write(
+        folder.path("far/r.json"),
+        "a longer text than this ".repeat(1_000),
+    )
+    .expect("written");
+    for (link, aim) in [("there", "far/r.json"), ("dangling", "far/new.json")] {
+        symlink(aim, folder.path(link)).expect("linked");
+        report_to(&folder, link).ok();
+        assert!(folder.path(link).is_symlink(), "{link}");
+        is_report(&fs::read(folder.path(aim)).expect("written"));
+    }
+    // Nothing is left beside what was written.
+    assert_eq!(fs::read_dir(folder.path("far")).expect("listed").count(), 2);
+    report_to(&folder, "r.json").ok();
+    report_to(&folder, "r.json").ok();
+    is_report(&fs::read(folder.path("r.json")).expect("written"));
+    assert!(!folder.path("r.json.unfinished").exists());
+    symlink("missing/r.json", folder.path("astray")).expect("linked");
+    report_to(&folder, "astray").fails_with(&["report cannot be written", "astray"]);
+
+    if make(&folder, "a report into a FIFO", &["mkfifo", "fifo"]) {
+        let fifo = folder.path("fifo");
+        let reader = std::thread::spawn(move || fs::read(fifo).expect("read"));
+        report_to(&folder, "fifo").ok();
+        is_report(&reader.join().expect("read"));
+        let kind = fs::metadata(folder.path("fifo")).expect("there");
+        assert!(kind.file_type().is_fifo());
+    }
+    // The numbers of /dev/null and /dev/full.
+    for (name, minor) in [("null", "3"), ("full", "7")] {
+        if make(
+            &folder,
+            "a report into a device",
+            &["mknod", name, "c", "1", minor],
+        ) {
+            let run = report_to(&folder, name);
+            // A mount may be without devices.
+            if name == "null" && run.stderr().contains("ermission denied") {
+                println!("SKIPPED (devices do not work here): a report into a device");
+            } else if name == "null" {
+                run.ok();
+            } else {
+                run.fails_with(&["writing the report", "full"]);
+            }
+            let kind = fs::metadata(folder.path(name)).expect("there");
+            assert!(kind.file_type().is_char_device(), "{name}");
+        }
+    }
+    let _socket = std::os::unix::net::UnixListener::bind(folder.path("socket")).expect("bound");
+    report_to(&folder, "socket").fails_with(&["report cannot be written", "socket"]);
+}
+
+/// "Permission denied", since a file was to be made in /dev.
+#[test]
+fn a_report_to_standard_output_follows_the_summary() {
+    let folder = Folder::with_chain();
+    let piped = report_to(&folder, "/dev/stdout").ok().stdout();
+    let words = ["replay", "--store", "memory", "chain", "--report"];
+    for name in ["/dev/stdout", "out"] {
+        let out = folder.path("out");
+        let words = words.map(OsStr::new);
+        let words = [&words[..], &[OsStr::new(name)]].concat();
+        let mut command = arbor(&folder, &words);
+        let command = command.stdout(fs::File::create(&out).expect("made"));
+        assert!(command.status().expect("runs").success());
+        for text in [&piped, &fs::read_to_string(&out).expect("read")] {
+            let (summary, report) = text.split_at(text.find("\n{").expect("a report"));
+            assert!(summary.starts_with("replayed blocks"), "{name}: {text}");
+            is_report(report.as_bytes());
+        }
+    }
+}
+
+/// `--report DB/HEAD` succeeded, and the database had no HEAD any more.
+#[test]
+fn no_report_replaces_a_file_of_the_database() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--to", "5", "chain"])
+        .ok();
+    symlink("db/HEAD", folder.path("link")).expect("linked");
+    symlink("db", folder.path("other")).expect("linked");
+    let own = [
+        "HEAD",
+        "LOCK",
+        "HEAD.new",
+        "genesis.json",
+        "rules",
+        "retain",
+        "fjall/x",
+    ];
+    let mut files: Vec<String> = own.iter().map(|name| format!("db/{name}")).collect();
+    files.extend(["db", "link", "other/retain", "chain/../db/HEAD"].map(str::to_owned));
+    for file in &files {
+        for flag in ["--report", "--failure-dump", "--roots"] {
+            folder
+                .run(&["replay", "--db", "db", "chain", flag, file])
+                .fails_with(&[flag, file, "the database's own"]);
+        }
+        folder
+            .run(&["bench", "reads", "--db", "db", "--report", file])
+            .fails_with(&["--report", file, "the database's own"]);
+    }
+    assert_eq!(folder.status("db")["block"], 5);
+    let words = [
+        "replay",
+        "--db",
+        "db",
+        "chain",
+        "--report",
+        "db/report.json",
+    ];
+    folder.run(&words).ok();
+    folder.run(&words).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+}
+
+/// The genesis was looked for under the name with its bytes replaced.
+#[test]
+fn names_need_not_be_utf8() {
+    let folder = Folder::with_chain();
+    let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
+    let (chain, db) = (name(b"n\xff"), name(b"n\xff-db"));
+    if fs::rename(folder.path("chain"), folder.0.path().join(Path::new(chain))).is_err() {
+        println!("SKIPPED (names are UTF-8 here): names_need_not_be_utf8");
+        return;
+    }
+    let run = |words: &[&OsStr]| Run(arbor(&folder, words).output().expect("runs"));
+    let replay = ["replay", "--to", "5", "--db"].map(OsStr::new);
+    run(&[&replay[..], &[db, chain]].concat()).ok();
+    // With the genesis from the database's folder.
+    let replay = ["replay", "--db"].map(OsStr::new);
+    run(&[&replay[..], &[db, name(b"n\xff/chain.rlp")]].concat()).ok();
+    for command in ["status", "verify"] {
+        run(&[OsStr::new(command), OsStr::new("--db"), db]).ok();
+    }
+    run(&["demo", "--out"]
+        .map(OsStr::new)
+        .into_iter()
+        .chain([name(b"d\xff")])
+        .collect::<Vec<_>>())
+    .ok();
+}
+
+/// Only "No space left on device" was said, and not of what.
+#[test]
+fn a_dump_that_cannot_be_written_says_where() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let Ok(full) = fs::File::create("/dev/full") else {
+        println!("SKIPPED (no /dev/full): a_dump_that_cannot_be_written_says_where");
+        return;
+    };
+    let mut command = arbor(&folder, &["dump", "--db", "db"].map(OsStr::new));
+    Run(command.stdout(full).output().expect("runs")).fails_with(&["writing to standard output: "]);
+}

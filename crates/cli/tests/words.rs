@@ -1,0 +1,165 @@
+//! What commands say: what was done, what was not, and why.
+
+mod support;
+
+use std::fs;
+
+use serde_json::json;
+use support::Folder;
+
+/// `--to 500` of a shorter chain ended without a word, and `--to` below the head with an untrue one.
+#[test]
+fn it_is_said_where_to_was_not_reached_or_passed_before() {
+    let folder = Folder::with_chain();
+    let said = |words: &[&str]| {
+        folder
+            .run(&[&["replay", "chain"], words].concat())
+            .ok()
+            .stdout()
+    };
+    let out = said(&["--db", "db", "--to", "0"]);
+    assert!(
+        out.starts_with("nothing to do: the head is block 0, and --to is 0\n"),
+        "{out}"
+    );
+    let out = said(&["--db", "db", "--to", "5"]);
+    assert!(out.starts_with("replayed blocks 1 to 5: "), "{out}");
+    assert!(!out.contains("--to"), "{out}");
+    let out = said(&["--db", "db", "--to", "3"]);
+    assert!(
+        out.starts_with("nothing to do: the head is block 5, and --to is 3\n"),
+        "{out}"
+    );
+    let short = "the chain ends before block 500, which --to names\n";
+    let out = said(&["--db", "db", "--to", "500"]);
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--db", "db", "--to", "500"]);
+    assert!(
+        out.starts_with("nothing to do: the chain ends at or before the head"),
+        "{out}"
+    );
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--tree", "none", "--to", "500"]);
+    assert!(out.ends_with(short), "{out}");
+    let out = said(&["--db", "db"]);
+    assert!(!out.contains("--to"), "{out}");
+}
+
+/// A genesis that was lost was said to be no database, one that was cut was called damaged, with the way to mend it.
+#[test]
+fn a_lost_genesis_is_named_and_written_anew() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    fs::remove_file(folder.path("db/genesis.json")).expect("removed");
+    let words = ["db/genesis.json is missing", "--genesis FILE CHAIN"];
+    folder.run(&["verify", "--db", "db"]).fails_with(&words);
+    // What the other files say is still told.
+    let status = folder.run(&["status", "--db", "db", "--json"]);
+    assert_eq!(status.ok().json()["retained"], json!(null));
+    assert!(status.stderr().contains(words[0]), "{}", status.stderr());
+    let words = ["--genesis", "chain/genesis.json", "chain/chain.rlp"];
+    folder
+        .run(&[&["replay", "--db", "db"], &words[..]].concat())
+        .ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    folder
+        .run(&["verify", "--db", "chain"])
+        .fails_with(&["chain"]);
+    fs::create_dir(folder.path("empty")).expect("made");
+    folder
+        .run(&["verify", "--db", "empty"])
+        .fails_with(&["empty is not a database"]);
+}
+
+/// "there is no HEAD file in it" was said of a folder that could not be looked into.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_may_not_be_read_is_not_called_empty() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    /// The user that owns nothing.
+    const NOBODY: u32 = 65534;
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let allow = |name: &str, mode| {
+        let path = folder.path(name);
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("allowed");
+    };
+    // Nobody may not reach the build's folder.
+    let arbor = folder.path("arbor");
+    fs::copy(env!("CARGO_BIN_EXE_arbor"), &arbor).expect("copied");
+    allow("", 0o755);
+    allow("db", 0);
+    let root = fs::metadata("/proc/self").expect("a process").uid() == 0;
+    for word in ["status", "verify"] {
+        let mut command = std::process::Command::new(&arbor);
+        command
+            .args([word, "--db", "db"])
+            .current_dir(folder.0.path());
+        if root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let run = support::Run(command.output().expect("the binary runs"));
+        run.fails_with(&["looking for db/", "ermission denied"]);
+        assert!(!run.stderr().contains("not a database"), "{}", run.stderr());
+    }
+    allow("db", 0o755);
+}
+
+#[test]
+fn status_says_which_blocks_can_be_read() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--to", "5", "chain"])
+        .ok();
+    let status = folder.status("db");
+    assert_eq!(status["retained"], json!({ "oldest": 0, "newest": 5 }));
+    assert_eq!(status["retain"], json!(null));
+    let text = folder.run(&["status", "--db", "db"]).ok().stdout();
+    assert!(text.ends_with("\nretained    blocks 0 to 5\n"), "{text}");
+
+    folder
+        .run(&["replay", "--db", "db", "--retain", "3", "chain"])
+        .ok();
+    let status = folder.status("db");
+    let block = status["block"].as_u64().expect("a block");
+    assert_eq!(
+        status["retained"],
+        json!({ "oldest": block - 3, "newest": block })
+    );
+    assert_eq!(status["retain"], "3");
+    let text = folder.run(&["status", "--db", "db"]).ok().stdout();
+    let line = format!(
+        "\nretained    blocks {} to {block}, by --retain 3\n",
+        block - 3
+    );
+    assert!(text.ends_with(&line), "{text}");
+    // What status says can be read, and no more.
+    let at = |block: u64| folder.run(&["dump", "--db", "db", "--at", &block.to_string()]);
+    at(block - 3).ok();
+    at(block - 4).fails_with(&["not retained"]);
+
+    folder
+        .run(&["prune", "--db", "db", "--retain", "none"])
+        .ok();
+    let text = folder.run(&["status", "--db", "db"]).ok().stdout();
+    assert!(
+        text.contains(&format!("\nretained    block {block} alone")),
+        "{text}"
+    );
+}
+
+/// With 16 MiB a flush came every third block, and its merges took more memory than 32 MiB did.
+#[test]
+fn a_small_budget_is_not_divided_into_nothing() {
+    let folder = Folder::with_chain();
+    let words = "replay --store memory chain --report r.json --memory 16MiB";
+    let words: Vec<&str> = words.split(' ').collect();
+    folder.run(&words).ok();
+    let report = fs::read(folder.path("r.json")).expect("written");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(report["settings"]["write_back_bytes"], 4 << 20);
+    folder
+        .run(&["replay", "--store", "memory", "chain", "--memory", "1TiB"])
+        .ok();
+}
