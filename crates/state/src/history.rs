@@ -143,6 +143,49 @@ impl<'a> Historical<'a> {
         }
     }
 
+    /// Proves several accounts and slots of them by one multiproof under AR16MT, present or absent.
+    ///
+    /// # Errors
+    /// Another tree; the store's errors.
+    pub fn prove_many(
+        &self,
+        accounts: &[ar16mt::AccountSlots],
+    ) -> Result<ar16mt::StateMultiproof, StateError> {
+        match self.tree() {
+            Tree::Ar16mt(ar16mt) => ar16mt::prove_many(*ar16mt, self, accounts),
+            _ => Err(StateError::OtherTree(AR16MT)),
+        }
+    }
+
+    /// Proves all leaves of AR16MT from one key to another, both included; neither needs to be a leaf's. They are held in memory.
+    ///
+    /// # Errors
+    /// Another tree; the store's errors.
+    pub fn prove_range(&self, from: B256, to: B256) -> Result<ar16mt::RangeProof, StateError> {
+        match self.tree() {
+            Tree::Ar16mt(ar16mt) => ar16mt::prove_range(*ar16mt, self, (from, to)),
+            _ => Err(StateError::OtherTree(AR16MT)),
+        }
+    }
+
+    /// The leaves of AR16MT that this version writes, in the form that zkSync's prover is given: first those that were there, then new ones, both ascending by index.
+    /// Reads are not kept, so there are none. The version before must be retained.
+    ///
+    /// # Errors
+    /// Another tree, a version whose predecessor is not retained; the store's errors.
+    pub fn storage_logs(&self) -> Result<ar16mt::StorageLogs, StateError> {
+        let Tree::Ar16mt(ar16mt) = self.tree() else {
+            return Err(StateError::OtherTree(AR16MT));
+        };
+        let Some(before) = self.meta.version.0.checked_sub(1) else {
+            return Err(StateError::Read(
+                "the first version has none before it, on which its leaves were written".into(),
+            ));
+        };
+        let before = Self::new(self.head, Version(before))?;
+        ar16mt::storage_logs(*ar16mt, (&before, self))
+    }
+
     /// Proves under a Verkle tree all that a block on top of this version touches, with the values that it leaves.
     ///
     /// # Errors
@@ -211,9 +254,21 @@ impl Flat for Historical<'_> {
     }
 
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
+        self.entries_from(table, prefix, prefix)
+    }
+}
+
+impl Historical<'_> {
+    /// The records of a table whose keys begin with `prefix`, from a key on.
+    pub(crate) fn entries_from(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<FlatEntries<'_>, StateError> {
         let undone = self.undone()?;
-        let mut head = self.head.view().scan(table, prefix, prefix)?.peekable();
-        let start = (table, Box::from(prefix));
+        let mut head = self.head.view().scan(table, prefix, from)?.peekable();
+        let start = (table, Box::from(from));
         let prefix: Box<[u8]> = prefix.into();
         let mut undone = undone
             .flat

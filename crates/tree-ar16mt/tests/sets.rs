@@ -44,6 +44,10 @@ fn numbered(keys: &[Hash]) -> BTreeMap<Hash, Entry> {
         .collect()
 }
 
+fn tree_has(leaves: &[(Hash, Entry)], key: &Hash) -> bool {
+    leaves.iter().any(|(other, _)| other == key)
+}
+
 /// The root that a range of entries leads to with the paths of its first and last.
 fn range_root(
     tree: &MemoryTree,
@@ -117,6 +121,24 @@ proptest! {
         let (from, to) = (from.index(all.len()), to.index(all.len()));
         let some = &all[from.min(to)..=from.max(to)];
         prop_assert_eq!(range_root(&tree, some, step), Ok(root));
+        // From before the first to behind the last, where nothing is.
+        let beside = |key: &Hash, by: i8| {
+            let mut key = *key;
+            key[31] = key[31].wrapping_add_signed(by);
+            key
+        };
+        let (before, behind) = (beside(&some[0].0, -1), beside(&some[some.len() - 1].0, 1));
+        if before < some[0].0 && behind > some[some.len() - 1].0 && !tree_has(&all, &before) && !tree_has(&all, &behind) {
+            let ends = prove(&tree, hasher(), &[before, behind]).unwrap();
+            let whole = |entries: &[(Hash, Entry)]| {
+                let mut digest = RangeDigest::after(hasher(), before, &ends[0].path)?;
+                digest.extend(entries)?;
+                digest.root_before(behind, &ends[1].path)
+            };
+            prop_assert_eq!(whole(some), Ok(root));
+            prop_assert_ne!(whole(&some[1..]), Ok(root), "without the first");
+            prop_assert_ne!(whole(&some[..some.len() - 1]), Ok(root), "without the last");
+        }
         let mut other = some.to_vec();
         let at = left_out.index(some.len());
         other[at].1.value[0] ^= 1;
@@ -184,43 +206,121 @@ fn a_multiproof_has_the_hashes_that_it_needs() {
     );
 }
 
+/// A file of the original's tests; none, with a line that says so, where there is no test data.
+fn snapshot(test: &str, name: &str) -> Option<String> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
+    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
+    let folder = PathBuf::from(data).join("vectors/zksync_merkle_tree");
+    let text = std::fs::read_to_string(folder.join(format!("integration__domain__{name}.snap")));
+    if text.is_err() {
+        let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
+        assert!(!required, "no test data for {test}");
+        println!("SKIPPED (no test data): {test}");
+    }
+    text.ok()
+}
+
+/// The fields of a log, of lists all lines.
+fn fields(log: &str) -> BTreeMap<&str, Vec<&str>> {
+    let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut name = "";
+    for line in log.lines().map(str::trim) {
+        if let Some(hash) = line.strip_prefix("- ") {
+            fields.get_mut(name).unwrap().push(hash);
+        } else if let Some((key, value)) = line.split_once(':') {
+            name = key;
+            fields.insert(key, vec![value.trim()]);
+        }
+    }
+    fields
+}
+
+fn word(text: &str) -> Hash {
+    hex::decode(text.trim_matches('"'))
+        .unwrap()
+        .try_into()
+        .unwrap()
+}
+
+/// The 100 leaves of the original's `gen_storage_logs`: slots 0 to 19 of each of five contracts, with running numbers, sorted by contract and slot.
+fn storage_logs() -> Vec<Operation> {
+    let contracts = [
+        "4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2",
+        "ef4bb7b21c5fe7432a7d63876cc59ecc23b46636",
+        "89b8988a018f5348f52eeac77155a793adf03ecc",
+        "782806db027c08d36b2bed376b4271d1237626b3",
+        "b2b57b76717ee02ae1327cc3cf1f40e76f692311",
+    ];
+    let leaves = contracts.iter().flat_map(|contract| {
+        (0..20u8).map(move |slot| {
+            let mut message = [0; 64];
+            hex::decode_to_slice(contract, &mut message[12..32]).unwrap();
+            message[63] = slot;
+            let mut key = arbor_hashing::blake2s::Blake2s::new().hash(&message);
+            key.reverse();
+            key
+        })
+    });
+    let leaf = |(key, number): (Hash, u8)| {
+        let mut value = [0; 32];
+        value[31] = number;
+        let index = u64::from(number) + 1;
+        let new = Some(Entry { index, value });
+        Operation { key, new }
+    };
+    leaves.zip(0..).map(leaf).collect()
+}
+
+/// The whole path of the last of fifty inserts, which leave other roots and indices than all hundred.
+#[test]
+fn the_prover_gets_the_whole_path_of_the_original() {
+    let test = "the_prover_gets_the_whole_path_of_the_original";
+    let Some(text) = snapshot(test, "log-metadata-full") else {
+        return;
+    };
+    let body = text.splitn(3, "---").nth(2).unwrap();
+    let log = fields(body);
+    let operations = &storage_logs()[..50];
+    let (_, proofs) = apply_with_proofs(&MemoryTree::default(), hasher(), operations).unwrap();
+    let made = StorageLogs::new(hasher(), 0, operations, &proofs);
+    let last = made.logs.last().unwrap();
+    assert_eq!(last.root_hash, word(log["root_hash"][0]));
+    assert_eq!(hex::encode(last.root_hash)[..8], *"9dfbdaad");
+    assert_eq!(last.leaf_hashed_key, word(log["leaf_hashed_key"][0]));
+    assert_eq!((last.is_write, last.first_write), (true, true));
+    assert_eq!(
+        last.leaf_enumeration_index.to_string(),
+        log["leaf_enumeration_index"][0]
+    );
+    assert_eq!(last.value_written, word(log["value_written"][0]));
+    assert_eq!(last.value_read, word(log["value_read"][0]));
+    let expected: Vec<Hash> = log["merkle_paths"][1..]
+        .iter()
+        .map(|hash| word(hash))
+        .collect();
+    assert_eq!(expected.len(), 256);
+    assert_eq!(made.path(49), expected);
+}
+
+/// All hundred leaves (specs/AR16MT.md, section 6: `gen_storage_logs`).
+#[test]
+fn slots_of_five_contracts_have_the_published_root() {
+    let operations = storage_logs();
+    let (update, proofs) =
+        apply_with_proofs(&MemoryTree::default(), hasher(), &operations).unwrap();
+    let expected = "7d196babb69b20468a6cee968ccdc1275a5c7ae976eef8c9a0373acef4d8bc0a";
+    assert_eq!(hex::encode(update.root), expected);
+    assert_eq!(hex::encode(proofs.roots()[99]), expected);
+}
+
 /// The last hashes of the paths of fifty inserts, as the original's tests keep them.
 #[test]
 fn the_prover_gets_what_the_original_gives_it() {
     let test = "the_prover_gets_what_the_original_gives_it";
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
-    let file = PathBuf::from(data)
-        .join("vectors/zksync_merkle_tree/integration__domain__log-metadata-list-short.snap");
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-        assert!(!required, "no test data for {test}");
-        println!("SKIPPED (no test data): {test}");
+    let Some(text) = snapshot(test, "log-metadata-list-short") else {
         return;
     };
-    let word = |text: &str| -> Hash {
-        hex::decode(text.trim_matches('"'))
-            .unwrap()
-            .try_into()
-            .unwrap()
-    };
-    let logs: Vec<BTreeMap<&str, Vec<&str>>> = text
-        .split("\n- ")
-        .skip(1)
-        .map(|log| {
-            let mut fields: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            let mut name = "";
-            for line in log.lines().map(str::trim) {
-                if let Some(hash) = line.strip_prefix("- ") {
-                    fields.get_mut(name).unwrap().push(hash);
-                } else if let Some((key, value)) = line.split_once(':') {
-                    name = key;
-                    fields.insert(key, vec![value.trim()]);
-                }
-            }
-            fields
-        })
-        .collect();
+    let logs: Vec<BTreeMap<&str, Vec<&str>>> = text.split("\n- ").skip(1).map(fields).collect();
     assert_eq!(logs.len(), 50);
     let operations: Vec<Operation> = logs
         .iter()

@@ -113,6 +113,33 @@ fn slots_of_a_contract_have_the_published_roots() {
     }
 }
 
+/// Leaves whose keys come from addresses and slots at both ends (`root_hash_compatibility`; specs/AR16MT.md, section 6).
+#[test]
+fn six_leaves_have_the_published_root() {
+    let key = |contract: [u8; 20], slot: Hash| {
+        let mut message = [0; 64];
+        message[12..32].copy_from_slice(&contract);
+        message[32..].copy_from_slice(&slot);
+        let mut key = Hash2s::new().hash(&message);
+        key.reverse();
+        key
+    };
+    let account_code_storage = "0000000000000000000000000000000000008002";
+    let value = [1; 32];
+    let first = Entry { index: 1, value };
+    let mut leaves = vec![(key(bytes(account_code_storage), [0; 32]), first)];
+    for i in 1..6 {
+        let mut contract = [0; 20];
+        contract[12..].copy_from_slice(&((1 << 63) + u64::from(i) - 1).to_be_bytes());
+        let mut value = [255; 32];
+        value[31] -= i;
+        let index = u64::from(i) + 1;
+        leaves.push((key(contract, [255 - i; 32]), Entry { index, value }));
+    }
+    let expected = "23bfeb3211df8fa0f0268b6fdd9c2a1d485ac4c6480ddb583bfa5e70dd032cab";
+    assert_eq!(root(leaves), expected);
+}
+
 /// The leaves of zkSync's load test as it is today, whose indices are their values; roots computed from the definition.
 #[test]
 fn leaves_of_the_load_test_have_the_derived_roots() {

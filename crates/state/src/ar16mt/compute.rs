@@ -19,6 +19,7 @@ use super::reader::{Header, slots};
 use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf, leaf_record};
 use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
+use crate::flat::Flat;
 use crate::state::code_writes;
 use crate::{Account, AccountChange, Computed, StateChanges, StateError, Timings, Work};
 
@@ -55,7 +56,7 @@ pub(crate) fn compute(
     let names: Vec<LeafName> = wishes.iter().map(|(name, _)| *name).collect();
     let keys = LeafName::keys(&names);
     let before = records(ar16mt, view, &keys)?;
-    let mut next = next_index(view)?;
+    let mut next = next_index(&view)?;
     let (mut leaves, mut blobs) = (Vec::new(), code_writes(changes.codes.iter()));
     for (((name, value), key), old) in wishes.into_iter().zip(keys).zip(before) {
         let index = match &old {
@@ -315,7 +316,7 @@ fn entry(write: &LeafWrite) -> Entry {
 fn next_after(view: View<'_>, writes: &[LeafWrite]) -> Result<u64, StateError> {
     let last = writes.iter().map(|write| write.index).max();
     let next = last.map_or(Ok(0), after)?;
-    Ok(next.max(next_index(view)?))
+    Ok(next.max(next_index(&view)?))
 }
 
 /// The number after an index.
@@ -324,8 +325,8 @@ fn after(index: u64) -> Result<u64, StateError> {
 }
 
 /// The number of the next leaf: 1 in an empty tree.
-fn next_index(view: View<'_>) -> Result<u64, StateError> {
-    match view.get(COUNTER, NEXT_INDEX)? {
+pub(super) fn next_index(state: &impl Flat) -> Result<u64, StateError> {
+    match state.value(COUNTER, NEXT_INDEX)? {
         Some(bytes) => decode_counter(&bytes),
         None => Ok(1),
     }

@@ -18,16 +18,19 @@
 //! its tree likewise, the code beside it.
 //!
 //! - [`LeafName`] names a leaf; [`LeafName::key`] is its place in the tree.
+//! - [`StateProof`] proves an account and slots with a path for each leaf, [`StateMultiproof`] several accounts by one proof, [`RangeProof`] all leaves between two keys.
 //! - [`LeafWrite`] writes a leaf by its key alone, below any account: see [`State::compute_leaves`](crate::State::compute_leaves).
 //!
 //! One flat table has the leaves by key, so that reading a slot takes one hash. A table of names leads from addresses to the slots that have leaves.
 
 mod compute;
 mod history;
+mod multi;
 mod names;
 mod nearest;
 mod nodes;
 mod prove;
+mod range;
 mod reader;
 mod records;
 pub mod recovery;
@@ -39,15 +42,22 @@ use arbor_versions::{TableKind, TableSpec};
 
 use crate::tables::COMMON;
 
-pub use arbor_tree_ar16mt::{Blake2s, Entry, OperationProof, OperationProofs, TreeStats};
+pub use arbor_tree_ar16mt::{
+    Blake2s, Entry, MultiproofError, OperationProof, OperationProofs, RangeError, StorageLog,
+    StorageLogs, TreeStats,
+};
 pub use compute::LeafWrite;
 pub(crate) use compute::{compute, compute_leaves, compute_proven};
 pub(crate) use history::check_history;
+pub use multi::{AccountSlots, MalformedMultiproof, ProvenAccount, StateMultiproof};
+pub(crate) use multi::{prove_many, storage_logs};
 pub use names::LeafName;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
 pub(crate) use prove::prove_account;
 pub use prove::{FalseLeaf, LeafProof, MalformedProof, SlotProof, StateProof};
+pub(crate) use range::prove_range;
+pub use range::{RangeEntry, RangeProof};
 pub(crate) use reader::{
     account, accounts_named, dump, flat_keys, flat_root, has_storage, storage,
 };

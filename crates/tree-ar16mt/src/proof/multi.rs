@@ -1,7 +1,7 @@
 //! One proof of many keys.
 //!
 //! As bytes: the number of keys (4 bytes, big-endian); for each key, ascending, the key, a byte 0 or 1, if it is 1 the entry's index (8 bytes, big-endian) and value, and the
-//! height (2 bytes, big-endian) up to which there are empty subtrees beside its way; the number of hashes (4 bytes); the hashes. These are what is beside the
+//! height (2 bytes, big-endian) up to which there are empty subtrees beside its way, at most that at which the way parts from the other keys'; the number of hashes (4 bytes); the hashes. These are what is beside the
 //! keys' ways and not on any other's, in the order in which a walk from the root, left before right, comes back from each.
 
 use super::leaf::{bit, subtree};
@@ -19,7 +19,7 @@ pub struct Multiproof {
 struct Key {
     key: Hash,
     entry: Option<Entry>,
-    /// Below this height everything beside its way is empty.
+    /// Below this height everything beside its way is empty; at most the height at which its way parts from the other keys'.
     lone: usize,
 }
 
@@ -35,8 +35,8 @@ pub enum MultiproofError {
     /// A byte, index or height that cannot be.
     #[error("the multiproof's {0} cannot be")]
     Field(&'static str),
-    /// More or fewer hashes than the keys' ways need.
-    #[error("a multiproof with {0} hashes, which are not as many as its keys need")]
+    /// More or fewer hashes than the keys' ways need, by the heights that are said.
+    #[error("a multiproof with {0} hashes, which are not as many as its keys and heights need")]
     Hashes(usize),
 }
 
@@ -68,7 +68,8 @@ impl Multiproof {
         }
         if !sorted.is_empty() {
             let mut hashes = Vec::new();
-            collect(&proof.keys, &proofs, DEPTH, hasher.empty(), &mut hashes);
+            let empty = hasher.empty();
+            collect(&mut proof.keys, &proofs, DEPTH, empty, &mut hashes);
             proof.hashes = hashes;
         }
         Ok(proof)
@@ -189,27 +190,37 @@ fn parting(keys: &[Key], height: usize) -> (usize, usize) {
     (apart, keys.partition_point(|key| !bit(&key.key, apart)))
 }
 
-/// Adds the hashes beside the ways of keys below a height.
-fn collect(keys: &[Key], proofs: &[LeafProof], height: usize, empty: &[Hash], out: &mut Vec<Hash>) {
+/// Adds the hashes beside the ways of keys below a height. Each key's empty subtrees are told of as far up as its way is its own, so that a proof has one form.
+fn collect(
+    keys: &mut [Key],
+    proofs: &[LeafProof],
+    height: usize,
+    empty: &[Hash],
+    out: &mut Vec<Hash>,
+) {
     let start = match keys {
-        [one] => one.lone.min(height),
+        [one] => {
+            one.lone = one.lone.min(height);
+            one.lone
+        }
         _ => {
             let (apart, left) = parting(keys, height);
-            let ((k0, k1), (p0, p1)) = (keys.split_at(left), proofs.split_at(left));
+            let ((k0, k1), (p0, p1)) = (keys.split_at_mut(left), proofs.split_at(left));
             collect(k0, p0, apart, empty, out);
             collect(k1, p1, apart, empty, out);
             apart + 1
         }
     };
     // Absent keys may part where everything beside their ways is empty.
-    let beside = |height: usize| match height.checked_sub(keys[0].lone) {
-        Some(at) => proofs[0].path[at],
+    let path = &proofs[0].path;
+    let beside = |height: usize| match height.checked_sub(DEPTH - path.len()) {
+        Some(at) => path[at],
         None => empty[height],
     };
     out.extend((start..height).map(beside));
 }
 
-/// The hash that follows for the subtree of keys below a height; `None` if hashes are missing.
+/// The hash that follows for the subtree of keys below a height; `None` if hashes are missing, or a key's empty subtrees reach above its own way.
 fn climb<'h, H: Hasher>(
     hasher: H,
     keys: &[Key],
@@ -219,7 +230,10 @@ fn climb<'h, H: Hasher>(
 ) -> Option<Hash> {
     let (hash, start) = match keys {
         [one] => {
-            let lone = one.lone.min(height);
+            let lone = one.lone;
+            if lone > height {
+                return None;
+            }
             (subtree(one, lone), lone)
         }
         _ => {

@@ -20,15 +20,16 @@ pub enum RangeError {
     Index(Hash),
 }
 
-/// The root that follows from all entries between two keys, given one after the other, and from the paths of the first and the last of them ([`LeafProof::path`](crate::LeafProof::path)).
+/// The root that follows from all entries between two keys, given one after the other, and from the paths of these two ([`LeafProof::path`](crate::LeafProof::path)).
 ///
-/// If it is the tree's root, the entries are in the tree, and there are no others between the first and the last. It keeps one hash for each level, however many entries there are.
+/// If it is the tree's root, the entries are in the tree, and there are no others between. The two keys are those of the first and the last entry, or keys that hold nothing
+/// ([`Self::after`], [`Self::root_before`]). It keeps one hash for each level, however many entries there are.
 #[derive(Clone, Debug)]
 pub struct RangeDigest<H> {
     hasher: H,
     /// By height the hash to the left of the way to the current key; only those to which the way goes right are looked at.
     left: [Hash; DEPTH],
-    current: (Hash, Entry),
+    current: (Hash, Option<Entry>),
     /// Below this height there is nothing to the left of the current key within the range.
     lone: usize,
 }
@@ -40,10 +41,22 @@ impl<H: Hasher> RangeDigest<H> {
     /// A path that is too long, an index 0.
     pub fn new(hasher: H, first: (Hash, Entry), path: &[Hash]) -> Result<Self, RangeError> {
         check_index(&first)?;
+        Self::begin(hasher, (first.0, Some(first.1)), path)
+    }
+
+    /// Begins with a key that holds nothing, and the path that proves it.
+    ///
+    /// # Errors
+    /// A path that is too long.
+    pub fn after(hasher: H, key: Hash, path: &[Hash]) -> Result<Self, RangeError> {
+        Self::begin(hasher, (key, None), path)
+    }
+
+    fn begin(hasher: H, current: (Hash, Option<Entry>), path: &[Hash]) -> Result<Self, RangeError> {
         Ok(Self {
             hasher,
             left: whole(hasher, path)?,
-            current: first,
+            current,
             lone: DEPTH - path.len(),
         })
     }
@@ -53,6 +66,12 @@ impl<H: Hasher> RangeDigest<H> {
     /// # Errors
     /// Keys that do not ascend, an index 0. What was taken before the error is not undone.
     pub fn extend(&mut self, entries: &[(Hash, Entry)]) -> Result<(), RangeError> {
+        entries.iter().try_for_each(check_index)?;
+        let entries = entries.iter().map(|(key, entry)| (*key, Some(*entry)));
+        self.take(&entries.collect::<Vec<_>>())
+    }
+
+    fn take(&mut self, entries: &[(Hash, Option<Entry>)]) -> Result<(), RangeError> {
         let mut all = vec![self.current];
         all.extend_from_slice(entries);
         let mut lone = self.lone;
@@ -61,14 +80,12 @@ impl<H: Hasher> RangeDigest<H> {
             if pair[0].0 >= pair[1].0 {
                 return Err(RangeError::Order(pair[1].0));
             }
-            check_index(&pair[1])?;
             let apart = DEPTH - 1 - shared_bits(&pair[0].0, &pair[1].0);
             chains.push((lone.min(apart), apart));
             lone = apart;
         }
         let taken = &all[..entries.len()];
-        let bottoms: Vec<Entry> = taken.iter().map(|(_, entry)| *entry).collect();
-        let bottoms = self.hasher.leaves(&bottoms);
+        let bottoms = self.bottoms(taken);
         let mut folded = Vec::with_capacity(taken.len());
         for (((key, _), (to, _)), hash) in taken.iter().zip(&chains).zip(bottoms) {
             let (key, to) = (*key, *to);
@@ -91,9 +108,29 @@ impl<H: Hasher> RangeDigest<H> {
     /// A path that is too long.
     pub fn root(&self, last: &[Hash]) -> Result<Hash, RangeError> {
         let right = whole(self.hasher, last)?;
-        let (key, entry) = self.current;
-        let hash = self.hasher.leaves(&[entry])[0];
-        Ok(self.climb(&key, hash, 0, DEPTH, &right))
+        let hash = self.bottoms(&[self.current])[0];
+        Ok(self.climb(&self.current.0, hash, 0, DEPTH, &right))
+    }
+
+    /// The root, where the range ends with a key that holds nothing, with the path that proves it.
+    ///
+    /// # Errors
+    /// A path that is too long; a key that does not follow the last entry's.
+    pub fn root_before(mut self, key: Hash, path: &[Hash]) -> Result<Hash, RangeError> {
+        self.take(&[(key, None)])?;
+        self.root(path)
+    }
+
+    /// The hashes of leaves, there or not.
+    fn bottoms(&self, leaves: &[(Hash, Option<Entry>)]) -> Vec<Hash> {
+        let there: Vec<Entry> = leaves.iter().filter_map(|(_, entry)| *entry).collect();
+        let mut there = self.hasher.leaves(&there).into_iter();
+        let empty = self.hasher.empty()[0];
+        let hash = |(_, entry): &(Hash, Option<Entry>)| match entry {
+            Some(_) => there.next().unwrap_or(empty),
+            None => empty,
+        };
+        leaves.iter().map(hash).collect()
     }
 
     /// Takes a hash up the way of a key, with what is to the left of it and what is given for the right.

@@ -1,4 +1,7 @@
 //! What zkSync's prover is given of a batch (`StorageLogMetadata` and its list).
+//!
+//! As bytes, integers big-endian: the next index (8), the number of logs (4), and for each log the root after it (32), a byte with 1 for a write and 2 more for a first write, the key (32),
+//! its index (8), the value written (32), the value before (32), the number of its own hashes (2) and these. The original's own form is Rust's (`bincode`), with the same fields.
 
 use super::{Operation, OperationProofs, Outcome};
 use crate::{DEPTH, Hash, Hasher};
@@ -78,6 +81,24 @@ impl StorageLogs {
             next_enumeration_index: leaves + 1,
             logs,
         }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.next_enumeration_index.to_be_bytes().to_vec();
+        out.extend((self.logs.len() as u32).to_be_bytes());
+        for log in &self.logs {
+            out.extend(log.root_hash);
+            out.push(u8::from(log.is_write) | u8::from(log.first_write) << 1);
+            out.extend(log.leaf_hashed_key);
+            out.extend(log.leaf_enumeration_index.to_be_bytes());
+            out.extend(log.value_written);
+            out.extend(log.value_read);
+            out.extend((log.merkle_paths.len() as u16).to_be_bytes());
+            out.extend_from_slice(log.merkle_paths.as_flattened());
+        }
+        out
     }
 
     /// The whole path of a log.

@@ -1,0 +1,128 @@
+//! Proofs of all leaves between two keys under AR16MT.
+
+use alloy_primitives::B256;
+use arbor_tree::Hash;
+use arbor_tree_ar16mt::{Blake2s, Entry, LeafProof, RangeDigest, RangeError, prove};
+use serde::{Deserialize, Serialize};
+
+use super::nodes::Standing;
+use super::records::{decode_leaf, leaf_key};
+use super::settings::with_hasher;
+use super::{Ar16mt, LEAVES};
+use crate::flat::Flat;
+use crate::{Historical, StateError};
+
+/// A leaf of a range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RangeEntry {
+    /// Its key, most significant byte first.
+    pub key: B256,
+    /// Its index.
+    pub index: u64,
+    /// Its value.
+    pub value: B256,
+}
+
+/// All leaves from one key to another, both included, and the paths of these two, whether they are leaves' or not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RangeProof {
+    /// The first key that the range has.
+    pub from: B256,
+    /// The last one.
+    pub to: B256,
+    /// The leaves, ascending by key.
+    pub entries: Vec<RangeEntry>,
+    /// The hashes beside the way from the first key to the root, the lowest first, without those of empty subtrees at the beginning.
+    pub from_path: Vec<B256>,
+    /// Likewise for the last key.
+    pub to_path: Vec<B256>,
+}
+
+impl RangeProof {
+    /// Whether a tree with this root has these leaves from the first key to the last, and no others.
+    ///
+    /// # Errors
+    /// Keys that do not ascend within the range, an index 0, a path that is too long.
+    pub fn verify(&self, root: B256) -> Result<bool, RangeError> {
+        let [from, to] = [&self.from_path, &self.to_path].map(|path| hashes(path));
+        let leaf = |entry: &RangeEntry| {
+            let RangeEntry { key, index, value } = entry;
+            let (index, value) = (*index, value.0);
+            (key.0, Entry { index, value })
+        };
+        let entries: Vec<(Hash, Entry)> = self.entries.iter().map(leaf).collect();
+        let outside = |(key, _): &&(Hash, Entry)| *key < self.from.0 || *key > self.to.0;
+        if let Some((key, _)) = entries.iter().find(outside) {
+            return Err(RangeError::Order(*key));
+        }
+        let hasher = Blake2s::new();
+        let first = entries.first().filter(|first| first.0 == self.from.0);
+        let last = entries.last().filter(|last| last.0 == self.to.0);
+        // The digest looks at what is beside the range alone, so the two paths are checked as a whole.
+        for (key, leaf, path) in [(&self.from, first, &from), (&self.to, last, &to)] {
+            let (entry, path) = (leaf.map(|(_, entry)| *entry), path.clone());
+            let too_long = RangeError::Path(path.len());
+            let actual = LeafProof { entry, path }.root(hasher, &key.0);
+            if actual.ok_or(too_long)? != root.0 {
+                return Ok(false);
+            }
+        }
+        let mut digest = match first {
+            Some(first) => RangeDigest::new(hasher, *first, &from)?,
+            None => RangeDigest::after(hasher, self.from.0, &from)?,
+        };
+        digest.extend(&entries[usize::from(first.is_some())..])?;
+        let found = match last.is_some() || self.from == self.to {
+            true => digest.root(&to)?,
+            false => digest.root_before(self.to.0, &to)?,
+        };
+        Ok(found == root.0)
+    }
+}
+
+fn hashes(path: &[B256]) -> Vec<Hash> {
+    path.iter().map(|hash| hash.0).collect()
+}
+
+/// Proves all leaves from one key to another.
+pub(crate) fn prove_range(
+    ar16mt: Ar16mt,
+    state: &Historical<'_>,
+    (from, to): (B256, B256),
+) -> Result<RangeProof, StateError> {
+    if from > to {
+        let why = format!("a range from {from} to {to}, which lies before it");
+        return Err(StateError::Read(why));
+    }
+    let standing = Standing {
+        undone: state.undone_ar16mt()?,
+        now: &|table, key| state.value(table, key),
+    };
+    let ends = [from.0, to.0];
+    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &ends))?;
+    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let mut entries = Vec::new();
+    for entry in state.entries_from(LEAVES, &from[..shared], &from[..])? {
+        let (key, bytes) = entry?;
+        let key = leaf_key(&key)?;
+        if key > to.0 {
+            break;
+        }
+        let Entry { index, value } = decode_leaf(&key, &bytes)?;
+        entries.push(RangeEntry {
+            key: key.into(),
+            index,
+            value: value.into(),
+        });
+    }
+    let path = |proof: &LeafProof| proof.path.iter().map(|hash| B256::from(*hash)).collect();
+    Ok(RangeProof {
+        from,
+        to,
+        entries,
+        from_path: path(&proofs[0]),
+        to_path: path(&proofs[1]),
+    })
+}
