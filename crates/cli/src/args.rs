@@ -113,6 +113,20 @@ fn parse_tree(name: &str) -> Result<TreeChoice, String> {
     }
 }
 
+/// A store that keeps what is put into it.
+fn parse_disk(name: &str) -> Result<StoreChoice, String> {
+    let kept = StoreChoice::value_variants().iter();
+    let kept = kept.filter(|store| **store != StoreChoice::Memory);
+    let mut found = kept.clone().filter(|store| store.name() == name);
+    found.next().copied().ok_or_else(|| {
+        let names: Vec<&str> = kept.map(|store| store.name()).collect();
+        format!(
+            "stores on disk: {}; a load test in memory is asked for with -M",
+            names.join(", ")
+        )
+    })
+}
+
 /// Threads: more than a machine has are of no use, and very many bring it down.
 fn parse_threads(text: &str) -> Result<usize, String> {
     let threads = text.parse().ok().filter(|threads| *threads <= 1024);
@@ -619,8 +633,8 @@ pub(crate) struct Recover {
     /// The root that it must have; without it, the one in the file, which is no better than whoever the file is from
     #[arg(long, value_name = "R")]
     pub(crate) root: Option<B256>,
-    /// The store of a new database
-    #[arg(long, value_name = "S", default_value = "fjall")]
+    /// The store of a new database, which has to keep it
+    #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreChoice,
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]

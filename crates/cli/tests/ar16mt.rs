@@ -315,6 +315,7 @@ fn the_load_test_runs_under_every_tree() {
         (&["--tree", "none"], "--tree none"),
         (&["-M", "--db", "x"], "--db"),
         (&["--store", "memory", "--db", "x"], "-M"),
+        (&["--store", "memory"], "fjall"),
         (&["--threads", "18446744073709551615"], "1024"),
         (&["--updates", "18446744073709551615"], "--updates"),
     ] {
