@@ -4,10 +4,11 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex};
 use arbor_chain::generator::{Mix, Preset};
 use arbor_chain::genesis::{ChainSpec, WitnessGas};
 use arbor_evm384::{GasSchedule, Interface};
+use arbor_state::ar16mt::AccountSlots;
 use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -111,6 +112,20 @@ fn parse_tree(name: &str) -> Result<TreeChoice, String> {
         }
         choice => choice,
     }
+}
+
+/// A store that keeps what is put into it.
+fn parse_disk(name: &str) -> Result<StoreChoice, String> {
+    let kept = StoreChoice::value_variants().iter();
+    let kept = kept.filter(|store| **store != StoreChoice::Memory);
+    let mut found = kept.clone().filter(|store| store.name() == name);
+    found.next().copied().ok_or_else(|| {
+        let names: Vec<&str> = kept.map(|store| store.name()).collect();
+        format!(
+            "stores on disk: {}; a load test in memory is asked for with -M",
+            names.join(", ")
+        )
+    })
 }
 
 /// Threads: more than a machine has are of no use, and very many bring it down.
@@ -435,7 +450,8 @@ pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) database: Database,
     /// The account
-    pub(crate) address: Address,
+    #[arg(required_unless_present_any = ["range", "storage_logs"])]
+    pub(crate) address: Option<Address>,
     /// Slots of it: decimal or 0x-hex
     pub(crate) slots: Vec<U256>,
     /// At this retained block [default: the latest]
@@ -444,6 +460,54 @@ pub(crate) struct Prove {
     /// Where to write it; of a Verkle tree in the binary form if the name ends in .ssz [default: standard output, as JSON]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Prove all by one multiproof, in which no hash stands twice (AR16MT alone)
+    #[arg(long)]
+    pub(crate) together: bool,
+    /// Another account and slots of it, in the same multiproof; may be given again (AR16MT alone)
+    #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account)]
+    pub(crate) also: Vec<AccountSlots>,
+    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between (AR16MT alone)
+    #[arg(long, value_name = "KEY..KEY", value_parser = parse_range, conflicts_with_all = ["address", "together", "also"])]
+    pub(crate) range: Option<(B256, B256)>,
+    /// Write what the block changes to this file, as zkSync's prover is given it: each write with its path and the root after it, in bytes (AR16MT alone)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "together", "also", "range", "out"])]
+    pub(crate) storage_logs: Option<PathBuf>,
+}
+
+/// An account and slots of it: `ADDRESS:SLOT,SLOT`.
+fn parse_account(text: &str) -> Result<AccountSlots, String> {
+    let (address, slots) = text.split_once(':').unwrap_or((text, ""));
+    let slots = slots.split(',').filter(|slot| !slot.is_empty());
+    let slots = slots.map(|slot| {
+        let number = slot.parse();
+        number.map_err(|_| format!("'{slot}' is no slot: decimal or 0x-hex"))
+    });
+    Ok(AccountSlots {
+        address: address
+            .parse()
+            .map_err(|_| format!("'{address}' is no address"))?,
+        slots: slots.collect::<Result<_, _>>()?,
+    })
+}
+
+/// Two keys of leaves, of each its first bytes: the first is filled up with zeros, the second with ones.
+fn parse_range(text: &str) -> Result<(B256, B256), String> {
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| format!("'{text}' is not of the form KEY..KEY"))?;
+    let key = |text: &str, fill: u8| {
+        let bytes = hex::decode(text).ok();
+        let bytes = bytes.filter(|bytes| text.starts_with("0x") && bytes.len() <= 32);
+        let bytes = bytes.ok_or_else(|| format!("'{text}' is not 0x and up to 32 bytes in hex"))?;
+        let mut key = B256::repeat_byte(fill);
+        key[..bytes.len()].copy_from_slice(&bytes);
+        Ok::<_, String>(key)
+    };
+    let (from, to) = (key(from, 0)?, key(to, 0xff)?);
+    match from <= to {
+        true => Ok((from, to)),
+        false => Err(format!("'{text}' ends before it begins")),
+    }
 }
 
 /// `arbor verify-proof`.
@@ -621,8 +685,8 @@ pub(crate) struct Recover {
     /// The root that it must have; without it, the one in the file, which is no better than whoever the file is from
     #[arg(long, value_name = "R")]
     pub(crate) root: Option<B256>,
-    /// The store of a new database
-    #[arg(long, value_name = "S", default_value = "fjall")]
+    /// The store of a new database, which has to keep it
+    #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreChoice,
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]

@@ -12,15 +12,20 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 /// What is nobody's once the process has ended.
 static TEMPORARY: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Listens for SIGINT and SIGTERM from now on.
+/// Listens for SIGINT and SIGTERM from now on; what is under way then is done to the end of a block.
 pub(crate) fn listen() {
-    let result = ctrlc::set_handler(|| {
+    listen_between("block");
+}
+
+/// As [`listen`], for work that is done in other parts than blocks.
+pub(crate) fn listen_between(part: &'static str) {
+    let result = ctrlc::set_handler(move || {
         if ASKED.swap(true, Ordering::Relaxed) {
             let folder = TEMPORARY.lock().ok().and_then(|folder| folder.clone());
             folder.map(std::fs::remove_dir_all);
             std::process::exit(EXIT_CODE.into());
         }
-        eprintln!("stopping after this block; once more stops at once");
+        eprintln!("stopping after this {part}; once more stops at once");
     });
     if let Err(error) = result {
         tracing::warn!("Ctrl-C will not be handled: {error}");

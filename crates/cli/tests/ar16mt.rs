@@ -128,6 +128,95 @@ fn accounts_and_slots_are_proven() {
     }
 }
 
+/// Several accounts by one proof, a range of leaves, and the prover's logs, at the head and at an older block.
+#[test]
+fn many_leaves_are_proven_together() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", &["--tree", "ar16mt"]).ok();
+    let head = folder.status("db")["block"].as_u64().expect("a number");
+    let roots = roots(&folder, "db");
+    let accounts = dump(&folder.run(&["dump", "--db", "db"]));
+    let account = |line: &String| -> Value { serde_json::from_str(line).expect("JSON") };
+    let with_storage = accounts.iter().find(|line| line.contains("storage"));
+    let contract = account(with_storage.expect("a contract"));
+    let slot = contract["storage"].as_object().expect("slots");
+    let slot = slot.keys().next().expect("a slot").as_str();
+    let address = contract["address"].as_str().expect("an address");
+    let other = account(&accounts[0])["address"]
+        .as_str()
+        .expect("one")
+        .to_owned();
+    let absent = format!("0x{}", "77".repeat(20));
+    for block in [head, head - 5] {
+        let root = roots[block as usize].rsplit(' ').next().expect("a root");
+        let at = block.to_string();
+        let check = |proof: &str, root: &str| {
+            std::fs::write(folder.path("proof"), proof).expect("written");
+            folder.run(&["verify-proof", "proof", "--root", root])
+        };
+        let prove = |words: &[&str]| {
+            let words = [&["prove", "--db", "db", "--at", &at], words].concat();
+            folder.run(&words).ok().stdout()
+        };
+        let also = format!("{other}:0,0x7");
+        let proof = prove(&["--also", &also, "--also", &absent, address, slot]);
+        let proven = check(&proof, root).ok().stdout();
+        assert!(proven.contains("3 accounts and 3 slots"), "{proven}");
+        assert!(proven.contains(&format!("{absent} absent")), "{proven}");
+        let slot = folder.run(&["get", "--db", "db", "--at", &at, address, slot]);
+        assert!(proven.contains(slot.ok().stdout().trim()), "{proven}");
+        let no_root = format!("0x{}", "00".repeat(32));
+        check(&proof, &no_root).fails_with(&["proof", "false proof"]);
+        // Every digit of the multiproof counts; some are tried here.
+        let name = "\"multiproof\": \"0x";
+        let begin = proof.find(name).expect("bytes") + name.len();
+        let length = proof[begin..].find('"').expect("an end");
+        for place in (begin..begin + length).step_by(length / 9) {
+            let mut changed = proof.clone().into_bytes();
+            changed[place] = if changed[place] == b'0' { b'1' } else { b'0' };
+            let changed = String::from_utf8(changed).expect("text");
+            check(&changed, root).fails_with(&["proof"]);
+        }
+        check(&prove(&["--together", address]), root).ok();
+
+        let proof = prove(&["--range", "0x20..0x7f"]);
+        let proven = check(&proof, root).ok().stdout();
+        assert!(proven.contains("and no others from 0x2000"), "{proven}");
+        let mut less: Value = serde_json::from_str(&proof).expect("JSON");
+        let entries = less["entries"].as_array_mut().expect("entries");
+        assert_eq!(proven.lines().count(), entries.len() + 1);
+        entries.pop().expect("leaves");
+        check(&less.to_string(), root).fails_with(&["false proof"]);
+
+        let told = prove(&["--storage-logs", "logs"]);
+        assert!(told.contains(&format!("of block {block}")), "{told}");
+        let logs = std::fs::read(folder.path("logs")).expect("a file");
+        let text: String = logs.iter().map(|byte| format!("{byte:02x}")).collect();
+        let last = root.trim_start_matches("0x");
+        assert!(text.contains(last), "the last log has the block's root");
+    }
+    replay(&folder, "mpt", &[]).ok();
+    let refused = [
+        &["--together", address][..],
+        &["--range", "0x..0x"],
+        &["--storage-logs", "x"],
+    ];
+    for words in refused {
+        let words = [&["prove", "--db", "mpt"], words].concat();
+        folder.run(&words).fails_with(&["ar16mt"]);
+    }
+    for (words, why) in [
+        (&["--range", "0x30..0x20"][..], "ends before"),
+        (&["--range", "20..30"], "0x"),
+        (&["--also", "0x77:y", address], "'y' is no slot"),
+        (&["--also", "x", address], "'x' is no address"),
+        (&[], "ADDRESS"),
+    ] {
+        let words = [&["prove", "--db", "db"], words].concat();
+        folder.run(&words).fails_with(&[why]);
+    }
+}
+
 /// Roots computed from the definition, one hash after the other, of the leaves that give the published root of 75 blocks of 150,000:
 /// `arbor loadtest 75 150000` ends with 0x1ddec3794d0a1c5b44c2d9c7aa985cc61c70e988da2e6f2a810e0eb37f4322c0.
 #[test]
@@ -226,6 +315,7 @@ fn the_load_test_runs_under_every_tree() {
         (&["--tree", "none"], "--tree none"),
         (&["-M", "--db", "x"], "--db"),
         (&["--store", "memory", "--db", "x"], "-M"),
+        (&["--store", "memory"], "fjall"),
         (&["--threads", "18446744073709551615"], "1024"),
         (&["--updates", "18446744073709551615"], "--updates"),
     ] {

@@ -180,6 +180,31 @@ fn leaves() -> (State, Vec<B256>) {
     (state, roots)
 }
 
+/// The story: of 80 leaves the one with index 2 had index 81, and the check of the whole database found nothing, as it looked for indices that come twice alone.
+#[test]
+fn an_index_above_the_number_of_leaves_is_found() {
+    for other in [None, Some(81)] {
+        let mut state = open();
+        let writes = (1..=80u64).map(|leaf| LeafWrite {
+            key: keccak256(leaf.to_be_bytes()).0,
+            index: other.filter(|_| leaf == 2).unwrap_or(leaf),
+            value: [1; 32],
+        });
+        let writes: Vec<LeafWrite> = writes.collect();
+        let (computed, _) = state.compute_leaves(&writes).unwrap();
+        state.commit(&block(0), computed).unwrap();
+        let report = state.verify().unwrap();
+        let Some(index) = other else {
+            assert!(report.is_ok(), "{:?}", report.faults);
+            continue;
+        };
+        let key = alloy_primitives::hex::encode(writes[1].key);
+        let expected = format!("leaf {key}: index {index}, but there are 80 leaves");
+        assert_eq!(report.fault_count, 1, "{:?}", report.faults);
+        assert!(report.faults[0].contains(&expected), "{:?}", report.faults);
+    }
+}
+
 #[test]
 fn ranges_are_proven_at_every_version() {
     let (state, roots) = leaves();

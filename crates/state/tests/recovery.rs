@@ -248,6 +248,14 @@ fn what_does_not_fit_is_an_error() {
     let twice = [&all[..], &all[3..4]].concat();
     let error = recover(&mut fresh(), &list(&twice)).unwrap_err();
     assert!(matches!(error, RecoveryError::Twice(_)), "{error}");
+    // In one chunk, where the tree is what finds it.
+    let Chunk::Leaves(some) = &all[1] else {
+        panic!("a chunk of leaves");
+    };
+    let twice = [&some[..2], &some[1..]].concat();
+    let error = recover(&mut fresh(), &list(&[Chunk::Leaves(twice)])).unwrap_err();
+    let expected = format!("leaf {} comes twice", B256::from(some[1].key));
+    assert_eq!(error.to_string(), expected);
     let mut state = fresh();
     let error = recover(&mut state, &list(&all[1..])).unwrap_err();
     assert!(matches!(error, RecoveryError::Root { .. }), "{error}");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use arbor_evm384::Interface;
 use clap::{Args, Subcommand};
 
-use super::{Database, StoreChoice, TreeChoice, parse_threads, parse_tree};
+use super::{Database, StoreChoice, TreeChoice, parse_disk, parse_threads, parse_tree};
 use crate::bytes;
 
 /// What is measured.
@@ -137,8 +137,8 @@ pub(crate) struct Loadtest {
     /// Directory of the database, which must not have one, and stays [default: one in the system's temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
-    /// The store
-    #[arg(long, value_name = "S", default_value = "fjall")]
+    /// The store on disk
+    #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreChoice,
     /// Keep the latest version alone [default: all of them]
     #[arg(long)]

@@ -14,7 +14,7 @@ use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
 use arbor_versions::{Options, Retain};
 
-use crate::args::{Loadtest as Args, StoreChoice, TreeChoice};
+use crate::args::{Loadtest as Args, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, files, output, report, stop};
 
@@ -137,9 +137,6 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
         };
         return Ok(State::open(store, None, tree, NO_CHAIN, options)?);
     };
-    if args.store == StoreChoice::Memory {
-        bail!("--store memory keeps nothing in a folder: say -M, without --db");
-    }
     let state = database::open_or_begin(dir, (args.store, tree), NO_CHAIN, budget)?;
     if state.head().is_some() {
         bail!(

@@ -5,14 +5,14 @@ use std::path::Path;
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json;
-use arbor_state::ar16mt::StateProof;
+use arbor_state::ar16mt::{AccountSlots, RangeProof, StateMultiproof, StateProof};
 use arbor_state::verkle::{Committer, Witness, WitnessError};
-use arbor_state::{AccountProof, Tree};
+use arbor_state::{AccountProof, Historical, Tree};
 use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
-use crate::{database, output};
+use crate::{bytes, database, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
     let state = database::look(&args.database)?;
@@ -24,17 +24,45 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
             "proofs of this database's tree have no binary form: --out with another extension than .ssz"
         );
     }
+    if let Some((from, to)) = args.range {
+        return put(out, &then.prove_range(from, to)?);
+    }
+    if let Some(file) = &args.storage_logs {
+        return write_logs(&then, file);
+    }
+    let address = args.address.context("which account is to be proven?")?;
+    let slots = &args.slots;
+    if args.together || !args.also.is_empty() {
+        let slots = slots.clone();
+        let mut accounts = vec![AccountSlots { address, slots }];
+        accounts.extend_from_slice(&args.also);
+        return put(out, &then.prove_many(&accounts)?);
+    }
     match then.tree() {
-        Tree::MerklePatricia => put(out, &then.prove(args.address, &args.slots)?),
-        Tree::Ar16mt(_) => put(out, &then.prove_paths(args.address, &args.slots)?),
+        Tree::MerklePatricia => put(out, &then.prove(address, slots)?),
+        Tree::Ar16mt(_) => put(out, &then.prove_paths(address, slots)?),
         Tree::Verkle(_) => {
-            let witness = then.prove_leaves(args.address, &args.slots)?;
+            let witness = then.prove_leaves(address, slots)?;
             match out {
                 Some(file) if is_binary(file) => write(file, &witness.to_bytes()),
                 _ => put(out, &witness),
             }
         }
     }
+}
+
+/// Writes what a version changes in the form of zkSync's prover.
+fn write_logs(then: &Historical<'_>, file: &Path) -> Result<()> {
+    let logs = then.storage_logs()?;
+    let encoded = logs.encode();
+    write(file, &encoded)?;
+    output::line(&format!(
+        "wrote {} logs of block {} in {}, the next index before it {}",
+        logs.logs.len(),
+        then.meta().block_number,
+        bytes::show(encoded.len() as u64),
+        logs.next_enumeration_index
+    ))
 }
 
 /// Prints a proof as JSON, or writes it to a file.
@@ -83,6 +111,12 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     if has(&["nonceLeaf", "balanceLeaf", "codeHashLeaf", "exists"]) {
         return verify_paths(args, value);
     }
+    if has(&["multiproof"]) {
+        return verify_together(args, value);
+    }
+    if has(&["fromPath", "toPath"]) {
+        return verify_range(args, value);
+    }
     let proof: AccountProof = json::from_value(value).with_context(|| {
         format!(
             "{} is not a proof as eth_getProof gives it",
@@ -119,6 +153,56 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         .with_context(|| format!("{file}: malformed proof"))?
         .with_context(|| format!("{file}: false proof against root {}", args.root))?;
     proven(args, proof.address, proof.slots.len())
+}
+
+/// Checks a multiproof of accounts and slots under AR16MT, and prints what they hold.
+fn verify_together(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
+    let (file, root) = (args.file.display(), args.root);
+    let proof: StateMultiproof = json::from_value(value)
+        .with_context(|| format!("{file} is not a multiproof of an ar16mt database"))?;
+    let proven = proof.verify(root);
+    let proven = proven
+        .with_context(|| format!("{file}: malformed proof"))?
+        .with_context(|| format!("{file}: false proof against root {root}"))?;
+    let mut slots = 0;
+    for proven in &proven {
+        let address = proven.address;
+        output::line(&match proven.account {
+            None => format!("{address} absent"),
+            Some(account) => format!(
+                "{address} nonce {} balance {} code {}",
+                account.nonce, account.balance, account.code_hash
+            ),
+        })?;
+        for (slot, value) in &proven.slots {
+            output::line(&format!("{address} slot {slot} {}", B256::from(*value)))?;
+        }
+        slots += proven.slots.len();
+    }
+    output::line(&format!(
+        "proven: {} accounts and {slots} slots under root {root}",
+        proven.len()
+    ))
+}
+
+/// Checks that some leaves are all there are between two keys under AR16MT, and prints them.
+fn verify_range(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
+    let (file, root) = (args.file.display(), args.root);
+    let proof: RangeProof = json::from_value(value)
+        .with_context(|| format!("{file} is not a range of an ar16mt database"))?;
+    let holds = proof.verify(root);
+    if !holds.with_context(|| format!("{file}: malformed proof"))? {
+        bail!("{file}: false proof against root {root}");
+    }
+    for leaf in &proof.entries {
+        output::line(&format!("{} {} {}", leaf.key, leaf.index, leaf.value))?;
+    }
+    output::line(&format!(
+        "proven: {} leaves, and no others from {} to {}, under root {root}",
+        proof.entries.len(),
+        proof.from,
+        proof.to
+    ))
 }
 
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.

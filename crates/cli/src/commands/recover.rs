@@ -14,7 +14,7 @@ use arbor_state::{Historical, Network, State};
 use arbor_versions::Retain;
 use tempfile::NamedTempFile;
 
-use crate::args::{OrderChoice, Recover, Snapshot, StoreChoice};
+use crate::args::{OrderChoice, Recover, Snapshot};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
 use crate::rules::Rules;
@@ -131,7 +131,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
-    stop::listen();
+    stop::listen_between("chunk");
     let mut recovery = Recovery::new(&mut state, head.clone())
         .with_context(|| format!("recovering into {}", dir.display()))?;
     let (before, finished) = (recovery.done(), recovery.is_finished());
@@ -212,9 +212,6 @@ fn add_all<R: Read>(
 
 /// Opens the database to recover into, and finds the text of its genesis.
 fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h str>)> {
-    if args.store == StoreChoice::Memory {
-        bail!("--store memory keeps nothing: there would be no database to recover into");
-    }
     let context = || args.file.display().to_string();
     let tree = head.tree().with_context(context)?;
     let genesis = head.genesis_json.as_deref();

@@ -31,6 +31,7 @@ pub(crate) fn check_state(
         check,
         leaves: AtomicU64::new(0),
         indices: Indices::default(),
+        last: Mutex::default(),
         lengths,
         spare: spare.into(),
     };
@@ -42,6 +43,7 @@ pub(crate) fn check_state(
         ));
     }
     rebuild.tell_spare_nodes();
+    rebuild.no_index_is_left_out();
     rebuild.counter()?;
     if !rebuild.names_lead_to_all_leaves()? {
         return Ok(B256::ZERO);
@@ -59,6 +61,8 @@ struct Rebuild<'a> {
     check: &'a Check<'a>,
     leaves: AtomicU64,
     indices: Indices,
+    /// The leaf with the highest index, and that.
+    last: Mutex<(u64, Hash)>,
     /// The lengths of paths that stored nodes have.
     lengths: Vec<u8>,
     /// Stored nodes that the leaves do not give.
@@ -198,9 +202,26 @@ impl Rebuild<'_> {
             let (key, index) = (hex::encode(key), entry.index);
             self.fault(format!("leaf {key}: another one has index {index} too"));
         }
+        if let Some((key, entry)) = leaves.iter().max_by_key(|(_, entry)| entry.index) {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            *last = (*last).max((entry.index, *key));
+        }
         self.leaves
             .fetch_add(leaves.len() as u64, Ordering::Relaxed);
         Ok(leaves)
+    }
+
+    /// Leaves are numbered from 1 on as they come, in every embedding, and undoing takes the last away, with the counter that they were numbered by. So where no
+    /// two share an index (which was looked at) none is above their number.
+    fn no_index_is_left_out(&self) {
+        let leaves = self.leaves.load(Ordering::Relaxed);
+        let (index, key) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if index > leaves {
+            let key = hex::encode(key);
+            self.fault(format!(
+                "leaf {key}: index {index}, but there are {leaves} leaves, numbered from 1 on"
+            ));
+        }
     }
 
     fn counter(&self) -> Result<(), StateError> {

@@ -10,6 +10,7 @@
 //! | 4 | codes: length (4), the code |
 //! | 0 | once, last: the numbers of leaves, names and codes (8 each) |
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 use std::num::NonZeroUsize;
@@ -19,6 +20,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use super::super::LeafWrite;
 use super::super::records::{decode_leaf, encode_leaf, leaf_key};
 use super::{Chunk, EntriesHead, Order, RecoveryError};
+use crate::StateError;
 
 const MAGIC: &[u8; 9] = b"ARBORENT\x01";
 /// Kind, number, length.
@@ -310,7 +312,7 @@ impl<R: Read> EntriesReader<R> {
                 let name = take(rest, length)?.to_vec();
                 known
                     .then_some(name)
-                    .ok_or("a name of neither 20 nor 52 bytes")
+                    .ok_or_else(|| "a name of neither 20 nor 52 bytes".into())
             })
             .map(Chunk::Names),
             CODES => entries(&frame, |rest| {
@@ -410,22 +412,24 @@ fn malformed(offset: u64, why: impl Into<String>) -> RecoveryError {
 /// All entries of a frame, of which there must be as many as it says.
 fn entries<T>(
     frame: &Frame,
-    mut one: impl FnMut(&mut &[u8]) -> Result<T, &'static str>,
-) -> Result<Vec<T>, &'static str> {
+    mut one: impl FnMut(&mut &[u8]) -> Result<T, Cow<'static, str>>,
+) -> Result<Vec<T>, Cow<'static, str>> {
     let (mut rest, mut found) = (&frame.payload[..], Vec::new());
     while !rest.is_empty() {
         found.push(one(&mut rest)?);
     }
     match found.len() == frame.count as usize {
         true => Ok(found),
-        false => Err("another number of entries than it says"),
+        false => Err("another number of entries than it says".into()),
     }
 }
 
-fn leaf(rest: &mut &[u8]) -> Result<LeafWrite, &'static str> {
-    let key = leaf_key(take(rest, 32)?).map_err(|_| "a leaf's key")?;
+fn leaf(rest: &mut &[u8]) -> Result<LeafWrite, Cow<'static, str>> {
+    // The errors name the key, and what is wrong.
+    let why = |error: StateError| Cow::from(error.to_string());
+    let key = leaf_key(take(rest, 32)?).map_err(why)?;
     let length = usize::from(take(rest, 1)?[0]);
-    let entry = decode_leaf(&key, take(rest, length)?).map_err(|_| "the record of a leaf")?;
+    let entry = decode_leaf(&key, take(rest, length)?).map_err(why)?;
     Ok(LeafWrite {
         key,
         index: entry.index,
@@ -433,7 +437,7 @@ fn leaf(rest: &mut &[u8]) -> Result<LeafWrite, &'static str> {
     })
 }
 
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], &'static str> {
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], Cow<'static, str>> {
     let split = rest.split_at_checked(length);
     let (taken, behind) = split.ok_or("an entry that is cut short")?;
     *rest = behind;
@@ -561,6 +565,11 @@ mod tests {
         ] {
             assert!(read(&[&start[..], &wrong, &end].concat()).is_err(), "{why}");
         }
+        // Which leaf, and what is wrong with it.
+        let zero = frame(LEAVES, 1, &[&[7; 32][..], &[2, 1, 0]].concat());
+        let error = read(&[&start[..], &zero].concat()).unwrap_err().to_string();
+        let leaf = format!("0x{}: index 0", "07".repeat(32));
+        assert!(error.contains(&leaf), "{error}");
         let longest = [&start[..], &[2, 0, 0, 0, 1, 255, 255, 255, 255]].concat();
         let error = read(&longest).unwrap_err();
         assert!(error.to_string().contains("4294967295"), "{error}");

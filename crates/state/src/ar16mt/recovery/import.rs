@@ -2,6 +2,7 @@
 
 use alloy_primitives::B256;
 use arbor_tree::Hash;
+use arbor_tree_ar16mt::TreeError;
 use arbor_versions::{Change, Changes, Version};
 
 use super::super::LEAVES;
@@ -98,7 +99,15 @@ impl<'a> Recovery<'a> {
         self.follow(place.before)?;
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
-                let (computed, _) = self.state.compute_leaves(&leaves)?;
+                let computed = self.state.compute_leaves(&leaves);
+                // They are sorted for it, so keys that do not ascend are the same.
+                let (computed, _) = computed.map_err(|error| match error {
+                    StateError::Ar16mt(tree) => match *tree {
+                        TreeError::Order(key) => RecoveryError::Twice(key.into()),
+                        tree => StateError::from(tree).into(),
+                    },
+                    error => error.into(),
+                })?;
                 let there = |change: &Change<'_>| change.table == LEAVES && change.old.is_some();
                 if let Some(change) = computed.changes.flat().find(there) {
                     return Err(RecoveryError::Twice(B256::from_slice(change.key)));
