@@ -33,13 +33,14 @@ pub(crate) fn write_report(file: Option<&Path>, envelope: &Envelope) -> Result<(
 }
 
 /// Names that are a database's own in its folder: files, and the folders of stores.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "HEAD",
     "LOCK",
     "genesis.json",
     "retain",
     "roots",
     "rules",
+    "tree-settings",
     "fjall",
     "rocksdb",
 ];

@@ -12,9 +12,15 @@ use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
 use crate::args::{Prove, VerifyProof};
-use crate::{bytes, database, output};
+use crate::{bytes, database, files, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
+    let written = [("--out", &args.out), ("--storage-logs", &args.storage_logs)];
+    for (flag, file) in written {
+        if let Some(file) = file {
+            files::not_of_database(flag, file, Some(&args.database.db))?;
+        }
+    }
     let state = database::look(&args.database)?;
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;

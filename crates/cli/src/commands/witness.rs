@@ -19,9 +19,12 @@ use serde_json::Value;
 
 use crate::args::{Witness as Args, WitnessForm};
 use crate::rules::Rules;
-use crate::{database, output, stop};
+use crate::{database, files, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let Some(file) = &args.out {
+        files::not_of_database("--out", file, Some(&args.database.db))?;
+    }
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
     rules.set(&mut genesis.spec);
