@@ -205,10 +205,11 @@ fn many_leaves_are_proven_together() {
         let words = [&["prove", "--db", "mpt"], words].concat();
         folder.run(&words).fails_with(&["ar16mt"]);
     }
+    let no_slot = format!("{absent}:y");
     for (words, why) in [
         (&["--range", "0x30..0x20"][..], "ends before"),
         (&["--range", "20..30"], "0x"),
-        (&["--also", "0x77:y", address], "'y' is no slot"),
+        (&["--also", &no_slot, address], "'y' is no slot"),
         (&["--also", "x", address], "'x' is no address"),
         (&[], "ADDRESS"),
     ] {
