@@ -205,15 +205,104 @@ fn many_leaves_are_proven_together() {
         let words = [&["prove", "--db", "mpt"], words].concat();
         folder.run(&words).fails_with(&["ar16mt"]);
     }
+    let no_slot = format!("{absent}:y");
     for (words, why) in [
         (&["--range", "0x30..0x20"][..], "ends before"),
         (&["--range", "20..30"], "0x"),
-        (&["--also", "0x77:y", address], "'y' is no slot"),
+        (&["--also", &no_slot, address], "'y' is no slot"),
         (&["--also", "x", address], "'x' is no address"),
         (&[], "ADDRESS"),
     ] {
         let words = [&["prove", "--db", "db"], words].concat();
         folder.run(&words).fails_with(&[why]);
+    }
+}
+
+/// What a test counts is what its blocks did.
+#[test]
+fn the_load_test_counts_reads_and_hashes() {
+    let folder = Folder::new();
+    let report = |words: &[&str]| {
+        let words = [&["loadtest"], words, &["--report", "report"]].concat();
+        folder.run(&words).ok();
+        let report = std::fs::read(folder.path("report")).expect("a report");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        report["results"].clone()
+    };
+    let one = report(&["1", "1", "-M"]);
+    let tree = &one["blocks"][0]["tree"];
+    assert_eq!(tree["hashed_bytes"], 16_424);
+    assert_eq!(tree["hashes_per_leaf"], 257.0);
+    assert_eq!(one["stopped_after"], Value::Null);
+    for words in [
+        &["6", "300", "-M"][..],
+        &["6", "300", "--write-back", "1"],
+        &["6", "300"],
+    ] {
+        let results = report(words);
+        for block in results["blocks"].as_array().expect("blocks") {
+            let number = |name: &str| block[name].as_u64().expect(name);
+            let reads = number("unflushed_hits") + number("cache_hits") + number("cache_misses");
+            let nodes = block["tree"]["nodes_read"].as_u64().expect("nodes");
+            let fits = (nodes..=nodes + 3).contains(&reads);
+            assert!(fits, "{words:?}: {reads} reads, {nodes} nodes");
+            let figure = |name: &str| block["tree"][name].as_f64().expect("a figure");
+            let parts = figure("fold_hashes_per_leaf")
+                + figure("rise_hashes_per_leaf")
+                + figure("node_hashes_per_leaf");
+            assert!((parts - figure("hashes_per_leaf")).abs() < 1e-6);
+        }
+    }
+    for words in [
+        &["3", "50", "--reads", "20"][..],
+        &["3", "50", "--reads", "20", "--proofs"],
+    ] {
+        let results = report(words);
+        let blocks = results["blocks"].as_array().expect("blocks");
+        let reads = blocks.iter().map(|block| block["key_reads"].as_u64());
+        assert!(reads.eq([Some(0), Some(20), Some(20)]));
+    }
+}
+
+/// What was done until then is told and reported.
+#[test]
+fn a_load_test_that_is_stopped_reports_its_blocks() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    for signal in ["-TERM", "-INT"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        command
+            .args(["loadtest", "100000", "50", "-M", "--report", "report"])
+            .current_dir(folder.path("."))
+            .stdout(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let out = child.stdout.take().expect("piped");
+        let mut lines = BufReader::new(out).lines().map(|line| line.expect("text"));
+        assert_eq!(lines.by_ref().take(8).count(), 8);
+        let id = child.id().to_string();
+        let kill = Command::new("kill").args([signal, &id]).status();
+        assert!(kill.expect("kill runs").success());
+        let rest: Vec<String> = lines.collect();
+        let ended = child.wait().expect("ends");
+        assert_eq!(ended.code(), Some(130));
+        let stopped = rest
+            .iter()
+            .find_map(|line| line.strip_prefix("stopped after block "));
+        let stopped = stopped.expect("it says so").split(':').next();
+        let report = std::fs::read(folder.path("report")).expect("a report");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        let results = &report["results"];
+        assert_eq!(Some(&*results["stopped_after"].to_string()), stopped);
+        let blocks = results["blocks"].as_array().expect("blocks");
+        let last = blocks.last().expect("a block");
+        assert_eq!(last["block"], results["stopped_after"]);
+        assert_eq!(results["leaves"].as_u64(), Some(50 * blocks.len() as u64));
+        assert_eq!(last["root"], results["root"]);
+        assert_eq!(results["verify_s"], Value::Null);
+        let root = results["root"].as_str().expect("a root");
+        assert_eq!(rest.last(), Some(&format!("root: {root}")));
+        std::fs::remove_file(folder.path("report")).expect("removed");
     }
 }
 

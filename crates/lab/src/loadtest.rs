@@ -72,12 +72,6 @@ pub enum LoadTestError {
         /// Which of its operations, writes first.
         operation: usize,
     },
-    /// Whoever watches did not want more.
-    #[error("stopped after block {block}")]
-    Stopped {
-        /// The last block that is in.
-        block: u64,
-    },
     /// The database is not what its contents make of it.
     #[error("the whole database was checked, and {faults} faults found; the first: {first}")]
     Faults {
@@ -117,9 +111,9 @@ pub struct BlockFigures {
     pub leaves: u64,
     /// The oldest version that can be read.
     pub oldest_version: u64,
-    /// Records of versions that were pruned, and seconds for finding them, in flushes that ended meanwhile.
+    /// Records of versions that were pruned, in flushes that ended meanwhile.
     pub pruned_keys: u64,
-    /// As above.
+    /// Seconds for finding them; that they are deleted is part of these flushes' batches.
     pub prune_s: f64,
     /// Bytes handed to the store by flushes that ended meanwhile.
     pub batch_bytes: u64,
@@ -129,7 +123,11 @@ pub struct BlockFigures {
     pub tree: Option<TreeFigures>,
     /// Bytes in memory that no flush has taken.
     pub dirty_bytes: u64,
-    /// Reads that the cache above the store answered, and that went to the store.
+    /// Leaves that were there and were read: those that the block reads, not those whose old values its writes need.
+    pub key_reads: u64,
+    /// Reads of records by key, of nodes and of leaves, that versions answered which no flush has written.
+    pub unflushed_hits: u64,
+    /// Those that the cache above the store answered, and that went to the store.
     pub cache_hits: u64,
     /// As above.
     pub cache_misses: u64,
@@ -156,10 +154,16 @@ pub struct TreeFigures {
     pub nodes_read: u64,
     /// Nodes written.
     pub nodes_written: u64,
-    /// Bytes that went through the hash function.
+    /// Bytes of the messages that were hashed: 40 for a leaf, 64 for a node.
     pub hashed_bytes: u64,
-    /// Hashes for each leaf written.
+    /// Hashes for each leaf written: all of the next three.
     pub hashes_per_leaf: f64,
+    /// Those of leaves and of their chains up to the checkpoint.
+    pub fold_hashes_per_leaf: f64,
+    /// Those of chains from there to the leaves' places.
+    pub rise_hashes_per_leaf: f64,
+    /// Those within nodes.
+    pub node_hashes_per_leaf: f64,
     /// Seconds of all threads for reading nodes.
     pub load_s: f64,
     /// For placing leaves and forming records.
@@ -199,6 +203,8 @@ pub struct Run {
 /// What was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Results {
+    /// The last block that is in, if the test was stopped there: then the store's files were not merged, nothing was checked, and no table was counted.
+    pub stopped_after: Option<u64>,
     /// Leaves written.
     pub leaves: u64,
     /// The last root.
@@ -213,25 +219,25 @@ pub struct Results {
     /// Bytes of the store's files by then.
     pub disk_bytes: Option<u64>,
     /// Seconds for merging the store's files.
-    pub compact_s: f64,
+    pub compact_s: Option<f64>,
     /// Bytes of the store's files after that.
     pub compacted_bytes: Option<u64>,
     /// The contents, table by table.
     pub tables: Vec<TableSize>,
     /// Seconds for the check of the whole database.
-    pub verify_s: f64,
+    pub verify_s: Option<f64>,
     /// Seconds of the processor for it, over all threads.
     pub verify_cpu_s: Option<f64>,
     /// Nodes that it rebuilt.
-    pub verified_nodes: u64,
+    pub verified_nodes: Option<u64>,
     /// Older versions that it rebuilt.
-    pub verified_versions: u64,
+    pub verified_versions: Option<u64>,
     /// Block by block.
     pub blocks: Vec<BlockFigures>,
 }
 
 /// Runs the test on an empty state, and checks the whole database at the end. `passed` is told of each block, and may break off after it: what was done by then
-/// is made durable.
+/// is made durable and told, but not checked.
 ///
 /// # Errors
 /// [`LoadTestError`].
@@ -246,19 +252,43 @@ pub fn run(
         slots: 0,
         changed: HashMap::new(),
         before: Stats::default(),
+        stopped_after: None,
     };
     let mut blocks = Vec::new();
     let new = load.run(state, 0..settings.blocks, &mut blocks, passed)?;
     let after = settings.blocks..settings.blocks + settings.update_blocks;
-    let updates = match after.is_empty() {
+    let updates = match after.is_empty() || load.stopped_after.is_some() {
         true => None,
         false => Some(load.run(state, after, &mut blocks, passed)?),
     };
-    let disk_bytes = state.disk_bytes()?;
-    let peak_rss_bytes = ProcessUsage::now().peak_rss_bytes;
+    let mut results = Results {
+        stopped_after: load.stopped_after,
+        leaves: load.slots,
+        root: state.root(),
+        new,
+        updates,
+        peak_rss_bytes: ProcessUsage::now().peak_rss_bytes,
+        disk_bytes: state.disk_bytes()?,
+        compact_s: None,
+        compacted_bytes: None,
+        tables: Vec::new(),
+        verify_s: None,
+        verify_cpu_s: None,
+        verified_nodes: None,
+        verified_versions: None,
+        blocks,
+    };
+    if results.stopped_after.is_none() {
+        end(state, &mut results)?;
+    }
+    Ok(results)
+}
+
+/// Merges the store's files, checks the whole database, and counts its tables.
+fn end(state: &mut State, results: &mut Results) -> Result<(), LoadTestError> {
     let compacting = Instant::now();
     state.compact()?;
-    let compact_s = seconds(compacting);
+    results.compact_s = Some(seconds(compacting));
     let (verifying, usage) = (Instant::now(), ProcessUsage::now());
     let report = state.verify()?;
     if !report.is_ok() {
@@ -267,28 +297,14 @@ pub fn run(
             first: report.faults.into_iter().next().unwrap_or_default(),
         });
     }
-    let leaves = settings.blocks * settings.writes;
-    let (verify_s, verify_cpu_s) = (seconds(verifying), cpu_since(&usage));
-    Ok(Results {
-        leaves,
-        root: state.root(),
-        new,
-        updates,
-        peak_rss_bytes,
-        disk_bytes,
-        compact_s,
-        compacted_bytes: state.disk_bytes()?,
-        tables: state
-            .tables()
-            .iter()
-            .map(|spec| size(state, spec))
-            .collect::<Result<_, _>>()?,
-        verify_s,
-        verify_cpu_s,
-        verified_nodes: report.nodes,
-        verified_versions: report.versions,
-        blocks,
-    })
+    results.verify_s = Some(seconds(verifying));
+    results.verify_cpu_s = cpu_since(&usage);
+    results.verified_nodes = Some(report.nodes);
+    results.verified_versions = Some(report.versions);
+    results.compacted_bytes = state.disk_bytes()?;
+    let sizes = state.tables().iter().map(|spec| size(state, spec));
+    results.tables = sizes.collect::<Result<_, _>>()?;
+    Ok(())
 }
 
 fn size(state: &State, spec: &TableSpec) -> Result<TableSize, LoadTestError> {
@@ -332,8 +348,11 @@ fn figures(stats: &TreeStats) -> TreeFigures {
         max_leaf_level: stats.level_max,
         nodes_read: stats.nodes_read,
         nodes_written: stats.nodes_written,
-        hashed_bytes: 64 * stats.hashes(),
+        hashed_bytes: stats.hashed_bytes(),
         hashes_per_leaf: per(stats.hashes() as f64, written),
+        fold_hashes_per_leaf: per(stats.fold_hashes as f64, written),
+        rise_hashes_per_leaf: per(stats.rise_hashes as f64, written),
+        node_hashes_per_leaf: per(stats.node_hashes as f64, written),
         load_s: stats.load.as_secs_f64(),
         place_s: stats.place.as_secs_f64(),
         hash_s: stats.hash.as_secs_f64(),
@@ -389,6 +408,7 @@ struct Load {
     changed: HashMap<u64, u64>,
     /// What the database had done before the block.
     before: Stats,
+    stopped_after: Option<u64>,
 }
 
 /// A write: a slot, its index where leaves have one, its value before (zero if new) and after.
@@ -448,8 +468,8 @@ impl Load {
             let stop = passed(&of_block).is_break();
             figures.push(of_block);
             if stop {
-                state.flush()?;
-                return Err(LoadTestError::Stopped { block });
+                self.stopped_after = Some(block);
+                break;
             }
         }
         let flushing = Instant::now();
@@ -475,6 +495,7 @@ impl Load {
         let (writes, updates) = self.of_block(block);
         let known = self.slots;
         let read = self.random.distinct(reads, known);
+        let key_reads = read.len() as u64;
         let updated = self.random.distinct(updates, known);
         let first = self.first_value(block);
         let slots = (known..known + writes).chain(updated);
@@ -545,6 +566,8 @@ impl Load {
             batch_bytes: flushed.bytes.total() - before_flush.bytes.total(),
             tree,
             dirty_bytes: stats.dirty_bytes + stats.pending_undo_bytes,
+            key_reads,
+            unflushed_hits: stats.unflushed_hits - before.unflushed_hits,
             cache_hits: stats.cache_hits - before.cache_hits,
             cache_misses: stats.cache_misses - before.cache_misses,
             written_bytes: None,

@@ -72,6 +72,8 @@ pub struct TreeStats {
     pub level_max: u64,
     /// Hashes of leaves and of folds from the bottom up to the checkpoint.
     pub fold_hashes: u64,
+    /// Of these, hashes of leaves themselves, whose messages have 40 bytes where all others have 64.
+    pub leaf_hashes: u64,
     /// Hashes of folds from the checkpoint on.
     pub rise_hashes: u64,
     /// Hashes within nodes.
@@ -91,6 +93,12 @@ impl TreeStats {
         self.fold_hashes + self.rise_hashes + self.node_hashes
     }
 
+    /// Bytes of the messages that were hashed: index and value of a leaf, two hashes of a node.
+    #[must_use]
+    pub fn hashed_bytes(&self) -> u64 {
+        64 * self.hashes() - 24 * self.leaf_hashes
+    }
+
     pub(crate) fn add(&mut self, other: &Self) {
         self.new_leaves += other.new_leaves;
         self.moved_leaves += other.moved_leaves;
@@ -102,6 +110,7 @@ impl TreeStats {
         self.level_sum += other.level_sum;
         self.level_max = self.level_max.max(other.level_max);
         self.fold_hashes += other.fold_hashes;
+        self.leaf_hashes += other.leaf_hashes;
         self.rise_hashes += other.rise_hashes;
         self.node_hashes += other.node_hashes;
         self.load += other.load;

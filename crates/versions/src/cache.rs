@@ -159,6 +159,10 @@ impl Reader for CachedStore {
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
         if table.0 >= FIRST_OWN_TABLE || self.cache.is_none() {
+            if table.0 < FIRST_OWN_TABLE {
+                let count = keys.len() as u64;
+                self.misses.fetch_add(count, Ordering::Relaxed);
+            }
             return self.store.multi_get(table, keys);
         }
         let mut values: Vec<Option<Value>> = Vec::with_capacity(keys.len());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbor_store::Table;
@@ -37,6 +38,8 @@ pub(crate) struct Frame {
     /// Epochs that have an index.
     pub(crate) indexed: Arc<BTreeSet<u64>>,
     pub(crate) filters: Arc<Filters>,
+    /// Reads of callers' tables at the head that layers answered.
+    pub(crate) answered: Arc<AtomicU64>,
 }
 
 impl Frame {

@@ -70,6 +70,7 @@ impl Versions {
             oldest: 0,
             indexed: Arc::default(),
             filters: Arc::default(),
+            answered: Arc::default(),
         };
         Ok(Self::assemble(store, lock, files, frame, None, options))
     }
@@ -194,6 +195,7 @@ fn stored_frame(
         oldest: stored.map_or(0, |record| record.oldest),
         indexed: Arc::new(read_indexed(store)?),
         filters: Arc::new(Filters::default()),
+        answered: Arc::default(),
     };
     Ok((frame, stored))
 }

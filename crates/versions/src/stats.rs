@@ -99,9 +99,11 @@ pub struct Stats {
     pub pending_undo_bytes: u64,
     /// Bytes in the clean cache.
     pub cache_bytes: u64,
-    /// Reads of the head that the clean cache answered.
+    /// Reads of the head by key that unflushed versions answered.
+    pub unflushed_hits: u64,
+    /// Those that the clean cache answered.
     pub cache_hits: u64,
-    /// Reads of the head that went to the store.
+    /// Those that went to the store.
     pub cache_misses: u64,
     /// Time that `apply` and others waited for a flush.
     pub flush_wait: Duration,

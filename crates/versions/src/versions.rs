@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -275,6 +276,7 @@ impl Versions {
             dirty_bytes: (self.active.bytes() + layers.sum::<usize>()) as u64,
             pending_undo_bytes: self.frame.pending_bytes() as u64,
             cache_bytes,
+            unflushed_hits: self.frame.answered.load(Ordering::Relaxed),
             cache_hits,
             cache_misses,
             flush_wait: self.flush_wait,

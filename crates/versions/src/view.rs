@@ -1,6 +1,7 @@
 //! Reading: the head through layers and store. History is in [`crate::history`].
 
 use std::iter::Peekable;
+use std::sync::atomic::Ordering;
 
 use arbor_store::{Reader, Table, Value};
 
@@ -51,7 +52,10 @@ impl<'a> View<'a> {
     pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
         let position = self.frame.schema.position(table)?;
         match self.unflushed(position, key) {
-            Some(value) => Ok(value),
+            Some(value) => {
+                self.frame.answered.fetch_add(1, Ordering::Relaxed);
+                Ok(value)
+            }
             None => self
                 .base
                 .get(table, key)
@@ -76,6 +80,8 @@ impl<'a> View<'a> {
                 values[place].clone_from(&slot.value);
             });
         }
+        let found = (keys.len() - missing.len()) as u64;
+        self.frame.answered.fetch_add(found, Ordering::Relaxed);
         if missing.is_empty() {
             return Ok(values);
         }

@@ -102,6 +102,9 @@ pub(crate) struct BenchReads {
 }
 
 /// `arbor loadtest`.
+///
+/// Prints what each block took, then the whole database's check and a summary. Of a block, `load`, `apply` and `hash` are seconds summed over all threads; the
+/// other times are by the clock, and `tree` is all three. Pruning goes with the flushes: what a flush that ended meanwhile pruned stands beside the block, so most blocks have none.
 #[derive(Debug, Args)]
 pub(crate) struct Loadtest {
     /// Blocks, a version each
@@ -140,7 +143,7 @@ pub(crate) struct Loadtest {
     /// The store on disk
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreChoice,
-    /// Keep the latest version alone [default: all of them]
+    /// Keep the latest version alone; what goes is deleted in the batches of flushes, so that pruning has no time of its own but for finding it [default: keep all of them]
     #[arg(long)]
     pub(crate) prune: bool,
     /// Keys that one thread reads together (AR16MT alone) [default: 512]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
-use arbor_lab::loadtest::{BlockFigures, LoadTestError, Results, Settings, run as load};
+use arbor_lab::loadtest::{BlockFigures, Results, Settings, run as load};
 use arbor_metrics::Measurement;
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(folder) = &folder {
         stop::remove_if_hurried(folder.path());
     }
+    output::line(LEGEND)?;
     output::line(HEADINGS)?;
     let mut printed = Ok(());
     let mut passed = |block: &BlockFigures| {
@@ -60,12 +61,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let results = pool.install(|| load(&settings, &mut state, &mut passed));
     drop(state);
     printed?;
-    let results = match results {
-        Err(LoadTestError::Stopped { block }) => {
-            return output::line(&format!("stopped after block {block}"));
-        }
-        results => results?,
-    };
+    let results = results?;
+    if let Some(block) = results.stopped_after {
+        output::line(&format!(
+            "stopped after block {block}: nothing was merged or checked"
+        ))?;
+    }
     let envelope = measurement.finish(serde_json::to_value(&results)?);
     summary(&results, envelope.process.peak_rss_bytes)?;
     files::write_report(args.report.as_deref(), &envelope)
@@ -147,15 +148,16 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
     Ok(state)
 }
 
-/// Load, apply and hash are seconds of all threads, the others of the clock; `tree` is all three.
-const HEADINGS: &str = " block    total    reads     tree   commit |    load   apply    hash | leaves     new   moved updated   nodes  level deepest  hashes/leaf   hashed |  cached db reads |    batch  unflushed  written   from";
+const LEGEND: &str = "load, apply, hash: seconds summed over all threads; the other times by the clock, of which tree has all three. hashes/leaf: to the checkpoint + from it + in nodes.
+keys: leaves read. patch, cached, db: reads answered by unflushed versions, by the cache, by the store. pruned, find: records that flushes deleted meanwhile, seconds for finding them. from: the oldest version kept";
+const HEADINGS: &str = " block    total    reads     tree   commit |    load   apply    hash | leaves     new   moved updated   nodes  level deepest       hashes/leaf   hashed |    keys   patch  cached      db |    batch  unflushed  written |  pruned    find   from";
 
 fn row(block: &BlockFigures) -> String {
     let tree = block.tree.map_or_else(
-        || format!("{:>27} {:>7}{:>69}", '|', block.leaves, ""),
+        || format!("{:>27} {:>7}{:>74}", '|', block.leaves, ""),
         |tree| {
             format!(
-                "{:>7.3}s {:>6.3}s {:>6.3}s | {:>6} {:>7} {:>7} {:>7} {:>7} {:>6.2} {:>7} {:>12.1} {:>8}",
+                "{:>7.3}s {:>6.3}s {:>6.3}s | {:>6} {:>7} {:>7} {:>7} {:>7} {:>6.2} {:>7} {:>17} {:>8}",
                 tree.load_s,
                 tree.place_s,
                 tree.hash_s,
@@ -166,24 +168,31 @@ fn row(block: &BlockFigures) -> String {
                 tree.new_internal_nodes,
                 tree.avg_leaf_level,
                 tree.max_leaf_level,
-                tree.hashes_per_leaf,
+                format!(
+                    "{:.1}+{:.1}+{:.1}",
+                    tree.fold_hashes_per_leaf, tree.rise_hashes_per_leaf, tree.node_hashes_per_leaf
+                ),
                 bytes::show(tree.hashed_bytes),
             )
         },
     );
     let written = block.written_bytes.map_or_else(|| "-".into(), bytes::show);
     format!(
-        "{:>6} {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s |{tree} | {:>7} {:>8} | {:>8} {:>10} {:>8} {:>6}",
+        "{:>6} {:>7.3}s {:>7.3}s {:>7.3}s {:>7.3}s |{tree} | {:>7} {:>7} {:>7} {:>7} | {:>8} {:>10} {:>8} | {:>7} {:>6.3}s {:>6}",
         block.block,
         block.wall_s,
         block.reads_s + block.keys_s,
         block.tree_s,
         block.commit_s + block.records_s,
+        block.key_reads,
+        block.unflushed_hits,
         block.cache_hits,
         block.cache_misses,
         bytes::show(block.batch_bytes),
         bytes::show(block.dirty_bytes),
         written,
+        block.pruned_keys,
+        block.prune_s,
         block.oldest_version,
     )
 }
@@ -218,7 +227,9 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
         line("written by the changes", size(updates.written_bytes))?;
     }
     line("size on disk", size(results.disk_bytes))?;
-    line("after merging", size(results.compacted_bytes))?;
+    if results.compact_s.is_some() {
+        line("after merging", size(results.compacted_bytes))?;
+    }
     for table in &results.tables {
         let name = format!("table {}, keys and values", table.table);
         line(
@@ -235,15 +246,25 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
         let (keys, time) = (pruned(|b| b.pruned_keys as f64), pruned(|b| b.prune_s));
         line(
             "pruned with the flushes",
-            format!("{keys:.0} keys, {:.1} ms", 1e3 * time),
+            format!("{keys:.0} keys, found in {:.1} ms", 1e3 * time),
         )?;
+        let sum = |of: fn(&BlockFigures) -> u64| results.blocks.iter().map(of).sum::<u64>();
+        line("existing keys read", sum(|b| b.key_reads).to_string())?;
+        let from = [
+            sum(|b| b.unflushed_hits),
+            sum(|b| b.cache_hits),
+            sum(|b| b.cache_misses),
+        ];
+        let from = from.map(|reads| reads.to_string()).join(" / ");
+        line("reads of patch / cached / db", from)?;
     }
     line("peak memory", size(results.peak_rss_bytes))?;
-    line("with the check at the end", size(peak))?;
-    line(
-        "whole database checked in",
-        format!("{:.2} s", results.verify_s),
-    )?;
-    line("seconds of the processor", cpu(results.verify_cpu_s))?;
+    if results.verify_s.is_some() {
+        line("with the check at the end", size(peak))?;
+    }
+    if let Some(seconds) = results.verify_s {
+        line("whole database checked in", format!("{seconds:.2} s"))?;
+        line("seconds of the processor", cpu(results.verify_cpu_s))?;
+    }
     output::line(&format!("root: {}", results.root))
 }

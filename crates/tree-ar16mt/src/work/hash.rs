@@ -104,6 +104,7 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
             .map(|(i, hash)| Chain { hash, ..chains[*i] })
             .collect();
         self.hasher.fold(0, &mut low);
+        self.stats.leaf_hashes += low.len() as u64;
         self.stats.fold_hashes += low.iter().map(|chain| 1 + chain.to as u64).sum::<u64>();
         for (i, chain) in places.into_iter().zip(low) {
             chains[i] = chain;
