@@ -49,10 +49,10 @@ fn read(bytes: &[u8]) -> Result<Entry, &'static str> {
     let (length, rest) = bytes.split_first().ok_or("nothing")?;
     let split = rest.split_at_checked(usize::from(*length));
     let (index, value) = split.ok_or("index cut short")?;
-    let index = padded(index).ok_or("index")?;
+    let index = padded(index).ok_or("an index of too many bytes, or with leading zeros")?;
     let entry = Entry {
         index: u64::from_be_bytes(index),
-        value: padded(value).ok_or("value")?,
+        value: padded(value).ok_or("a value of too many bytes, or with leading zeros")?,
     };
     match entry.index {
         0 => Err("index 0"),

@@ -566,7 +566,7 @@ mod tests {
             assert!(read(&[&start[..], &wrong, &end].concat()).is_err(), "{why}");
         }
         // Which leaf, and what is wrong with it.
-        let zero = frame(LEAVES, 1, &[&[7; 32][..], &[2, 1, 0]].concat());
+        let zero = frame(LEAVES, 1, &[&[7; 32][..], &[1, 0]].concat());
         let error = read(&[&start[..], &zero].concat()).unwrap_err().to_string();
         let leaf = format!("0x{}: index 0", "07".repeat(32));
         assert!(error.contains(&leaf), "{error}");
