@@ -124,7 +124,8 @@ fn tree_in(dir: &Path, memory: u64) -> Result<Tree> {
     let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
         return Ok(Tree::MerklePatricia);
     };
-    known_tree(&identity, memory, TreeSettings::stored(dir)?.as_slice())
+    let settings = TreeSettings::stored(dir)?.unwrap_or_default();
+    known_tree(&identity, memory, settings.as_slice())
 }
 
 /// The tree that an identity names, which changes nodes as its settings say.

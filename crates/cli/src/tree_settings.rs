@@ -22,17 +22,17 @@ impl TreeSettings {
     }
 
     /// Those that the database in a folder was made with. One that does not say so has the default.
-    pub(crate) fn stored(dir: &Path) -> Result<Self> {
+    pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
         let path = file(dir);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
+                return Ok(None);
             }
             Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
         };
         let settings = Self::parse(&text);
-        settings.ok_or_else(|| {
+        settings.map(Some).ok_or_else(|| {
             anyhow!(
                 "{} is damaged: {text:?}; it is to have the --tree-settings that the database was made with, or to be removed if it had none",
                 path.display()
@@ -43,11 +43,20 @@ impl TreeSettings {
     /// The settings to replay with: those of the folder's database, if anything was flushed to it, which must be the ones asked for if any are.
     pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
         let Some(dir) = dir else { return Ok(self) };
-        let stored = Self::stored(dir)?;
+        let made = read_head_file(dir).is_ok_and(|file| file.head.is_some());
+        let Some(stored) = Self::stored(dir)? else {
+            // Made by a version that did not remember them.
+            if made && !self.0.is_empty() {
+                eprintln!(
+                    "{} does not say with which --tree-settings it was made; going on with {self}",
+                    dir.display()
+                );
+            }
+            return Ok(self);
+        };
         if self == stored {
             return Ok(self);
         }
-        let made = read_head_file(dir).is_ok_and(|file| file.head.is_some());
         match (made, self.0.is_empty()) {
             (_, true) => {
                 eprintln!("going on with {stored}, as before");
@@ -63,7 +72,7 @@ impl TreeSettings {
 
     /// Has the database in a folder remember them.
     pub(crate) fn remember(&self, dir: &Path) -> Result<()> {
-        if Self::stored(dir)? == *self {
+        if Self::stored(dir)?.as_ref() == Some(self) {
             return Ok(());
         }
         let path = file(dir);
@@ -116,7 +125,10 @@ mod tests {
         for count in (0..=all.len()).rev() {
             let settings = TreeSettings::new(&all[..count]);
             settings.remember(dir).expect("written");
-            assert_eq!(TreeSettings::stored(dir).expect("read"), settings);
+            assert_eq!(
+                TreeSettings::stored(dir).expect("read"),
+                Some(settings.clone())
+            );
             let reversed: Vec<_> = all[..count].iter().rev().copied().collect();
             assert_eq!(TreeSettings::new(&reversed), settings);
         }

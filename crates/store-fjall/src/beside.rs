@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use arbor_store::StoreError;
 
 use crate::contents::{check_names, has_trees, without_mark};
-use crate::folder::{CURRENT, LOCK, MARKER, TABLES, TREES};
+use crate::folder::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
 use crate::reader_folder::ReaderFolder;
 
 /// How often files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
@@ -69,7 +69,7 @@ impl Beside {
 /// Whether a folder has fjall's mark of a database.
 fn is_marked(database: &Path) -> Result<bool, StoreError> {
     let mark = read(&database.join(MARKER), fs::metadata)?;
-    Ok(mark.is_some_and(|mark| mark.len() > 0))
+    Ok(mark.is_some_and(|mark| mark.len() >= MARK_BYTES))
 }
 
 /// A failure to write a file or folder of the reader's own.

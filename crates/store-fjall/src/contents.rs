@@ -150,7 +150,9 @@ pub(crate) fn has_trees(database: &Path) -> bool {
 pub(crate) fn without_mark(database: &Path) -> StoreError {
     StoreError::Corrupt {
         path: database.to_path_buf(),
-        what: format!("its file {MARKER} is not there or empty, but its folder {TREES} has data"),
+        what: format!(
+            "its file {MARKER} is not there, empty or cut short, but its folder {TREES} has data"
+        ),
     }
 }
 
@@ -368,7 +370,7 @@ fn check_table(tables: &Place, number: u64) -> Result<(), StoreError> {
 fn named(root: &Place) -> Result<BTreeSet<u64>, StoreError> {
     let names = root.join(TREES).join(NAMES.to_string());
     let copy = root.join(COPY);
-    let unwritten = |cause| StoreError::from_io(&copy.shown, "copying the names of trees", cause);
+    let unwritten = |cause| StoreError::from_io(&copy.here, "copying the names of trees", cause);
     let remove = || if_there(fs::remove_dir_all(&copy.here)).map_err(unwritten);
     remove()?;
     for (from, to) in [

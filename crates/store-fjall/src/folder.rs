@@ -19,6 +19,8 @@ pub(crate) const CURRENT: &str = "current";
 pub(crate) const TABLES: &str = "tables";
 /// fjall's lock file, which it demands to exist.
 pub(crate) const LOCK: &str = "lock";
+/// How long the mark is: it is written in two steps, of three bytes and one.
+pub(crate) const MARK_BYTES: u64 = 4;
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
 
@@ -28,7 +30,7 @@ pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     let failed = |cause| StoreError::from_io(path, "open", cause);
     let marker = path.join(MARKER);
     match fs::metadata(&marker) {
-        Ok(found) if found.len() > 0 => return Ok(()),
+        Ok(found) if found.len() >= MARK_BYTES => return Ok(()),
         _ if has_trees(path) => return Err(without_mark(path)),
         Ok(_) => fs::remove_file(&marker).map_err(failed)?,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}

@@ -112,7 +112,8 @@ fn measurement(args: &Args) -> Measurement {
     measurement.setting("memory_bytes", args.memory);
     measurement.setting(
         "write_back_bytes",
-        args.write_back.unwrap_or(args.memory / 16),
+        args.write_back
+            .unwrap_or(bytes::usual_write_back(args.memory)),
     );
     measurement.setting("threads", args.threads);
     measurement

@@ -362,7 +362,9 @@ fn full(
     let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
     if let Some(dir) = dir {
         rules.remember(dir)?;
-        settings.remember(dir)?;
+        if matches!(state.tree(), Tree::Verkle(_)) {
+            settings.remember(dir)?;
+        }
     }
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, genesis, population)?;
@@ -520,8 +522,10 @@ fn finish(
         database,
         disk_bytes,
     };
-    report.finish(measurement, args.report.as_deref())?;
+    // A report that cannot be written does not hide why the replay failed.
+    let reported = report.finish(measurement, args.report.as_deref());
     outcome.map_err(anyhow::Error::from).and(roots)?;
+    reported?;
     if stop::asked() {
         output::line("stopped as asked; run the same command again to go on")?;
     }
