@@ -1,13 +1,16 @@
 //! Applying updates.
 
 use crate::{
-    NodeChange, NodeKey, NodeReader, Settings, StemUpdate, TreeError, TreeStats, TreeUpdate,
+    NodeChange, NodeKey, NodeReader, RunUpdate, Settings, StemUpdate, TreeError, TreeStats,
+    TreeUpdate,
     commit::{Commit, Part},
     plan::{self, Plan, Root, Source, Stored},
+    steps::{Steps, check_order, effective},
     tools::Tools,
 };
 use arbor_ipa::{Committer, Point};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Applies updates, whose stems ascend, to the tree that the reader has.
 ///
@@ -24,16 +27,29 @@ pub fn apply(
     updates: &[StemUpdate],
     settings: &Settings,
 ) -> Result<TreeUpdate, TreeError> {
-    check_order(updates)?;
-    let effective: Vec<StemUpdate>;
-    let updates = if updates.iter().all(changes_all) {
-        updates
-    } else {
-        effective = updates.iter().filter_map(only_changes).collect();
-        &effective
-    };
+    apply_run(reader, committer, &[updates], settings).map(TreeUpdate::of_run)
+}
+
+/// Applies updates that follow each other, as [`apply`] would one by one, but computes them together: the root after each, and the nodes after the last.
+///
+/// Every node is read and written once, and of all updates those sums are computed side by side that do not need each other, so that small updates share what large ones
+/// have enough of themselves: inversions and lanes.
+///
+/// # Errors
+/// As [`apply`]; of several updates also one that removes a value. The tree is then as it was before the first.
+pub fn apply_run(
+    reader: &impl NodeReader,
+    committer: &Committer,
+    updates: &[&[StemUpdate]],
+    settings: &Settings,
+) -> Result<RunUpdate, TreeError> {
+    for update in updates {
+        check_order(update)?;
+    }
+    let updates: Vec<_> = updates.iter().map(|update| effective(update)).collect();
+    let updates: Vec<&[StemUpdate]> = updates.iter().map(|update| &**update).collect();
     let tools = Tools::new(committer, settings);
-    apply_to(&Stored(reader), tools, updates)
+    apply_to(&Stored(reader), tools, &updates)
 }
 
 /// Updates below some of the root's children that are planned and computed together: enough to share inversions, few enough to stay small beside the tree. What has its
@@ -44,32 +60,37 @@ const LEAST_ALONE: usize = 4096;
 /// The least for several threads, which plan and compute parts of their own side by side.
 const LEAST_SHARED: usize = 256;
 
-/// Applies updates that change something, wherever the nodes come from.
+/// Applies updates that change something and follow each other, wherever the nodes come from.
 ///
 /// The parts of the tree below different children of the root are independent of each other: they are computed one after another, or side by side, and only their
 /// records and the root's terms are kept.
 pub(crate) fn apply_to(
     source: &impl Source,
     tools: Tools,
-    updates: &[StemUpdate],
-) -> Result<TreeUpdate, TreeError> {
+    updates: &[&[StemUpdate]],
+) -> Result<RunUpdate, TreeError> {
+    let steps = Steps::new(updates)?;
     let root = Root::read(source)?;
-    let parts: Result<Vec<Part>, TreeError> = parts(updates)
+    let parts: Result<Vec<Part>, TreeError> = parts(&steps)
         .into_par_iter()
-        .map(|updates| {
-            let plan = plan::plan(source, &root, updates)?;
-            let mut part = Commit::new(tools, updates, &plan).run()?;
+        .map(|stems| {
+            let stems = steps.range(stems);
+            let plan = plan::plan(source, &root, stems.merged)?;
+            let mut part = Commit::new(tools, stems, &plan).run()?;
             add_deletions(&plan, &mut part.nodes);
             Ok(part)
         })
         .collect();
     let parts = parts?;
-    let (commitment, change) = root.after(tools, &parts);
+    let (roots, change) = root.after(tools, &parts, updates.len());
     let mut stats = TreeStats {
         internals_read: usize::from(root.existed()),
-        internals_written: usize::from(change.iter().any(|change| change.record.is_some())),
+        values: steps.values(),
         ..TreeStats::default()
     };
+    if change.iter().any(|change| change.record.is_some()) {
+        stats.internals_written = updates.iter().filter(|update| !update.is_empty()).count();
+    }
     parts.iter().for_each(|part| stats += part.stats);
     let count = parts.iter().map(|part| part.nodes.len()).sum::<usize>();
     let mut nodes = Vec::with_capacity(count + 1);
@@ -86,33 +107,32 @@ pub(crate) fn apply_to(
             }));
         }
     }
-    Ok(TreeUpdate {
+    Ok(RunUpdate {
         nodes,
-        root: commitment,
+        roots,
         stats,
     })
 }
 
-/// Cuts updates where their first bytes change, into parts for all threads.
-fn parts(updates: &[StemUpdate]) -> Vec<&[StemUpdate]> {
+/// Cuts stems where their first bytes change, into parts for all threads.
+fn parts(steps: &Steps) -> Vec<Range<usize>> {
     let threads = rayon::current_num_threads();
     let least = match threads {
         1 => LEAST_ALONE,
         _ => LEAST_SHARED,
     };
-    let least = (updates.len() / (2 * threads)).clamp(least, MOST);
+    let least = (steps.len() / (2 * threads)).clamp(least, MOST);
     // As many as come near that, of the same size: no thread waits long for another.
-    let count = (updates.len() + least / 2) / least;
-    let least = updates.len().div_ceil(count.max(1));
-    let (mut parts, mut rest) = (Vec::new(), updates);
-    while rest.len() > least {
-        let first = rest[least - 1].stem[0];
-        let (part, others) = rest.split_at(rest.partition_point(|update| update.stem[0] <= first));
-        parts.push(part);
-        rest = others;
+    let count = (steps.len() + least / 2) / least;
+    let least = steps.len().div_ceil(count.max(1));
+    let (mut parts, mut start) = (Vec::new(), 0);
+    while steps.len() - start > least {
+        let end = steps.above(start, steps.first_byte(start + least - 1));
+        parts.push(start..end);
+        start = end;
     }
-    if !rest.is_empty() {
-        parts.push(rest);
+    if start < steps.len() {
+        parts.push(start..steps.len());
     }
     parts
 }
@@ -137,35 +157,6 @@ fn add_deletions(plan: &Plan, nodes: &mut Vec<NodeChange>) {
             .then(a.record.is_none().cmp(&b.record.is_none()))
     });
     nodes.dedup_by(|later, earlier| later.key == earlier.key);
-}
-
-fn check_order(updates: &[StemUpdate]) -> Result<(), TreeError> {
-    let stems = updates.windows(2).find(|pair| pair[0].stem >= pair[1].stem);
-    if let Some(pair) = stems {
-        return Err(TreeError::Order(pair[1].stem));
-    }
-    let suffixes = |update: &&StemUpdate| !update.changes.is_sorted_by(|a, b| a.suffix < b.suffix);
-    match updates.iter().find(suffixes) {
-        Some(update) => Err(TreeError::Order(update.stem)),
-        None => Ok(()),
-    }
-}
-
-fn changes_all(update: &StemUpdate) -> bool {
-    !update.changes.is_empty() && update.changes.iter().all(|change| change.old != change.new)
-}
-
-fn only_changes(update: &StemUpdate) -> Option<StemUpdate> {
-    let changes: Vec<_> = update
-        .changes
-        .iter()
-        .filter(|change| change.old != change.new)
-        .copied()
-        .collect();
-    (!changes.is_empty()).then_some(StemUpdate {
-        stem: update.stem,
-        changes,
-    })
 }
 
 /// The root of a tree.

@@ -249,6 +249,7 @@ impl Tools<'_> {
                 stem,
                 changes,
                 points: halves.each_ref().map(point),
+                commitment: false,
             })
             .collect();
         let mut states = vec![LeafState::NEW; leaves.len()];

@@ -1,17 +1,19 @@
 //! The arithmetic of an update: leaves first, then the internal nodes from the deepest level up, each level in one batch.
 
 use crate::{
-    FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, StemUpdate,
-    TreeError, TreeStats, Value,
+    FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, TreeError,
+    TreeStats, Value,
     plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
     record::{HalfParts, Kept, LeafParts},
+    steps::{StemSteps, Step},
     tools::{LeafState, LeafWork, Tools},
     whole,
 };
 use arbor_field::Limbs;
-use arbor_ipa::{DecodingError, NumberTerm, Point, Ratio, ValueChange, difference};
+use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
 const LEAST: usize = 256;
@@ -26,25 +28,82 @@ pub(crate) fn share(count: usize) -> usize {
     }
 }
 
+/// What images of leaves or internal nodes become, by their indices in the plan.
+#[derive(Default)]
+struct Courses {
+    courses: Vec<Course>,
+    /// Images after steps, those of one course one after the other and ascending.
+    events: Vec<(u32, Limbs)>,
+}
+
+/// What one image becomes.
+#[derive(Clone, Default)]
+struct Course {
+    /// Zero where there is nothing.
+    before: Limbs,
+    /// Its events.
+    events: Range<usize>,
+}
+
+impl Courses {
+    /// Adds a course with room for what it is after some steps.
+    fn push(&mut self, before: Limbs, steps: impl Iterator<Item = u32>) {
+        let start = self.events.len();
+        self.events.extend(steps.map(|step| (step, [0; 4])));
+        let events = start..self.events.len();
+        self.courses.push(Course { before, events });
+    }
+
+    /// Sets the image after the n-th of a course's steps.
+    fn set(&mut self, at: usize, n: usize, image: Limbs) {
+        let start = self.courses[at].events.start;
+        self.events[start + n].1 = image;
+    }
+
+    /// The image before, and those after the steps that change it.
+    fn of(&self, at: usize) -> (Limbs, &[(u32, Limbs)]) {
+        let Course { before, events } = &self.courses[at];
+        (*before, &self.events[events.clone()])
+    }
+
+    /// The events of others behind these; where their own indices begin among them.
+    fn append(&mut self, others: &mut Vec<(u32, Limbs)>) -> usize {
+        let start = self.events.len();
+        self.events.append(others);
+        start
+    }
+}
+
 pub(crate) struct Commit<'a> {
     tools: Tools<'a>,
-    updates: &'a [StemUpdate],
+    steps: StemSteps<'a, 'a>,
     plan: &'a Plan,
-    /// Images of leaves before and after, by their index in the plan; zero where there is none.
-    leaves: Vec<[Limbs; 2]>,
-    /// The same of internal nodes.
-    internals: Vec<[Limbs; 2]>,
+    leaves: Courses,
+    internals: Courses,
+    /// After which steps new internal nodes have their first and their second leaf; -1: before all.
+    births: Vec<[i64; 2]>,
+    nodes: Vec<NodeChange>,
+    stats: TreeStats,
+}
+
+/// Some leaves or nodes that were computed.
+struct Computed {
+    courses: Courses,
     nodes: Vec<NodeChange>,
     stats: TreeStats,
 }
 
 impl<'a> Commit<'a> {
-    pub(crate) fn new(tools: Tools<'a>, updates: &'a [StemUpdate], plan: &'a Plan) -> Self {
+    pub(crate) fn new(tools: Tools<'a>, steps: StemSteps<'a, 'a>, plan: &'a Plan) -> Self {
         Self {
             tools: tools.alone(),
-            updates,
-            leaves: Vec::new(),
-            internals: vec![[[0; 4]; 2]; plan.internals.len()],
+            steps,
+            leaves: Courses::default(),
+            internals: Courses {
+                courses: vec![Course::default(); plan.internals.len()],
+                events: Vec::new(),
+            },
+            births: vec![[0; 2]; plan.internals.len()],
             nodes: Vec::new(),
             stats: plan.stats,
             plan,
@@ -56,49 +115,50 @@ impl<'a> Commit<'a> {
         let leaves = &self.plan.leaves;
         let shares = leaves.par_chunks(share(leaves.len()));
         let shares: Result<Vec<_>, _> = shares.map(|leaves| self.leaves(leaves)).collect();
-        self.leaves.reserve_exact(leaves.len());
+        self.leaves.courses.reserve_exact(leaves.len());
         self.nodes
             .reserve_exact(leaves.len() + self.plan.internals.len());
-        for (images, nodes) in shares? {
-            self.leaves.extend(images);
-            self.nodes.extend(nodes);
+        for mut share in shares? {
+            let start = self.leaves.append(&mut share.courses.events);
+            let courses = share.courses.courses.into_iter();
+            let courses = courses.map(|course| course.behind(start));
+            self.leaves.courses.extend(courses);
+            self.nodes.extend(share.nodes);
+            self.stats += share.stats;
         }
-        let written = leaves.iter().filter(|leaf| leaf.stays());
-        written.for_each(|leaf| self.stats.leaf(&leaf.suffixes));
         self.internal_nodes()?;
         let root = &self.plan.internals[0];
-        let children: Vec<_> = root
-            .slots
-            .iter()
-            .map(|slot| (slot.byte, slot.new))
-            .collect();
-        let added = match children.is_empty() {
-            true => Point::IDENTITY,
-            false => {
-                self.tools
-                    .moved(&[Point::IDENTITY], [self.terms(0)].into_iter())
-                    .0[0]
-            }
-        };
+        let children = root.slots.iter().map(|slot| (slot.byte, slot.new));
+        let mut moves = Moves::default();
+        self.add_moves(0, &mut moves);
+        let nothing = vec![Point::IDENTITY; moves.sums.len()];
+        let sums = moves.sums.iter().map(|(_, terms)| moves.terms(terms));
+        let added = self.tools.moved(&nothing, sums).0;
         Ok(Part {
-            children,
-            added,
+            children: children.collect(),
+            added: moves.steps().zip(added).collect(),
             nodes: self.nodes,
             stats: self.stats,
         })
     }
 
+    /// The steps that change a leaf; none of one that moves, or goes.
+    fn steps_of(&self, leaf: &Leaf) -> &'a [Step<'a>] {
+        match leaf.update {
+            Some(at) if leaf.stays() => self.steps.of(at),
+            _ => &[],
+        }
+    }
+
     /// Computes some leaves: their images before and after, and their records.
-    fn leaves(&self, leaves: &[Leaf]) -> Result<(Vec<[Limbs; 2]>, Vec<NodeChange>), TreeError> {
+    fn leaves(&self, leaves: &[Leaf]) -> Result<Computed, TreeError> {
         let mut states = vec![LeafState::NEW; leaves.len()];
         let mut stored: Vec<usize> = Vec::new();
         let mut records: Vec<LeafRecord> = Vec::new();
         let mut todo: Vec<Todo> = Vec::with_capacity(leaves.len());
         for (at, leaf) in leaves.iter().enumerate() {
-            let changes = match leaf.update {
-                Some(update) if leaf.stays() => &self.updates[update].changes[..],
-                _ => &[],
-            };
+            let changes = self.steps_of(leaf).first();
+            let changes = changes.map_or(&[][..], |step| step.changes);
             match leaf.old() {
                 None => todo.push(Todo::on_new(changes)),
                 Some((_, OldLeaf::Known(state))) => {
@@ -117,22 +177,90 @@ impl<'a> Commit<'a> {
         for (at, state) in stored.into_iter().zip(self.tools.load(&records)) {
             states[at] = state;
         }
-        let before: Vec<Limbs> = states.iter().map(|state| state.image).collect();
-        let work = leaves.iter().zip(&todo).map(|(leaf, todo)| LeafWork {
-            stem: &leaf.stem,
-            changes: &todo.changes,
-            points: todo.points(self.tools.settings.form),
-        });
-        self.tools.change(&work.collect::<Vec<_>>(), &mut states);
-        let mut images = Vec::with_capacity(leaves.len());
+        let mut courses = Courses::default();
+        for (leaf, state) in leaves.iter().zip(&states) {
+            match leaf.stays() {
+                true => {
+                    let steps = self.steps_of(leaf).iter();
+                    courses.push(state.image, steps.map(|step| step.number));
+                }
+                // Then there is one update alone.
+                false => courses.push(state.image, [0].into_iter()),
+            }
+        }
+        self.change(leaves, &mut todo, &mut states, &mut courses);
+        let mut computed = Computed {
+            courses,
+            nodes: self.leaf_nodes(leaves, &todo, &states),
+            stats: TreeStats::default(),
+        };
+        if self.tools.settings.form.whole {
+            self.put_values_in(leaves, &mut computed.nodes)?;
+        }
+        for leaf in leaves.iter().filter(|leaf| leaf.stays()) {
+            let mut suffixes = leaf.suffixes;
+            computed.stats.leaf(&suffixes);
+            // As it was after the steps before.
+            for later in self.steps_of(leaf).iter().skip(1).rev() {
+                let new = later.changes.iter().filter(|change| change.old.is_none());
+                new.for_each(|change| suffixes.set(change.suffix, false));
+                computed.stats.leaf(&suffixes);
+            }
+        }
+        Ok(computed)
+    }
+
+    /// Changes leaves: all of which a first step is known, then those that have a second one, and so on.
+    fn change(
+        &self,
+        leaves: &[Leaf],
+        todo: &mut [Todo<'a>],
+        states: &mut [LeafState],
+        courses: &mut Courses,
+    ) {
+        let mut due: Vec<usize> = (0..leaves.len()).collect();
+        let mut round = 0;
+        loop {
+            let count = |at: usize| self.steps_of(&leaves[at]).len();
+            let work = due.iter().map(|&at| LeafWork {
+                stem: &leaves[at].stem,
+                changes: &todo[at].changes,
+                points: todo[at].points(self.tools.settings.form),
+                commitment: count(at) > round + 1,
+            });
+            let work: Vec<_> = work.collect();
+            if round == 0 {
+                self.tools.change(&work, states);
+            } else {
+                let mut some: Vec<_> = due.iter().map(|&at| states[at]).collect();
+                self.tools.change(&work, &mut some);
+                for (&at, state) in due.iter().zip(some) {
+                    states[at] = state;
+                }
+            }
+            for &at in due.iter().filter(|&&at| count(at) > round) {
+                courses.set(at, round, states[at].image);
+            }
+            round += 1;
+            due.retain(|&at| count(at) > round);
+            if due.is_empty() {
+                return;
+            }
+            for &at in &due {
+                let changes = self.steps_of(&leaves[at])[round].changes;
+                todo[at] = todo[at].followed_by(changes, &mut states[at]);
+            }
+        }
+    }
+
+    /// The records of the leaves that stay.
+    fn leaf_nodes(&self, leaves: &[Leaf], todo: &[Todo], states: &[LeafState]) -> Vec<NodeChange> {
         let mut keys = Vec::with_capacity(leaves.len());
         let mut written = Vec::with_capacity(leaves.len());
-        for (((leaf, state), before), todo) in leaves.iter().zip(&states).zip(before).zip(&todo) {
+        for ((leaf, state), todo) in leaves.iter().zip(states).zip(todo) {
             let Some(key) = leaf.new_key() else {
-                images.push([before, [0; 4]]);
                 continue;
             };
-            images.push([before, state.image]);
             let kept = |half: usize| match leaf.suffixes.has_half(half) {
                 true => HalfParts::kept(
                     self.tools.settings.form,
@@ -157,11 +285,7 @@ impl<'a> Commit<'a> {
             key,
             record: Some(record),
         });
-        let mut written: Vec<_> = written.collect();
-        if self.tools.settings.form.whole {
-            self.put_values_in(leaves, &mut written)?;
-        }
-        Ok((images, written))
+        written.collect()
     }
 
     /// Puts all values of the leaves written into their records, where they are known.
@@ -174,7 +298,9 @@ impl<'a> Commit<'a> {
                 Some((key, OldLeaf::Stored(record))) => Some((key, &record[..])),
                 Some((_, OldLeaf::Known(_))) => continue,
             };
-            let changes = leaf.update.map_or(&[][..], |at| &self.updates[at].changes);
+            let changes = leaf
+                .update
+                .map_or(&[][..], |at| &self.steps.merged[at].changes);
             let malformed = |error| TreeError::Record { key: *key, error };
             let values = whole::after(old, changes).map_err(malformed)?;
             if let (Some(values), Some(record)) = (values, record) {
@@ -190,10 +316,10 @@ impl<'a> Commit<'a> {
         let nodes = &self.plan.internals;
         let mut unknown = Vec::new();
         let mut points = Vec::new();
-        for (at, (images, node)) in self.internals.iter_mut().zip(nodes).enumerate() {
+        for (at, (course, node)) in self.internals.courses.iter_mut().zip(nodes).enumerate() {
             match node.old {
-                Kept::Ratio(ratio) => images[0] = ratio.image(),
-                Kept::Point(_, Some(image)) => images[0] = image,
+                Kept::Ratio(ratio) => course.before = ratio.image(),
+                Kept::Point(_, Some(image)) => course.before = image,
                 Kept::Point(point, None) => {
                     unknown.push(at);
                     points.push(point);
@@ -201,93 +327,256 @@ impl<'a> Commit<'a> {
             }
         }
         for (at, image) in unknown.into_iter().zip(self.tools.images(&points)) {
-            self.internals[at][0] = image;
+            self.internals.courses[at].before = image;
         }
         for level in self.plan.levels[1..].iter().rev() {
             let changes = |at: &usize| nodes[*at].stays && !nodes[*at].slots.is_empty();
             let level: Vec<usize> = level.iter().copied().filter(changes).collect();
-            let shares = level.par_chunks(share(level.len()));
-            let shares: Result<Vec<_>, _> = shares.map(|level| self.level(level)).collect();
-            let mut computed = Vec::with_capacity(level.len());
-            for (images, nodes) in shares? {
-                computed.extend(images);
-                self.stats.internals_written += nodes.len();
-                self.nodes.extend(nodes);
+            for &at in &level {
+                if nodes[at].is_new() {
+                    self.births[at] = self.first_leaves(at);
+                }
             }
-            for (at, image) in level.into_iter().zip(computed) {
-                self.internals[at][1] = image;
+            let shares: Vec<_> = level.chunks(share(level.len())).collect();
+            let computed: Result<Vec<_>, _> =
+                shares.par_iter().map(|level| self.level(level)).collect();
+            for (level, mut share) in shares.into_iter().zip(computed?) {
+                let start = self.internals.append(&mut share.courses.events);
+                for (&at, course) in level.iter().zip(share.courses.courses) {
+                    self.internals.courses[at] = course.behind(start);
+                }
+                self.nodes.extend(share.nodes);
+                self.stats += share.stats;
             }
         }
         Ok(())
     }
 
+    /// After which steps a new internal node has its first and its second leaf; all its children are known.
+    fn first_leaves(&self, at: usize) -> [i64; 2] {
+        let mut first = [i64::MAX; 2];
+        for slot in &self.plan.internals[at].slots {
+            for step in self.born(slot.new) {
+                let [a, b] = first;
+                first = [a.min(step), b.min(a.max(step))];
+            }
+        }
+        first
+    }
+
+    /// After which steps a new internal node's child has its first leaf and its second.
+    fn born(&self, child: Child) -> [i64; 2] {
+        match child {
+            Child::Nothing => [i64::MAX; 2],
+            Child::Leaf(at) if self.plan.leaves[at].existed() => [-1, i64::MAX],
+            Child::Leaf(at) => {
+                let first = self.leaves.of(at).1.first();
+                [first.map_or(0, |(step, _)| i64::from(*step)), i64::MAX]
+            }
+            Child::Internal(at) => self.births[at],
+        }
+    }
+
     /// Computes some internal nodes of a level: their images, and the records of those that are not empty.
-    fn level(&self, level: &[usize]) -> Result<(Vec<Limbs>, Vec<NodeChange>), TreeError> {
-        let nodes = || level.iter().map(|&at| &self.plan.internals[at]);
-        let lists = level.iter().map(|&at| self.terms(at));
+    fn level(&self, level: &[usize]) -> Result<Computed, TreeError> {
+        let node = |n: usize| &self.plan.internals[level[n]];
+        let mut moves = Moves::default();
+        let mut courses = Courses::default();
+        let mut first = Vec::with_capacity(level.len() + 1);
+        // Of each node how many of its images are those of the leaf that stood alone in its place.
+        let mut alone = Vec::with_capacity(level.len());
+        for &at in level {
+            first.push(moves.sums.len());
+            let (before, images) = self.add_moves(at, &mut moves);
+            let steps = moves.sums[first[first.len() - 1]..].iter();
+            let steps = steps.map(|(step, _)| *step);
+            courses.push(before, images.iter().map(|(step, _)| *step).chain(steps));
+            for (n, (_, image)) in images.iter().enumerate() {
+                courses.set(alone.len(), n, *image);
+            }
+            alone.push(images.len());
+        }
+        first.push(moves.sums.len());
+        let mut kept: Vec<Kept> = (0..level.len()).map(|n| node(n).old).collect();
+        let mut stats = TreeStats::default();
+        let mut due: Vec<usize> = (0..level.len()).collect();
+        for round in 0.. {
+            due.retain(|&n| first[n] + round < first[n + 1]);
+            if due.is_empty() {
+                break;
+            }
+            let before: Vec<Kept> = due.iter().map(|&n| kept[n]).collect();
+            let sums = due.iter().map(|&n| &moves.sums[first[n] + round]);
+            let lists = sums.map(|(_, terms)| moves.terms(terms));
+            let after = self.moved(|place| node(due[place]), &before, lists)?;
+            for (&n, (after, image)) in due.iter().zip(after) {
+                kept[n] = after;
+                courses.set(n, alone[n] + round, image);
+                stats.internals_written += usize::from(!node(n).is_empty());
+            }
+        }
+        let mut nodes = Vec::with_capacity(level.len());
+        let mut points = Vec::new();
+        for (n, kept) in kept.into_iter().enumerate() {
+            let node = node(n);
+            if node.is_empty() || first[n] == first[n + 1] {
+                continue;
+            }
+            match kept {
+                Kept::Ratio(ratio) => nodes.push(NodeChange {
+                    key: node.key,
+                    record: Some(InternalRecord::encode_ratio(
+                        &node.leaves,
+                        &node.internals,
+                        &ratio,
+                    )),
+                }),
+                Kept::Point(point, image) => points.push((node.key, node.record(point, image))),
+            }
+        }
+        nodes.extend(self.tools.changes(&points));
+        Ok(Computed {
+            courses,
+            nodes,
+            stats,
+        })
+    }
+
+    /// Commitments of internal nodes after sums were added, and their images; as x and x/y if that is how all of them were and are to be kept.
+    fn moved<'n, L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        node: impl Fn(usize) -> &'n Internal,
+        before: &[Kept],
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Result<Vec<(Kept, Limbs)>, TreeError> {
         let settings = self.tools.settings;
         if settings.form.ratios() && settings.batched_images && settings.batched_affine {
-            let ratio = |node: &Internal| match node.old {
-                Kept::Ratio(ratio) => Some(ratio),
+            let ratio = |kept: &Kept| match kept {
+                Kept::Ratio(ratio) => Some(*ratio),
                 Kept::Point(..) => None,
             };
-            let before: Option<Vec<_>> = nodes().map(ratio).collect();
-            if let Some(before) = before {
-                return self.ratios(level, &before, lists);
+            let ratios: Option<Vec<_>> = before.iter().map(ratio).collect();
+            if let Some(ratios) = ratios {
+                let committer = self.tools.committer;
+                let moved = committer.ratios_moved_on_one_thread(&ratios, lists);
+                let moved = moved.map_err(|at| node(at).malformed(DecodingError::Curve))?;
+                let images = moved.into_iter();
+                return Ok(images
+                    .map(|ratio| (Kept::Ratio(ratio), ratio.image()))
+                    .collect());
             }
         }
-        let point = |node: &Internal| match node.old {
-            Kept::Point(point, _) => Ok(point),
-            Kept::Ratio(ratio) => ratio.to_point().map_err(|error| node.malformed(error)),
+        let point = |(at, kept): (usize, &Kept)| match kept {
+            Kept::Point(point, _) => Ok(*point),
+            Kept::Ratio(ratio) => ratio.to_point().map_err(|error| node(at).malformed(error)),
         };
-        let before: Result<Vec<_>, _> = nodes().map(point).collect();
-        let (points, images) = self.tools.moved(&before?, lists);
-        let computed = nodes().zip(points).zip(&images);
-        let full = computed.filter(|((node, _), _)| !node.is_empty());
-        let written = full.map(|((node, point), image)| (node.key, node.record(point, *image)));
-        let nodes = self.tools.changes(&written.collect::<Vec<_>>());
-        Ok((images, nodes))
+        let points: Result<Vec<_>, _> = before.iter().enumerate().map(point).collect();
+        let (points, images) = self.tools.moved(&points?, lists);
+        let after = points.into_iter().zip(images);
+        Ok(after
+            .map(|(point, image)| (Kept::Point(point, Some(image)), image))
+            .collect())
     }
 
-    /// As [`Self::level`], of nodes that are kept as x and x/y before and after.
-    fn ratios<L: IntoIterator<Item = NumberTerm>>(
-        &self,
-        level: &[usize],
-        before: &[Ratio],
-        lists: impl ExactSizeIterator<Item = L>,
-    ) -> Result<(Vec<Limbs>, Vec<NodeChange>), TreeError> {
-        let node = |at: usize| &self.plan.internals[level[at]];
-        let moved = self
-            .tools
-            .committer
-            .ratios_moved_on_one_thread(before, lists);
-        let ratios = moved.map_err(|at| node(at).malformed(DecodingError::Curve))?;
-        let mut written = Vec::with_capacity(level.len());
-        for (at, ratio) in ratios.iter().enumerate() {
-            let node = node(at);
-            if !node.is_empty() {
-                let record = InternalRecord::encode_ratio(&node.leaves, &node.internals, ratio);
-                written.push(NodeChange {
-                    key: node.key,
-                    record: Some(record),
-                });
-            }
+    /// What hangs at a place: its image before, and those after the steps that change it.
+    fn of(&self, child: Child) -> (Limbs, &[(u32, Limbs)]) {
+        match child {
+            Child::Nothing => ([0; 4], &[]),
+            Child::Leaf(at) => self.leaves.of(at),
+            Child::Internal(at) => self.internals.of(at),
         }
-        Ok((ratios.iter().map(Ratio::image).collect(), written))
     }
 
-    /// What its children's changes add to an internal node.
-    fn terms(&self, at: usize) -> impl Iterator<Item = NumberTerm> {
-        let image = |child: Child, when: usize| match child {
-            Child::Nothing => [0; 4],
-            Child::Leaf(at) => self.leaves[at][when],
-            Child::Internal(at) => self.internals[at][when],
-        };
-        let slots = self.plan.internals[at].slots.iter();
-        slots.map(move |slot| {
-            let added = difference(&image(slot.new, 1), &image(slot.old, 0));
-            (usize::from(slot.byte), added)
-        })
+    /// Adds what its children's changes add to an internal node, step by step. Returns its image before, and those after the steps in which it was not there yet, but one leaf
+    /// alone in its place.
+    fn add_moves(&self, at: usize, moves: &mut Moves) -> (Limbs, &[(u32, Limbs)]) {
+        let node = &self.plan.internals[at];
+        if !node.is_new() {
+            for slot in &node.slots {
+                let before = self.of(slot.old).0;
+                let (image, events) = self.of(slot.new);
+                // Another leaf may come in the place of what goes, or nothing.
+                let moved = [(0, image)];
+                let events = match events.is_empty() && slot.new != slot.old {
+                    true => &moved,
+                    false => events,
+                };
+                moves.add(slot.byte, before, events);
+            }
+            moves.end();
+            return (self.internals.courses[at].before, &[]);
+        }
+        let [first, second] = self.births[at];
+        let alone = node
+            .slots
+            .iter()
+            .find(|slot| self.born(slot.new)[0] == first);
+        let (before, alone) = alone.map_or(([0; 4], &[][..]), |slot| self.of(slot.new));
+        // From then on it is a node, the sum of all that hangs below.
+        let from = u32::try_from(second).unwrap_or(0);
+        for slot in &node.slots {
+            let (before, events) = self.of(slot.new);
+            let (until, later) = events.split_at(events.partition_point(|(step, _)| *step <= from));
+            let image = until.last().map_or(before, |(_, image)| *image);
+            moves.add(slot.byte, [0; 4], &[(from, image)]);
+            moves.add(slot.byte, image, later);
+        }
+        moves.end();
+        let alone = &alone[..alone.partition_point(|(step, _)| *step < from)];
+        (before, alone)
+    }
+}
+
+impl Course {
+    /// With its events behind others.
+    fn behind(self, start: usize) -> Self {
+        Self {
+            events: start + self.events.start..start + self.events.end,
+            ..self
+        }
+    }
+}
+
+/// What is added to nodes, step by step.
+#[derive(Default)]
+struct Moves {
+    /// Of all nodes that are done, by node and step; then those of the one that is under way, with their steps beside.
+    terms: Vec<NumberTerm>,
+    open: Vec<(u32, NumberTerm)>,
+    /// The steps of the nodes that are done, and their terms.
+    sums: Vec<(u32, Range<usize>)>,
+}
+
+impl Moves {
+    /// Adds the changes of one child's image to the node that is under way.
+    fn add(&mut self, byte: u8, before: Limbs, events: &[(u32, Limbs)]) {
+        let mut before = before;
+        for (step, image) in events {
+            if *image != before {
+                let term = (usize::from(byte), difference(image, &before));
+                self.open.push((*step, term));
+            }
+            before = *image;
+        }
+    }
+
+    /// Ends the node that is under way.
+    fn end(&mut self) {
+        self.open.sort_by_key(|(step, _)| *step);
+        for terms in self.open.chunk_by(|(a, _), (b, _)| a == b) {
+            let start = self.terms.len();
+            self.terms.extend(terms.iter().map(|(_, term)| *term));
+            self.sums.push((terms[0].0, start..self.terms.len()));
+        }
+        self.open.clear();
+    }
+
+    fn terms(&self, range: &Range<usize>) -> impl Iterator<Item = NumberTerm> {
+        self.terms[range.clone()].iter().copied()
+    }
+
+    fn steps(&self) -> impl Iterator<Item = u32> {
+        self.sums.iter().map(|(step, _)| *step)
     }
 }
 
@@ -301,12 +590,12 @@ impl Internal {
     }
 
     /// What is written of it.
-    fn record(&self, commitment: Point, image: Limbs) -> Record {
+    fn record(&self, commitment: Point, image: Option<Limbs>) -> Record {
         Record::Internal(InternalRecord {
             leaves: self.leaves,
             internals: self.internals,
             commitment,
-            image: Some(image),
+            image,
         })
     }
 }
@@ -315,25 +604,39 @@ impl Internal {
 pub(crate) struct Part {
     /// Those children afterwards.
     children: Vec<(u8, Child)>,
-    /// What the root's commitment changes by.
-    added: Point,
+    /// What the root's commitment changes by after the steps that change something, ascending.
+    added: Vec<(u32, Point)>,
     /// The nodes written below the root.
     pub(crate) nodes: Vec<NodeChange>,
     pub(crate) stats: TreeStats,
 }
 
 impl Root {
-    /// Its commitment after all parts, and its record if that changes.
-    pub(crate) fn after(&self, tools: Tools, parts: &[Part]) -> (Point, Option<NodeChange>) {
+    /// Its commitment after each step of all parts, and its record if that changes.
+    pub(crate) fn after(
+        &self,
+        tools: Tools,
+        parts: &[Part],
+        steps: usize,
+    ) -> (Vec<Point>, Option<NodeChange>) {
         let mut root = self.node();
         for (byte, child) in parts.iter().flat_map(|part| &part.children) {
             root.set_child(*byte, *child);
         }
-        if parts.iter().all(|part| part.children.is_empty()) {
-            return (self.commitment(), None);
+        let mut added = vec![Point::IDENTITY; steps];
+        for (step, point) in parts.iter().flat_map(|part| &part.added) {
+            let sum = &mut added[*step as usize];
+            *sum = *sum + *point;
         }
-        let added: Point = parts.iter().map(|part| part.added).sum();
-        let commitment = self.commitment() + added;
+        let mut commitment = self.commitment();
+        let commitments = added.into_iter().map(|added| {
+            commitment = commitment + added;
+            commitment
+        });
+        let commitments: Vec<Point> = commitments.collect();
+        if parts.iter().all(|part| part.children.is_empty()) {
+            return (commitments, None);
+        }
         let image = commitment.map_to_field().to_limbs();
         let gone = NodeChange {
             key: NodeKey::ROOT,
@@ -342,10 +645,10 @@ impl Root {
         let change = match root.is_empty() {
             true => root.goes().then_some(gone),
             false => tools
-                .changes(&[(root.key, root.record(commitment, image))])
+                .changes(&[(root.key, root.record(commitment, Some(image)))])
                 .pop(),
         };
-        (commitment, change)
+        (commitments, change)
     }
 }
 
@@ -402,17 +705,48 @@ impl<'a> Todo<'a> {
                 anew.extend(changes);
                 continue;
             }
-            let set = |(suffix, value)| ValueChange {
-                suffix,
-                old: None,
-                new: Some(value),
-            };
             anew.extend(values.into_iter().map(set));
             record.halves[half] = Half::Nothing;
             record.commitment = None;
         }
         todo.changes = anew.into();
         todo
+    }
+
+    /// What is to be done next to a leaf to which this was done. A half of which all values are known is computed anew.
+    fn followed_by(&self, changes: &[ValueChange], state: &mut LeafState) -> Self {
+        let mut next = Todo {
+            changes: Cow::Borrowed(&[]),
+            values: self.values,
+        };
+        let mut anew = Vec::new();
+        for (half, changes) in of_halves(changes).into_iter().enumerate() {
+            if changes.is_empty() {
+                continue;
+            }
+            let nothing_yet = state.half_images[half] == [0; 4];
+            match &self.values[half] {
+                None if !nothing_yet => anew.extend(changes),
+                few => {
+                    let before = few.as_ref().map_or(&[][..], FewValues::as_slice);
+                    let values = after(before, changes);
+                    next.values[half] = FewValues::new(&values);
+                    anew.extend(values.into_iter().map(set));
+                    state.halves[half] = Point::IDENTITY;
+                }
+            }
+        }
+        next.changes = anew.into();
+        next
+    }
+}
+
+/// A value where none was.
+fn set((suffix, value): (u8, Value)) -> ValueChange {
+    ValueChange {
+        suffix,
+        old: None,
+        new: Some(value),
     }
 }
 

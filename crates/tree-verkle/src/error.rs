@@ -36,6 +36,14 @@ pub enum TreeError {
         /// Whether the update says that there was a value.
         said: bool,
     },
+    /// One of several updates that are applied together removes a value.
+    #[error("suffix {suffix} under stem {} is removed by one of several updates applied together", hex(.stem))]
+    Removed {
+        /// The stem.
+        stem: Stem,
+        /// The suffix.
+        suffix: u8,
+    },
 }
 
 fn presence(said: &bool) -> &'static str {

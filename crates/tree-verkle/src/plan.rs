@@ -301,7 +301,6 @@ impl Plan {
             let mut leaf = same.unwrap_or_else(|| Leaf::new(update.stem));
             leaf.update = Some(index);
             change_suffixes(&mut leaf.suffixes, update)?;
-            self.stats.values += update.changes.len();
             let child = self.add_leaf(leaf, &mut alive);
             if existed {
                 before = child;
@@ -472,6 +471,11 @@ impl Internal {
         self.leaves.is_empty() && self.internals.is_empty()
     }
 
+    /// Whether it is made where nothing or one leaf was. The root stands for nothing, too.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.existed && self.key != NodeKey::ROOT
+    }
+
     /// Whether its record goes, unless another node is written in its place.
     pub(crate) fn goes(&self) -> bool {
         self.existed && (!self.stays || self.is_empty())
@@ -500,6 +504,11 @@ impl Leaf {
     pub(crate) fn new_key(&self) -> Option<NodeKey> {
         let depth = self.new?;
         Some(NodeKey::on_way(&self.stem, usize::from(depth)))
+    }
+
+    /// Whether it was there before.
+    pub(crate) fn existed(&self) -> bool {
+        self.old.is_some()
     }
 
     /// Whether it is there afterwards.

@@ -58,6 +58,8 @@ pub(crate) struct LeafWork<'a> {
     pub(crate) changes: &'a [ValueChange],
     /// Of which half the point is needed, and not its image alone.
     pub(crate) points: [bool; 2],
+    /// Whether its own commitment is needed.
+    pub(crate) commitment: bool,
 }
 
 /// Halves that change: which, of which leaf, and how.
@@ -255,10 +257,12 @@ impl<'a> Tools<'a> {
             states[at].image = image;
         }
         let stem = |at: usize| work[at].stem;
-        if self.settings.form.leaf_commitments {
-            self.complete(0..work.len(), stem, states);
-            return;
-        }
+        let all = self.settings.form.leaf_commitments;
+        let needed = (0..work.len()).filter(|&at| all || work[at].commitment);
+        self.complete(needed, stem, states);
+        let unknown = unknown.into_iter();
+        let unknown = unknown.filter(|&at| states[at].commitment.is_none());
+        let unknown: Vec<usize> = unknown.collect();
         let lists = unknown.iter();
         let lists = lists.map(|&at| leaf_numbers(stem(at), states[at].half_images));
         for (&at, image) in unknown.iter().zip(self.images_of_sums(lists)) {

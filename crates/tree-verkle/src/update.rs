@@ -56,7 +56,27 @@ pub struct TreeUpdate {
     pub stats: TreeStats,
 }
 
+/// What updates that follow each other do to a tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunUpdate {
+    /// Nodes written and deleted by all of them, ascending by key, each key once.
+    pub nodes: Vec<NodeChange>,
+    /// The root's commitment after each; the identity for an empty tree.
+    pub roots: Vec<Point>,
+    /// What was done. What is written counts for each update that changes it; what is read, and a leaf that only moves, once.
+    pub stats: TreeStats,
+}
+
 impl TreeUpdate {
+    /// What a run of one update does.
+    pub(crate) fn of_run(run: RunUpdate) -> Self {
+        Self {
+            nodes: run.nodes,
+            root: run.roots.last().copied().unwrap_or(Point::IDENTITY),
+            stats: run.stats,
+        }
+    }
+
     /// The root as headers have it: its commitment, compressed; zeros for an empty tree.
     #[must_use]
     pub fn root_hash(&self) -> [u8; 32] {

@@ -3,7 +3,8 @@
 use super::skeleton::{End, Node, Opened, Skeleton, Way, count};
 use super::witness::{Witness, WitnessError};
 use crate::{
-    ByteSet, InternalRecord, NodeKey, Settings, Stem, StemUpdate, TreeError, Value, ValueChange,
+    ByteSet, InternalRecord, NodeKey, Settings, Stem, StemUpdate, TreeError, TreeUpdate, Value,
+    ValueChange,
     apply::apply_to,
     plan::{self, Source},
     tools::{LeafState, Tools},
@@ -162,7 +163,8 @@ impl Verified<'_> {
             verified: self,
             by_key: by_key.map(|(index, node)| (*node.key(), index)).collect(),
         };
-        Ok(apply_to(&partial, tools, &updates)?.root_hash())
+        let run = apply_to(&partial, tools, &[&updates])?;
+        Ok(TreeUpdate::of_run(run).root_hash())
     }
 }
 
