@@ -1,6 +1,7 @@
 //! Replay of a generated chain: the same end on every way, and nothing left of a block that does not hold.
 
 use std::collections::HashSet;
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -13,6 +14,7 @@ use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
+use arbor_state::verkle::{Committer, Verkle, VerkleSettings};
 use arbor_state::{Network, State, Tree};
 use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
@@ -60,12 +62,16 @@ fn open(store: Arc<dyn Store>, retain: Retain) -> Replay {
 }
 
 fn open_with(store: Arc<dyn Store>, options: arbor_versions::Options) -> Replay {
+    open_tree(store, Tree::MerklePatricia, options)
+}
+
+fn open_tree(store: Arc<dyn Store>, tree: Tree, options: arbor_versions::Options) -> Replay {
     let genesis = &CHAIN.genesis;
     let network = Network {
         chain_id: genesis.spec.chain_id(),
         genesis_hash: genesis.hash,
     };
-    let state = State::open(store, None, Tree::MerklePatricia, network, options).expect("opens");
+    let state = State::open(store, None, tree, network, options).expect("opens");
     // Room for few names, so that what is not committed yet must be kept although there is none.
     Replay::new(state, genesis, 10_000).expect("genesis holds")
 }
@@ -157,6 +163,61 @@ fn every_way_leads_to_the_same_head() {
             assert_eq!(B256::from(meta.block_hash), block.hash);
             assert_eq!(B256::from(meta.root), block.block.header.state_root);
         }
+    }
+}
+
+/// A Verkle tree with small tables.
+fn verkle(together: bool) -> Tree {
+    static COMMITTER: LazyLock<Arc<Committer>> =
+        LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
+    let settings = VerkleSettings {
+        together,
+        ..VerkleSettings::default()
+    };
+    Tree::Verkle(Verkle::with(COMMITTER.clone(), settings))
+}
+
+/// Blocks whose roots are computed together have the roots that they have one by one, and each is a version; on every way, whether the state is checked in between or not.
+#[test]
+fn roots_computed_together_are_those_of_each_block() {
+    let kept = || arbor_versions::Options {
+        dirty_bytes: 50_000,
+        retain: Retain::All,
+        ..Default::default()
+    };
+    let roots = |tree: Tree, options: Options<'_>| {
+        let mut road = open_tree(Arc::new(MemoryStore::default()), tree, kept());
+        let mut roots = Vec::new();
+        let mut blocks = CHAIN.blocks.iter().cloned().map(Ok);
+        let outcome = road.blocks(&mut blocks, options, &mut |block| {
+            assert_eq!(block.number, roots.len() as u64 + 1);
+            roots.push(block.root.expect("each has its own"));
+        });
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        let mut state = road.into_state();
+        assert_eq!(faults(&mut state), [""; 0], "{options:?}");
+        for (version, root) in (1..).map(Version).zip(&roots) {
+            let meta = state.at(version).expect("retained").meta().root;
+            assert_eq!(B256::from(meta), *root);
+        }
+        // Back into the midst of a run, and on from there.
+        state.rollback(Version(21)).expect("retained");
+        assert_eq!(state.root(), roots[20]);
+        assert_eq!(faults(&mut state), [""; 0], "{options:?}");
+        let mut road = Replay::new(state, &CHAIN.genesis, 10_000).expect("goes on");
+        let (_, outcome) = replay(&mut road, &CHAIN.blocks[21..], options);
+        outcome.expect("goes on");
+        assert_eq!(road.state().root(), roots[roots.len() - 1]);
+        roots
+    };
+    let every = || ways().filter(|way| matches!(way.verify, Verify::Every));
+    let alone = roots(verkle(false), every().next().expect("a way"));
+    assert_eq!(alone.len(), CHAIN.blocks.len());
+    for way in every() {
+        assert_eq!(roots(verkle(true), way), alone, "{way:?}");
+        let check_every = NonZeroU64::new(9);
+        let checked = Options { check_every, ..way };
+        assert_eq!(roots(verkle(true), checked), alone, "{way:?}");
     }
 }
 

@@ -195,7 +195,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "T")]
     pub(crate) tree: Option<TreeChoice>,
     /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, no-images, leaf-commitments, points-only,
-    /// published, single-images, single-affine, narrow-tables [default: as before; none, for a new database]
+    /// published, single-images, single-affine, single-blocks, narrow-tables [default: as before; none, for a new database]
     #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
     pub(crate) tree_settings: Vec<TreeSetting>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -362,6 +362,8 @@ pub(crate) enum TreeSetting {
     SingleImages,
     /// Make points affine one by one
     SingleAffine,
+    /// Compute the root of each block by itself, not with those of the blocks after it
+    SingleBlocks,
     /// Give the first five points no wider tables than the others
     NarrowTables,
 }
@@ -377,6 +379,7 @@ impl TreeSetting {
             Self::Published => "published",
             Self::SingleImages => "single-images",
             Self::SingleAffine => "single-affine",
+            Self::SingleBlocks => "single-blocks",
             Self::NarrowTables => "narrow-tables",
         }
     }

@@ -72,6 +72,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
     let tree = &mut settings.tree;
     if asked.contains(&TreeSetting::Published) {
         tree.form = Form::PUBLISHED;
+        settings.together = false;
     }
     for setting in asked {
         match setting {
@@ -83,6 +84,7 @@ fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
             TreeSetting::Published => {}
             TreeSetting::SingleImages => tree.batched_images = false,
             TreeSetting::SingleAffine => tree.batched_affine = false,
+            TreeSetting::SingleBlocks => settings.together = false,
             TreeSetting::NarrowTables => settings.wide_tables = false,
         }
     }

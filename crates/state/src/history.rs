@@ -8,7 +8,7 @@ use arbor_store::{Table, Value, Write};
 use arbor_tree_verkle::Witness;
 use arbor_versions::{Meta, Version};
 
-use crate::flat::{Flat, FlatEntries};
+use crate::flat::{Flat, FlatEntries, overlaid};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
 use crate::tree::{AR16MT, MERKLE_PATRICIA, Tree, VERKLE};
@@ -267,37 +267,16 @@ impl Historical<'_> {
         from: &[u8],
     ) -> Result<FlatEntries<'_>, StateError> {
         let undone = self.undone()?;
-        let mut head = self.head.view().scan(table, prefix, from)?.peekable();
+        let head = self.head.view().scan(table, prefix, from)?;
+        let head = head.map(|entry| entry.map_err(StateError::from));
         let start = (table, Box::from(from));
         let prefix: Box<[u8]> = prefix.into();
-        let mut undone = undone
+        let undone = undone
             .flat
             .range(start..)
             .take_while(move |((t, key), _)| *t == table && key.starts_with(&prefix))
-            .map(|((_, key), value)| (key.clone(), value.clone()))
-            .peekable();
-        Ok(Box::new(std::iter::from_fn(move || {
-            loop {
-                let take_undone = match (head.peek(), undone.peek()) {
-                    (None, None) => return None,
-                    (Some(Err(_)), _) | (Some(_), None) => false,
-                    (None, Some(_)) => true,
-                    (Some(Ok((key, _))), Some((undone_key, _))) => {
-                        if key == undone_key {
-                            head.next();
-                            continue;
-                        }
-                        undone_key < key
-                    }
-                };
-                if !take_undone {
-                    return head.next().map(|entry| entry.map_err(StateError::from));
-                }
-                if let Some((key, Some(value))) = undone.next() {
-                    return Some(Ok((key, value)));
-                }
-            }
-        })))
+            .map(|((_, key), value)| (key.clone(), value.clone()));
+        Ok(overlaid(head, undone))
     }
 }
 

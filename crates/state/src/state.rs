@@ -18,7 +18,7 @@ use crate::history::Historical;
 use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
 use crate::tables::CODE;
-use crate::tree::{AR16MT, Tree};
+use crate::tree::{AR16MT, Tree, VERKLE};
 use crate::{
     Account, IntermediateRoots, StateChanges, StateError, StateView, Work, ar16mt, verkle,
 };
@@ -152,8 +152,28 @@ impl State {
         let view = self.versions.view();
         match &self.tree {
             Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
-            Tree::Verkle(verkle) => verkle::compute(verkle, view, changes),
+            Tree::Verkle(verkle) => {
+                let mut computed = verkle::compute(verkle, view, &[changes])?;
+                Ok(computed.pop().expect("invariant: one for each"))
+            }
             Tree::Ar16mt(ar16mt) => ar16mt::compute(*ar16mt, view, changes),
+        }
+    }
+
+    /// Whether a replay is to compute the roots of consecutive blocks together: whether the tree gains by that, and versions need not be durable one by one.
+    pub fn computes_together(&self) -> bool {
+        self.tree.computes_together() && !self.versions.options().durable_each
+    }
+
+    /// Computes what changes that follow each other would make of the state, beginning at the latest version: the roots after each, all nodes with the last, for
+    /// [`commit_together`](Self::commit_together).
+    ///
+    /// # Errors
+    /// Another tree than Verkle; the store's errors.
+    pub fn compute_together(&self, changes: &[&StateChanges]) -> Result<Vec<Computed>, StateError> {
+        match &self.tree {
+            Tree::Verkle(verkle) => verkle::compute(verkle, self.versions.view(), changes),
+            Tree::MerklePatricia | Tree::Ar16mt(_) => Err(StateError::OtherTree(VERKLE)),
         }
     }
 
@@ -202,16 +222,25 @@ impl State {
         blocks: impl IntoIterator<Item = (BlockRef, B256)>,
         computed: Computed,
     ) -> Result<(), StateError> {
-        let next = self.head().map_or(0, |head| head.version.0 + 1);
-        let meta = |(version, (block, root)): (u64, (BlockRef, B256))| Meta {
-            version: Version(version),
-            block_number: block.number,
-            block_hash: block.hash.0,
-            root: root.0,
-            extra: block.header,
-        };
-        let metas = (next..).zip(blocks).map(meta).collect();
-        Ok(self.versions.apply_run(metas, computed.changes)?)
+        let metas = (self.next_version()..).zip(blocks);
+        let metas = metas.map(|(version, (block, root))| meta(version, block, root));
+        Ok(self.versions.apply_run(metas.collect(), computed.changes)?)
+    }
+
+    /// Makes consecutive blocks, computed together, one version after the other, or none of them.
+    pub fn commit_together(
+        &mut self,
+        blocks: impl IntoIterator<Item = (BlockRef, Computed)>,
+    ) -> Result<(), StateError> {
+        let versions = (self.next_version()..).zip(blocks);
+        let versions = versions.map(|(version, (block, computed))| {
+            (meta(version, block, computed.root), computed.changes)
+        });
+        Ok(self.versions.apply_together(versions.collect())?)
+    }
+
+    fn next_version(&self) -> u64 {
+        self.head().map_or(0, |head| head.version.0 + 1)
     }
 
     /// Roots of changes laid over the latest version, as [`Head::intermediate_roots`] gives them.
@@ -260,6 +289,16 @@ impl State {
     /// Forgets the history that `retain` does not cover.
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
+    }
+}
+
+fn meta(version: u64, block: BlockRef, root: B256) -> Meta {
+    Meta {
+        version: Version(version),
+        block_number: block.number,
+        block_hash: block.hash.0,
+        root: root.0,
+        extra: block.header,
     }
 }
 

@@ -64,6 +64,12 @@ impl Tree {
         matches!(self, Self::MerklePatricia)
     }
 
+    /// Whether the roots of consecutive blocks are computed faster together than one by one. A node's commitment changes by a sum that needs no other node's as long as its images
+    /// are known, so that all blocks' sums of a level are one batch; a hash has to be computed after each block.
+    pub(crate) fn computes_together(&self) -> bool {
+        matches!(self, Self::Verkle(verkle) if verkle.settings().together)
+    }
+
     /// What a database of this tree says that it is.
     pub(crate) fn identity(&self, network: Network) -> Identity {
         let (tree, revision, hash) = match self {

@@ -286,10 +286,22 @@ fn agrees_with_the_model(
     tree: &Tree,
     steps: Vec<Step>,
 ) -> Result<(), TestCaseError> {
+    agrees_in_runs(place, tree, steps, 1)
+}
+
+/// The same, with up to so many consecutive blocks computed together.
+fn agrees_in_runs(
+    place: &Place,
+    tree: &Tree,
+    steps: Vec<Step>,
+    most: usize,
+) -> Result<(), TestCaseError> {
     let mut state = place.open(tree);
     // Each version, the oldest retained one known to the database.
     let mut history: Vec<Expected> = Vec::new();
-    for step in steps {
+    let mut run: Vec<StateChanges> = Vec::new();
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
         match step {
             Step::Block(edits) => {
                 let before = history.last().cloned().unwrap_or_default();
@@ -299,16 +311,30 @@ fn agrees_with_the_model(
                     edit_model(&mut contents, &mut changes, &before.contents, edit);
                 }
                 let after = before.after(contents, tree);
-                let computed = state.compute(&changes).unwrap();
-                prop_assert_eq!(computed.root(), after.root(tree));
-                let number = history.len() as u64;
-                let block = BlockRef {
+                history.push(after);
+                run.push(changes);
+                if run.len() < most && matches!(steps.peek(), Some(Step::Block(_))) {
+                    continue;
+                }
+                let computed = match &run[..] {
+                    [changes] => vec![state.compute(changes).unwrap()],
+                    run => {
+                        let changes: Vec<&StateChanges> = run.iter().collect();
+                        state.compute_together(&changes).unwrap()
+                    }
+                };
+                let first = history.len() - run.len();
+                run.clear();
+                for (computed, expected) in computed.iter().zip(&history[first..]) {
+                    prop_assert_eq!(computed.root(), expected.root(tree));
+                }
+                let block = |number| BlockRef {
                     number,
                     hash: B256::from(U256::from(number)),
                     header: vec![],
                 };
-                state.commit(&block, computed).unwrap();
-                history.push(after);
+                let blocks = (first as u64..).map(block).zip(computed);
+                state.commit_together(blocks).unwrap();
             }
             Step::Flush => state.flush().unwrap(),
             Step::Reopen => {
@@ -386,6 +412,12 @@ proptest! {
     fn a_verkle_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..25)) {
         let tree = verkle(HeaderLayout::BasicData, Form::default());
         agrees_with_the_model(&memory(), &tree, steps)?;
+    }
+
+    #[test]
+    fn a_verkle_history_in_runs_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40), most in 2usize..8) {
+        let tree = verkle(HeaderLayout::BasicData, Form::default());
+        agrees_in_runs(&memory(), &tree, steps, most)?;
     }
 
     #[test]

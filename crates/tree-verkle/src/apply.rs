@@ -27,7 +27,7 @@ pub fn apply(
     updates: &[StemUpdate],
     settings: &Settings,
 ) -> Result<TreeUpdate, TreeError> {
-    apply_run(reader, committer, &[updates], settings).map(TreeUpdate::of_run)
+    apply_together(reader, committer, &[updates], settings).map(TreeUpdate::of_run)
 }
 
 /// Applies updates that follow each other, as [`apply`] would one by one, but computes them together: the root after each, and the nodes after the last.
@@ -37,7 +37,7 @@ pub fn apply(
 ///
 /// # Errors
 /// As [`apply`]; of several updates also one that removes a value. The tree is then as it was before the first.
-pub fn apply_run(
+pub fn apply_together(
     reader: &impl NodeReader,
     committer: &Committer,
     updates: &[&[StemUpdate]],

@@ -3,7 +3,7 @@
 //! Keys are a [`Stem`] of 31 bytes and a suffix; all values under a stem are one leaf (the EIP's extension node), and internal nodes of 256 children lead
 //! to it. A node's commitment is additive, so that an update reads and changes nothing but the nodes on the way to what changes.
 //!
-//! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new root; [`apply_run`] does so for updates that follow each other, with the root after each.
+//! - [`apply`] takes updates and a reader and returns the nodes written and deleted and the new root; [`apply_together`] does so for updates that follow each other, with the root after each.
 //! - [`build`] makes a tree bottom-up from sorted leaves; [`build_part`] and [`join`] make one from ranges of stems.
 //! - [`prove`] makes a [`Witness`] of keys, present or not; [`Witness::verify`] checks one against a root, and the root after its new values is computed
 //!   from nothing else. It is read and written as SSZ and as the testnets' JSON.
@@ -46,7 +46,7 @@ mod tools;
 mod update;
 mod whole;
 
-pub use apply::{apply, apply_run, root};
+pub use apply::{apply, apply_together, root};
 pub use arbor_ipa::ValueChange;
 pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;

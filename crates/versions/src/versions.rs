@@ -78,6 +78,11 @@ impl Versions {
         }
     }
 
+    /// What it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Returns the newest version's meta; `None` before the first version.
     pub fn head(&self) -> Option<&Meta> {
         self.frame.head.as_deref()
@@ -142,7 +147,7 @@ impl Versions {
             return Ok(());
         };
         self.settle(false)?;
-        self.check_order(&metas)?;
+        self.check_order(metas.iter())?;
         changes.prepare(&self.frame.schema, last)?;
         debug_assert!(
             changes.flat().all(|change| self.agrees(change)),
@@ -151,14 +156,7 @@ impl Versions {
         self.flush_by_budget()?;
 
         let alone = metas.len() == 1;
-        let undone = alone && last.0 > 0 && self.options.retain != Retain::None;
-        let mut blobs = std::mem::take(&mut changes.blobs);
-        let undo = self.put_changes(changes, undone);
-        blobs.retain(|blob| {
-            let position = self.frame.schema.known(blob.table);
-            self.active.get(position, &blob.key).is_none()
-        });
-        self.put(blobs);
+        let undo = self.put_version(changes, alone && last.0 > 0);
         for meta in metas {
             self.advance(Arc::new(meta), undo.clone());
         }
@@ -169,6 +167,48 @@ impl Versions {
             self.flush()?;
         }
         Ok(())
+    }
+
+    /// Applies consecutive versions, like [`apply`](Versions::apply) one after the other, but all of them or none, and without a flush between them.
+    /// So the nodes of all may come with the last one: those before are read by undoing flat changes.
+    ///
+    /// # Errors
+    /// As [`apply`](Versions::apply).
+    pub fn apply_together(
+        &mut self,
+        mut versions: Vec<(Meta, Changes)>,
+    ) -> Result<(), VersionsError> {
+        self.settle(false)?;
+        self.check_order(versions.iter().map(|(meta, _)| meta))?;
+        for (meta, changes) in &mut versions {
+            changes.prepare(&self.frame.schema, meta.version)?;
+        }
+        self.flush_by_budget()?;
+        for (meta, changes) in versions {
+            debug_assert!(
+                changes.flat().all(|change| self.agrees(change)),
+                "an old value is not what was applied before"
+            );
+            let undo = self.put_version(changes, meta.version.0 > 0);
+            self.advance(Arc::new(meta), undo);
+        }
+        if self.options.durable_each {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Puts what a version changes, which was checked, into the active layer; returns what undoes it, if it can be undone and anything is retained.
+    fn put_version(&mut self, mut changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
+        let undone = undone && self.options.retain != Retain::None;
+        let mut blobs = std::mem::take(&mut changes.blobs);
+        let undo = self.put_changes(changes, undone);
+        blobs.retain(|blob| {
+            let position = self.frame.schema.known(blob.table);
+            self.active.get(position, &blob.key).is_none()
+        });
+        self.put(blobs);
+        undo
     }
 
     /// Makes everything durable.
@@ -283,14 +323,9 @@ impl Versions {
         }
     }
 
-    fn check_order(&self, metas: &[Meta]) -> Result<(), VersionsError> {
-        let parents = self
-            .head()
-            .into_iter()
-            .map(Some)
-            .chain(metas.iter().map(Some));
-        let first = self.head().is_none().then_some(None);
-        for (parent, meta) in first.into_iter().chain(parents).zip(metas) {
+    fn check_order<'m>(&self, metas: impl Iterator<Item = &'m Meta>) -> Result<(), VersionsError> {
+        let mut parent = self.head();
+        for meta in metas {
             let wanted = Version(parent.map_or(0, |parent| parent.version.0 + 1));
             if meta.version != wanted {
                 return Err(VersionsError::OutOfOrder {
@@ -307,6 +342,7 @@ impl Versions {
                     parent: parent.block_number,
                 });
             }
+            parent = Some(meta);
         }
         Ok(())
     }

@@ -86,3 +86,46 @@ fn of_versions_applied_together_the_last_is_read() {
         check(&versions, 6);
     }
 }
+
+#[test]
+fn versions_applied_together_can_each_be_read() {
+    let store = Arc::new(MemoryStore::default());
+    let created = Versions::create(store.clone(), None, &identity(), &tables(), kept());
+    let mut versions = created.expect("created");
+    let together = |from: u64, to: u64| {
+        let of = |number: u64| (meta(number), counted(number.checked_sub(1), number));
+        (from..=to).map(of).collect::<Vec<_>>()
+    };
+    versions.apply_together(together(0, 4)).expect("applies");
+    versions.apply_together(together(5, 9)).expect("applies");
+    let check = |versions: &Versions, head: u64| {
+        let view = versions.view();
+        assert_eq!(view.oldest(), Some(Version(0)));
+        for number in 0..=head {
+            let read = view.get_at(Version(number), ACCOUNTS, b"k");
+            assert_eq!(read.expect("reads"), Some(value(number.to_string())));
+        }
+    };
+    check(&versions, 9);
+    // All or none.
+    let mut gap = together(10, 12);
+    gap[2].0 = meta(13);
+    let gap = versions.apply_together(gap);
+    let Err(VersionsError::OutOfOrder { got, wanted }) = gap else {
+        panic!("{gap:?}")
+    };
+    assert_eq!((got, wanted), (Version(13), Version(12)));
+    versions.apply_together(Vec::new()).expect("nothing");
+    assert_eq!(versions.head().map(|head| head.version), Some(Version(9)));
+    check(&versions, 9);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let opened = Versions::open(store, None, &identity(), &tables(), kept());
+    let mut versions = opened.expect("opens");
+    check(&versions, 9);
+    let undo = versions.view().undo_since(Version(7)).expect("retained");
+    versions
+        .rollback(Version(7), undo, Vec::new())
+        .expect("rolls back");
+    check(&versions, 7);
+}

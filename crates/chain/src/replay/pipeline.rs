@@ -22,13 +22,13 @@ use rayon::ThreadPool;
 
 use super::foresight::Foresight;
 use super::record::BlockRecord;
-use super::settle::{Database, Executed, Settler};
+use super::settle::{BLOCKS_TOGETHER, CHANGES_TOGETHER, Database, Executed, Settler};
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, Executor, RecentBlocks, Rules, SpecId};
 use crate::genesis::ChainSpec;
 use crate::senders::RecoveredBlock;
 
-/// Blocks that may wait for their root beside those that [`Verify::Last`] gathers.
+/// Blocks that may wait for their root beside those that are gathered to be settled together.
 const WAITING: usize = 4;
 
 /// Which state roots are computed and compared. All else of every block is always verified.
@@ -166,6 +166,41 @@ fn follow(
     }
 }
 
+/// What was executed and is not settled.
+struct Waiting {
+    blocks: usize,
+    /// Changes of accounts and slots.
+    changes: u64,
+    /// With how much of either execution waits.
+    most_blocks: usize,
+    most_changes: u64,
+}
+
+impl Waiting {
+    fn new(verify: Verify, together: bool) -> Self {
+        // What is settled together, and as much that is executed meanwhile.
+        let (mut blocks, mut changes) = (verify.most(), u64::MAX);
+        if together {
+            blocks = blocks.max(2 * BLOCKS_TOGETHER);
+            if matches!(verify, Verify::Every) {
+                changes = 2 * CHANGES_TOGETHER;
+            }
+        }
+        Self {
+            blocks: 0,
+            changes: 0,
+            most_blocks: WAITING + blocks,
+            most_changes: changes,
+        }
+    }
+
+    /// Whether so much waits that execution has to. Then more is there than is gathered to be settled together, so that some of it is being settled.
+    fn is_enough(&self) -> bool {
+        self.blocks >= self.most_blocks
+            || self.blocks >= WAITING && self.changes >= self.most_changes
+    }
+}
+
 /// A replay under way: the executing side.
 pub(super) struct Pipeline<'a, 'b, 'e> {
     pub(super) database: &'a Database<'b>,
@@ -193,7 +228,10 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
                 Roots::Beside => Place::beside(scope, settler, None),
                 Roots::Spread(pool) => Place::beside(scope, settler, Some(pool)),
             };
-            let mut waiting = 0;
+            let mut waiting = Waiting::new(
+                self.options.verify,
+                self.database.read().computes_together(),
+            );
             let executed = self.execute_all(blocks, &mut place, &mut waiting);
             // Of two blocks that do not hold the earlier one counts: the later may follow from it.
             self.settle_all(&mut place, &mut waiting)?;
@@ -205,7 +243,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         &mut self,
         blocks: &mut dyn Iterator<Item = Result<RecoveredBlock, ReplayError>>,
         place: &mut Place<'a, 'b>,
-        waiting: &mut usize,
+        waiting: &mut Waiting,
     ) -> Result<(), ReplayError> {
         loop {
             let start = Instant::now();
@@ -217,11 +255,10 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             if self.needs_roots(&block) {
                 self.settle_all(place, waiting)?;
             }
-            let most = WAITING + self.options.verify.most();
-            while let Some(settled) = place.next(*waiting >= most) {
+            while let Some(settled) = place.next(waiting.is_enough()) {
                 self.settled(settled, waiting)?;
             }
-            if *waiting >= most {
+            if waiting.is_enough() {
                 // The other thread has ended with a panic, which goes on when it is joined.
                 return Ok(());
             }
@@ -232,7 +269,8 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             self.names.apply(executed.number(), &executed.changes);
             self.chain.push(executed.record.block.clone());
             *self.total_difficulty = executed.record.total_difficulty;
-            *waiting += 1;
+            waiting.blocks += 1;
+            waiting.changes += executed.stats.changes();
             place.order(Order::Take(Box::new(executed)));
         }
     }
@@ -241,12 +279,12 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
     fn settle_all(
         &mut self,
         place: &mut Place<'a, 'b>,
-        waiting: &mut usize,
+        waiting: &mut Waiting,
     ) -> Result<(), ReplayError> {
-        if *waiting > 0 {
+        if waiting.blocks > 0 {
             place.order(Order::Settle);
         }
-        while *waiting > 0
+        while waiting.blocks > 0
             && let Some(settled) = place.next(true)
         {
             self.settled(settled, waiting)?;
@@ -254,13 +292,14 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         Ok(())
     }
 
-    fn settled(&mut self, settled: Settled, waiting: &mut usize) -> Result<(), ReplayError> {
+    fn settled(&mut self, settled: Settled, waiting: &mut Waiting) -> Result<(), ReplayError> {
         if settled.is_err() {
             // Nothing more will come.
-            *waiting = 0;
+            (waiting.blocks, waiting.changes) = (0, 0);
         }
         let stats = settled?;
-        *waiting -= 1;
+        waiting.blocks -= 1;
+        waiting.changes -= stats.changes();
         self.names.settle(stats.number);
         (self.each)(&stats);
         Ok(())

@@ -11,7 +11,7 @@ use arbor_state::{Account, BlockRef, Computed, State, StateChanges, StateError, 
 use super::error::Failure;
 use super::pipeline::Options;
 use super::record::BlockRecord;
-use super::{BlockStats, ReplayError};
+use super::{BlockStats, ReplayError, Times};
 
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
@@ -121,23 +121,34 @@ impl Executed {
     }
 }
 
+/// Blocks whose roots are computed together at most, where the tree gains by that: so many small blocks that they share as much as a large one has for itself.
+pub(super) const BLOCKS_TOGETHER: usize = 16;
+/// Changes of accounts and slots from which on they are enough.
+pub(super) const CHANGES_TOGETHER: u64 = 2_000;
+
 /// Computes the roots of executed blocks, compares and commits.
 pub(super) struct Settler<'a, 'b> {
     database: &'a Database<'b>,
     options: Options<'a>,
     /// Whether headers tell what the roots must be.
     in_headers: bool,
-    /// Blocks whose root is computed together with that of the next.
+    /// Whether roots are computed together where each is wanted.
+    together: bool,
+    /// Blocks that are settled together with the next.
     gathered: Vec<Executed>,
 }
 
 impl<'a, 'b> Settler<'a, 'b> {
     pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
-        let in_headers = database.read().tree().is_in_headers();
+        let state = database.read();
+        let in_headers = state.tree().is_in_headers();
+        let together = state.computes_together();
+        drop(state);
         Self {
             database,
             options,
             in_headers,
+            together,
             gathered: Vec::new(),
         }
     }
@@ -152,10 +163,25 @@ impl<'a, 'b> Settler<'a, 'b> {
         settled: &mut dyn FnMut(BlockStats),
     ) -> Result<(), ReplayError> {
         self.gathered.push(block);
-        if self.gathered.len() < self.options.verify.blocks_at(self.gathered[0].number()) {
-            return Ok(());
+        if self.has_enough() {
+            self.settle(settled)?;
         }
-        self.settle(settled)
+        Ok(())
+    }
+
+    /// Whether what was gathered is to be settled.
+    fn has_enough(&self) -> bool {
+        let blocks = &self.gathered[..];
+        let [first, ..] = blocks else { return false };
+        match self.options.verify.blocks_at(first.number()) {
+            1 if self.together => {
+                let changes = blocks.iter().map(|block| block.stats.changes());
+                blocks.len() >= BLOCKS_TOGETHER
+                    || changes.sum::<u64>() >= CHANGES_TOGETHER
+                    || self.is_to_be_checked(blocks)
+            }
+            most => blocks.len() >= most,
+        }
     }
 
     /// Settles all that was taken.
@@ -167,15 +193,17 @@ impl<'a, 'b> Settler<'a, 'b> {
         settled: &mut dyn FnMut(BlockStats),
     ) -> Result<(), ReplayError> {
         let blocks = std::mem::take(&mut self.gathered);
-        if blocks.len() > 1
-            && let Some(last) = self.settle_together(&blocks)?
-        {
-            let (before, _) = blocks.split_at(blocks.len() - 1);
-            before.iter().for_each(|block| settled(block.stats));
-            settled(last);
-            return Ok(());
+        if let [first, _, ..] = &blocks[..] {
+            let stats = match self.options.verify.blocks_at(first.number()) {
+                1 => self.settle_each(&blocks)?,
+                _ => self.settle_at_once(&blocks)?,
+            };
+            if let Some(stats) = stats {
+                stats.into_iter().for_each(settled);
+                return Ok(());
+            }
         }
-        // One block, or a root that does not hold: one by one tells which.
+        // One block, or something that does not hold: one by one tells which.
         for block in blocks {
             settled(self.settle_one(&block)?);
         }
@@ -196,8 +224,8 @@ impl<'a, 'b> Settler<'a, 'b> {
     }
 
     /// Computes the root after all blocks and commits them; `None` if it is not the last one's.
-    fn settle_together(&self, blocks: &[Executed]) -> Result<Option<BlockStats>, ReplayError> {
-        let Some(last) = blocks.last() else {
+    fn settle_at_once(&self, blocks: &[Executed]) -> Result<Option<Vec<BlockStats>>, ReplayError> {
+        let Some((last, before)) = blocks.split_last() else {
             return Ok(None);
         };
         let mut changes = StateChanges::default();
@@ -209,7 +237,51 @@ impl<'a, 'b> Settler<'a, 'b> {
         if self.in_headers && computed.root() != last.header().state_root {
             return Ok(None);
         }
-        self.commit(blocks, computed).map(Some)
+        let mut stats: Vec<BlockStats> = before.iter().map(|block| block.stats).collect();
+        stats.push(self.commit(blocks, computed)?);
+        Ok(Some(stats))
+    }
+
+    /// Computes the roots after each block together and commits them; `None` if that does not work out.
+    fn settle_each(&self, blocks: &[Executed]) -> Result<Option<Vec<BlockStats>>, ReplayError> {
+        let changes: Vec<&StateChanges> = blocks.iter().map(|block| &block.changes).collect();
+        let Ok(computed) = self.database.read().compute_together(&changes) else {
+            return Ok(None);
+        };
+        let mut stats: Vec<BlockStats> = blocks.iter().map(|block| block.stats).collect();
+        let committing = Instant::now();
+        let mut times = Times::default();
+        for (stats, computed) in stats.iter_mut().zip(&computed) {
+            let timings = computed.timings();
+            stats.root = Some(computed.root());
+            stats.nodes = computed.nodes().len() as u64;
+            stats.work = computed.work();
+            times.keys += timings.keys;
+            times.tree += timings.tree;
+            times.store += timings.writes;
+        }
+        let references = blocks.iter().map(Executed::reference);
+        let committed = self
+            .database
+            .write()
+            .commit_together(references.zip(computed));
+        let last = &blocks[blocks.len() - 1];
+        committed.map_err(state_error(last.number()))?;
+        self.tell_unflushed(last.number());
+        times.store += committing.elapsed();
+        // Each block took its part of it.
+        let count = blocks.len() as u32;
+        for stats in &mut stats {
+            stats.times.keys = times.keys / count;
+            stats.times.tree = times.tree / count;
+            stats.times.store = times.store / count;
+        }
+        if self.is_to_be_checked(blocks) {
+            let checking = Instant::now();
+            self.check_state(last)?;
+            stats[blocks.len() - 1].times.check = checking.elapsed();
+        }
+        Ok(Some(stats))
     }
 
     /// Commits blocks that hold; returns the last one's figures, with the work that was done for all.

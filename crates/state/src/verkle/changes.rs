@@ -15,7 +15,7 @@ use super::places::{StemName, chunk_place, slot_place};
 use super::records::{
     AccountRecord, CodeLeaves, account_key, decode_slot, encode_slot, slot_key, slot_name,
 };
-use super::stems::Stems;
+use super::stems::{Stem, Stems};
 use crate::flat::Flat;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{AccountChange, StateChanges, StateError};
@@ -133,36 +133,94 @@ pub(super) fn leaf_changes<'a>(
     stems: &Stems,
     code: CodeOf<'_>,
 ) -> Result<LeafChanges, StateError> {
-    let mut leaves = Leaves(Vec::new());
-    for change in flat {
-        if change.table == SLOTS {
-            let (address, slot) = slot_name(change.key)?;
-            let value = |bytes: Option<&[u8]>| -> Result<Option<LeafValue>, StateError> {
-                let value = bytes.map(|bytes| decode_slot(change.key, bytes));
-                Ok(value.transpose()?.map(|value| value.to_be_bytes()))
-            };
-            leaves.push(
-                address,
-                slot_place(slot),
-                value(change.old)?,
-                value(change.new)?,
-            );
-        } else {
-            let record = |bytes: Option<&[u8]>| {
-                let record = bytes.map(|bytes| AccountRecord::decode(change.key, bytes));
-                record.transpose()
-            };
-            let (before, after) = (record(change.old)?, record(change.new)?);
-            let account = Account {
-                address: account_key(change.key)?,
-                before,
-                after,
-            };
-            account.header(layout, &mut leaves)?;
-            account.code(code, &mut leaves)?;
-        }
+    let named = Leaves::of(flat, layout, code)?.by_name();
+    let names: Vec<StemName> = named.iter().map(|(name, _)| *name).collect();
+    let stems = stems.of(&names);
+    Ok(LeafChanges::new(named, stems.into_iter()))
+}
+
+/// The changes of leaves that the flat changes of several versions come to, each version's for itself; all stems are asked for together.
+pub(super) fn leaf_changes_together<'a>(
+    versions: &'a [Changes],
+    layout: HeaderLayout,
+    stems: &Stems,
+    code: CodeOf<'_>,
+) -> Result<Vec<LeafChanges>, StateError> {
+    let named = versions
+        .iter()
+        .map(|version| Ok(Leaves::of(version.flat(), layout, code)?.by_name()));
+    let named: Vec<NamedChanges> = named.collect::<Result<_, StateError>>()?;
+    let names = named.iter().flatten().map(|(name, _)| *name);
+    let mut names: Vec<StemName> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    let stems = stems.of(&names);
+    let changes = named.into_iter().map(|named| {
+        // Both ascend.
+        let mut known = names.iter().zip(&stems);
+        let of: Vec<Stem> = named
+            .iter()
+            .filter_map(|(name, _)| known.find(|(known, _)| *known == name))
+            .map(|(_, stem)| *stem)
+            .collect();
+        LeafChanges::new(named, of.into_iter())
+    });
+    Ok(changes.collect())
+}
+
+/// Changes under stems by the stems' names, ascending.
+type NamedChanges = Vec<(StemName, Vec<ValueChange>)>;
+
+impl LeafChanges {
+    /// Sorts changes by their stems, which come in the order of their names.
+    fn new(named: NamedChanges, stems: impl Iterator<Item = Stem>) -> Self {
+        let named = named.into_iter().zip(stems);
+        let update = |((name, changes), stem)| (name, StemUpdate { stem, changes });
+        let mut named: Vec<(StemName, StemUpdate)> = named.map(update).collect();
+        named.sort_unstable_by_key(|(_, update)| update.stem);
+        let (names, updates) = named.into_iter().unzip();
+        Self { updates, names }
     }
-    Ok(leaves.by_stem(stems))
+}
+
+impl Leaves {
+    /// The leaves that flat changes, in any order, change.
+    fn of<'a>(
+        flat: impl Iterator<Item = Change<'a>>,
+        layout: HeaderLayout,
+        code: CodeOf<'_>,
+    ) -> Result<Self, StateError> {
+        let mut leaves = Leaves(Vec::new());
+        for change in flat {
+            if change.table == SLOTS {
+                let (address, slot) = slot_name(change.key)?;
+                let value = |bytes: Option<&[u8]>| -> Result<Option<LeafValue>, StateError> {
+                    let value = bytes.map(|bytes| decode_slot(change.key, bytes));
+                    Ok(value.transpose()?.map(|value| value.to_be_bytes()))
+                };
+                leaves.push(
+                    address,
+                    slot_place(slot),
+                    value(change.old)?,
+                    value(change.new)?,
+                );
+            } else {
+                let record = |bytes: Option<&[u8]>| {
+                    let record = bytes.map(|bytes| AccountRecord::decode(change.key, bytes));
+                    record.transpose()
+                };
+                let (before, after) = (record(change.old)?, record(change.new)?);
+                let account = Account {
+                    address: account_key(change.key)?,
+                    before,
+                    after,
+                };
+                account.header(layout, &mut leaves)?;
+                account.code(code, &mut leaves)?;
+            }
+        }
+        Ok(leaves)
+    }
 }
 
 /// An account's record before and after.
@@ -233,28 +291,15 @@ impl Leaves {
         }
     }
 
-    fn by_stem(mut self, stems: &Stems) -> LeafChanges {
+    /// The changes under each stem, by the stems' names.
+    fn by_name(mut self) -> NamedChanges {
         self.0
             .sort_unstable_by_key(|(name, change)| (*name, change.suffix));
         let groups = self.0.chunk_by(|(a, _), (b, _)| a == b);
-        let mut named: Vec<(StemName, StemUpdate)> = groups
-            .map(|group| {
-                let changes = group.iter().map(|(_, change)| *change).collect();
-                (
-                    group[0].0,
-                    StemUpdate {
-                        stem: [0; 31],
-                        changes,
-                    },
-                )
-            })
-            .collect();
-        let names: Vec<StemName> = named.iter().map(|(name, _)| *name).collect();
-        for ((_, update), stem) in named.iter_mut().zip(stems.of(&names)) {
-            update.stem = stem;
-        }
-        named.sort_unstable_by_key(|(_, update)| update.stem);
-        let (names, updates) = named.into_iter().unzip();
-        LeafChanges { updates, names }
+        let named = groups.map(|group| {
+            let changes = group.iter().map(|(_, change)| *change);
+            (group[0].0, changes.collect())
+        });
+        named.collect()
     }
 }

@@ -2,33 +2,46 @@
 
 use std::time::Instant;
 
-use arbor_tree_verkle::{TreeStats, apply};
-use arbor_versions::View;
+use arbor_tree_verkle::{StemUpdate, TreeStats, apply_together};
+use arbor_versions::{Changes, View};
 
-use super::changes::{LeafChanges, flat_changes, leaf_changes};
+use super::changes::{flat_changes, leaf_changes_together};
 use super::nodes::AtHead;
 use super::{NODES, Verkle, stored_code};
+use crate::flat::Ahead;
 use crate::state::code_writes;
 use crate::{Computed, Counts, Published, StateChanges, StateError, Timings, Work};
 
-/// What changes on top of the head make of the state. Uses the threads of the current rayon pool.
+/// What changes on top of the head, which follow each other, make of the state: roots and flat changes after each, the nodes and what it took with the last. Uses the threads of
+/// the current rayon pool.
 pub(crate) fn compute(
     verkle: &Verkle,
     view: View<'_>,
-    changes: &StateChanges,
-) -> Result<Computed, StateError> {
+    changes: &[&StateChanges],
+) -> Result<Vec<Computed>, StateError> {
     let start = Instant::now();
     let (settings, stems) = (verkle.settings(), verkle.stems());
     let at_start = Counts::now();
-    let code = |hash| match changes.codes.get(&hash) {
-        Some(code) => Ok(code.clone()),
-        None => stored_code(view, hash),
+    let code = |hash| {
+        let mut new = changes
+            .iter()
+            .filter_map(|changes| changes.codes.get(&hash));
+        match new.next() {
+            Some(code) => Ok(code.clone()),
+            None => stored_code(view, hash),
+        }
     };
-    let mut written = flat_changes(&view, changes, &code)?;
-    let LeafChanges { updates, .. } = leaf_changes(written.flat(), settings.layout, stems, &code)?;
+    let mut ahead = Ahead::of(view);
+    let mut versions: Vec<Changes> = Vec::with_capacity(changes.len());
+    for of_version in changes {
+        versions.last().into_iter().for_each(|last| ahead.put(last));
+        versions.push(flat_changes(&ahead, of_version, &code)?);
+    }
+    let leaves = leaf_changes_together(&versions, settings.layout, stems, &code)?;
+    let updates: Vec<&[StemUpdate]> = leaves.iter().map(|leaves| &leaves.updates[..]).collect();
     let keyed = Instant::now();
     let at_keyed = Counts::now();
-    let update = apply(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
+    let update = apply_together(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
     let applied = Instant::now();
     let work = Work {
         keys: at_keyed - at_start,
@@ -36,21 +49,31 @@ pub(crate) fn compute(
         leaves_filled: update.stats.filled.map(|leaves| leaves as u64),
         published: published(&update.stats),
     };
-    let root = update.root_hash().into();
-    for change in update.nodes {
-        written.put_shared_node(NODES, change.key.encode(), change.record);
+    for (version, changes) in versions.iter_mut().zip(changes) {
+        version.blobs = code_writes(changes.codes.iter());
     }
-    written.blobs = code_writes(changes.codes.iter());
-    Ok(Computed {
-        root,
-        changes: written,
-        timings: Timings {
+    if let Some(last) = versions.last_mut() {
+        for change in update.nodes {
+            last.put_shared_node(NODES, change.key.encode(), change.record);
+        }
+    }
+    let computed = versions.into_iter().zip(update.roots);
+    let computed = computed.map(|(changes, root)| Computed {
+        root: root.to_bytes().into(),
+        changes,
+        timings: Timings::default(),
+        work: Work::default(),
+    });
+    let mut computed: Vec<Computed> = computed.collect();
+    if let Some(last) = computed.last_mut() {
+        last.work = work;
+        last.timings = Timings {
             keys: keyed - start,
             tree: applied - keyed,
             writes: applied.elapsed(),
-        },
-        work,
-    })
+        };
+    }
+    Ok(computed)
 }
 
 /// An internal node: a byte, a bit for each child, the commitment.

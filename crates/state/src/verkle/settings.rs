@@ -20,6 +20,8 @@ pub struct VerkleSettings {
     pub table_bytes: usize,
     /// Whether the first five points, of keys and leaves, have wider tables than the others. There to be measured.
     pub wide_tables: bool,
+    /// Whether a replay may compute the roots of several blocks together. There to be measured, and for whom every block's nodes are to be written.
+    pub together: bool,
     /// Bytes for stems that are remembered.
     pub stem_bytes: usize,
     /// Bytes for leaves that are put into the tree's order when a whole state is loaded or verified. The names of a state with more leaves are hashed several times. While they
@@ -34,6 +36,7 @@ impl Default for VerkleSettings {
             tree: Settings::default(),
             table_bytes: 80_000_000,
             wide_tables: true,
+            together: true,
             stem_bytes: 64 << 20,
             leaf_bytes: 512 << 20,
         }

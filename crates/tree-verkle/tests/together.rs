@@ -5,7 +5,7 @@ mod support;
 use arbor_tree::conformance::key;
 use arbor_tree_verkle::{
     Form, MemoryTree, Settings, StemUpdate, TreeError, TreeStats, TreeUpdate, Value, ValueChange,
-    apply, apply_run,
+    apply, apply_together,
 };
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -65,7 +65,7 @@ fn compare(tree: &MemoryTree, settings: &Settings, steps: &[Writes]) {
         stats += done.stats;
     }
     let run: Vec<&[StemUpdate]> = all.iter().map(Vec::as_slice).collect();
-    let done = apply_run(tree, &COMMITTER, &run, settings).expect("applies");
+    let done = apply_together(tree, &COMMITTER, &run, settings).expect("applies");
     assert_eq!(done.roots, roots);
     let counts = |stats: TreeStats| (stats.values, stats.internals_written);
     assert_eq!(counts(done.stats), counts(stats));
@@ -170,7 +170,7 @@ fn what_cannot_be_together() {
             changes: vec![change],
         }]
     };
-    let run = |updates: &[&[StemUpdate]]| apply_run(&tree, &COMMITTER, updates, &settings);
+    let run = |updates: &[&[StemUpdate]]| apply_together(&tree, &COMMITTER, updates, &settings);
     let first = write(None, Some(1));
     let other = run(&[&first, &write(Some(2), Some(3))]).expect_err("another value");
     assert!(
