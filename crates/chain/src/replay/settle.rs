@@ -121,8 +121,9 @@ impl Executed {
     }
 }
 
-/// Blocks whose roots are computed together at most, where the tree gains by that: so many small blocks that they share as much as a large one has for itself.
-pub(super) const BLOCKS_TOGETHER: usize = 16;
+/// Blocks whose roots are computed together at most, where the tree gains by that: so many small blocks that they share as much as a large one has for itself
+/// (docs/measurements/verkle.md).
+pub(super) const BLOCKS_TOGETHER: usize = 64;
 /// Changes of accounts and slots from which on they are enough.
 pub(super) const CHANGES_TOGETHER: u64 = 2_000;
 
