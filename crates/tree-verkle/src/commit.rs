@@ -10,7 +10,7 @@ use crate::{
     whole,
 };
 use arbor_field::Limbs;
-use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference};
+use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference, half_numbers};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -131,9 +131,8 @@ impl<'a> Commit<'a> {
         let children = root.slots.iter().map(|slot| (slot.byte, slot.new));
         let mut moves = Moves::default();
         self.add_moves(0, &mut moves);
-        let nothing = vec![Point::IDENTITY; moves.sums.len()];
         let sums = moves.sums.iter().map(|(_, terms)| moves.terms(terms));
-        let added = self.tools.moved(&nothing, sums).0;
+        let added = self.sums(sums);
         Ok(Part {
             children: children.collect(),
             added: moves.steps().zip(added).collect(),
@@ -210,7 +209,7 @@ impl<'a> Commit<'a> {
         Ok(computed)
     }
 
-    /// Changes leaves: all of which a first step is known, then those that have a second one, and so on.
+    /// Changes leaves: by their first steps, then those that have more by all of these.
     fn change(
         &self,
         leaves: &[Leaf],
@@ -218,39 +217,103 @@ impl<'a> Commit<'a> {
         states: &mut [LeafState],
         courses: &mut Courses,
     ) {
-        let mut due: Vec<usize> = (0..leaves.len()).collect();
-        let mut round = 0;
-        loop {
-            let count = |at: usize| self.steps_of(&leaves[at]).len();
-            let work = due.iter().map(|&at| LeafWork {
-                stem: &leaves[at].stem,
-                changes: &todo[at].changes,
-                points: todo[at].points(self.tools.settings.form),
-                commitment: count(at) > round + 1,
-            });
-            let work: Vec<_> = work.collect();
-            if round == 0 {
-                self.tools.change(&work, states);
-            } else {
-                let mut some: Vec<_> = due.iter().map(|&at| states[at]).collect();
-                self.tools.change(&work, &mut some);
-                for (&at, state) in due.iter().zip(some) {
-                    states[at] = state;
+        let form = self.tools.settings.form;
+        let count = |at: usize| self.steps_of(&leaves[at]).len();
+        let work = leaves.iter().zip(&*todo).map(|(leaf, todo)| LeafWork {
+            stem: &leaf.stem,
+            changes: &todo.changes,
+            points: todo.points(form),
+            commitment: self.steps_of(leaf).len() > 1,
+        });
+        self.tools.change(&work.collect::<Vec<_>>(), states);
+        for at in (0..leaves.len()).filter(|&at| count(at) > 0) {
+            courses.set(at, 0, states[at].image);
+        }
+        let more: Vec<usize> = (0..leaves.len()).filter(|&at| count(at) > 1).collect();
+        if !more.is_empty() {
+            self.change_again(leaves, &more, todo, states, courses);
+        }
+    }
+
+    /// Changes some leaves, whose commitments are known, by all their steps but the first. What the steps add does not depend on each other: of all it is summed together, and
+    /// then added up.
+    fn change_again(
+        &self,
+        leaves: &[Leaf],
+        more: &[usize],
+        todo: &mut [Todo<'a>],
+        states: &mut [LeafState],
+        courses: &mut Courses,
+    ) {
+        let mut turns: Vec<Turn> = Vec::new();
+        for &at in more {
+            let mut empty = states[at].half_images.map(|image| image == [0; 4]);
+            for (step, of_step) in self.steps_of(&leaves[at]).iter().enumerate().skip(1) {
+                let (next, anew) = todo[at].followed_by(of_step.changes, empty);
+                for (half, changes) in of_halves(&next.changes).into_iter().enumerate() {
+                    empty[half] &= changes.is_empty();
                 }
-            }
-            for &at in due.iter().filter(|&&at| count(at) > round) {
-                courses.set(at, round, states[at].image);
-            }
-            round += 1;
-            due.retain(|&at| count(at) > round);
-            if due.is_empty() {
-                return;
-            }
-            for &at in &due {
-                let changes = self.steps_of(&leaves[at])[round].changes;
-                todo[at] = todo[at].followed_by(changes, &mut states[at]);
+                turns.push(Turn {
+                    at,
+                    step,
+                    anew,
+                    changes: next.changes.to_vec(),
+                });
+                todo[at] = next;
             }
         }
+        let halves = turns.iter().flat_map(|turn| {
+            let halves = of_halves(&turn.changes).into_iter().enumerate();
+            let changed = halves.filter(|(_, changes)| !changes.is_empty());
+            changed.map(move |(half, changes)| (turn, half, changes))
+        });
+        let halves: Vec<(&Turn, usize, &[ValueChange])> = halves.collect();
+        let terms = |(_, _, changes): &(_, _, &[ValueChange])| {
+            changes.iter().flat_map(half_numbers).collect::<Vec<_>>()
+        };
+        let mut points = self.sums(halves.iter().map(terms));
+        for ((turn, half, _), point) in halves.iter().zip(&mut points) {
+            let state = &mut states[turn.at];
+            if !turn.anew[*half] {
+                *point = *point + state.halves[*half];
+            }
+            state.halves[*half] = *point;
+        }
+        let images = self.tools.images(&points);
+        let mut changed = halves.iter().zip(images).peekable();
+        let mut lists = Vec::with_capacity(turns.len());
+        for turn in &turns {
+            let after = &mut states[turn.at].half_images;
+            let before = *after;
+            while let Some(((_, half, _), image)) =
+                changed.next_if(|((of, ..), _)| std::ptr::eq(*of, turn))
+            {
+                after[*half] = image;
+            }
+            lists.push([0, 1].map(|half| (2 + half, difference(&after[half], &before[half]))));
+        }
+        let mut points = self.sums(lists.into_iter());
+        for (turn, point) in turns.iter().zip(&mut points) {
+            let commitment = &mut states[turn.at].commitment;
+            *point = *point + commitment.unwrap_or(Point::IDENTITY);
+            *commitment = Some(*point);
+        }
+        for (turn, image) in turns.iter().zip(self.tools.images(&points)) {
+            courses.set(turn.at, turn.step, image);
+            states[turn.at].image = image;
+        }
+    }
+
+    /// Sums of products.
+    fn sums<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Vec<Point> {
+        if lists.len() == 0 {
+            return Vec::new();
+        }
+        let nothing = vec![Point::IDENTITY; lists.len()];
+        self.tools.moved(&nothing, lists).0
     }
 
     /// The records of the leaves that stay.
@@ -398,23 +461,42 @@ impl<'a> Commit<'a> {
         }
         first.push(moves.sums.len());
         let mut kept: Vec<Kept> = (0..level.len()).map(|n| node(n).old).collect();
-        let mut stats = TreeStats::default();
-        let mut due: Vec<usize> = (0..level.len()).collect();
-        for round in 0.. {
-            due.retain(|&n| first[n] + round < first[n + 1]);
-            if due.is_empty() {
-                break;
+        let steps = |n: usize| first[n]..first[n + 1];
+        // Nodes that change once, as nearly all do, stay in the form that they are kept in.
+        let once: Vec<usize> = (0..level.len()).filter(|&n| steps(n).len() == 1).collect();
+        let before: Vec<Kept> = once.iter().map(|&n| kept[n]).collect();
+        let lists = once.iter().map(|&n| &moves.sums[first[n]].1);
+        let lists = lists.map(|terms| moves.terms(terms));
+        let after = self.moved(|place| node(once[place]), &before, lists)?;
+        for (&n, (after, image)) in once.iter().zip(after) {
+            kept[n] = after;
+            courses.set(n, alone[n], image);
+        }
+        // What the steps of the others add is summed together, and then added up.
+        let often: Vec<usize> = (0..level.len()).filter(|&n| steps(n).len() > 1).collect();
+        let sums = often.iter().flat_map(|&n| steps(n)).collect::<Vec<_>>();
+        let lists = sums.iter().map(|&sum| moves.terms(&moves.sums[sum].1));
+        let mut points = self.sums(lists);
+        let mut rest = &mut points[..];
+        for &n in &often {
+            let mut point = node(n).point(kept[n])?;
+            let (of_node, others) = rest.split_at_mut(steps(n).len());
+            for sum in of_node {
+                point = point + *sum;
+                *sum = point;
             }
-            let before: Vec<Kept> = due.iter().map(|&n| kept[n]).collect();
-            let sums = due.iter().map(|&n| &moves.sums[first[n] + round]);
-            let lists = sums.map(|(_, terms)| moves.terms(terms));
-            let after = self.moved(|place| node(due[place]), &before, lists)?;
-            for (&n, (after, image)) in due.iter().zip(after) {
-                kept[n] = after;
-                courses.set(n, alone[n] + round, image);
-                stats.internals_written += usize::from(!node(n).is_empty());
+            rest = others;
+        }
+        let mut computed = points.iter().zip(self.tools.images(&points));
+        for &n in &often {
+            for (step, (point, image)) in (0..steps(n).len()).zip(&mut computed) {
+                kept[n] = Kept::Point(*point, Some(image));
+                courses.set(n, alone[n] + step, image);
             }
         }
+        let mut stats = TreeStats::default();
+        let written = (0..level.len()).filter(|&n| !node(n).is_empty());
+        stats.internals_written = written.map(|n| steps(n).len()).sum();
         let mut nodes = Vec::with_capacity(level.len());
         let mut points = Vec::new();
         for (n, kept) in kept.into_iter().enumerate() {
@@ -449,6 +531,9 @@ impl<'a> Commit<'a> {
         before: &[Kept],
         lists: impl ExactSizeIterator<Item = L>,
     ) -> Result<Vec<(Kept, Limbs)>, TreeError> {
+        if before.is_empty() {
+            return Ok(Vec::new());
+        }
         let settings = self.tools.settings;
         if settings.form.ratios() && settings.batched_images && settings.batched_affine {
             let ratio = |kept: &Kept| match kept {
@@ -589,6 +674,14 @@ impl Internal {
         }
     }
 
+    /// Its commitment, as kept.
+    fn point(&self, kept: Kept) -> Result<Point, TreeError> {
+        match kept {
+            Kept::Point(point, _) => Ok(point),
+            Kept::Ratio(ratio) => ratio.to_point().map_err(|error| self.malformed(error)),
+        }
+    }
+
     /// What is written of it.
     fn record(&self, commitment: Point, image: Option<Limbs>) -> Record {
         Record::Internal(InternalRecord {
@@ -713,32 +806,41 @@ impl<'a> Todo<'a> {
         todo
     }
 
-    /// What is to be done next to a leaf to which this was done. A half of which all values are known is computed anew.
-    fn followed_by(&self, changes: &[ValueChange], state: &mut LeafState) -> Self {
+    /// What is to be done next to a leaf to which this was done, and which halves of it, some of which may be empty until then, are computed anew: those of which all values are
+    /// known.
+    fn followed_by(&self, changes: &[ValueChange], empty: [bool; 2]) -> (Self, [bool; 2]) {
         let mut next = Todo {
             changes: Cow::Borrowed(&[]),
             values: self.values,
         };
-        let mut anew = Vec::new();
+        let (mut all, mut anew) = (Vec::new(), [false; 2]);
         for (half, changes) in of_halves(changes).into_iter().enumerate() {
-            if changes.is_empty() {
-                continue;
-            }
-            let nothing_yet = state.half_images[half] == [0; 4];
-            match &self.values[half] {
-                None if !nothing_yet => anew.extend(changes),
-                few => {
-                    let before = few.as_ref().map_or(&[][..], FewValues::as_slice);
-                    let values = after(before, changes);
-                    next.values[half] = FewValues::new(&values);
-                    anew.extend(values.into_iter().map(set));
-                    state.halves[half] = Point::IDENTITY;
-                }
+            let few = &self.values[half];
+            anew[half] = !changes.is_empty() && (few.is_some() || empty[half]);
+            if anew[half] {
+                let before = few.as_ref().map_or(&[][..], FewValues::as_slice);
+                let values = after(before, changes);
+                next.values[half] = FewValues::new(&values);
+                all.extend(values.into_iter().map(set));
+            } else {
+                all.extend(changes);
             }
         }
-        next.changes = anew.into();
-        next
+        next.changes = all.into();
+        (next, anew)
     }
+}
+
+/// One of the later steps of a leaf.
+struct Turn {
+    /// The leaf.
+    at: usize,
+    /// Which of its steps.
+    step: usize,
+    /// Which halves are computed anew, and not changed.
+    anew: [bool; 2],
+    /// Their values, or the changes of those that are changed.
+    changes: Vec<ValueChange>,
 }
 
 /// A value where none was.
