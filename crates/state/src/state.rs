@@ -160,9 +160,10 @@ impl State {
         }
     }
 
-    /// Whether a replay is to compute the roots of consecutive blocks together: whether the tree gains by that, and versions need not be durable one by one.
+    /// Whether a replay is to compute the roots of consecutive blocks together: whether the tree gains by that, and nobody asked for a flush of each version.
     pub fn computes_together(&self) -> bool {
-        self.tree.computes_together() && !self.versions.options().durable_each
+        let options = self.versions.options();
+        self.tree.computes_together() && !options.durable_each && options.dirty_bytes > 0
     }
 
     /// Computes what changes that follow each other would make of the state, beginning at the latest version: the roots after each, all nodes with the last, for
