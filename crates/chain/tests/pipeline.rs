@@ -21,7 +21,8 @@ use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Wr
 use arbor_versions::{Retain, Version};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-const BLOCKS: u64 = 40;
+/// More than Verkle roots are computed of together.
+const BLOCKS: u64 = 70;
 
 struct Chain {
     genesis: Genesis,

@@ -229,6 +229,9 @@ impl State {
     }
 
     /// Makes consecutive blocks, computed together, one version after the other, or none of them.
+    ///
+    /// # Errors
+    /// As [`Versions::apply_together`].
     pub fn commit_together(
         &mut self,
         blocks: impl IntoIterator<Item = (BlockRef, Computed)>,

@@ -295,7 +295,7 @@ impl<'a> Commit<'a> {
         let mut points = self.sums(lists.into_iter());
         for (turn, point) in turns.iter().zip(&mut points) {
             let commitment = &mut states[turn.at].commitment;
-            *point = *point + commitment.unwrap_or(Point::IDENTITY);
+            *point = *point + commitment.expect("invariant: the first step left it");
             *commitment = Some(*point);
         }
         for (turn, image) in turns.iter().zip(self.tools.images(&points)) {
@@ -598,7 +598,7 @@ impl<'a> Commit<'a> {
             .find(|slot| self.born(slot.new)[0] == first);
         let (before, alone) = alone.map_or(([0; 4], &[][..]), |slot| self.of(slot.new));
         // From then on it is a node, the sum of all that hangs below.
-        let from = u32::try_from(second).unwrap_or(0);
+        let from = u32::try_from(second).expect("invariant: one leaf at most was in its place");
         for slot in &node.slots {
             let (before, events) = self.of(slot.new);
             let (until, later) = events.split_at(events.partition_point(|(step, _)| *step <= from));

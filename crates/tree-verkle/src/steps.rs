@@ -16,7 +16,7 @@ pub(crate) struct Step<'a> {
 
 /// All updates together.
 pub(crate) struct Steps<'a> {
-    /// What they come to, ascending by stem. No changes where later ones took all of the earlier ones back.
+    /// What they come to, ascending by stem. A value may be what it was before, where a later one took a change back.
     merged: Cow<'a, [StemUpdate]>,
     /// The steps, stem by stem and ascending.
     steps: Vec<Step<'a>>,
@@ -131,7 +131,6 @@ fn merged(steps: &[(u32, &StemUpdate)]) -> Result<StemUpdate, TreeError> {
             }
         }
     }
-    changes.retain(|change| change.old != change.new);
     Ok(StemUpdate {
         stem: steps[0].1.stem,
         changes,
@@ -208,7 +207,7 @@ mod tests {
         let steps = Steps::new(&updates).expect("follows");
         let all = steps.range(0..steps.len());
         let expected = [
-            update(0, &[]),
+            update(0, &[(1, value(3), value(3))]),
             update(
                 1,
                 &[

@@ -29,12 +29,19 @@ fn value() -> impl Strategy<Value = Option<Value>> {
 
 fn writes() -> impl Strategy<Value = Writes> {
     // Suffixes of both halves.
-    let key = (key(), prop::sample::select(vec![0u8, 1, 64, 128, 200]));
+    let suffixes = vec![0u8, 1, 2, 3, 4, 5, 64, 128, 200];
+    let key = (key(), prop::sample::select(suffixes));
     let key = key.prop_map(|(mut key, suffix)| {
         key[31] = suffix;
         key
     });
-    proptest::collection::vec((key, value()), 0..8)
+    // Of two stems many, so that halves get more values than they keep.
+    let few = (0u8..2, 0u8..7).prop_map(|(stem, suffix)| {
+        let mut key = [0; 32];
+        (key[0], key[31]) = (stem, suffix);
+        key
+    });
+    proptest::collection::vec((prop_oneof![key, few], value()), 0..8)
 }
 
 fn settings() -> impl Strategy<Value = Settings> {

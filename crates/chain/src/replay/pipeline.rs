@@ -15,14 +15,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 use std::time::Instant;
 
-use alloy_consensus::Header;
+use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, RecentState, StateView, Work};
+use arbor_state::{IntermediateRoots, RecentState, StateChanges, StateView, Work};
 use rayon::ThreadPool;
 
 use super::foresight::Foresight;
 use super::record::BlockRecord;
-use super::settle::{BLOCKS_TOGETHER, CHANGES_TOGETHER, Database, Executed, Settler};
+use super::settle::{BLOCKS_TOGETHER, Database, Executed, SIZE_TOGETHER, Settler};
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, Executor, RecentBlocks, Rules, SpecId};
 use crate::genesis::ChainSpec;
@@ -168,37 +168,46 @@ fn follow(
 
 /// What was executed and is not settled.
 struct Waiting {
-    blocks: usize,
-    /// Changes of accounts and slots.
-    changes: u64,
-    /// With how much of either execution waits.
+    /// The blocks' sizes, in their order.
+    sizes: VecDeque<u64>,
+    /// With how many blocks execution waits.
     most_blocks: usize,
-    most_changes: u64,
+    /// With what sizes of more than a few.
+    most_size: u64,
 }
 
 impl Waiting {
     fn new(verify: Verify, together: bool) -> Self {
         // What is settled together, and as much that is executed meanwhile.
-        let (mut blocks, mut changes) = (verify.most(), u64::MAX);
-        if together {
-            blocks = blocks.max(2 * BLOCKS_TOGETHER);
-            if matches!(verify, Verify::Every) {
-                changes = 2 * CHANGES_TOGETHER;
-            }
-        }
+        let (blocks, size) = match (together, verify) {
+            (true, Verify::Every) => (2 * BLOCKS_TOGETHER, 2 * SIZE_TOGETHER),
+            _ => (verify.most(), u64::MAX),
+        };
         Self {
-            blocks: 0,
-            changes: 0,
+            sizes: VecDeque::new(),
             most_blocks: WAITING + blocks,
-            most_changes: changes,
+            most_size: size,
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
     }
 
     /// Whether so much waits that execution has to. Then more is there than is gathered to be settled together, so that some of it is being settled.
     fn is_enough(&self) -> bool {
-        self.blocks >= self.most_blocks
-            || self.blocks >= WAITING && self.changes >= self.most_changes
+        let blocks = self.sizes.len();
+        blocks >= self.most_blocks
+            || blocks > WAITING && self.sizes.iter().sum::<u64>() >= self.most_size
     }
+}
+
+/// How large a block is that waits: see [`Executed::size`].
+fn size(changes: &StateChanges, receipts: &[ReceiptEnvelope], stats: &BlockStats) -> u64 {
+    let code = changes.codes.values().map(|code| code.len().div_ceil(31));
+    let logs = receipts.iter().flat_map(|receipt| receipt.logs());
+    let logs = logs.map(|log| log.data.data.len() / 64);
+    stats.accounts + stats.slots + code.chain(logs).sum::<usize>() as u64
 }
 
 /// A replay under way: the executing side.
@@ -269,8 +278,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             self.names.apply(executed.number(), &executed.changes);
             self.chain.push(executed.record.block.clone());
             *self.total_difficulty = executed.record.total_difficulty;
-            waiting.blocks += 1;
-            waiting.changes += executed.stats.changes();
+            waiting.sizes.push_back(executed.size);
             place.order(Order::Take(Box::new(executed)));
         }
     }
@@ -281,10 +289,10 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         place: &mut Place<'a, 'b>,
         waiting: &mut Waiting,
     ) -> Result<(), ReplayError> {
-        if waiting.blocks > 0 {
+        if !waiting.is_empty() {
             place.order(Order::Settle);
         }
-        while waiting.blocks > 0
+        while !waiting.is_empty()
             && let Some(settled) = place.next(true)
         {
             self.settled(settled, waiting)?;
@@ -295,11 +303,10 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
     fn settled(&mut self, settled: Settled, waiting: &mut Waiting) -> Result<(), ReplayError> {
         if settled.is_err() {
             // Nothing more will come.
-            (waiting.blocks, waiting.changes) = (0, 0);
+            waiting.sizes.clear();
         }
         let stats = settled?;
-        waiting.blocks -= 1;
-        waiting.changes -= stats.changes();
+        waiting.sizes.pop_front();
         self.names.settle(stats.number);
         (self.each)(&stats);
         Ok(())
@@ -384,6 +391,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
                     ommers,
                 },
             },
+            size: size(&changes, &output.receipts, &stats),
             changes,
             receipts: output.receipts,
             stats,

@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state::{Account, BlockRef, Computed, State, StateChanges, StateError, StateView};
 
 use super::error::Failure;
-use super::pipeline::Options;
+use super::pipeline::{Options, Verify};
 use super::record::BlockRecord;
 use super::{BlockStats, ReplayError, Times};
 
@@ -89,6 +89,8 @@ pub(super) struct Executed {
     pub(super) receipts: Vec<ReceiptEnvelope>,
     /// With what is known so far.
     pub(super) stats: BlockStats,
+    /// Accounts and slots that change, chunks of new code, and 64 bytes of logs: what it is to be computed, or kept until then.
+    pub(super) size: u64,
 }
 
 impl Executed {
@@ -124,8 +126,8 @@ impl Executed {
 /// Blocks whose roots are computed together at most, where the tree gains by that: so many small blocks that they share as much as a large one has for itself
 /// (docs/measurements/verkle.md).
 pub(super) const BLOCKS_TOGETHER: usize = 64;
-/// Changes of accounts and slots from which on they are enough.
-pub(super) const CHANGES_TOGETHER: u64 = 2_000;
+/// Their sizes from which on they are enough: changes of accounts and slots, and what else takes as much to compute or to keep.
+pub(super) const SIZE_TOGETHER: u64 = 2_000;
 
 /// Computes the roots of executed blocks, compares and commits.
 pub(super) struct Settler<'a, 'b> {
@@ -143,7 +145,7 @@ impl<'a, 'b> Settler<'a, 'b> {
     pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
         let state = database.read();
         let in_headers = state.tree().is_in_headers();
-        let together = state.computes_together();
+        let together = state.computes_together() && matches!(options.verify, Verify::Every);
         drop(state);
         Self {
             database,
@@ -174,15 +176,11 @@ impl<'a, 'b> Settler<'a, 'b> {
     fn has_enough(&self) -> bool {
         let blocks = &self.gathered[..];
         let [first, ..] = blocks else { return false };
-        match self.options.verify.blocks_at(first.number()) {
-            1 if self.together => {
-                let changes = blocks.iter().map(|block| block.stats.changes());
-                blocks.len() >= BLOCKS_TOGETHER
-                    || changes.sum::<u64>() >= CHANGES_TOGETHER
-                    || self.is_to_be_checked(blocks)
-            }
-            most => blocks.len() >= most,
+        if !self.together {
+            return blocks.len() >= self.options.verify.blocks_at(first.number());
         }
+        let size: u64 = blocks.iter().map(|block| block.size).sum();
+        blocks.len() >= BLOCKS_TOGETHER || size >= SIZE_TOGETHER || self.is_to_be_checked(blocks)
     }
 
     /// Settles all that was taken.
@@ -194,13 +192,12 @@ impl<'a, 'b> Settler<'a, 'b> {
         settled: &mut dyn FnMut(BlockStats),
     ) -> Result<(), ReplayError> {
         let blocks = std::mem::take(&mut self.gathered);
-        if let [first, _, ..] = &blocks[..] {
-            let stats = match self.options.verify.blocks_at(first.number()) {
-                1 => self.settle_each(&blocks)?,
-                _ => self.settle_at_once(&blocks)?,
+        if blocks.len() > 1 {
+            let done = match self.together {
+                true => self.settle_together(&blocks, settled)?,
+                false => self.settle_at_once(&blocks, settled)?,
             };
-            if let Some(stats) = stats {
-                stats.into_iter().for_each(settled);
+            if done {
                 return Ok(());
             }
         }
@@ -224,10 +221,14 @@ impl<'a, 'b> Settler<'a, 'b> {
         self.commit(std::slice::from_ref(block), computed)
     }
 
-    /// Computes the root after all blocks and commits them; `None` if it is not the last one's.
-    fn settle_at_once(&self, blocks: &[Executed]) -> Result<Option<Vec<BlockStats>>, ReplayError> {
+    /// Computes one root, that after all blocks, and commits them; not if it is not the last one's.
+    fn settle_at_once(
+        &self,
+        blocks: &[Executed],
+        settled: &mut dyn FnMut(BlockStats),
+    ) -> Result<bool, ReplayError> {
         let Some((last, before)) = blocks.split_last() else {
-            return Ok(None);
+            return Ok(true);
         };
         let mut changes = StateChanges::default();
         blocks
@@ -236,19 +237,40 @@ impl<'a, 'b> Settler<'a, 'b> {
         let failed = state_error(last.number());
         let computed = self.database.read().compute(&changes).map_err(failed)?;
         if self.in_headers && computed.root() != last.header().state_root {
-            return Ok(None);
+            return Ok(false);
         }
-        let mut stats: Vec<BlockStats> = before.iter().map(|block| block.stats).collect();
-        stats.push(self.commit(blocks, computed)?);
-        Ok(Some(stats))
+        let last = self.commit(blocks, computed)?;
+        before.iter().for_each(|block| settled(block.stats));
+        settled(last);
+        Ok(true)
     }
 
-    /// Computes the roots after each block together and commits them; `None` if that does not work out.
-    fn settle_each(&self, blocks: &[Executed]) -> Result<Option<Vec<BlockStats>>, ReplayError> {
+    /// Computes the root after each block, all together, and commits them; not if one does not hold, or cannot be computed.
+    fn settle_together(
+        &self,
+        blocks: &[Executed],
+        settled: &mut dyn FnMut(BlockStats),
+    ) -> Result<bool, ReplayError> {
         let changes: Vec<&StateChanges> = blocks.iter().map(|block| &block.changes).collect();
-        let Ok(computed) = self.database.read().compute_together(&changes) else {
-            return Ok(None);
+        let [first, .., last] = blocks else {
+            return Ok(false);
         };
+        let computed = match self.database.read().compute_together(&changes) {
+            Ok(computed) => computed,
+            Err(error) => {
+                let (first, last) = (first.number(), last.number());
+                tracing::warn!(
+                    "blocks {first} to {last} cannot be computed together ({error}): one by one"
+                );
+                return Ok(false);
+            }
+        };
+        let holds = |(block, computed): (&Executed, &Computed)| {
+            !self.in_headers || computed.root() == block.header().state_root
+        };
+        if !blocks.iter().zip(&computed).all(holds) {
+            return Ok(false);
+        }
         let mut stats: Vec<BlockStats> = blocks.iter().map(|block| block.stats).collect();
         let committing = Instant::now();
         let mut times = Times::default();
@@ -261,13 +283,10 @@ impl<'a, 'b> Settler<'a, 'b> {
             times.tree += timings.tree;
             times.store += timings.writes;
         }
-        let references = blocks.iter().map(Executed::reference);
-        let committed = self
-            .database
-            .write()
-            .commit_together(references.zip(computed));
-        let last = &blocks[blocks.len() - 1];
-        committed.map_err(state_error(last.number()))?;
+        let references: Vec<BlockRef> = blocks.iter().map(Executed::reference).collect();
+        let versions = references.into_iter().zip(computed);
+        let committed = self.database.write().commit_together(versions);
+        committed.map_err(state_error(first.number()))?;
         self.tell_unflushed(last.number());
         times.store += committing.elapsed();
         // Each block took its part of it.
@@ -277,12 +296,17 @@ impl<'a, 'b> Settler<'a, 'b> {
             stats.times.tree = times.tree / count;
             stats.times.store = times.store / count;
         }
-        if self.is_to_be_checked(blocks) {
-            let checking = Instant::now();
-            self.check_state(last)?;
-            stats[blocks.len() - 1].times.check = checking.elapsed();
+        let of_last = stats.pop();
+        stats.into_iter().for_each(&mut *settled);
+        if let Some(mut stats) = of_last {
+            if self.is_to_be_checked(blocks) {
+                let checking = Instant::now();
+                self.check_state(last)?;
+                stats.times.check = checking.elapsed();
+            }
+            settled(stats);
         }
-        Ok(Some(stats))
+        Ok(true)
     }
 
     /// Commits blocks that hold; returns the last one's figures, with the work that was done for all.

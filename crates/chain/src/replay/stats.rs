@@ -31,13 +31,6 @@ pub struct BlockStats {
     pub times: Times,
 }
 
-impl BlockStats {
-    /// Accounts and slots changed.
-    pub(super) fn changes(&self) -> u64 {
-        self.accounts + self.slots
-    }
-}
-
 /// Time by part of the way.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Times {

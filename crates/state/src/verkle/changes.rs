@@ -158,11 +158,11 @@ pub(super) fn leaf_changes_together<'a>(
     let changes = named.into_iter().map(|named| {
         // Both ascend.
         let mut known = names.iter().zip(&stems);
-        let of: Vec<Stem> = named
-            .iter()
-            .filter_map(|(name, _)| known.find(|(known, _)| *known == name))
-            .map(|(_, stem)| *stem)
-            .collect();
+        let stem = |(name, _): &(StemName, _)| {
+            let found = known.find(|(known, _)| *known == name);
+            *found.expect("invariant: all were asked for").1
+        };
+        let of: Vec<Stem> = named.iter().map(stem).collect();
         LeafChanges::new(named, of.into_iter())
     });
     Ok(changes.collect())

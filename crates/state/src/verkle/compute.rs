@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use arbor_ipa::Point;
 use arbor_tree_verkle::{StemUpdate, TreeStats, apply_together};
 use arbor_versions::{Changes, View};
 
@@ -57,9 +58,10 @@ pub(crate) fn compute(
             last.put_shared_node(NODES, change.key.encode(), change.record);
         }
     }
-    let computed = versions.into_iter().zip(update.roots);
+    let roots = Point::to_bytes_batch(&update.roots);
+    let computed = versions.into_iter().zip(roots);
     let computed = computed.map(|(changes, root)| Computed {
-        root: root.to_bytes().into(),
+        root: root.into(),
         changes,
         timings: Timings::default(),
         work: Work::default(),
