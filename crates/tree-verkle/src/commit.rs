@@ -275,7 +275,7 @@ impl<'a> Commit<'a> {
         for ((turn, half, _), point) in halves.iter().zip(&mut points) {
             let state = &mut states[turn.at];
             if !turn.anew[*half] {
-                *point = *point + state.halves[*half];
+                *point += state.halves[*half];
             }
             state.halves[*half] = *point;
         }
@@ -295,7 +295,7 @@ impl<'a> Commit<'a> {
         let mut points = self.sums(lists.into_iter());
         for (turn, point) in turns.iter().zip(&mut points) {
             let commitment = &mut states[turn.at].commitment;
-            *point = *point + commitment.expect("invariant: the first step left it");
+            *point += commitment.expect("invariant: the first step left it");
             *commitment = Some(*point);
         }
         for (turn, image) in turns.iter().zip(self.tools.images(&points)) {
@@ -482,7 +482,7 @@ impl<'a> Commit<'a> {
             let mut point = node(n).point(kept[n])?;
             let (of_node, others) = rest.split_at_mut(steps(n).len());
             for sum in of_node {
-                point = point + *sum;
+                point += *sum;
                 *sum = point;
             }
             rest = others;
@@ -719,11 +719,11 @@ impl Root {
         let mut added = vec![Point::IDENTITY; steps];
         for (step, point) in parts.iter().flat_map(|part| &part.added) {
             let sum = &mut added[*step as usize];
-            *sum = *sum + *point;
+            *sum += *point;
         }
         let mut commitment = self.commitment();
         let commitments = added.into_iter().map(|added| {
-            commitment = commitment + added;
+            commitment += added;
             commitment
         });
         let commitments: Vec<Point> = commitments.collect();
