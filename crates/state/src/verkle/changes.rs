@@ -140,8 +140,8 @@ pub(super) fn leaf_changes<'a>(
 }
 
 /// The changes of leaves that the flat changes of several versions come to, each version's for itself; all stems are asked for together.
-pub(super) fn leaf_changes_together<'a>(
-    versions: &'a [Changes],
+pub(super) fn leaf_changes_together(
+    versions: &[Changes],
     layout: HeaderLayout,
     stems: &Stems,
     code: CodeOf<'_>,
