@@ -1,8 +1,10 @@
 //! The arithmetic of an update: leaves first, then the internal nodes from the deepest level up, each level in one batch.
 
+mod images;
+mod todo;
+
 use crate::{
-    FewValues, Form, Half, InternalRecord, LeafRecord, NodeChange, NodeKey, Record, TreeError,
-    TreeStats, Value,
+    InternalRecord, LeafRecord, NodeChange, NodeKey, Record, TreeError, TreeStats,
     plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
     record::{HalfParts, Kept, LeafParts},
     steps::{StemSteps, Step},
@@ -12,8 +14,10 @@ use crate::{
 use arbor_field::Limbs;
 use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference, half_numbers};
 use rayon::prelude::*;
-use std::borrow::Cow;
-use std::ops::Range;
+
+use images::{Course, Courses, Moves};
+use todo::{Todo, Turn};
+pub(crate) use todo::{after, of_halves};
 
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
 const LEAST: usize = 256;
@@ -25,52 +29,6 @@ pub(crate) fn share(count: usize) -> usize {
     match rayon::current_num_threads() {
         1 => MOST,
         threads => count.div_ceil(2 * threads).clamp(LEAST, MOST),
-    }
-}
-
-/// What images of leaves or internal nodes become, by their indices in the plan.
-#[derive(Default)]
-struct Courses {
-    courses: Vec<Course>,
-    /// Images after steps, those of one course one after the other and ascending.
-    events: Vec<(u32, Limbs)>,
-}
-
-/// What one image becomes.
-#[derive(Clone, Default)]
-struct Course {
-    /// Zero where there is nothing.
-    before: Limbs,
-    /// Its events.
-    events: Range<usize>,
-}
-
-impl Courses {
-    /// Adds a course with room for what it is after some steps.
-    fn push(&mut self, before: Limbs, steps: impl Iterator<Item = u32>) {
-        let start = self.events.len();
-        self.events.extend(steps.map(|step| (step, [0; 4])));
-        let events = start..self.events.len();
-        self.courses.push(Course { before, events });
-    }
-
-    /// Sets the image after the n-th of a course's steps.
-    fn set(&mut self, at: usize, n: usize, image: Limbs) {
-        let start = self.courses[at].events.start;
-        self.events[start + n].1 = image;
-    }
-
-    /// The image before, and those after the steps that change it.
-    fn of(&self, at: usize) -> (Limbs, &[(u32, Limbs)]) {
-        let Course { before, events } = &self.courses[at];
-        (*before, &self.events[events.clone()])
-    }
-
-    /// The events of others behind these; where their own indices begin among them.
-    fn append(&mut self, others: &mut Vec<(u32, Limbs)>) -> usize {
-        let start = self.events.len();
-        self.events.append(others);
-        start
     }
 }
 
@@ -612,59 +570,6 @@ impl<'a> Commit<'a> {
     }
 }
 
-impl Course {
-    /// With its events behind others.
-    fn behind(self, start: usize) -> Self {
-        Self {
-            events: start + self.events.start..start + self.events.end,
-            ..self
-        }
-    }
-}
-
-/// What is added to nodes, step by step.
-#[derive(Default)]
-struct Moves {
-    /// Of all nodes that are done, by node and step; then those of the one that is under way, with their steps beside.
-    terms: Vec<NumberTerm>,
-    open: Vec<(u32, NumberTerm)>,
-    /// The steps of the nodes that are done, and their terms.
-    sums: Vec<(u32, Range<usize>)>,
-}
-
-impl Moves {
-    /// Adds the changes of one child's image to the node that is under way.
-    fn add(&mut self, byte: u8, before: Limbs, events: &[(u32, Limbs)]) {
-        let mut before = before;
-        for (step, image) in events {
-            if *image != before {
-                let term = (usize::from(byte), difference(image, &before));
-                self.open.push((*step, term));
-            }
-            before = *image;
-        }
-    }
-
-    /// Ends the node that is under way.
-    fn end(&mut self) {
-        self.open.sort_by_key(|(step, _)| *step);
-        for terms in self.open.chunk_by(|(a, _), (b, _)| a == b) {
-            let start = self.terms.len();
-            self.terms.extend(terms.iter().map(|(_, term)| *term));
-            self.sums.push((terms[0].0, start..self.terms.len()));
-        }
-        self.open.clear();
-    }
-
-    fn terms(&self, range: &Range<usize>) -> impl Iterator<Item = NumberTerm> {
-        self.terms[range.clone()].iter().copied()
-    }
-
-    fn steps(&self) -> impl Iterator<Item = u32> {
-        self.sums.iter().map(|(step, _)| *step)
-    }
-}
-
 impl Internal {
     /// Its record's commitment is none.
     fn malformed(&self, error: DecodingError) -> TreeError {
@@ -743,129 +648,4 @@ impl Root {
         };
         (commitments, change)
     }
-}
-
-/// What is to be done to a leaf.
-struct Todo<'a> {
-    changes: Cow<'a, [ValueChange]>,
-    /// The values of each half afterwards, where all are known and few.
-    values: [Option<FewValues>; 2],
-}
-
-impl<'a> Todo<'a> {
-    /// Changes of a leaf of which only points are known.
-    fn on_points(changes: &'a [ValueChange]) -> Self {
-        Self {
-            changes: changes.into(),
-            values: [None; 2],
-        }
-    }
-
-    /// Of which half a record keeps the point.
-    fn points(&self, form: Form) -> [bool; 2] {
-        let values = |few: FewValues| few.stand_for_point(form);
-        self.values.map(|few| !few.is_some_and(values))
-    }
-
-    fn on_new(changes: &'a [ValueChange]) -> Self {
-        Self {
-            values: of_halves(changes).map(|changes| FewValues::new(&after(&[], changes))),
-            ..Self::on_points(changes)
-        }
-    }
-
-    /// Changes of a stored leaf. A half that has its values is not computed to be changed, but computed anew with what it has afterwards.
-    fn on_stored(record: &mut LeafRecord, changes: &'a [ValueChange]) -> Self {
-        let mut todo = Self::on_points(changes);
-        let mut anew = Vec::new();
-        for (half, changes) in of_halves(changes).into_iter().enumerate() {
-            let before = match &record.halves[half] {
-                Half::Values(few) => *few,
-                Half::Nothing => {
-                    todo.values[half] = FewValues::new(&after(&[], changes));
-                    anew.extend(changes);
-                    continue;
-                }
-                Half::Point(_) => {
-                    anew.extend(changes);
-                    continue;
-                }
-            };
-            let values = after(before.as_slice(), changes);
-            todo.values[half] = FewValues::new(&values);
-            // Without its image the leaf must be computed as it was.
-            if changes.is_empty() || values.is_empty() || record.image.is_none() {
-                anew.extend(changes);
-                continue;
-            }
-            anew.extend(values.into_iter().map(set));
-            record.halves[half] = Half::Nothing;
-            record.commitment = None;
-        }
-        todo.changes = anew.into();
-        todo
-    }
-
-    /// What is to be done next to a leaf to which this was done, and which halves of it, some of which may be empty until then, are computed anew: those of which all values are
-    /// known.
-    fn followed_by(&self, changes: &[ValueChange], empty: [bool; 2]) -> (Self, [bool; 2]) {
-        let mut next = Todo {
-            changes: Cow::Borrowed(&[]),
-            values: self.values,
-        };
-        let (mut all, mut anew) = (Vec::new(), [false; 2]);
-        for (half, changes) in of_halves(changes).into_iter().enumerate() {
-            let few = &self.values[half];
-            anew[half] = !changes.is_empty() && (few.is_some() || empty[half]);
-            if anew[half] {
-                let before = few.as_ref().map_or(&[][..], FewValues::as_slice);
-                let values = after(before, changes);
-                next.values[half] = FewValues::new(&values);
-                all.extend(values.into_iter().map(set));
-            } else {
-                all.extend(changes);
-            }
-        }
-        next.changes = all.into();
-        (next, anew)
-    }
-}
-
-/// One of the later steps of a leaf.
-struct Turn {
-    /// The leaf.
-    at: usize,
-    /// Which of its steps.
-    step: usize,
-    /// Which halves are computed anew, and not changed.
-    anew: [bool; 2],
-    /// Their values, or the changes of those that are changed.
-    changes: Vec<ValueChange>,
-}
-
-/// A value where none was.
-fn set((suffix, value): (u8, Value)) -> ValueChange {
-    ValueChange {
-        suffix,
-        old: None,
-        new: Some(value),
-    }
-}
-
-/// The changes of suffixes below 128 and of those from there on.
-pub(crate) fn of_halves(changes: &[ValueChange]) -> [&[ValueChange]; 2] {
-    let (lower, upper) = changes.split_at(changes.partition_point(|change| change.suffix < 128));
-    [lower, upper]
-}
-
-/// Values after changes, ascending by suffix.
-pub(crate) fn after(before: &[(u8, Value)], changes: &[ValueChange]) -> Vec<(u8, Value)> {
-    let changed = |suffix: u8| changes.iter().any(|change| change.suffix == suffix);
-    let kept = before.iter().filter(|(suffix, _)| !changed(*suffix));
-    let new = changes
-        .iter()
-        .filter_map(|change| Some((change.suffix, change.new?)));
-    let mut values: Vec<_> = kept.copied().chain(new).collect();
-    values.sort_unstable_by_key(|(suffix, _)| *suffix);
-    values
 }
