@@ -369,6 +369,20 @@ pub(crate) enum TreeSetting {
 }
 
 impl TreeSetting {
+    /// Whether it says how nodes are stored, and not only how they are computed.
+    pub(crate) fn is_stored(self) -> bool {
+        match self {
+            Self::Compressed
+            | Self::NoImages
+            | Self::LeafCommitments
+            | Self::PointsOnly
+            | Self::Published => true,
+            Self::SingleImages | Self::SingleAffine | Self::SingleBlocks | Self::NarrowTables => {
+                false
+            }
+        }
+    }
+
     /// Its name on the command line and in reports.
     pub(crate) fn name(self) -> &'static str {
         match self {

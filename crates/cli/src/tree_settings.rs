@@ -1,4 +1,4 @@
-//! How a database's Verkle tree is stored and computed: what `--tree-settings` asked for when it was made, which it then remembers.
+//! How a database's Verkle tree is stored and computed: what `--tree-settings` asked for. How it is stored it remembers from when it was made.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,8 @@ impl TreeSettings {
         })
     }
 
-    /// The settings to replay with: those of the folder's database, if anything was flushed to it, which must be the ones asked for if any are.
+    /// The settings to replay with: nodes are stored as those are of the folder's database, if anything was flushed to it, and nothing else may be asked for; how they are computed is
+    /// free.
     pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
         let Some(dir) = dir else { return Ok(self) };
         let made = read_head_file(dir).is_ok_and(|file| file.head.is_some());
@@ -54,29 +55,34 @@ impl TreeSettings {
             }
             return Ok(self);
         };
-        if self == stored {
+        let (asked, stored) = (self.of_storing(), stored.of_storing());
+        if asked == stored || !made && !self.0.is_empty() {
             return Ok(self);
         }
-        match (made, self.0.is_empty()) {
-            (_, true) => {
-                eprintln!("going on with {stored}, as before");
-                Ok(stored)
-            }
-            (false, false) => Ok(self),
-            (true, false) => bail!(
-                "{} was made with {stored}, not with {self}: its nodes would be stored in two ways",
+        if !asked.0.is_empty() {
+            bail!(
+                "{} was made with {stored}, not with {asked}: its nodes would be stored in two ways",
                 dir.display()
-            ),
+            );
         }
+        eprintln!("going on with {stored}, as before");
+        Ok(Self::new(&[self.0, stored.0].concat()))
     }
 
-    /// Has the database in a folder remember them.
+    /// Those that say how nodes are stored.
+    fn of_storing(&self) -> Self {
+        let stored = self.0.iter().filter(|setting| setting.is_stored());
+        Self(stored.copied().collect())
+    }
+
+    /// Has the database in a folder remember how its nodes are stored.
     pub(crate) fn remember(&self, dir: &Path) -> Result<()> {
-        if Self::stored(dir)?.as_ref() == Some(self) {
+        let storing = self.of_storing();
+        if Self::stored(dir)?.as_ref() == Some(&storing) {
             return Ok(());
         }
         let path = file(dir);
-        let text = format!("{}\n", self.names().join(","));
+        let text = format!("{}\n", storing.names().join(","));
         write_whole(&path, &text).with_context(|| format!("writing {}", path.display()))
     }
 
@@ -127,7 +133,7 @@ mod tests {
             settings.remember(dir).expect("written");
             assert_eq!(
                 TreeSettings::stored(dir).expect("read"),
-                Some(settings.clone())
+                Some(settings.of_storing())
             );
             let reversed: Vec<_> = all[..count].iter().rev().copied().collect();
             assert_eq!(TreeSettings::new(&reversed), settings);
