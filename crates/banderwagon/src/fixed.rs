@@ -536,7 +536,9 @@ impl FixedBase {
         }))
     }
 
-    fn sums_of_terms<L: IntoIterator<Item = NumberTerm>>(
+    /// As [`Self::sums_of_numbers`], without other threads.
+    #[must_use]
+    pub fn sums_of_terms<L: IntoIterator<Item = NumberTerm>>(
         &self,
         lists: impl ExactSizeIterator<Item = L>,
     ) -> Vec<Point> {

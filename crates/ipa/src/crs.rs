@@ -141,6 +141,15 @@ impl Committer {
         self.tables.sums(lists)
     }
 
+    /// One sum for each list of terms; all on one thread.
+    #[must_use]
+    pub fn sums_on_one_thread<L: IntoIterator<Item = NumberTerm>>(
+        &self,
+        lists: impl ExactSizeIterator<Item = L>,
+    ) -> Vec<Point> {
+        self.tables.sums_of_terms(lists)
+    }
+
     /// The images in the scalar field, as numbers, of one sum for each list of terms; all on one thread.
     #[must_use]
     pub fn images_on_one_thread<L: IntoIterator<Item = NumberTerm>>(

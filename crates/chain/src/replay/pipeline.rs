@@ -31,6 +31,10 @@ use crate::senders::RecoveredBlock;
 /// Blocks that may wait for their root beside those that are gathered to be settled together.
 const WAITING: usize = 4;
 
+/// How many times what is settled together may wait for its roots: what is settled, what is executed meanwhile, and as much again, lest a processor be idle when either takes longer for a
+/// while (docs/measurements/verkle.md).
+const GATHERED: usize = 4;
+
 /// Which state roots are computed and compared. All else of every block is always verified.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verify {
@@ -178,9 +182,8 @@ struct Waiting {
 
 impl Waiting {
     fn new(verify: Verify, together: bool) -> Self {
-        // What is settled together, and as much that is executed meanwhile.
         let (blocks, size) = match (together, verify) {
-            (true, Verify::Every) => (2 * BLOCKS_TOGETHER, 2 * SIZE_TOGETHER),
+            (true, Verify::Every) => (GATHERED * BLOCKS_TOGETHER, GATHERED as u64 * SIZE_TOGETHER),
             _ => (verify.most(), u64::MAX),
         };
         Self {

@@ -1,6 +1,7 @@
 //! The arithmetic of an update: leaves first, then the internal nodes from the deepest level up, each level in one batch.
 
 mod images;
+mod running;
 mod todo;
 
 use crate::{
@@ -16,6 +17,7 @@ use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference, half_
 use rayon::prelude::*;
 
 use images::{Course, Courses, Moves};
+use running::{Before, add_up};
 use todo::{Todo, Turn};
 pub(crate) use todo::{after, of_halves};
 
@@ -90,7 +92,7 @@ impl<'a> Commit<'a> {
         let mut moves = Moves::default();
         self.add_moves(0, &mut moves);
         let sums = moves.sums.iter().map(|(_, terms)| moves.terms(terms));
-        let added = self.sums(sums);
+        let added = self.tools.committer.sums_on_one_thread(sums);
         Ok(Part {
             children: children.collect(),
             added: moves.steps().zip(added).collect(),
@@ -229,13 +231,21 @@ impl<'a> Commit<'a> {
         let terms = |(_, _, changes): &(_, _, &[ValueChange])| {
             changes.iter().flat_map(half_numbers).collect::<Vec<_>>()
         };
-        let mut points = self.sums(halves.iter().map(terms));
-        for ((turn, half, _), point) in halves.iter().zip(&mut points) {
-            let state = &mut states[turn.at];
-            if !turn.anew[*half] {
-                *point += state.halves[*half];
+        let committer = self.tools.committer;
+        let mut points = committer.sums_on_one_thread(halves.iter().map(terms));
+        // The turns of a leaf follow each other.
+        let mut latest: [Option<(usize, usize)>; 2] = [None; 2];
+        let before = halves.iter().enumerate().map(|(n, &(turn, half, _))| {
+            let earlier = latest[half].replace((turn.at, n));
+            match earlier.filter(|(at, _)| *at == turn.at) {
+                _ if turn.anew[half] => Before::Nothing,
+                Some((_, earlier)) => Before::Step(earlier),
+                None => Before::Old(states[turn.at].halves[half]),
             }
-            state.halves[*half] = *point;
+        });
+        add_up(&mut points, &before.collect::<Vec<_>>());
+        for ((turn, half, _), point) in halves.iter().zip(&points) {
+            states[turn.at].halves[*half] = *point;
         }
         let images = self.tools.images(&points);
         let mut changed = halves.iter().zip(images).peekable();
@@ -250,28 +260,28 @@ impl<'a> Commit<'a> {
             }
             lists.push([0, 1].map(|half| (2 + half, difference(&after[half], &before[half]))));
         }
-        let mut points = self.sums(lists.into_iter());
-        for (turn, point) in turns.iter().zip(&mut points) {
-            let commitment = &mut states[turn.at].commitment;
-            *point += commitment.expect("invariant: the first step left it");
-            *commitment = Some(*point);
+        let mut points = committer.sums_on_one_thread(lists.into_iter());
+        let before = turns.iter().enumerate().map(|(n, turn)| {
+            match n
+                .checked_sub(1)
+                .filter(|&earlier| turns[earlier].at == turn.at)
+            {
+                Some(earlier) => Before::Step(earlier),
+                None => Before::Old(
+                    states[turn.at]
+                        .commitment
+                        .expect("invariant: the first step left it"),
+                ),
+            }
+        });
+        add_up(&mut points, &before.collect::<Vec<_>>());
+        for (turn, point) in turns.iter().zip(&points) {
+            states[turn.at].commitment = Some(*point);
         }
         for (turn, image) in turns.iter().zip(self.tools.images(&points)) {
             courses.set(turn.at, turn.step, image);
             states[turn.at].image = image;
         }
-    }
-
-    /// Sums of products.
-    fn sums<L: IntoIterator<Item = NumberTerm>>(
-        &self,
-        lists: impl ExactSizeIterator<Item = L>,
-    ) -> Vec<Point> {
-        if lists.len() == 0 {
-            return Vec::new();
-        }
-        let nothing = vec![Point::IDENTITY; lists.len()];
-        self.tools.moved(&nothing, lists).0
     }
 
     /// The records of the leaves that stay.
@@ -434,17 +444,17 @@ impl<'a> Commit<'a> {
         let often: Vec<usize> = (0..level.len()).filter(|&n| steps(n).len() > 1).collect();
         let sums = often.iter().flat_map(|&n| steps(n)).collect::<Vec<_>>();
         let lists = sums.iter().map(|&sum| moves.terms(&moves.sums[sum].1));
-        let mut points = self.sums(lists);
-        let mut rest = &mut points[..];
+        let mut points = self.tools.committer.sums_on_one_thread(lists);
+        let mut before = Vec::with_capacity(points.len());
         for &n in &often {
-            let mut point = node(n).point(kept[n])?;
-            let (of_node, others) = rest.split_at_mut(steps(n).len());
-            for sum in of_node {
-                point += *sum;
-                *sum = point;
-            }
-            rest = others;
+            before.push(Before::Old(node(n).point(kept[n])?));
+            before.extend(
+                (before.len()..)
+                    .take(steps(n).len() - 1)
+                    .map(|at| Before::Step(at - 1)),
+            );
         }
+        add_up(&mut points, &before);
         let mut computed = points.iter().zip(self.tools.images(&points));
         for &n in &often {
             for (step, (point, image)) in (0..steps(n).len()).zip(&mut computed) {

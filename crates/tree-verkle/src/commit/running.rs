@@ -1,0 +1,46 @@
+//! Running sums: what each step adds, added up.
+
+use arbor_ipa::Point;
+
+/// What stands before a point in its row.
+#[derive(Clone, Copy)]
+pub(super) enum Before {
+    /// Nothing: it begins the row.
+    Nothing,
+    /// What was there already.
+    Old(Point),
+    /// Another point, by its index: one before this.
+    Step(usize),
+}
+
+/// Adds to each point the sum of what stands before it. The first points of all rows are added side by side, then the second ones, and so on.
+pub(super) fn add_up(points: &mut [Point], before: &[Before]) {
+    let mut depths = Vec::with_capacity(points.len());
+    let mut rounds: Vec<Vec<usize>> = vec![Vec::new()];
+    for (at, before) in before.iter().enumerate() {
+        let depth = match *before {
+            Before::Nothing | Before::Old(_) => 0,
+            Before::Step(earlier) => depths[earlier] + 1,
+        };
+        depths.push(depth);
+        if depth == rounds.len() {
+            rounds.push(Vec::new());
+        }
+        if !matches!(before, Before::Nothing) {
+            rounds[depth].push(at);
+        }
+    }
+    for round in rounds {
+        let others = round.iter().map(|&at| match before[at] {
+            Before::Nothing => Point::IDENTITY,
+            Before::Old(point) => point,
+            Before::Step(earlier) => points[earlier],
+        });
+        let others: Vec<Point> = others.collect();
+        let mut sums: Vec<Point> = round.iter().map(|&at| points[at]).collect();
+        Point::add_all(&mut sums, &others);
+        for (at, sum) in round.into_iter().zip(sums) {
+            points[at] = sum;
+        }
+    }
+}
