@@ -121,12 +121,11 @@ pub(crate) fn tree_choice(dir: &Path) -> Option<TreeChoice> {
     }
 }
 
-/// The tree of an existing database. Where HEAD does not tell it, opening the database tells why.
-fn tree_in(dir: &Path, memory: u64) -> Result<Tree> {
+/// The tree of an existing database, which changes nodes as its settings say. Where HEAD does not tell it, opening the database tells why.
+fn tree_in(dir: &Path, memory: u64, settings: &TreeSettings) -> Result<Tree> {
     let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
         return Ok(Tree::MerklePatricia);
     };
-    let settings = TreeSettings::stored(dir)?.unwrap_or_default();
     known_tree(&identity, memory, settings.as_slice())
 }
 
@@ -310,7 +309,8 @@ fn open_snapshot(args: &Database, network: Network) -> Result<StateSnapshot> {
     let context = || format!("opening the database {} for reading", dir.display());
     let head = DirReader::new(dir).with_context(context)?;
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
-    let tree = tree_in(dir, args.memory).with_context(context)?;
+    let settings = TreeSettings::to_read(dir);
+    let tree = tree_in(dir, args.memory, &settings).with_context(context)?;
     let state = StateSnapshot::open(store, Some(head), tree, network).with_context(context)?;
     recovered(state.reader().meta()).with_context(context)?;
     Ok(state)
@@ -424,7 +424,9 @@ fn open_existing(dir: &Path, budget: Budget) -> Result<State> {
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, None, budget).with_context(context)?;
     has_head(dir, &*store).with_context(context)?;
-    let tree = tree_in(dir, budget.memory).with_context(context)?;
+    let settings = TreeSettings::stored(dir).with_context(context)?;
+    let settings = settings.unwrap_or_default();
+    let tree = tree_in(dir, budget.memory, &settings).with_context(context)?;
     let state = State::open(store, Some(lock), tree, network, budget.options());
     let state = state.with_context(context)?;
     recovered(state.head()).with_context(context)?;

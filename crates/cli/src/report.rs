@@ -9,9 +9,10 @@ use arbor_chain::replay::{Series, Sums};
 use arbor_cpu::Backend;
 use arbor_metrics::{Measurement, Versions};
 use arbor_store::disk::Limits;
+use arbor_versions::Retain;
 use serde_json::{Value, json};
 
-use crate::args::{Replay as Args, TreeChoice};
+use crate::args::{Replay as Args, TreeChoice, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
 use crate::{bytes, files, output};
@@ -54,17 +55,17 @@ pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> M
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back(settings));
     measurement.setting("threads", args.thread_count());
-    let retain = args.retain.map(crate::args::show_retain);
-    measurement.setting(
-        "retain",
-        retain.unwrap_or_else(|| "as before, else 128".into()),
-    );
     measurement.setting("verify", args.verify.name());
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);
     let limits = |limits: Limits| json!({ "requests_per_second": limits.per_second, "latency_s": limits.latency.as_secs_f64() });
     measurement.setting("throttle", args.throttle.map(limits));
     measurement
+}
+
+/// Records which history a replay keeps, as was asked for or remembered.
+pub(crate) fn retain(measurement: &mut Measurement, retain: Retain) {
+    measurement.setting("retain", show_retain(retain));
 }
 
 /// Records the rules that a replay follows, given or remembered.

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::args::TreeSetting;
 use crate::database::write_whole;
+use crate::described;
 
 /// Settings, each once, in the order of their list. None: the default.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -38,6 +39,15 @@ impl TreeSettings {
                 path.display()
             )
         })
+    }
+
+    /// Those of a database that is only read. Its nodes say themselves how they are stored, so that a damaged file does no harm: of it the user is told.
+    pub(crate) fn to_read(dir: &Path) -> Self {
+        let stored = Self::stored(dir).unwrap_or_else(|error| {
+            tracing::warn!("{}", described(&error));
+            None
+        });
+        stored.unwrap_or_default()
     }
 
     /// The settings to replay with: nodes are stored as those are of the folder's database, if anything was flushed to it, and nothing else may be asked for; how they are computed is

@@ -149,6 +149,20 @@ fn status_says_which_blocks_can_be_read() {
     );
 }
 
+#[test]
+fn reports_say_which_history_is_kept() {
+    let folder = Folder::with_chain();
+    for (asked, kept) in [("", "128"), ("--retain 3", "3"), ("", "3")] {
+        let words = format!("replay --db db chain --report r.json {asked}");
+        folder
+            .run(&words.split_whitespace().collect::<Vec<_>>())
+            .ok();
+        let report = fs::read(folder.path("r.json")).expect("written");
+        let report: serde_json::Value = serde_json::from_slice(&report).expect("JSON");
+        assert_eq!(report["settings"]["retain"], kept, "{asked}");
+    }
+}
+
 /// With 16 MiB a flush came every third block, and its merges took more memory than 32 MiB did.
 #[test]
 fn a_small_budget_is_not_divided_into_nothing() {

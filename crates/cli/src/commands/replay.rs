@@ -321,7 +321,7 @@ fn floor(
 fn full(
     args: &Args,
     (tree, settings, rules): (Tree, &TreeSettings, Rules),
-    measurement: Measurement,
+    mut measurement: Measurement,
     mut input: ChainInput,
     (genesis, text): (&Genesis, &str),
 ) -> Result<()> {
@@ -347,6 +347,7 @@ fn full(
         durable: args.durable,
         throttle: args.throttle,
     };
+    report::retain(&mut measurement, budget.retain);
     if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
         bail!(
             "--verify last adds up the changes of many blocks, but under a tree that never forgets a leaf what is set and cleared within them leaves a trace: \

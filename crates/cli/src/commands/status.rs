@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let identity = &file.identity;
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
-    let settings = TreeSettings::stored(dir)?.unwrap_or_default().names();
+    let settings = TreeSettings::to_read(dir).names();
     let rules = Rules::stored(dir)?.unwrap_or_default().words();
     let retain = database::stored_retention(dir)?.map(show_retain);
     // What the files say stands also where the store does not open.
