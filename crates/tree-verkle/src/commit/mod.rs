@@ -228,11 +228,10 @@ impl<'a> Commit<'a> {
             changed.map(move |(half, changes)| (turn, half, changes))
         });
         let halves: Vec<(&Turn, usize, &[ValueChange])> = halves.collect();
-        let terms = |(_, _, changes): &(_, _, &[ValueChange])| {
-            changes.iter().flat_map(half_numbers).collect::<Vec<_>>()
-        };
+        let terms = halves.iter();
+        let terms = terms.map(|&(_, _, changes)| changes.iter().flat_map(half_numbers));
         let committer = self.tools.committer;
-        let mut points = committer.sums_on_one_thread(halves.iter().map(terms));
+        let mut points = committer.sums_on_one_thread(terms);
         // The turns of a leaf follow each other.
         let mut latest: [Option<(usize, usize)>; 2] = [None; 2];
         let before = halves.iter().enumerate().map(|(n, &(turn, half, _))| {

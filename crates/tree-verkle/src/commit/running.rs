@@ -44,3 +44,39 @@ pub(super) fn add_up(points: &mut [Point], before: &[Before]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_unequal_lengths_are_added_up_to_their_ends() {
+        let multiple = |n: usize| (0..n).fold(Point::IDENTITY, |sum, _| sum + Point::generator());
+        // Of each row what it begins with, and how many points it has.
+        let rows = [
+            (None, 1),
+            (Some(7), 1),
+            (Some(3), 4),
+            (None, 2),
+            (Some(0), 3),
+            (Some(1), 9),
+        ];
+        let (mut points, mut before, mut sums) = (Vec::new(), Vec::new(), Vec::new());
+        for (old, length) in rows {
+            let mut sum = old.unwrap_or(0);
+            for step in 0..length {
+                before.push(match (step, old) {
+                    (0, None) => Before::Nothing,
+                    (0, Some(old)) => Before::Old(multiple(old)),
+                    _ => Before::Step(points.len() - 1),
+                });
+                let added = points.len() + 1;
+                points.push(multiple(added));
+                sum += added;
+                sums.push(multiple(sum));
+            }
+        }
+        add_up(&mut points, &before);
+        assert_eq!(points, sums);
+    }
+}
