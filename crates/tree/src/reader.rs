@@ -49,5 +49,6 @@ pub struct ReadError {
     /// What was read.
     pub what: String,
     /// Why it failed.
+    #[source]
     pub cause: Box<dyn std::error::Error + Send + Sync>,
 }
