@@ -3,10 +3,11 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_versions::{Meta, Version, View};
 
+use crate::flat::Ahead;
 use crate::mpt::{self, AtHead};
 use crate::tables::CODE;
 use crate::tree::Tree;
-use crate::{Account, Historical, IntermediateRoots, StateError, StateView, ar16mt, verkle};
+use crate::{Account, Historical, IntermediateRoots, StateError, StateView};
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -62,11 +63,7 @@ impl<'a> Head<'a> {
     /// # Errors
     /// The store's errors, and the first record that is not what its table promises.
     pub fn flat_root(self) -> Result<B256, StateError> {
-        match self.tree {
-            Tree::MerklePatricia => mpt::flat_root(self.view),
-            Tree::Verkle(_) => verkle::flat_root(self.view),
-            Tree::Ar16mt(_) => ar16mt::flat_root(self.view),
-        }
+        self.tree.flat_root(&Ahead::of(self.view))
     }
 }
 

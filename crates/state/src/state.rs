@@ -13,6 +13,7 @@ use arbor_versions::{
 };
 
 use crate::ar16mt::{LeafWrite, OperationProofs};
+use crate::flat::Ahead;
 use crate::head::Head;
 use crate::history::Historical;
 use crate::mpt::{self, AtHead};
@@ -176,6 +177,18 @@ impl State {
             Tree::Verkle(verkle) => verkle::compute(verkle, self.versions.view(), changes),
             Tree::MerklePatricia | Tree::Ar16mt(_) => Err(StateError::OtherTree(VERKLE)),
         }
+    }
+
+    /// Computes the root that [`Head::flat_root`] gives once changes are committed that were computed on top of the latest version and follow each other.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn flat_root_after(&self, computed: &[Computed]) -> Result<B256, StateError> {
+        let mut ahead = Ahead::of(self.versions.view());
+        computed
+            .iter()
+            .for_each(|computed| ahead.put(&computed.changes));
+        self.tree.flat_root(&ahead)
     }
 
     /// Computes what writes of leaves by their keys, below any account, would make of an AR16MT state, and what that takes. A key may occur once.

@@ -6,7 +6,7 @@ use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_versions::{Identity, TableSpec};
 
 use crate::ar16mt::{self, Ar16mt};
-use crate::flat::{Flat, FlatKey};
+use crate::flat::{Ahead, Flat, FlatKey};
 use crate::verkle::{self, HeaderLayout, Verkle, VerkleSettings};
 use crate::{Account, Network, StateError, mpt};
 
@@ -155,6 +155,15 @@ impl Tree {
             Self::MerklePatricia => mpt::storage(flat, address, slot),
             Self::Verkle(_) => verkle::storage(flat, address, slot),
             Self::Ar16mt(_) => ar16mt::storage(flat, address, slot),
+        }
+    }
+
+    /// The Merkle-Patricia root of the flat tables, computed on the threads of the caller's pool.
+    pub(crate) fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+        match self {
+            Self::MerklePatricia => mpt::flat_root(flat),
+            Self::Verkle(_) => verkle::flat_root(flat),
+            Self::Ar16mt(_) => ar16mt::flat_root(flat),
         }
     }
 

@@ -328,6 +328,8 @@ fn agrees_in_runs(
                 for (computed, expected) in computed.iter().zip(&history[first..]) {
                     prop_assert_eq!(computed.root(), expected.root(tree));
                 }
+                let root = merkle_patricia_root(&history[history.len() - 1].contents);
+                prop_assert_eq!(state.flat_root_after(&computed).unwrap(), root);
                 let block = |number| BlockRef {
                     number,
                     hash: B256::from(U256::from(number)),

@@ -3,7 +3,6 @@
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;
-use arbor_versions::View;
 
 use super::names::{LeafName, Named};
 use super::records::decode_leaf;
@@ -217,8 +216,8 @@ pub(crate) fn dump<E: From<StateError>>(
 }
 
 /// The Merkle-Patricia root of the same accounts.
-pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
-    plain::root(|first| accounts(&view, &[first]))
+pub(crate) fn flat_root(flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
+    plain::root(|first| accounts(flat, &[first]))
 }
 
 #[cfg(test)]

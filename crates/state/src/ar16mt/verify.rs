@@ -48,7 +48,7 @@ pub(crate) fn check_state(
     if !rebuild.names_lead_to_all_leaves()? {
         return Ok(B256::ZERO);
     }
-    match flat_root(check.view) {
+    match flat_root(&check.view) {
         Err(error @ StateError::Corrupt { .. }) => {
             check.tell_fault(error.to_string());
             Ok(B256::ZERO)

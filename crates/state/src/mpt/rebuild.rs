@@ -10,13 +10,14 @@ use arbor_hashing::KeccakBatch;
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Part, TreeError, build_many, build_part, join};
-use arbor_versions::{Entries, VersionsError, View};
+use arbor_versions::{Entries, VersionsError};
 use rayon::prelude::*;
 
 use super::keys::{ACCOUNTS, SLOTS};
 use super::records::{AccountRecord, SlotRecord};
 use super::undo::split_slot_key;
 use crate::StateError;
+use crate::flat::Ahead;
 
 /// Slots of one account from which on its storage is shared by ranges too: small enough to be kept in memory, by reckoning 20 MB
 /// with their records, leaves and nodes, and enough that the few read twice do not count.
@@ -68,12 +69,12 @@ pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
 ///
 /// # Errors
 /// The store's errors, and a record that is not what its table promises.
-pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
-    rebuild(&Strict(view))
+pub(crate) fn flat_root(flat: &Ahead<'_>) -> Result<B256, StateError> {
+    rebuild(&Strict(flat))
 }
 
 /// Stops at the first fault.
-struct Strict<'a>(View<'a>);
+struct Strict<'a>(&'a Ahead<'a>);
 
 impl Watch for Strict<'_> {
     fn scan(&self, table: Table, prefix: &[u8], from: &[u8]) -> Result<Entries<'_>, VersionsError> {

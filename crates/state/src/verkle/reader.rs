@@ -123,6 +123,6 @@ pub(crate) fn dump<E: From<StateError>>(
 }
 
 /// The Merkle-Patricia root of the same accounts.
-pub(crate) fn flat_root(view: View<'_>) -> Result<B256, StateError> {
-    plain::root(|first| accounts(&view, &[first]))
+pub(crate) fn flat_root(flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
+    plain::root(|first| accounts(flat, &[first]))
 }

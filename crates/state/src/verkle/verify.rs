@@ -51,7 +51,7 @@ pub(crate) fn check_state(
     if !all_readable {
         return Ok(B256::ZERO);
     }
-    match flat_root(check.view) {
+    match flat_root(&check.view) {
         // A slot of nobody.
         Err(error @ StateError::Corrupt { .. }) => {
             check.tell_fault(error.to_string());
