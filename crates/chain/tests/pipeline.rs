@@ -1,6 +1,7 @@
 //! Replay of a generated chain: the same end on every way, and nothing left of a block that does not hold.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::error::Error;
 use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,6 +18,7 @@ use arbor_chain::source::open_sources;
 use arbor_state::verkle::{Committer, Verkle, VerkleSettings};
 use arbor_state::{Network, State, Tree};
 use arbor_store::disk::{Disk, Limits};
+use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_versions::{Retain, Version};
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -297,6 +299,183 @@ fn a_false_root_is_found_and_leaves_no_trace() {
     }
 }
 
+/// Blocks up to and with one after which the state is checked: their roots are computed together.
+const RUN: u64 = 7;
+
+fn in_runs() -> impl Iterator<Item = Options<'static>> {
+    let every = ways().filter(|way| matches!(way.verify, Verify::Every));
+    every.map(|way| Options {
+        check_every: NonZeroU64::new(RUN),
+        ..way
+    })
+}
+
+/// Where headers do not have the tree's roots, the state is compared with them when that is asked for. A block that this shows to be
+/// false stayed in the database, with all that was computed together with it.
+#[test]
+fn a_block_whose_checked_state_is_false_leaves_no_trace() {
+    let at = 20;
+    let wanted = &CHAIN.blocks[at].block.header;
+    assert!(wanted.number.is_multiple_of(RUN));
+    let mut blocks = CHAIN.blocks.clone();
+    blocks[at].block.header.state_root = B256::repeat_byte(9);
+    for (way, together) in ways().flat_map(|way| [(way, true), (way, false)]) {
+        let options = Options {
+            check_every: NonZeroU64::new(RUN),
+            ..way
+        };
+        let kept = arbor_versions::Options {
+            retain: Retain::None,
+            ..Default::default()
+        };
+        let mut road = open_tree(Arc::new(MemoryStore::default()), verkle(together), kept);
+        let (told, outcome) = replay(&mut road, &blocks, options);
+        let Err(ReplayError::StateRoot(failure)) = outcome else {
+            panic!("{options:?}: {outcome:?}");
+        };
+        assert_eq!(failure.number, wanted.number, "{options:?}");
+        assert_eq!(failure.expected, B256::repeat_byte(9));
+        assert_eq!(failure.actual, wanted.state_root);
+        assert_eq!(told, (1..wanted.number).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(road.head(), head_of(&CHAIN.blocks[..at]), "{options:?}");
+        let root = road.state().reader().flat_root().expect("reads");
+        assert_eq!(root, CHAIN.blocks[at - 1].block.header.state_root);
+        let (told, outcome) = replay(&mut road, &CHAIN.blocks[at..], options);
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        let rest: Vec<u64> = (wanted.number..=BLOCKS).collect();
+        assert_eq!(told, rest, "{options:?}");
+        assert_eq!(faults(&mut road.into_state()), [""; 0], "{options:?}");
+    }
+}
+
+/// An error with all that caused it.
+fn causes(mut error: &dyn Error) -> String {
+    let mut causes = error.to_string();
+    while let Some(cause) = error.source() {
+        causes = format!("{causes}: {cause}");
+        error = cause;
+    }
+    causes
+}
+
+/// A run is committed as a whole or not at all: the store's failure is that of its first block, and the runs before stay.
+#[test]
+fn a_store_that_cannot_write_keeps_the_runs_before() {
+    let flushes = [
+        (false, "store failed while flushing"),
+        (true, "flush of version"),
+    ];
+    let failures = [Failure::Refused, Failure::Landed, Failure::Unsynced];
+    let cases = (0..3).flat_map(|runs| failures.map(|failure| (runs, failure)));
+    for ((runs, failure), way) in cases.flat_map(|case| in_runs().map(move |way| (case, way))) {
+        for ((background, said), crashed) in
+            flushes.into_iter().flat_map(|f| [(f, false), (f, true)])
+        {
+            let context = format!("{runs} {failure:?} {background} {crashed} {way:?}");
+            let store = FaultyStore::new(Arc::new(MemoryStore::default()));
+            let options = arbor_versions::Options {
+                dirty_bytes: 1,
+                background,
+                ..Default::default()
+            };
+            let open = || open_tree(store.clone(), verkle(true), options.clone());
+            let mut road = open();
+            store.fail_after(runs, failure);
+            let (told, outcome) = replay(&mut road, &CHAIN.blocks, way);
+            let Err(ReplayError::State { number, error }) = outcome else {
+                panic!("{context}: {outcome:?}");
+            };
+            // In the background the run after the failed flush is the one that hears of it.
+            assert_eq!(
+                number,
+                1 + RUN * (runs + u64::from(background)),
+                "{context}"
+            );
+            let causes = causes(&ReplayError::State { number, error });
+            assert!(
+                causes.starts_with(&format!("block {number}: {said}")),
+                "{causes}"
+            );
+            assert!(causes.ends_with("a fault was asked for"), "{causes}");
+            assert_eq!(told, (1..number).collect::<Vec<_>>(), "{context}");
+            assert_eq!(road.head().0, number - 1, "{context}");
+            if crashed {
+                drop(road);
+                store.reopen();
+                road = open();
+                assert!(road.head().0 < number, "{context}");
+                assert!(road.head().0.is_multiple_of(RUN), "{context}");
+            }
+            store.heal();
+            let head = road.head().0;
+            let (told, outcome) = replay(&mut road, &CHAIN.blocks[head as usize..], way);
+            outcome.unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(told, (head + 1..=BLOCKS).collect::<Vec<_>>(), "{context}");
+            assert_eq!(faults(&mut road.into_state()), [""; 0], "{context}");
+        }
+    }
+}
+
+/// The nodes of a Verkle tree that a store has.
+fn nodes(store: &dyn Reader) -> BTreeMap<Box<[u8]>, Value> {
+    let nodes = store.scan(NODES, b"", b"").expect("scans");
+    nodes.map(|node| node.expect("reads")).collect()
+}
+
+/// A node that only a block in the midst of a run needs cannot be read: the blocks before it are committed, those of its run too.
+#[test]
+fn a_store_that_cannot_read_stops_at_the_block_that_needs_it() {
+    let durable = arbor_versions::Options {
+        durable_each: true,
+        ..Default::default()
+    };
+    let store = Arc::new(MemoryStore::default());
+    let mut road = open_tree(store.clone(), verkle(false), durable);
+    let genesis = nodes(&*store);
+    let mut roots = vec![road.state().root()];
+    let first_changes = CHAIN.blocks[..13].iter().map(|block| {
+        road.block(block.clone()).expect("holds");
+        roots.push(road.state().root());
+        let now = nodes(&*store);
+        let other = genesis
+            .iter()
+            .filter(|(key, node)| now.get(*key) != Some(*node));
+        other.map(|(key, _)| key.clone()).collect::<HashSet<_>>()
+    });
+    let changed: Vec<HashSet<_>> = first_changes.collect();
+    let needs = |at: usize| changed[at].difference(&changed[at - 1]).min();
+    let (at, node) = (9..13)
+        .find_map(|at| Some((at, needs(at)?)))
+        .expect("a node of genesis that a block in the midst changes first");
+    let number = CHAIN.blocks[at].block.header.number;
+    for way in in_runs() {
+        let watched = Arc::new(Watched::default());
+        let options = arbor_versions::Options {
+            cache_bytes: 0,
+            dirty_bytes: 1,
+            background: false,
+            ..Default::default()
+        };
+        let mut road = open_tree(watched.clone(), verkle(true), options);
+        *watched.unreadable.lock().expect("no panic before") = Some(node.clone());
+        let (told, outcome) = replay(&mut road, &CHAIN.blocks, way);
+        let Err(error @ ReplayError::State { .. }) = outcome else {
+            panic!("{way:?}: {outcome:?}");
+        };
+        let causes = causes(&error);
+        assert!(causes.starts_with(&format!("block {number}: ")), "{causes}");
+        // The message of the tree's error alone does not have the store's own cause.
+        assert!(causes.ends_with("unreadable"), "{causes}");
+        assert_eq!(told, (1..number).collect::<Vec<_>>(), "{way:?}");
+        assert_eq!(road.head(), head_of(&CHAIN.blocks[..at]), "{way:?}");
+        assert_eq!(road.state().root(), roots[at], "{way:?}");
+        *watched.unreadable.lock().expect("no panic before") = None;
+        let (_, outcome) = replay(&mut road, &CHAIN.blocks[at..], way);
+        outcome.unwrap_or_else(|error| panic!("{way:?}: {error}"));
+        assert_eq!(faults(&mut road.into_state()), [""; 0], "{way:?}");
+    }
+}
+
 /// A block that breaks another rule does so while earlier roots are still open: they are settled first.
 #[test]
 fn what_was_executed_before_a_bad_block_is_committed() {
@@ -334,21 +513,38 @@ fn the_earlier_of_two_bad_blocks_counts() {
     }
 }
 
-/// A store that remembers which keys of Merkle-Patricia's table of slots it was asked for many at once.
+/// A store that remembers which keys of Merkle-Patricia's table of slots it was asked for many at once, and of which a node of a Verkle tree can be unreadable.
 #[derive(Default)]
 struct Watched {
     store: MemoryStore,
     slots: Mutex<HashSet<Box<[u8]>>>,
+    unreadable: Mutex<Option<Box<[u8]>>>,
 }
 
 const SLOTS: Table = Table(0x81);
+const NODES: Table = Table(3);
+
+impl Watched {
+    fn check(&self, table: Table, keys: &[&[u8]]) -> Result<(), StoreError> {
+        let unreadable = self.unreadable.lock().expect("no panic before");
+        match &*unreadable {
+            Some(key) if table == NODES && keys.contains(&&**key) => Err(StoreError::Engine {
+                operation: "get",
+                cause: "unreadable".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
 
 impl Reader for Watched {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
+        self.check(table, &[key])?;
         self.store.get(table, key)
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
+        self.check(table, keys)?;
         if table == SLOTS {
             let mut slots = self.slots.lock().expect("no panic before");
             slots.extend(keys.iter().map(|key| Box::from(*key)));

@@ -90,7 +90,8 @@ pub struct Options<'a> {
     /// Where to compute them.
     pub roots: Roots<'a>,
     /// After every block whose number is a multiple of this, the Merkle-Patricia root is computed from the flat tables alone and
-    /// compared with the header. That takes time in proportion to the whole state.
+    /// compared with the header before the block is committed. That takes time in proportion to the whole state. Such a block is the last of those that get one
+    /// root or are committed together.
     pub check_every: Option<NonZeroU64>,
 }
 

@@ -123,6 +123,14 @@ impl Executed {
     }
 }
 
+/// What came of checking the state after a block.
+#[derive(Default)]
+struct Checked {
+    /// The Merkle-Patricia root, where it is not the header's.
+    false_root: Option<B256>,
+    time: Duration,
+}
+
 /// Blocks whose roots are computed together at most, where the tree gains by that: so many small blocks that they share as much as a large one has for itself
 /// (docs/measurements/verkle.md).
 pub(super) const BLOCKS_TOGETHER: usize = 64;
@@ -175,12 +183,17 @@ impl<'a, 'b> Settler<'a, 'b> {
     /// Whether what was gathered is to be settled.
     fn has_enough(&self) -> bool {
         let blocks = &self.gathered[..];
-        let [first, ..] = blocks else { return false };
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
+            return false;
+        };
+        if self.is_to_be_checked(last) {
+            return true;
+        }
         if !self.together {
             return blocks.len() >= self.options.verify.blocks_at(first.number());
         }
         let size: u64 = blocks.iter().map(|block| block.size).sum();
-        blocks.len() >= BLOCKS_TOGETHER || size >= SIZE_TOGETHER || self.is_to_be_checked(blocks)
+        blocks.len() >= BLOCKS_TOGETHER || size >= SIZE_TOGETHER
     }
 
     /// Settles all that was taken.
@@ -218,10 +231,16 @@ impl<'a, 'b> Settler<'a, 'b> {
         if self.in_headers && computed.root() != block.header().state_root {
             return Err(block.failed(computed.root()));
         }
-        self.commit(std::slice::from_ref(block), computed)
+        let checked = self.check(block, std::slice::from_ref(&computed))?;
+        if let Some(root) = checked.false_root {
+            return Err(block.failed(root));
+        }
+        let mut stats = self.commit(std::slice::from_ref(block), computed)?;
+        stats.times.check = checked.time;
+        Ok(stats)
     }
 
-    /// Computes one root, that after all blocks, and commits them; not if it is not the last one's.
+    /// Computes one root, that after all blocks, and commits them; not if it is not the last one's, or the state that it is of.
     fn settle_at_once(
         &self,
         blocks: &[Executed],
@@ -239,7 +258,12 @@ impl<'a, 'b> Settler<'a, 'b> {
         if self.in_headers && computed.root() != last.header().state_root {
             return Ok(false);
         }
-        let last = self.commit(blocks, computed)?;
+        let checked = self.check(last, std::slice::from_ref(&computed))?;
+        if checked.false_root.is_some() {
+            return Ok(false);
+        }
+        let mut last = self.commit(blocks, computed)?;
+        last.times.check = checked.time;
         before.iter().for_each(|block| settled(block.stats));
         settled(last);
         Ok(true)
@@ -271,6 +295,10 @@ impl<'a, 'b> Settler<'a, 'b> {
         if !blocks.iter().zip(&computed).all(holds) {
             return Ok(false);
         }
+        let checked = self.check(last, &computed)?;
+        if checked.false_root.is_some() {
+            return Ok(false);
+        }
         let mut stats: Vec<BlockStats> = blocks.iter().map(|block| block.stats).collect();
         let committing = Instant::now();
         let mut times = Times::default();
@@ -296,16 +324,10 @@ impl<'a, 'b> Settler<'a, 'b> {
             stats.times.tree = times.tree / count;
             stats.times.store = times.store / count;
         }
-        let of_last = stats.pop();
-        stats.into_iter().for_each(&mut *settled);
-        if let Some(mut stats) = of_last {
-            if self.is_to_be_checked(blocks) {
-                let checking = Instant::now();
-                self.check_state(last)?;
-                stats.times.check = checking.elapsed();
-            }
-            settled(stats);
+        if let Some(of_last) = stats.last_mut() {
+            of_last.times.check = checked.time;
         }
+        stats.into_iter().for_each(settled);
         Ok(true)
     }
 
@@ -335,30 +357,28 @@ impl<'a, 'b> Settler<'a, 'b> {
         stats.times.keys = timings.keys;
         stats.times.tree = timings.tree;
         stats.times.store = timings.writes + committing.elapsed();
-        if self.is_to_be_checked(blocks) {
-            let checking = Instant::now();
-            self.check_state(last)?;
-            stats.times.check = checking.elapsed();
-        }
         Ok(stats)
     }
 
-    /// Whether one of the blocks is the last of those that a check of the state is for.
-    fn is_to_be_checked(&self, blocks: &[Executed]) -> bool {
-        let checked = |block: &Executed| {
-            let every = self.options.check_every;
-            every.is_some_and(|every| block.number().is_multiple_of(every.get()))
-        };
-        blocks.iter().any(checked)
+    /// Whether the state after the block is to be checked. Such a block is the last of those that are settled together.
+    fn is_to_be_checked(&self, block: &Executed) -> bool {
+        let every = self.options.check_every;
+        every.is_some_and(|every| block.number().is_multiple_of(every.get()))
     }
 
-    /// Compares the Merkle-Patricia root of the flat tables, from which execution reads, with the header's.
-    fn check_state(&self, block: &Executed) -> Result<(), ReplayError> {
-        let root = self.database.read().reader().flat_root();
-        match root.map_err(state_error(block.number()))? {
-            root if root == block.header().state_root => Ok(()),
-            root => Err(block.failed(root)),
+    /// Compares, if it is to be done, the Merkle-Patricia root of the flat tables, from which execution reads, with the header's: of the tables as they are after
+    /// the block, whose changes and those before them were computed.
+    fn check(&self, block: &Executed, computed: &[Computed]) -> Result<Checked, ReplayError> {
+        if !self.is_to_be_checked(block) {
+            return Ok(Checked::default());
         }
+        let start = Instant::now();
+        let root = self.database.read().flat_root_after(computed);
+        let root = root.map_err(state_error(block.number()))?;
+        Ok(Checked {
+            false_root: (root != block.header().state_root).then_some(root),
+            time: start.elapsed(),
+        })
     }
 
     /// Tells, if debugging, how much a crash at this moment would cost.
