@@ -2,34 +2,11 @@
 
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Folder, Run, flip};
+use support::{Folder, Run, an_account, flip};
 
-fn an_account(folder: &Folder) -> (String, String) {
-    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
-    let with_storage: Value = dump
-        .lines()
-        .skip(1)
-        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
-        .find(|account| account.get("storage").is_some())
-        .expect("an account with storage");
-    let slot = with_storage["storage"]
-        .as_object()
-        .and_then(|slots| slots.keys().next().cloned());
-    (
-        with_storage["address"].as_str().expect("address").into(),
-        slot.expect("a slot"),
-    )
-}
-
-/// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
-/// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
-/// `replay --witness` said that another block holds than the one it had executed.
-/// `arbor dump | head` ended with an error, and `arbor completions bash > /dev/full` in a panic.
-/// The journal's reserved length was counted: 64 MiB for a database of some hundred kB.
 /// With the engine's mark gone, `arbor get` took the database for an interrupted creation and deleted its journal.
 #[test]
 fn a_lost_mark_does_not_cost_the_data() {
@@ -64,6 +41,7 @@ fn witness_gas_is_charged_when_asked_for() {
     assert!(out.contains("no block was replayed"), "{out}");
 }
 
+/// The journal's reserved length was counted: 64 MiB for a database of some hundred kB.
 #[test]
 fn status_counts_the_disk_that_is_occupied() {
     let folder = Folder::with_chain();
@@ -72,6 +50,7 @@ fn status_counts_the_disk_that_is_occupied() {
     assert!(bytes < 16 << 20, "{bytes}");
 }
 
+/// `arbor dump | head` ended with an error, and `arbor completions bash > /dev/full` in a panic.
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     let folder = Folder::with_chain();
@@ -86,6 +65,7 @@ fn a_reader_that_leaves_is_no_error() {
     }
 }
 
+/// `replay --witness` said that another block holds than the one it had executed.
 #[test]
 fn a_witness_with_another_number_is_refused() {
     let folder = Folder::with_chain();
@@ -102,6 +82,7 @@ fn a_witness_with_another_number_is_refused() {
     }
 }
 
+/// A full disk left an empty genesis.json, which no later replay mended: nothing but `replay` opened the database again.
 #[test]
 fn a_cut_genesis_is_named_and_mended_by_the_next_replay() {
     let folder = Folder::with_chain();
@@ -114,6 +95,7 @@ fn a_cut_genesis_is_named_and_mended_by_the_next_replay() {
     folder.run(&["verify", "--db", "db"]).ok();
 }
 
+/// A chain that forked off below the head and ends there was "nothing to do", exit code 0.
 #[test]
 fn a_shorter_fork_is_not_taken_for_the_same_chain() {
     let folder = Folder::with_chain();
@@ -343,175 +325,6 @@ fn a_damaged_chain_is_refused_and_the_database_keeps_the_good_blocks() {
     }
     std::fs::write(&chain, &whole).expect("write");
     folder.run(&["replay", "--db", "db", "chain"]).ok();
-}
-
-/// Every command that only looks, on the database `db` of the chain `chain`.
-fn looks(folder: &Folder) -> Vec<Vec<String>> {
-    let (address, slot) = an_account(folder);
-    let words = [
-        format!("get --db db {address} {slot} --at 7"),
-        format!("prove --db db {address} {slot}"),
-        format!("prove --db db {address} {slot} --at 7"),
-        "dump --db db".to_owned(),
-        "witness --db db --block 8 chain".to_owned(),
-        "verify --db db".to_owned(),
-    ];
-    let split = |line: &String| line.split(' ').map(str::to_owned).collect();
-    words.iter().map(split).collect()
-}
-
-#[test]
-fn a_second_process_reads_but_does_not_write() {
-    let folder = Folder::with_chain();
-    folder.run(&["replay", "--db", "db", "chain"]).ok();
-    let looks = looks(&folder);
-    let run = |words: &[String]| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        folder.run(&words).ok().stdout()
-    };
-    let alone: Vec<String> = looks.iter().map(|words| run(words)).collect();
-
-    let lock = arbor_versions::DirLock::acquire(&folder.path("db")).expect("free");
-    let store = arbor_store_fjall::FjallStore::open(&folder.path("db/fjall"), &Default::default());
-    let held = (lock, store.expect("opens"));
-    let beside: Vec<String> = looks.iter().map(|words| run(words)).collect();
-    assert_eq!(beside, alone);
-    assert!(folder.status("db")["block"].as_u64() > Some(7));
-    let pid = std::process::id().to_string();
-    for command in [
-        &["replay", "--db", "db", "chain"][..],
-        &["rollback", "--db", "db", "--to", "7"],
-        &["prune", "--db", "db", "--retain", "1"],
-    ] {
-        let words = ["db", "already open", "LOCK", &pid];
-        folder.run(command).fails_with(&words);
-    }
-    drop(held);
-    folder.run(&["rollback", "--db", "db", "--to", "7"]).ok();
-    assert_eq!(folder.status("db")["block"], 7);
-}
-
-/// Looking left nothing behind but wanted to write: `get` on a read-only disk, or in another user's folder, failed at LOCK.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_database_is_read_without_the_right_to_write() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::os::unix::process::CommandExt;
-    /// The user that owns nothing.
-    const NOBODY: u32 = 65534;
-    let folder = Folder::with_chain();
-    folder.run(&["replay", "--db", "db", "chain"]).ok();
-    let looks = looks(&folder);
-    let allow = |path: &Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("allowed");
-    };
-    // Nobody may not reach the build's folder.
-    let arbor = folder.path("arbor");
-    std::fs::copy(env!("CARGO_BIN_EXE_arbor"), &arbor).expect("copied");
-    let temporary = folder.path("tmp");
-    std::fs::create_dir(&temporary).expect("made");
-    allow(&temporary, 0o777);
-    let folders = [
-        "db",
-        "db/fjall",
-        "db/fjall/keyspaces/1",
-        "db/fjall/keyspaces/1/tables",
-    ];
-    folders
-        .iter()
-        .for_each(|name| allow(&folder.path(name), 0o555));
-    allow(folder.0.path(), 0o755);
-    let root = std::fs::metadata("/proc/self").expect("a process").uid() == 0;
-    for words in &looks {
-        let mut command = Command::new(&arbor);
-        command.args(words).current_dir(folder.0.path());
-        command.env("TMPDIR", &temporary);
-        if root {
-            command.uid(NOBODY).gid(NOBODY);
-        }
-        Run(command.output().expect("the binary runs")).ok();
-        let left = std::fs::read_dir(&temporary).expect("a folder").count();
-        assert_eq!(left, 0, "{words:?} left something");
-    }
-    // It was said that it could not be written.
-    allow(&folder.path("db/fjall/0.jnl"), 0o200);
-    let mut command = Command::new(&arbor);
-    command.args(["verify", "--db", "db"]);
-    command.current_dir(folder.0.path());
-    if root {
-        command.uid(NOBODY).gid(NOBODY);
-    }
-    Run(command.output().expect("the binary runs"))
-        .fails_with(&["db/fjall/0.jnl cannot be read: no permission"]);
-    folders
-        .iter()
-        .for_each(|name| allow(&folder.path(name), 0o755));
-}
-
-/// A process that is ended however the test ends.
-struct Background(std::process::Child);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-#[test]
-fn what_is_read_beside_a_running_replay_is_whole() {
-    let folder = Folder::new();
-    let words = [
-        "generate", "--preset", "tiny", "--blocks", "400", "--out", "chain",
-    ];
-    folder.run(&words).ok();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
-    command.args([
-        "replay",
-        "--db",
-        "db",
-        "--durable",
-        "--retain",
-        "all",
-        "chain",
-    ]);
-    command.current_dir(folder.0.path());
-    command
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null());
-    let mut replay = Background(command.spawn().expect("the binary runs"));
-    let ended = |replay: &mut Background| replay.0.try_wait().expect("asked").is_some();
-    let running = || folder.run(&["status", "--db", "db"]).0.status.success();
-    while !running() {
-        assert!(!ended(&mut replay), "it ended before it wrote anything");
-    }
-    let at = |block: u64| {
-        let words = ["dump", "--db", "db", "--at", &block.to_string()];
-        folder.run(&words).ok().stdout()
-    };
-    let (mut blocks, mut beside) = (Vec::new(), 0);
-    // What was read at a block stays what is read there, whatever the replay flushes and merges meanwhile.
-    let mut dumps: Vec<(u64, String)> = Vec::new();
-    while !ended(&mut replay) {
-        let text = folder.run(&["verify", "--db", "db"]).ok().stdout();
-        let words = text.lines().next().and_then(|line| line.rsplit(' ').next());
-        let block: u64 = words.and_then(|word| word.parse().ok()).expect("a block");
-        blocks.push(block);
-        beside += u64::from(block < 400);
-        if dumps.len() < 5 && dumps.last().is_none_or(|(last, _)| *last < block) {
-            dumps.push((block, at(block)));
-        }
-        let (block, before) = &dumps[blocks.len() % dumps.len()];
-        assert!(at(*block) == *before, "block {block} beside {blocks:?}");
-    }
-    assert!(blocks.is_sorted(), "{blocks:?}");
-    assert!(beside > 0, "{blocks:?}");
-    for (block, before) in &dumps {
-        assert!(at(*block) == *before, "block {block} after the replay");
-    }
-    let different = |pair: &[(u64, String)]| pair[0].1 != pair[1].1;
-    assert!(dumps.windows(2).all(different), "{blocks:?}");
-    assert_eq!(folder.status("db")["block"], 400);
 }
 
 #[test]

@@ -108,6 +108,24 @@ impl Folder {
     }
 }
 
+/// An account of the database `db` that has storage, and one of its slots.
+pub(crate) fn an_account(folder: &Folder) -> (String, String) {
+    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
+    let with_storage: Value = dump
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"))
+        .find(|account| account.get("storage").is_some())
+        .expect("an account with storage");
+    let slot = with_storage["storage"]
+        .as_object()
+        .and_then(|slots| slots.keys().next().cloned());
+    (
+        with_storage["address"].as_str().expect("address").into(),
+        slot.expect("a slot"),
+    )
+}
+
 /// The lines of a file of roots.
 pub(crate) fn roots(folder: &Folder, file: &str) -> Vec<String> {
     let text = std::fs::read_to_string(folder.path(file)).expect("a file of roots");
