@@ -225,20 +225,22 @@ impl State {
     /// Makes computed changes the latest version. They reach the disk with the next flush.
     pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
         let root = computed.root;
-        self.commit_run([(block.clone(), root)], computed)
+        self.commit_as_one([(block.clone(), root)], computed)
     }
 
     /// Makes the changes of consecutive blocks, computed together, one version after the other, of which only the last
-    /// can be read: see [`Versions::apply_run`]. With each block comes the root that it claims; the last one's is the
+    /// can be read: see [`Versions::apply_as_one`]. With each block comes the root that it claims; the last one's is the
     /// computed one.
-    pub fn commit_run(
+    pub fn commit_as_one(
         &mut self,
         blocks: impl IntoIterator<Item = (BlockRef, B256)>,
         computed: Computed,
     ) -> Result<(), StateError> {
         let metas = (self.next_version()..).zip(blocks);
         let metas = metas.map(|(version, (block, root))| meta(version, block, root));
-        Ok(self.versions.apply_run(metas.collect(), computed.changes)?)
+        Ok(self
+            .versions
+            .apply_as_one(metas.collect(), computed.changes)?)
     }
 
     /// Makes consecutive blocks, computed together, one version after the other, or none of them.

@@ -1,7 +1,7 @@
 //! Applying updates.
 
 use crate::{
-    NodeChange, NodeKey, NodeReader, RunUpdate, Settings, StemUpdate, TreeError, TreeStats,
+    NodeChange, NodeKey, NodeReader, Settings, StemUpdate, StepsUpdate, TreeError, TreeStats,
     TreeUpdate,
     commit::{Commit, Part},
     plan::{self, Plan, Root, Source, Stored},
@@ -27,7 +27,7 @@ pub fn apply(
     updates: &[StemUpdate],
     settings: &Settings,
 ) -> Result<TreeUpdate, TreeError> {
-    apply_together(reader, committer, &[updates], settings).map(TreeUpdate::of_run)
+    apply_together(reader, committer, &[updates], settings).map(TreeUpdate::of_steps)
 }
 
 /// Applies updates that follow each other, as [`apply`] would one by one, but computes them together: the root after each, and the nodes after the last.
@@ -42,7 +42,7 @@ pub fn apply_together(
     committer: &Committer,
     updates: &[&[StemUpdate]],
     settings: &Settings,
-) -> Result<RunUpdate, TreeError> {
+) -> Result<StepsUpdate, TreeError> {
     for update in updates {
         check_order(update)?;
     }
@@ -68,7 +68,7 @@ pub(crate) fn apply_to(
     source: &impl Source,
     tools: Tools,
     updates: &[&[StemUpdate]],
-) -> Result<RunUpdate, TreeError> {
+) -> Result<StepsUpdate, TreeError> {
     let steps = Steps::new(updates)?;
     let root = Root::read(source)?;
     let parts: Result<Vec<Part>, TreeError> = parts(&steps)
@@ -107,7 +107,7 @@ pub(crate) fn apply_to(
             }));
         }
     }
-    Ok(RunUpdate {
+    Ok(StepsUpdate {
         nodes,
         roots,
         stats,

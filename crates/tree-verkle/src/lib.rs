@@ -59,5 +59,5 @@ pub use proof::{
 };
 pub use reader::{MemoryTree, NodeReader, ValueReader};
 pub use record::{Form, Half, InternalRecord, LeafRecord, Record, RecordError};
-pub use update::{NodeChange, RunUpdate, Settings, StemUpdate, TreeStats, TreeUpdate};
+pub use update::{NodeChange, Settings, StemUpdate, StepsUpdate, TreeStats, TreeUpdate};
 pub use whole::whole_values;

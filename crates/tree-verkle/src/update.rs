@@ -58,7 +58,7 @@ pub struct TreeUpdate {
 
 /// What updates that follow each other do to a tree.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunUpdate {
+pub struct StepsUpdate {
     /// Nodes written and deleted by all of them, ascending by key, each key once.
     pub nodes: Vec<NodeChange>,
     /// The root's commitment after each; the identity for an empty tree.
@@ -68,12 +68,12 @@ pub struct RunUpdate {
 }
 
 impl TreeUpdate {
-    /// What a run of one update does.
-    pub(crate) fn of_run(run: RunUpdate) -> Self {
+    /// What one step does, or several that are told of as one.
+    pub(crate) fn of_steps(steps: StepsUpdate) -> Self {
         Self {
-            nodes: run.nodes,
-            root: run.roots.last().copied().unwrap_or(Point::IDENTITY),
-            stats: run.stats,
+            nodes: steps.nodes,
+            root: steps.roots.last().copied().unwrap_or(Point::IDENTITY),
+            stats: steps.stats,
         }
     }
 

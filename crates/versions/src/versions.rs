@@ -128,7 +128,7 @@ impl Versions {
     /// version is not applied. Only with [`Options::durable_each`] may the version's own flush
     /// fail after it was applied, as [`head`](Versions::head) tells.
     pub fn apply(&mut self, meta: Meta, changes: Changes) -> Result<(), VersionsError> {
-        self.apply_run(vec![meta], changes)
+        self.apply_as_one(vec![meta], changes)
     }
 
     /// Applies consecutive versions whose changes are known only together, like [`apply`](Versions::apply).
@@ -138,7 +138,7 @@ impl Versions {
     ///
     /// # Errors
     /// As [`apply`](Versions::apply).
-    pub fn apply_run(
+    pub fn apply_as_one(
         &mut self,
         metas: Vec<Meta>,
         mut changes: Changes,

@@ -53,7 +53,7 @@ fn of_versions_applied_together_the_last_is_read() {
         }
         let run = vec![meta(4), meta(5), meta(6)];
         versions
-            .apply_run(run, counted(Some(3), 6))
+            .apply_as_one(run, counted(Some(3), 6))
             .expect("applies");
         check(&versions, 6);
         versions
@@ -61,7 +61,7 @@ fn of_versions_applied_together_the_last_is_read() {
             .expect("applies");
         check(&versions, 7);
 
-        let gap = versions.apply_run(vec![meta(8), meta(10)], counted(Some(7), 10));
+        let gap = versions.apply_as_one(vec![meta(8), meta(10)], counted(Some(7), 10));
         assert!(matches!(
             gap,
             Err(VersionsError::OutOfOrder {
@@ -70,7 +70,7 @@ fn of_versions_applied_together_the_last_is_read() {
             })
         ));
         versions
-            .apply_run(Vec::new(), Changes::default())
+            .apply_as_one(Vec::new(), Changes::default())
             .expect("nothing");
         check(&versions, 7);
 

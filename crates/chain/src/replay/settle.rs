@@ -349,7 +349,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             .iter()
             .map(|block| (block.reference(), claimed(block)));
         let references: Vec<_> = references.collect();
-        let committed = self.database.write().commit_run(references, computed);
+        let committed = self.database.write().commit_as_one(references, computed);
         committed.map_err(state_error(last.number()))?;
         self.tell_unflushed(last.number());
         stats.root = Some(root);

@@ -164,7 +164,7 @@ impl Verified<'_> {
             by_key: by_key.map(|(index, node)| (*node.key(), index)).collect(),
         };
         let run = apply_to(&partial, tools, &[&updates])?;
-        Ok(TreeUpdate::of_run(run).root_hash())
+        Ok(TreeUpdate::of_steps(run).root_hash())
     }
 }
 

@@ -187,7 +187,7 @@ impl<'a> Recovery<'a> {
             (at, block.root)
         });
         let first = self.state.head().map_or(0, |head| head.version.0 + 1);
-        self.state.commit_run(blocks, computed)?;
+        self.state.commit_as_one(blocks, computed)?;
         self.state.versions.forget_beginning(Version(first));
         Ok(self.state.flush()?)
     }
