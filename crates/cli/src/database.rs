@@ -309,7 +309,7 @@ fn open_snapshot(args: &Database, network: Network) -> Result<StateSnapshot> {
     let context = || format!("opening the database {} for reading", dir.display());
     let head = DirReader::new(dir).with_context(context)?;
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
-    let settings = TreeSettings::to_read(dir);
+    let settings = TreeSettings::to_read(dir).unwrap_or_default();
     let tree = tree_in(dir, args.memory, &settings).with_context(context)?;
     let state = StateSnapshot::open(store, Some(head), tree, network).with_context(context)?;
     recovered(state.reader().meta()).with_context(context)?;

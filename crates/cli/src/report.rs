@@ -55,6 +55,8 @@ pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> M
     measurement.setting("memory_bytes", args.memory);
     measurement.setting("write_back_bytes", args.write_back(settings));
     measurement.setting("threads", args.thread_count());
+    // Of a database: see `retain`.
+    measurement.setting("retain", Value::Null);
     measurement.setting("verify", args.verify.name());
     measurement.setting("durable", args.durable);
     measurement.setting("compact", args.compact);
@@ -63,7 +65,7 @@ pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> M
     measurement
 }
 
-/// Records which history a replay keeps, as was asked for or remembered.
+/// Records which history a replay with a database keeps, as was asked for or remembered.
 pub(crate) fn retain(measurement: &mut Measurement, retain: Retain) {
     measurement.setting("retain", show_retain(retain));
 }

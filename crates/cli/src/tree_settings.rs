@@ -41,13 +41,15 @@ impl TreeSettings {
         })
     }
 
-    /// Those of a database that is only read. Its nodes say themselves how they are stored, so that a damaged file does no harm: of it the user is told.
-    pub(crate) fn to_read(dir: &Path) -> Self {
-        let stored = Self::stored(dir).unwrap_or_else(|error| {
-            tracing::warn!("{}", described(&error));
-            None
-        });
-        stored.unwrap_or_default()
+    /// As [`stored`](Self::stored), of a database that is only read; `None` if that is not known, which does no harm, since nodes say themselves how they are stored: the user is told.
+    pub(crate) fn to_read(dir: &Path) -> Option<Self> {
+        match Self::stored(dir) {
+            Ok(stored) => Some(stored.unwrap_or_default()),
+            Err(error) => {
+                tracing::warn!("{}", described(&error));
+                None
+            }
+        }
     }
 
     /// The settings to replay with: nodes are stored as those are of the folder's database, if anything was flushed to it, and nothing else may be asked for; how they are computed is

@@ -81,6 +81,7 @@ fn a_database_remembers_its_tree_settings() {
         let told = folder.run(reads).ok().stderr();
         assert!(told.contains(damaged), "{told}");
     }
+    assert_eq!(remembered("db"), Value::Null);
     replay(&folder, "db", &[]).fails_with(&[damaged]);
 }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Execution reads the database through a [`RecentState`], which holds what the blocks changed that are not committed
-//! yet. A few blocks may wait for their root, so that a block with much to execute and one with much to hash even out. If
+//! yet. Some blocks may wait for their root, so that a block with much to execute and one with much to hash even out. If
 //! a root does not hold, the blocks after it are dropped; they have left no trace but in memory.
 
 use std::collections::VecDeque;
@@ -209,9 +209,10 @@ impl Waiting {
 /// How large a block is that waits: see [`Executed::size`].
 fn size(changes: &StateChanges, receipts: &[ReceiptEnvelope], stats: &BlockStats) -> u64 {
     let code = changes.codes.values().map(|code| code.len().div_ceil(31));
-    let logs = receipts.iter().flat_map(|receipt| receipt.logs());
-    let logs = logs.map(|log| log.data.data.len() / 64);
-    stats.accounts + stats.slots + code.chain(logs).sum::<usize>() as u64
+    let logs = || receipts.iter().flat_map(|receipt| receipt.logs());
+    let data = logs().map(|log| log.data.data.len() / 64);
+    let kept = code.chain(data).sum::<usize>() + logs().count() / 16;
+    stats.accounts + stats.slots + kept as u64
 }
 
 /// A replay under way: the executing side.

@@ -215,8 +215,15 @@ impl<'a, 'b> Settler<'a, 'b> {
             }
         }
         // One block, or something that does not hold: one by one tells which.
-        for block in blocks {
-            settled(self.settle_one(&block)?);
+        for block in &blocks {
+            settled(self.settle_one(block)?);
+        }
+        if let [first, .., last] = &blocks[..] {
+            tracing::warn!(
+                "blocks {} to {} hold one by one and did not together: please report this",
+                first.number(),
+                last.number()
+            );
         }
         Ok(())
     }
@@ -240,7 +247,8 @@ impl<'a, 'b> Settler<'a, 'b> {
         Ok(stats)
     }
 
-    /// Computes one root, that after all blocks, and commits them; not if it is not the last one's, or the state that it is of.
+    /// Computes one root, that after all blocks, and commits them; not if it is not the last one's, nor if the state that it is of
+    /// does not hold or cannot be checked.
     fn settle_at_once(
         &self,
         blocks: &[Executed],
@@ -258,18 +266,22 @@ impl<'a, 'b> Settler<'a, 'b> {
         if self.in_headers && computed.root() != last.header().state_root {
             return Ok(false);
         }
-        let checked = self.check(last, std::slice::from_ref(&computed))?;
-        if checked.false_root.is_some() {
+        let Ok(Checked {
+            false_root: None,
+            time,
+        }) = self.check(last, std::slice::from_ref(&computed))
+        else {
             return Ok(false);
-        }
+        };
         let mut last = self.commit(blocks, computed)?;
-        last.times.check = checked.time;
+        last.times.check = time;
         before.iter().for_each(|block| settled(block.stats));
         settled(last);
         Ok(true)
     }
 
-    /// Computes the root after each block, all together, and commits them; not if one does not hold, or cannot be computed.
+    /// Computes the root after each block, all together, and commits them; not if one does not hold, or cannot be computed,
+    /// nor if the state after them does not hold or cannot be checked.
     fn settle_together(
         &self,
         blocks: &[Executed],
@@ -295,10 +307,13 @@ impl<'a, 'b> Settler<'a, 'b> {
         if !blocks.iter().zip(&computed).all(holds) {
             return Ok(false);
         }
-        let checked = self.check(last, &computed)?;
-        if checked.false_root.is_some() {
+        let Ok(Checked {
+            false_root: None,
+            time: checking,
+        }) = self.check(last, &computed)
+        else {
             return Ok(false);
-        }
+        };
         let mut stats: Vec<BlockStats> = blocks.iter().map(|block| block.stats).collect();
         let committing = Instant::now();
         let mut times = Times::default();
@@ -325,7 +340,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             stats.times.store = times.store / count;
         }
         if let Some(of_last) = stats.last_mut() {
-            of_last.times.check = checked.time;
+            of_last.times.check = checking;
         }
         stats.into_iter().for_each(settled);
         Ok(true)

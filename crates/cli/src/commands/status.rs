@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let identity = &file.identity;
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
-    let settings = TreeSettings::to_read(dir).names();
+    let settings = TreeSettings::to_read(dir).map(|settings| settings.names());
     let rules = Rules::stored(dir)?.unwrap_or_default().words();
     let retain = database::stored_retention(dir)?.map(show_retain);
     // What the files say stands also where the store does not open.
@@ -94,8 +94,10 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         "tree        {} ({}, {}, layout {})",
         identity.tree, identity.revision, identity.hash, identity.layout
     ))?;
-    if !settings.is_empty() {
-        output::line(&format!("settings    {}", settings.join(",")))?;
+    match settings.as_deref() {
+        None => output::line("settings    not known")?,
+        Some([]) => {}
+        Some(names) => output::line(&format!("settings    {}", names.join(",")))?,
     }
     output::line(&format!(
         "chain       id {}, genesis {}",

@@ -79,4 +79,23 @@ mod tests {
         add_up(&mut points, &before);
         assert_eq!(points, sums);
     }
+
+    #[test]
+    fn rows_may_interleave_and_begin_again() {
+        let multiple = |n: usize| (0..n).fold(Point::IDENTITY, |sum, _| sum + Point::generator());
+        let (old, step) = (|n| Before::Old(multiple(n)), Before::Step);
+        let before = [
+            old(10),
+            old(20),
+            step(0),
+            step(1),
+            Before::Nothing,
+            step(2),
+            step(4),
+            step(3),
+        ];
+        let mut points: Vec<Point> = (1..=before.len()).map(multiple).collect();
+        add_up(&mut points, &before);
+        assert_eq!(points, [11, 22, 14, 26, 5, 20, 12, 34].map(multiple));
+    }
 }
