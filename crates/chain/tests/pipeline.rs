@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use alloy_consensus::Transaction;
-use alloy_primitives::{B256, keccak256};
+use alloy_primitives::{Address, B256, keccak256};
 use arbor_chain::generator::{GeneratorSettings, Preset, generate};
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
@@ -345,6 +345,72 @@ fn a_block_whose_checked_state_is_false_leaves_no_trace() {
         let rest: Vec<u64> = (wanted.number..=BLOCKS).collect();
         assert_eq!(told, rest, "{options:?}");
         assert_eq!(faults(&mut road.into_state()), [""; 0], "{options:?}");
+    }
+}
+
+/// The state is right after every block that is checked, and each such block is told to have been. An account that only the flat tables have, which no root of
+/// the tree's nodes shows, is found by the first check, and nothing from there on is committed.
+#[test]
+fn an_account_that_only_the_flat_tables_have_is_found_by_the_check() {
+    const EVERY: u64 = 9;
+    const HASHED: Table = Table(0x80);
+    const BY_ADDRESS: Table = Table(1);
+    let in_headers = ways().map(|way| (Tree::MerklePatricia, HASHED, way));
+    let others = ways().filter(|way| matches!(way.verify, Verify::Every));
+    let others =
+        others.flat_map(|way| [true, false].map(|together| (verkle(together), BY_ADDRESS, way)));
+    for (tree, table, way) in in_headers.chain(others) {
+        let options = Options {
+            check_every: NonZeroU64::new(EVERY),
+            ..way
+        };
+        let open = |store: &Arc<MemoryStore>| {
+            let kept = arbor_versions::Options::default();
+            open_tree(store.clone(), tree.clone(), kept)
+        };
+        let mut road = open(&Arc::default());
+        let mut checked = Vec::new();
+        let mut blocks = CHAIN.blocks.iter().cloned().map(Ok);
+        let outcome = road.blocks(&mut blocks, options, &mut |block| {
+            if !block.times.check.is_zero() {
+                checked.push(block.number);
+            }
+        });
+        outcome.unwrap_or_else(|error| panic!("{options:?}: {error}"));
+        assert_eq!(checked, [9, 18, 27, 36], "{options:?}");
+        assert_eq!(road.head(), head_of(&CHAIN.blocks), "{options:?}");
+
+        let store = Arc::new(MemoryStore::default());
+        let mut state = open(&store).into_state();
+        state.flush().expect("flushes");
+        drop(state);
+        let key = |address: Address| match table {
+            HASHED => keccak256(address).to_vec().into_boxed_slice(),
+            _ => address.to_vec().into_boxed_slice(),
+        };
+        let somebody = CHAIN
+            .genesis
+            .alloc
+            .iter()
+            .find(|account| account.code.is_empty());
+        let somebody = key(somebody.expect("a sender").address);
+        let value = store.get(table, &somebody).expect("reads");
+        assert!(value.is_some());
+        let key = key(Address::repeat_byte(0xee));
+        store
+            .write(&[Write { table, key, value }], true)
+            .expect("written");
+        let mut road = open(&store);
+        let (told, outcome) = replay(&mut road, &CHAIN.blocks, options);
+        let number = match (outcome, table) {
+            // Under Merkle-Patricia a record has its address, which is not this key's.
+            (Err(ReplayError::State { number, .. }), HASHED) => number,
+            (Err(ReplayError::StateRoot(failure)), BY_ADDRESS) => failure.number,
+            (outcome, _) => panic!("{options:?}: {outcome:?}"),
+        };
+        assert_eq!(number, EVERY, "{options:?}");
+        assert_eq!(told, (1..EVERY).collect::<Vec<_>>(), "{options:?}");
+        assert_eq!(road.head().0, EVERY - 1, "{options:?}");
     }
 }
 
