@@ -5,7 +5,7 @@ use std::ops::Range;
 use arbor_tree::Path;
 use rayon::prelude::*;
 
-use crate::row::{Row, height, up};
+use crate::row::{Row, Scratch, height, up};
 use crate::work::{Batch, Done, Hashed, Place, Visit, Work, by_key, decode};
 use crate::{Child, Hash, Hasher, LeafUpdate, NodeChange, Reader, TreeError, TreeUpdate};
 
@@ -228,7 +228,8 @@ pub fn root_above<H: Hasher>(hasher: H, subtrees: &[Option<Hash>; 16]) -> Hash {
     if row.present == 0 {
         return empty_root(hasher);
     }
-    up(hasher, height(1), std::slice::from_mut(&mut row));
+    let rows = std::slice::from_mut(&mut row);
+    up(hasher, height(1), rows, &mut Scratch::default());
     row.hashes[0]
 }
 

@@ -15,38 +15,63 @@ impl Row {
         self.hashes[usize::from(place)] = hash;
         self.present |= 1 << place;
     }
+
+    /// The pairs of neighbours of which one is there at least, ascending.
+    fn pairs(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut left = (self.present | self.present >> 1) & 0x5555;
+        std::iter::from_fn(move || {
+            let first = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left - 1;
+            Some(first as usize / 2)
+        })
+    }
+}
+
+/// Memory for the way up, kept from one level and one call to the next.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pairs: Vec<[Hash; 2]>,
+    hashes: Vec<Hash>,
 }
 
 /// Takes rows of 16 hashes at a height up by four levels, to one hash each; returns the number of hashes that this took.
-pub(crate) fn up<H: Hasher>(hasher: H, from: usize, rows: &mut [Row]) -> u64 {
-    (0..4).map(|level| up_one(hasher, from, level, rows)).sum()
+pub(crate) fn up<H: Hasher>(
+    hasher: H,
+    from: usize,
+    rows: &mut [Row],
+    scratch: &mut Scratch,
+) -> u64 {
+    (0..4)
+        .map(|level| up_one(hasher, from + level, rows, scratch))
+        .sum()
 }
 
-/// Takes rows that have come up by so many levels from a height by one more.
-pub(crate) fn up_one<H: Hasher>(hasher: H, from: usize, level: usize, rows: &mut [Row]) -> u64 {
-    let most = rows.len() * (8 >> level);
-    let (mut pairs, mut places) = (Vec::with_capacity(most), Vec::with_capacity(most));
-    let empty = hasher.empty()[from + level];
-    for (at, row) in rows.iter_mut().enumerate() {
+/// Takes rows of hashes at a height up by one level; returns the number of hashes that this took.
+pub(crate) fn up_one<H: Hasher>(
+    hasher: H,
+    from: usize,
+    rows: &mut [Row],
+    scratch: &mut Scratch,
+) -> u64 {
+    let empty = hasher.empty()[from];
+    let Scratch { pairs, hashes } = scratch;
+    pairs.clear();
+    for row in &*rows {
+        let side = |place: usize| match row.present >> place & 1 {
+            1 => row.hashes[place],
+            _ => empty,
+        };
+        pairs.extend(row.pairs().map(|pair| [side(2 * pair), side(2 * pair + 1)]));
+    }
+    hasher.pairs_into(pairs, hashes);
+    let mut above = hashes.iter();
+    for row in rows {
         let mut present = 0;
-        for pair in 0..8usize >> level {
-            let both = row.present >> (2 * pair) & 3;
-            if both == 0 {
-                continue;
-            }
-            let side = |side: usize| match both >> side & 1 {
-                1 => row.hashes[2 * pair + side],
-                _ => empty,
-            };
-            pairs.push([side(0), side(1)]);
-            places.push((at, pair));
+        for (pair, hash) in row.pairs().zip(&mut above) {
+            row.hashes[pair] = *hash;
             present |= 1 << pair;
         }
         row.present = present;
-    }
-    let hashes = hasher.pairs(&pairs);
-    for ((at, pair), hash) in places.iter().zip(&hashes) {
-        rows[*at].hashes[*pair] = *hash;
     }
     hashes.len() as u64
 }

@@ -1,10 +1,10 @@
 //! Checking an AR16MT database: the tree rebuilt from the leaves and compared node by node, leaves held against names and the counter.
 
-use std::collections::HashMap;
 use std::iter::Peekable;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use alloy_primitives::map::HashMap;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex};
 use arbor_store::Value;
 use arbor_tree::{Hash, Path, Position};

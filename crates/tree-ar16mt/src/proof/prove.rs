@@ -5,7 +5,7 @@ use arbor_tree::{Path, nibble_of};
 
 use super::LeafProof;
 use crate::record::{STEM, STEM_NIBBLES};
-use crate::row::{Row, height};
+use crate::row::{Row, Scratch, height, up_one};
 use crate::work::decode;
 use crate::{CHECKPOINT, Child, DEPTH, Entry, Hash, Hasher, Leaf, Reader, TreeError};
 
@@ -194,9 +194,10 @@ impl Siblings {
             };
             rows.iter().map(fill).collect()
         };
+        let mut scratch = Scratch::default();
         let rows = [0, 1, 2, 3].map(|step| {
             let filled = filled(rows, step);
-            crate::row::up_one(hasher, from, step, rows);
+            up_one(hasher, from + step, rows, &mut scratch);
             filled
         });
         Self { rows }

@@ -5,8 +5,8 @@ use arbor_tree::Path;
 
 use super::{FOLD_HEIGHT, Pending, Slot, Start, Work};
 use crate::record::{STEM, STEM_NIBBLES, padded};
-use crate::row::{Row, height, up};
-use crate::{Child, Entry, Hash, Hasher, Leaf, Reader};
+use crate::row::{Row, Scratch, height, up};
+use crate::{Child, Hash, Hasher, Leaf, Reader};
 
 /// Nodes that are hashed together at most: their children fill a cache, and lanes are full long before.
 const TOGETHER: usize = 256;
@@ -62,15 +62,15 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
         // Chains that go up together are to be of one length.
         at.sort_unstable_by_key(|(_, nibbles)| *nibbles);
         let leaves = self.folded(&at);
-        let mut finished: Vec<Option<Leaf>> = vec![None; self.pending.len()];
-        for ((pending, _), leaf) in at.iter().zip(leaves) {
-            finished[*pending] = Some(leaf);
+        let mut finished = vec![u32::MAX; self.pending.len()];
+        for (number, (pending, _)) in (0..).zip(&at) {
+            finished[*pending] = number;
         }
         let finish = |slot: &mut Slot| {
             if let Slot::Pending(pending) = *slot
-                && let Some(leaf) = finished[pending]
+                && let Some(leaf) = leaves.get(finished[pending] as usize)
             {
-                *slot = Slot::Child(Child::Leaf(leaf));
+                *slot = Slot::Child(Child::Leaf(*leaf));
             }
         };
         self.top.iter_mut().for_each(finish);
@@ -80,68 +80,60 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
             .for_each(|(_, slot)| finish(slot));
     }
 
-    /// The leaves that pending ones come to at paths of so many nibbles.
+    /// The leaves that pending ones come to at paths of so many nibbles, which ascend.
     fn folded(&mut self, at: &[(usize, usize)]) -> Vec<Leaf> {
-        let chain = |(pending, nibbles): &(usize, usize)| {
-            let (to, key) = (
-                height(*nibbles).min(FOLD_HEIGHT),
-                self.pending[*pending].key,
-            );
-            let hash = [0; 32];
-            Chain { key, hash, to }
-        };
-        let mut chains: Vec<Chain> = at.iter().map(chain).collect();
+        let checkpoint = |nibbles: usize| height(nibbles).min(FOLD_HEIGHT);
         // From the bottom to the checkpoint.
-        let entries = at.iter().enumerate();
-        let entries = entries.filter_map(|(i, (pending, _))| match self.pending[*pending].start {
-            Start::Entry(entry) => Some((i, entry)),
-            Start::At(..) => None,
+        let at_bottom = at.iter().filter_map(|(pending, nibbles)| {
+            let Pending { key, start } = &self.pending[*pending];
+            match start {
+                Start::Entry(entry) => Some((*key, *entry, checkpoint(*nibbles))),
+                Start::At(..) => None,
+            }
         });
-        let (places, entries): (Vec<usize>, Vec<Entry>) = entries.unzip();
-        let hashes = self.hasher.leaves(&entries);
-        let from_entries = places.iter().zip(hashes);
-        let mut low: Vec<Chain> = from_entries
-            .map(|(i, hash)| Chain { hash, ..chains[*i] })
-            .collect();
+        let (mut low, mut entries) = (Vec::new(), Vec::new());
+        low.reserve_exact(at.len());
+        entries.reserve_exact(at.len());
+        for (key, entry, to) in at_bottom {
+            let hash = [0; 32];
+            low.push(Chain { key, hash, to });
+            entries.push(entry);
+        }
+        for (chain, hash) in low.iter_mut().zip(self.hasher.leaves(&entries)) {
+            chain.hash = hash;
+        }
+        drop(entries);
         self.hasher.fold(0, &mut low);
         self.stats.leaf_hashes += low.len() as u64;
         self.stats.fold_hashes += low.iter().map(|chain| 1 + chain.to as u64).sum::<u64>();
-        for (i, chain) in places.into_iter().zip(low) {
-            chains[i] = chain;
-        }
-        for (chain, (pending, _)) in chains.iter_mut().zip(at) {
-            if let Start::At(hash, from) = self.pending[*pending].start {
-                chain.hash = hash;
-                if from < chain.to {
-                    self.hasher.fold(from, std::slice::from_mut(chain));
-                    self.stats.fold_hashes += (chain.to - from) as u64;
-                }
-            }
-        }
         // From the checkpoint to the place.
-        let folds: Vec<Hash> = chains.iter().map(|chain| chain.hash).collect();
-        for (chain, (_, nibbles)) in chains.iter_mut().zip(at) {
-            chain.to = height(*nibbles);
-            self.stats.rise_hashes += chain.to.saturating_sub(FOLD_HEIGHT) as u64;
+        let mut low = low.into_iter();
+        let mut chains = Vec::with_capacity(at.len());
+        for (pending, nibbles) in at {
+            let Pending { key, start } = self.pending[*pending];
+            let to = checkpoint(*nibbles);
+            let hash = match start {
+                Start::Entry(_) => low.next().map_or([0; 32], |chain| chain.hash),
+                Start::At(hash, from) => {
+                    let mut chain = Chain { key, hash, to };
+                    if from < to {
+                        self.hasher.fold(from, std::slice::from_mut(&mut chain));
+                        self.stats.fold_hashes += (to - from) as u64;
+                    }
+                    chain.hash
+                }
+            };
+            let to = height(*nibbles);
+            self.stats.rise_hashes += to.saturating_sub(FOLD_HEIGHT) as u64;
+            chains.push(Chain { key, hash, to });
         }
+        let mut leaves: Vec<Leaf> = chains.iter().map(Leaf::below).collect();
         let first = chains.partition_point(|chain| chain.to > FOLD_HEIGHT);
         self.hasher.fold(FOLD_HEIGHT, &mut chains[..first]);
-        let leaves = chains.iter().zip(folds).zip(at);
+        for (leaf, chain) in leaves.iter_mut().zip(&chains) {
+            leaf.hash = chain.hash;
+        }
         leaves
-            .map(|((chain, fold), (_, nibbles))| {
-                let mut stem = [0; STEM];
-                stem.copy_from_slice(&chain.key[..STEM]);
-                Leaf {
-                    hash: chain.hash,
-                    fold: if *nibbles <= STEM_NIBBLES {
-                        fold
-                    } else {
-                        [0; 32]
-                    },
-                    stem,
-                }
-            })
-            .collect()
     }
 
     /// Hashes the nodes, the deepest first, but for those whose hashes are known.
@@ -160,28 +152,47 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
         };
         let mut order: Vec<usize> = (0..self.nodes.len()).filter(left).collect();
         order.sort_by_key(|at| std::cmp::Reverse(self.nodes[*at].path.len()));
-        let lengths = |a: &usize, b: &usize| self.nodes[*a].path.len() == self.nodes[*b].path.len();
-        let levels: Vec<Vec<usize>> = order.chunk_by(lengths).map(<[usize]>::to_vec).collect();
-        for level in levels {
-            for some in level.chunks(TOGETHER) {
-                let nodes = some.iter().map(|at| {
-                    let node = &self.nodes[*at];
-                    let mut row = Row::default();
-                    for (nibble, slot) in &node.children {
-                        if let Slot::Child(child) = slot {
-                            row.set(*nibble, *child.hash());
-                        }
+        let (mut rows, mut scratch) = (Vec::new(), Scratch::default());
+        let mut order = &order[..];
+        while let Some(first) = order.first() {
+            let nibbles = self.nodes[*first].path.len();
+            let level = order.partition_point(|at| self.nodes[*at].path.len() == nibbles);
+            let (some, rest) = order.split_at(level.min(TOGETHER));
+            order = rest;
+            rows.clear();
+            rows.extend(some.iter().map(|at| {
+                let mut row = Row::default();
+                for (nibble, slot) in &self.nodes[*at].children {
+                    if let Slot::Child(child) = slot {
+                        row.set(*nibble, *child.hash());
                     }
-                    row
-                });
-                let mut rows: Vec<Row> = nodes.collect();
-                let nibbles = self.nodes[some[0]].path.len() + 1;
-                self.stats.node_hashes += up(self.hasher, height(nibbles), &mut rows);
-                for (at, row) in some.iter().zip(rows) {
-                    let place = self.nodes[*at].place;
-                    self.set(place, Some(Slot::Child(Child::Internal(row.hashes[0]))));
                 }
+                row
+            }));
+            let from = height(nibbles + 1);
+            self.stats.node_hashes += up(self.hasher, from, &mut rows, &mut scratch);
+            for (at, row) in some.iter().zip(&rows) {
+                let place = self.nodes[*at].place;
+                self.set(place, Some(Slot::Child(Child::Internal(row.hashes[0]))));
             }
+        }
+    }
+}
+
+impl Leaf {
+    /// The leaf of a chain that stands at the checkpoint, or below it where it ends; its hash is not known yet.
+    fn below(chain: &Chain) -> Self {
+        let mut stem = [0; STEM];
+        stem.copy_from_slice(&chain.key[..STEM]);
+        let fold = if chain.to >= FOLD_HEIGHT {
+            chain.hash
+        } else {
+            [0; 32]
+        };
+        Self {
+            hash: chain.hash,
+            fold,
+            stem,
         }
     }
 }

@@ -185,12 +185,17 @@ impl<'a, R: Reader, H: Hasher> Work<'a, R, H> {
         (top, top_path): (Option<Slot>, Path),
         room: usize,
     ) -> Self {
+        // Below nothing there are only the nodes that leaves need, and no leaf has to make room.
+        let (nodes, pending) = match top {
+            None => (room / 2, room),
+            Some(_) => (2 * room, room + room / 2),
+        };
         Self {
             reader,
             hasher,
             batch,
-            nodes: Vec::with_capacity(2 * room),
-            pending: Vec::with_capacity(room + room / 2),
+            nodes: Vec::with_capacity(nodes),
+            pending: Vec::with_capacity(pending),
             top,
             top_path,
             found: Vec::new(),
