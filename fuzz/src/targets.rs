@@ -8,6 +8,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::generator::{GeneratorSettings, Mix};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::json;
 use arbor_chain::replay::HeaderCheck;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::open_sources;
@@ -17,7 +18,9 @@ use arbor_ipa::{
 };
 use arbor_metrics::Envelope;
 use arbor_state::ar16mt::recovery::{EntriesReader, EntriesWriter, Recovery, RecoveryError};
-use arbor_state::ar16mt::{LeafProof, StateProof};
+use arbor_state::ar16mt::{
+    AccountSlots, Ar16mt, LeafProof, RangeProof, StateMultiproof, StateProof,
+};
 use arbor_state::{
     Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
     StateView, Tree,
@@ -30,6 +33,8 @@ use arbor_tree_verkle::{
     Witness as VerkleWitness,
 };
 use arbor_versions::{Options, Retain, Version, read_head_file};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A decoder under its name.
 pub(crate) type Target = (&'static str, fn(&[u8]));
@@ -56,6 +61,8 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_record", ar16mt_record),
     ("ar16mt_multiproof", ar16mt_multiproof),
     ("ar16mt_proof", ar16mt_proof),
+    ("ar16mt_accounts", ar16mt_accounts),
+    ("ar16mt_range", ar16mt_range),
     ("entries", entries),
 ];
 
@@ -272,6 +279,108 @@ thread_local! {
     };
 }
 
+/// A proof of several accounts and their slots under AR16MT, verified at one root; what holds is what the state has.
+fn ar16mt_accounts(bytes: &[u8]) {
+    let Some(proof) = read_twice::<StateMultiproof>(bytes) else {
+        return;
+    };
+    ACCOUNTS16.with(|state| {
+        let Ok(Some(proven)) = proof.verify(state.root()) else {
+            return;
+        };
+        assert_eq!(proven.len(), proof.accounts.len(), "accounts left out");
+        for (proven, named) in proven.iter().zip(&proof.accounts) {
+            assert_eq!(proven.address, named.address, "another account");
+            let account = state.account(named.address).expect("read");
+            assert_eq!(proven.account, account, "an account forged");
+            let slots = named.slots.iter().map(|slot| {
+                let value = state.storage(named.address, *slot);
+                (*slot, value.expect("read"))
+            });
+            assert!(proven.slots.iter().copied().eq(slots), "a slot forged");
+        }
+    });
+}
+
+/// A proof of all leaves between two keys under AR16MT, verified at one root; what holds are the leaves that the state has there.
+fn ar16mt_range(bytes: &[u8]) {
+    let Some(proof) = read_twice::<RangeProof>(bytes) else {
+        return;
+    };
+    ACCOUNTS16.with(|state| {
+        if let Ok(true) = proof.verify(state.root()) {
+            let then = state.at(Version(0)).expect("the only version");
+            let own = then.prove_range(proof.from, proof.to).expect("a range");
+            assert_eq!(proof.entries, own.entries, "a range forged");
+        }
+    });
+}
+
+/// Reads JSON as `arbor verify-proof` does; what is read must be written as it was read.
+fn read_twice<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
+    bytes: &[u8],
+) -> Option<T> {
+    let read: T = json::from_value(json::parse(bytes).ok()?).ok()?;
+    let text = serde_json::to_vec(&read).expect("JSON");
+    let again: T = json::from_value(json::parse(&text).expect("its own JSON")).expect("its own");
+    assert_eq!(again, read, "it is written otherwise");
+    Some(read)
+}
+
+thread_local! {
+    /// Accounts and slots under AR16MT.
+    static ACCOUNTS16: State = {
+        let mut state = Database::open(&Arc::default(), Tree::Ar16mt(Ar16mt::default())).expect("created");
+        let computed = state.compute(&changes(0)).expect("computed");
+        let block = BlockRef {
+            number: 0,
+            hash: B256::ZERO,
+            header: Vec::new(),
+        };
+        state.commit(&block, computed).expect("committed");
+        state
+    };
+}
+
+/// Proofs that hold of accounts and ranges, present and absent.
+fn ar16mt_state_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    ACCOUNTS16.with(|state| {
+        let then = state.at(Version(0)).expect("the only version");
+        let named = |number, slots: &[u64]| AccountSlots {
+            address: Address::with_last_byte(number),
+            slots: slots.iter().copied().map(U256::from).collect(),
+        };
+        let accounts = [
+            vec![named(1, &[0, 4, 77]), named(2, &[]), named(99, &[1])],
+            vec![named(0, &[])],
+            Vec::new(),
+        ];
+        let whole = then.prove_range(B256::ZERO, B256::repeat_byte(0xff));
+        let leaves = whole.expect("proven").entries;
+        let (second, last) = (leaves[1].key, leaves[leaves.len() - 1].key);
+        let ranges = [
+            (second, leaves[3].key),
+            (B256::ZERO, second),
+            (last, B256::repeat_byte(0xff)),
+            (second, second),
+            (B256::with_last_byte(1), B256::with_last_byte(2)),
+        ];
+        let accounts = accounts.map(|accounts| {
+            let proof = then.prove_many(&accounts).expect("proven");
+            let holds = matches!(proof.verify(state.root()), Ok(Some(_)));
+            // One of nothing shows nothing.
+            assert_eq!(holds, !accounts.is_empty());
+            ("ar16mt_accounts", serde_json::to_vec(&proof).expect("JSON"))
+        });
+        let ranges = ranges.map(|(from, to)| {
+            let proof = then.prove_range(from, to).expect("proven");
+            assert_eq!(proof.verify(state.root()), Ok(true));
+            ("ar16mt_range", serde_json::to_vec(&proof).expect("JSON"))
+        });
+        accounts.into_iter().chain(ranges).collect()
+    })
+}
+
 /// Well-formed inputs.
 pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = AR16MT.with(|(tree, _)| {
@@ -305,6 +414,7 @@ pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
         slots: Vec::new(),
     };
     seeds.push(("ar16mt_proof", serde_json::to_vec(&proof).expect("JSON")));
+    seeds.extend(ar16mt_state_seeds());
     seeds
 }
 
@@ -571,7 +681,7 @@ pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 _ => {}
             }
         }
-        let state = Database::open(&database.store).expect("opens");
+        let state = Database::open(&database.store, Tree::MerklePatricia).expect("opens");
         for number in [0, 1, 99] {
             let proof = state.prove(
                 Address::with_last_byte(number),
@@ -604,7 +714,7 @@ thread_local! {
 impl Database {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        let mut state = Self::open(&store).expect("created");
+        let mut state = Self::open(&store, Tree::MerklePatricia).expect("created");
         for version in 0..3u64 {
             let changes = changes(version);
             let computed = state.compute(&changes).expect("computed");
@@ -630,7 +740,7 @@ impl Database {
         Self { store, records }
     }
 
-    fn open(store: &Arc<MemoryStore>) -> Result<State, arbor_state::StateError> {
+    fn open(store: &Arc<MemoryStore>, tree: Tree) -> Result<State, arbor_state::StateError> {
         let network = Network {
             chain_id: 1,
             genesis_hash: B256::ZERO,
@@ -644,7 +754,7 @@ impl Database {
         State::open(
             store.clone() as Arc<dyn Store>,
             None,
-            Tree::MerklePatricia,
+            tree,
             network,
             options,
         )
@@ -655,7 +765,7 @@ impl Database {
         self.store
             .write(&[Write::put(table, key, value)], true)
             .expect("written");
-        if let Ok(mut state) = Self::open(&self.store) {
+        if let Ok(mut state) = Self::open(&self.store, Tree::MerklePatricia) {
             let mut headers = HeaderCheck::new(state.tree());
             let _ = state
                 .snapshot()

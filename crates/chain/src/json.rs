@@ -3,13 +3,15 @@
 //! The testnets have written names both as `stateDiff` and as `state_diff`. A value of [`serde_json`] keeps the last of fields of one name, so that
 //! two readers could take a file for two things.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt;
+use std::io::Read;
 
-use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::{Map, Value};
-use serde_path_to_error::Path;
+use serde_path_to_error::{Path, Track};
 
 /// What is wrong with JSON, and where.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +56,28 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     whole.map(|()| read)
 }
 
+/// Reads a text piece by piece, so that no more of it is held than `seed` keeps.
+///
+/// # Errors
+/// What is not JSON, or of another form; what keeps it from being read.
+pub(crate) fn from_reader<T>(
+    text: impl Read,
+    seed: impl for<'de> DeserializeSeed<'de, Value = T>,
+) -> Result<T, JsonError> {
+    let mut source = serde_json::Deserializer::from_reader(text);
+    let mut track = Track::new();
+    let read = seed.deserialize(serde_path_to_error::Deserializer::new(
+        &mut source,
+        &mut track,
+    ));
+    let read = read.map_err(|error| JsonError::new(&track.path(), error))?;
+    let whole = source.end().map_err(|error| JsonError {
+        field: String::new(),
+        error,
+    });
+    whole.map(|()| read)
+}
+
 /// Takes a value apart.
 ///
 /// # Errors
@@ -69,18 +93,67 @@ pub(crate) fn unique<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Valu
     Ok(value.map(|value| value.0))
 }
 
+/// Bytes of memory that what is read may take.
+pub(crate) struct Room {
+    all: u64,
+    left: Cell<u64>,
+}
+
+impl Room {
+    pub(crate) const fn new(all: u64) -> Self {
+        let left = Cell::new(all);
+        Self { all, left }
+    }
+
+    /// Takes some of it.
+    ///
+    /// # Errors
+    /// There is not so much left.
+    pub(crate) fn take<E: de::Error>(&self, bytes: usize) -> Result<(), E> {
+        let left = self.left.get().checked_sub(bytes as u64);
+        let all = self.all;
+        self.left.set(left.ok_or_else(|| {
+            E::custom(format!(
+                "what is read up to here takes more than {all} bytes of memory"
+            ))
+        })?);
+        Ok(())
+    }
+}
+
 /// A value whose objects have each field once.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        source.deserialize_any(UniqueVisitor).map(Self)
+        UniqueWithin(&Room::new(u64::MAX))
+            .deserialize(source)
+            .map(Self)
     }
 }
 
-struct UniqueVisitor;
+/// Reads such a value as far as there is room for it.
+#[derive(Clone, Copy)]
+pub(crate) struct UniqueWithin<'a>(pub(crate) &'a Room);
 
-impl<'de> Visitor<'de> for UniqueVisitor {
+impl UniqueWithin<'_> {
+    /// Bytes that a value takes in a list that grows.
+    const VALUE: usize = 2 * size_of::<Value>();
+    /// Bytes that an object with fields takes, and each of them beside its name.
+    const OBJECT: usize = 400;
+    pub(crate) const FIELD: usize = 150;
+}
+
+impl<'de> DeserializeSeed<'de> for UniqueWithin<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        self.0.take(Self::VALUE)?;
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for UniqueWithin<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,10 +177,12 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        self.0.take(value.len())?;
         Ok(value.into())
     }
 
     fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
+        self.0.take(value.len())?;
         Ok(value.into())
     }
 
@@ -117,7 +192,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(Unique(value)) = list.next_element()? {
+        while let Some(value) = list.next_element_seed(self)? {
             values.push(value);
         }
         Ok(values.into())
@@ -125,19 +200,36 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut values = Map::new();
-        // By the newer spelling, the one that is there.
-        let mut spelled: HashMap<String, String> = HashMap::new();
+        let mut names = Names::default();
         while let Some(name) = fields.next_key::<String>()? {
-            if let Some(other) = spelled.insert(camel_case(&name), name.clone()) {
-                return Err(A::Error::custom(match other == name {
-                    true => format!("field `{name}` is there twice"),
-                    false => format!("field `{name}` is there twice, also as `{other}`"),
-                }));
+            if values.is_empty() {
+                self.0.take(Self::OBJECT)?;
             }
-            let Unique(value) = fields.next_value()?;
-            values.insert(name, value);
+            self.0.take(Self::FIELD + 3 * name.len())?;
+            names.add(&name)?;
+            values.insert(name, fields.next_value_seed(self)?);
         }
         Ok(values.into())
+    }
+}
+
+/// The names of an object's fields: by the newer spelling, the one that is there.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<String, String>);
+
+impl Names {
+    /// Adds a field.
+    ///
+    /// # Errors
+    /// It is there already, in this spelling or another.
+    pub(crate) fn add<E: de::Error>(&mut self, name: &str) -> Result<(), E> {
+        match self.0.insert(camel_case(name), name.to_owned()) {
+            None => Ok(()),
+            Some(other) => Err(E::custom(match other == name {
+                true => format!("field `{name}` is there twice"),
+                false => format!("field `{name}` is there twice, also as `{other}`"),
+            })),
+        }
     }
 }
 
@@ -181,6 +273,34 @@ mod tests {
         let text = text.replace("1e400", "18446744073709551616");
         let plain: Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(parse(text.as_bytes()).expect("JSON"), plain);
+    }
+
+    /// Each of these takes many times its text: 80 bytes for one of `[{},{},...]`, 700 for one of `{"a":0}`.
+    #[test]
+    fn what_takes_too_much_memory_is_refused_where_it_does() {
+        let small = [r#"{"a":0}"#, "{}", "7", r#""text""#];
+        for value in small {
+            let list = |count| format!("[{}]", vec![value; count].join(","));
+            let read = |text: &str| {
+                let room = Room::new(100_000);
+                from_reader(text.as_bytes(), UniqueWithin(&room))
+            };
+            let text = list(100);
+            assert_eq!(
+                read(&text).expect("fits"),
+                parse(text.as_bytes()).expect("JSON")
+            );
+            let error = read(&list(2_000)).expect_err(value).to_string();
+            assert!(
+                error.contains("takes more than 100000 bytes of memory"),
+                "{error}"
+            );
+            assert!(error.starts_with('['), "{error}");
+        }
+        let names: Vec<String> = (0..1_000).map(|i| format!("\"{i}\":0")).collect();
+        let room = Room::new(100_000);
+        let text = format!("{{{}}}", names.join(","));
+        assert!(from_reader(text.as_bytes(), UniqueWithin(&room)).is_err());
     }
 
     #[test]

@@ -1,16 +1,14 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
+mod reading;
+
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
-use flate2::bufread::MultiGzDecoder;
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -138,8 +136,11 @@ pub enum WitnessProblem {
     #[error(transparent)]
     ExecutionWitness(#[from] ExecutionWitnessProblem),
     /// It is longer than any block's can be.
-    #[error("more than {0} bytes of JSON")]
+    #[error("it has more than {0} bytes when unpacked, which no block's witness has")]
     TooLong(u64),
+    /// A string in it is longer than any can be.
+    #[error("it has a string of more than {0} bytes, which no block's witness has")]
+    LongString(u64),
     /// The configuration in it is not in geth's form.
     #[error("its configuration: {0}")]
     Config(#[from] crate::genesis::GenesisError),
@@ -163,7 +164,12 @@ pub struct WitnessBlock {
 impl BlockWitness {
     /// Reads a file, gzipped or not.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
-        read(file).map_err(|problem| WitnessError {
+        let problem = match reading::read(file) {
+            Ok(WitnessFile::MerklePatricia(witness)) => return Ok(*witness),
+            Ok(WitnessFile::Verkle(_)) => WitnessProblem::Verkle,
+            Err(problem) => problem,
+        };
+        Err(WitnessError {
             file: file.to_path_buf(),
             problem,
         })
@@ -304,26 +310,6 @@ impl BlockWitness {
     }
 }
 
-/// Bytes of JSON in a witness. A block of 60 million gas that does nothing but load the largest codes has some 560 MB of them,
-/// twice that in hex; so a small compressed file cannot take all memory.
-const MOST_BYTES: u64 = 5 << 28;
-
-fn read(file: &Path) -> Result<BlockWitness, WitnessProblem> {
-    match WitnessFile::parse(&read_bytes(file)?)? {
-        WitnessFile::MerklePatricia(witness) => Ok(*witness),
-        WitnessFile::Verkle(_) => Err(WitnessProblem::Verkle),
-    }
-}
-
-/// What is in a file, unpacked.
-fn read_bytes(file: &Path) -> Result<Vec<u8>, WitnessProblem> {
-    let mut file = BufReader::new(File::open(file)?);
-    match file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
-        true => read_at_most(MultiGzDecoder::new(file), MOST_BYTES),
-        false => read_at_most(file, MOST_BYTES),
-    }
-}
-
 /// A witness file of any tree.
 #[derive(Debug)]
 pub enum WitnessFile {
@@ -342,48 +328,10 @@ pub type NamedWitness = (
 impl WitnessFile {
     /// Reads a file, gzipped or not. A malformed block does not keep those beside it from being read.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
-        let read = read_bytes(file).and_then(|bytes| Self::parse(&bytes));
-        read.map_err(|problem| WitnessError {
+        reading::read(file).map_err(|problem| WitnessError {
             file: file.to_path_buf(),
             problem,
         })
-    }
-
-    fn parse(bytes: &[u8]) -> Result<Self, WitnessProblem> {
-        match bytes.trim_ascii_start().first() {
-            Some(b'{') => {}
-            // No witness in the binary form begins so.
-            Some(b'[') => {
-                let IgnoredAny = json::from_slice(bytes)?;
-                return Err(WitnessProblem::NoObject("list"));
-            }
-            Some(b'"') => {
-                let IgnoredAny = json::from_slice(bytes)?;
-                return Err(WitnessProblem::NoObject("string"));
-            }
-            _ => {
-                let witness = ExecutionWitness::from_bytes(bytes)?;
-                return Ok(Self::Verkle(vec![(None, Ok(witness))]));
-            }
-        }
-        // Names alone are kept, so that the many nodes of a file are read once.
-        let fields: HashMap<String, IgnoredAny> = json::from_slice(bytes)?;
-        if ["blockRlp", "stateNodes"]
-            .iter()
-            .any(|field| fields.contains_key(*field))
-        {
-            return Ok(Self::MerklePatricia(json::from_slice(bytes)?));
-        }
-        Ok(Self::Verkle(ExecutionWitness::all_of(json::parse(bytes)?)))
-    }
-}
-
-fn read_at_most(from: impl Read, most: u64) -> Result<Vec<u8>, WitnessProblem> {
-    let mut bytes = Vec::new();
-    from.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > most {
-        true => Err(WitnessProblem::TooLong(most)),
-        false => Ok(bytes),
     }
 }
 
@@ -453,21 +401,6 @@ fn same(what: &'static str, expected: B256, actual: B256) -> Result<(), WitnessP
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Zeros shrink to a thousandth, and were unpacked however many there were.
-    #[test]
-    fn what_unpacks_to_too_much_is_an_error() {
-        let zeros = std::io::repeat(0).take(1 << 20);
-        let mut packed = Vec::new();
-        flate2::read::GzEncoder::new(zeros, flate2::Compression::best())
-            .read_to_end(&mut packed)
-            .expect("packed");
-        assert!(packed.len() < 2_000);
-        let unpack = |most| read_at_most(MultiGzDecoder::new(&packed[..]), most);
-        assert_eq!(unpack(1 << 20).expect("fits").len(), 1 << 20);
-        let error = unpack((1 << 20) - 1).expect_err("too long");
-        assert_eq!(error.to_string(), "more than 1048575 bytes of JSON");
-    }
 
     /// A witness that says "mainnet, but without forks" was believed.
     #[test]

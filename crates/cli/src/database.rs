@@ -22,6 +22,7 @@ use arbor_versions::{
 
 use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
 use crate::bytes;
+use crate::remembered;
 use crate::tree_settings::TreeSettings;
 
 /// How memory and history are divided.
@@ -154,13 +155,15 @@ fn retention_path(dir: &Path) -> PathBuf {
 /// The history that a folder remembers to keep; `None` where it never was asked for.
 pub(crate) fn stored_retention(dir: &Path) -> Result<Option<Retain>> {
     let path = retention_path(dir);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => parse_retain(text.trim())
-            .map(Some)
-            .map_err(|why| anyhow!("{}: {why}", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
-    }
+    let Some(text) = remembered::text(&path)? else {
+        return Ok(None);
+    };
+    let retain = parse_retain(text.trim()).map(Some);
+    retain.map_err(|_| {
+        let wanted =
+            "none, all or a number, as `arbor replay --retain` writes it anew, or to be removed";
+        remembered::damaged(&path, &text, wanted)
+    })
 }
 
 /// The history to keep: what is asked for, which the folder then remembers, or else what was asked for before.

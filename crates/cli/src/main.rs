@@ -8,6 +8,7 @@ mod database;
 mod files;
 mod output;
 mod progress;
+mod remembered;
 mod report;
 mod roots;
 mod rules;

@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::replay::BlockStats;
 use arbor_state::State;
-use arbor_versions::Meta;
+use arbor_versions::{Meta, View};
 
 use crate::files;
 
@@ -50,7 +50,8 @@ impl RootsFile {
         }
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.with_context(context)?;
-        let kept = Kept::of(BufReader::new(&file), head).with_context(context)?;
+        let kept = Kept::of(BufReader::new(&file), head, &mut |_, _| Ok(()));
+        let kept = kept.with_context(context)?;
         let (path, bytes) = (path.to_owned(), kept.bytes);
         Ok(Some(Cut { path, file, bytes }))
     }
@@ -60,7 +61,7 @@ impl RootsFile {
     /// as far back as the database knows its blocks; a warning names the rest.
     ///
     /// # Errors
-    /// A file that cannot be written, that is none of roots, or whose last line is of the head's block with another root than the head's.
+    /// A file that cannot be written, or that is none of roots; a line with another root than the database has, or none where it has one ([`Known`]).
     pub(crate) fn open(path: &Path, state: &State) -> Result<Self> {
         let context = || format!("the file of roots {}", path.display());
         if path.exists() && !path.is_file() {
@@ -70,21 +71,13 @@ impl RootsFile {
         let options = options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).with_context(context)?;
         let head = state.head();
-        let kept = Kept::of(
-            BufReader::new(&file),
-            head.map_or(0, |head| head.block_number),
-        )
-        .with_context(context)?;
-        if let (Some(last), Some(head)) = (&kept.last, head)
-            && last.number == head.block_number
-            && *last != Line::of(head)
-        {
-            bail!(
-                "{}: the database has another root at block {}: move the file away, and a new one begins there",
-                context(),
-                last.number
-            );
-        }
+        let known = Known::new(state.reader().view())?;
+        let mut check = |before: Option<Line>, line: &Line| match &known {
+            Some(known) => known.check(before, line),
+            None => Ok(()),
+        };
+        let end = head.map_or(0, |head| head.block_number);
+        let kept = Kept::of(BufReader::new(&file), end, &mut check).with_context(context)?;
         file.set_len(kept.bytes).with_context(context)?;
         file.seek(SeekFrom::End(0)).with_context(context)?;
         let mut roots = Self {
@@ -184,11 +177,17 @@ impl Line {
         }
     }
 
+    /// A line as it is written, and in no other form: two files of the same roots have the same bytes.
     fn parse(text: &[u8]) -> Option<Self> {
-        let mut words = std::str::from_utf8(text).ok()?.split(' ');
-        let number = words.next()?.parse().ok()?;
-        let root = words.next()?.parse().ok()?;
-        words.next().is_none().then_some(Self { number, root })
+        let (digits, root) = std::str::from_utf8(text).ok()?.split_once(' ')?;
+        let number = digits.parse().ok()?;
+        let is_plain = digits == "0" || digits.starts_with(|first| matches!(first, '1'..='9'));
+        let hex = root.strip_prefix("0x")?;
+        let is_lower = hex
+            .bytes()
+            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        let root = hex.parse().ok()?;
+        (is_plain && is_lower).then_some(Self { number, root })
     }
 
     /// Whether this is a line as they were once: with the block's hash between number and root.
@@ -206,6 +205,68 @@ impl Line {
     }
 }
 
+/// The roots that a database has, to hold a file against: those of all blocks that it retains, up to [`Known::MOST`] of the newest and as many spread
+/// over the others.
+struct Known<'a> {
+    view: View<'a>,
+    /// The oldest block that is retained.
+    oldest: u64,
+    /// From here on every block is looked at, before it one of so many.
+    newest: u64,
+    every: u64,
+}
+
+impl<'a> Known<'a> {
+    const MOST: u64 = 5_000;
+
+    /// `None` for a database without blocks.
+    fn new(view: View<'a>) -> Result<Option<Self>> {
+        let (Some(head), Some(oldest)) = (view.head(), view.oldest()) else {
+            return Ok(None);
+        };
+        let oldest = view.meta(oldest)?;
+        let oldest = oldest.map_or(head.block_number, |oldest| oldest.block_number);
+        let newest = oldest.max(head.block_number.saturating_sub(Self::MOST - 1));
+        Ok(Some(Self {
+            view,
+            oldest,
+            newest,
+            every: 1 + (newest - oldest) / Self::MOST,
+        }))
+    }
+
+    /// The root of a block, if it is one of those that are looked at and the database has a version of it.
+    fn root(&self, number: u64) -> Result<Option<B256>> {
+        let spread = || (number - self.oldest).is_multiple_of(self.every);
+        if number < self.oldest || number < self.newest && !spread() {
+            return Ok(None);
+        }
+        let version = self.view.version_of_block(number)?;
+        let meta = version.map(|version| self.view.meta(version)).transpose()?;
+        Ok(meta.flatten().map(|meta| meta.root.into()))
+    }
+
+    /// Holds a line, and the lack of lines between it and the one before, against the database.
+    fn check(&self, before: Option<Line>, line: &Line) -> Result<()> {
+        const REMEDY: &str = "move the file away, and a new one begins at the database's head";
+        let between = before
+            .map_or(line.number, |before| before.number + 1)
+            .max(self.oldest);
+        for number in between..line.number {
+            if self.root(number)?.is_some() {
+                bail!("the line of block {number} is missing before it: {REMEDY}");
+            }
+        }
+        match self.root(line.number)? {
+            Some(root) if root != line.root => bail!(
+                "the database has another root at block {}, {root}: {REMEDY}",
+                line.number
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The lines of a file that stay.
 #[derive(PartialEq, Eq, Debug)]
 struct Kept {
@@ -214,8 +275,12 @@ struct Kept {
 }
 
 impl Kept {
-    /// The lines of blocks up to `head`.
-    fn of(mut file: impl BufRead, head: u64) -> Result<Self> {
+    /// The lines of blocks up to `head`, each of which is checked with the one before it.
+    fn of(
+        mut file: impl BufRead,
+        head: u64,
+        check: &mut dyn FnMut(Option<Line>, &Line) -> Result<()>,
+    ) -> Result<Self> {
         let (mut kept, mut text, mut count) = (
             Self {
                 bytes: 0,
@@ -253,6 +318,7 @@ impl Kept {
             if line.number > head {
                 return Ok(kept);
             }
+            check(kept.last, &line).with_context(|| format!("line {count}"))?;
             kept.bytes += length as u64;
             kept.last = Some(line);
         }
@@ -261,6 +327,12 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use alloy_primitives::U256;
+    use arbor_store::MemoryStore;
+    use arbor_versions::{Changes, Identity, Options, Retain, Version, Versions};
+
     use super::*;
 
     fn line(number: u64) -> String {
@@ -273,7 +345,8 @@ mod tests {
         let text: String = (3..6).map(line).collect();
         let each = line(3).len() as u64;
         let end = |text: &str, head| {
-            let kept = Kept::of(text.as_bytes(), head).map_err(|error| error.to_string())?;
+            let kept = Kept::of(text.as_bytes(), head, &mut |_, _| Ok(()))
+                .map_err(|error| error.to_string())?;
             assert_eq!(kept.last.is_some(), kept.bytes > 0);
             Ok::<u64, String>(kept.bytes)
         };
@@ -291,6 +364,10 @@ mod tests {
             (line(3) + "4\n", "line 2 is not"),
             (line(3) + &line(3), "line 2: block 3 does not follow"),
             (line(3).replace('\n', " 0\n"), "line 1 is not"),
+            (format!("0{}", line(3)), "line 1 is not"),
+            (format!("+{}", line(3)), "line 1 is not"),
+            (line(2) + &line(10).replace("0a", "0A"), "line 2 is not"),
+            (line(3).replace("0x", ""), "line 1 is not"),
             (
                 line(3).replace(' ', &format!(" {} ", B256::ZERO)),
                 "line 1 has the block's hash",
@@ -299,5 +376,92 @@ mod tests {
             let error = end(&bad, 9).expect_err("refused");
             assert!(error.starts_with(why), "{error}");
         }
+    }
+
+    /// Only the last line was held against the database.
+    #[test]
+    fn every_line_is_held_against_what_the_database_knows() {
+        const BLOCKS: u64 = 20_000;
+        let database = database(BLOCKS);
+        let known = || {
+            let known = Known::new(database.view()).expect("read");
+            known.expect("it has blocks")
+        };
+        let check = |lines: &[(u64, u64)]| {
+            let text: String = lines
+                .iter()
+                .map(|(number, root)| line_of(*number, *root))
+                .collect();
+            let known = known();
+            let mut check = |before: Option<Line>, line: &Line| known.check(before, line);
+            let kept = Kept::of(text.as_bytes(), BLOCKS, &mut check);
+            kept.map(|kept| kept.bytes)
+                .map_err(|error| format!("{error:#}"))
+        };
+        let own: Vec<(u64, u64)> = (0..=BLOCKS).map(|number| (number, number)).collect();
+        check(&own).expect("they are the database's");
+        check(&own[3..]).expect("a file may begin later");
+        // All of the newest, and of the others one of four.
+        for number in [0, 4, 14_996, 15_001, 15_002, BLOCKS - 1, BLOCKS] {
+            let mut other = own.clone();
+            other[number as usize].1 += 1;
+            let error = check(&other).expect_err("another root");
+            let line = number + 1;
+            let why = format!("line {line}: the database has another root at block {number}, 0x");
+            assert!(error.starts_with(&why), "{error}");
+        }
+        for number in [4, 15_001, 19_999] {
+            let mut without = own.clone();
+            without.remove(number as usize);
+            let error = check(&without).expect_err("a line is missing");
+            let why = format!(
+                "line {}: the line of block {number} is missing before it",
+                number + 1
+            );
+            assert!(error.starts_with(&why), "{error}");
+        }
+        let begun = std::time::Instant::now();
+        check(&own).expect("they are the database's");
+        assert!(begun.elapsed().as_secs_f64() < 1.0, "{:?}", begun.elapsed());
+    }
+
+    fn line_of(number: u64, root: u64) -> String {
+        format!("{number} {}\n", self::root(root))
+    }
+
+    /// A database that retains blocks whose roots are their numbers.
+    fn database(blocks: u64) -> Versions {
+        let identity = Identity {
+            tree: "a tree".into(),
+            revision: "1".into(),
+            hash: "none".into(),
+            layout: 1,
+            chain_id: 1,
+            genesis: [0; 32],
+        };
+        let options = Options {
+            retain: Retain::All,
+            background: false,
+            ..Options::default()
+        };
+        let store = Arc::new(MemoryStore::default());
+        let database = Versions::create(store, None, &identity, &[], options);
+        let mut database = database.expect("made");
+        for number in 0..=blocks {
+            let meta = Meta {
+                version: Version(number),
+                block_number: number,
+                block_hash: [0; 32],
+                root: root(number).0,
+                extra: Vec::new(),
+            };
+            database.apply(meta, Changes::default()).expect("applied");
+        }
+        database.flush().expect("flushed");
+        database
+    }
+
+    fn root(number: u64) -> B256 {
+        B256::from(U256::from(number))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use arbor_chain::executor::{Evm384, Executor};
 use arbor_chain::genesis::ChainSpec;
 use arbor_evm384::GasSchedule;
@@ -11,6 +11,7 @@ use clap::ValueEnum;
 
 use crate::args::{GasChoice, Replay};
 use crate::database::write_whole;
+use crate::remembered;
 
 /// Rules that no genesis has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -37,19 +38,19 @@ impl Rules {
     /// Those that the database in a folder has been replayed by; `None` where it does not say so.
     pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
         let path = file(dir);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        let Some(text) = remembered::text(&path)? else {
+            return Ok(None);
         };
         let rules = Self::parse(&text);
-        let rules = rules.ok_or_else(|| {
-            anyhow!(
-                "{} is damaged: {text:?}; it is to have the --gas and --evm384 that the database was replayed with, or to be removed",
-                path.display()
-            )
-        })?;
-        Ok(Some(rules))
+        rules.map(Some).ok_or_else(|| {
+            let wanted = "the --gas and --evm384 that the database was replayed with, or to be removed if it was replayed with none";
+            remembered::damaged(&path, &text, wanted)
+        })
+    }
+
+    /// As [`stored`](Self::stored), for a command that executes nothing; `None` if that is not known, of which the user is told.
+    pub(crate) fn to_read(dir: &Path) -> Option<Self> {
+        remembered::to_read(Self::stored(dir))
     }
 
     /// The rules to replay by: those that the blocks in the folder's database were, if there are any, which must be the ones asked for if any are.

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use arbor_versions::read_head_file;
 use clap::ValueEnum;
 
 use crate::args::TreeSetting;
 use crate::database::write_whole;
-use crate::described;
+use crate::remembered;
 
 /// Settings, each once, in the order of their list. None: the default.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -25,31 +25,19 @@ impl TreeSettings {
     /// Those that the database in a folder was made with. One that does not say so has the default.
     pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
         let path = file(dir);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(None);
-            }
-            Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+        let Some(text) = remembered::text(&path)? else {
+            return Ok(None);
         };
         let settings = Self::parse(&text);
         settings.map(Some).ok_or_else(|| {
-            anyhow!(
-                "{} is damaged: {text:?}; it is to have the --tree-settings that the database was made with, or to be removed if it had none",
-                path.display()
-            )
+            let wanted = "the --tree-settings that the database was made with, or to be removed if it had none";
+            remembered::damaged(&path, &text, wanted)
         })
     }
 
     /// As [`stored`](Self::stored), of a database that is only read; `None` if that is not known, which does no harm, since nodes say themselves how they are stored: the user is told.
     pub(crate) fn to_read(dir: &Path) -> Option<Self> {
-        match Self::stored(dir) {
-            Ok(stored) => Some(stored.unwrap_or_default()),
-            Err(error) => {
-                tracing::warn!("{}", described(&error));
-                None
-            }
-        }
+        remembered::to_read(Self::stored(dir))
     }
 
     /// The settings to replay with: nodes are stored as those are of the folder's database, if anything was flushed to it, and nothing else may be asked for; how they are computed is

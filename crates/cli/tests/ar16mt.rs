@@ -306,6 +306,56 @@ fn a_load_test_that_is_stopped_reports_its_blocks() {
     }
 }
 
+/// A stop waited for the end of the block, which may take minutes.
+#[test]
+fn a_load_test_gives_up_a_block_that_does_not_end() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    let temporary = folder.path("tmp");
+    std::fs::create_dir(&temporary).expect("made");
+    for place in [&[][..], &["--db", "db"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+        command
+            .args([
+                "loadtest",
+                "1",
+                "4000000",
+                "--threads",
+                "1",
+                "--memory",
+                "64MiB",
+            ])
+            .args(place)
+            .env("TMPDIR", &temporary)
+            .current_dir(folder.path("."))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let out = child.stdout.take().expect("piped");
+        // What the figures mean, their names, and then nothing.
+        let mut lines = BufReader::new(out).lines().map(|line| line.expect("text"));
+        assert_eq!(lines.by_ref().take(3).count(), 3);
+        let id = child.id().to_string();
+        let kill = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(kill.expect("kill runs").success());
+        assert_eq!(lines.count(), 0);
+        assert_eq!(child.wait().expect("ends").code(), Some(130));
+        let mut told = String::new();
+        let mut errors = child.stderr.take().expect("piped");
+        errors.read_to_string(&mut told).expect("text");
+        assert!(told.contains("4000000 writes takes some 2.4 GiB"), "{told}");
+        assert!(
+            told.contains("did not end in 5 seconds and is given up"),
+            "{told}"
+        );
+        let left = std::fs::read_dir(&temporary).expect("a folder").count();
+        assert_eq!(left, 0, "{place:?}");
+    }
+    // Nothing came into that database, which can be begun anew.
+    folder.run(&["loadtest", "1", "5", "--db", "db"]).ok();
+}
+
 /// Roots computed from the definition, one hash after the other, of the leaves that give the published root of 75 blocks of 150,000:
 /// `arbor loadtest 75 150000` ends with 0x1ddec3794d0a1c5b44c2d9c7aa985cc61c70e988da2e6f2a810e0eb37f4322c0.
 #[test]

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use support::Folder;
+use support::{Folder, an_account};
 use targets::TARGETS;
 
 const REGRESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/regressions");
@@ -43,6 +43,11 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     folder.run(&words).ok();
     let words = ["snapshot", "--db", "leaves", "--out", "entries"];
     folder.run(&words).ok();
+    let (address, slot) = an_account(&folder);
+    let prove = |words: &[&str]| {
+        let words = [&["prove", "--db", "leaves"], words].concat();
+        folder.run(&words).ok().0.stdout.clone()
+    };
     let head = String::from_utf8(file("db/HEAD")).expect("text");
     let (_, head) = head.split_once('\n').expect("two lines");
     let settings =
@@ -68,6 +73,9 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("report", file("report.json")),
         ("settings", settings["settings"].to_string().into_bytes()),
         ("entries", file("entries")),
+        ("ar16mt_proof", prove(&[&address, &slot])),
+        ("ar16mt_accounts", prove(&[&address, &slot, "--together"])),
+        ("ar16mt_range", prove(&["--range", "0x20..0x2f"])),
         ("settings", b"transfer=3,swap=1".to_vec()),
     ]);
     seeds

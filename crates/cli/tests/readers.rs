@@ -4,6 +4,7 @@ mod support;
 
 use std::process::Command;
 
+use serde_json::Value;
 use support::{Folder, Run, an_account};
 
 /// Every command that only looks, on the database `db` of the chain `chain`.
@@ -108,6 +109,71 @@ fn a_database_is_read_without_the_right_to_write() {
     folders
         .iter()
         .for_each(|name| allow(&folder.path(name), 0o755));
+}
+
+/// `status` stopped at files that it only tells of, as the others did at one that they do not need.
+#[test]
+fn damaged_rules_and_retention_stop_writers_alone() {
+    let folder = Folder::with_chain();
+    let begin = [
+        "replay", "--db", "db", "--to", "8", "--retain", "5", "chain",
+    ];
+    folder.run(&begin).ok();
+    let status = folder.status("db");
+    assert_eq!(
+        (&status["retain"], &status["rules"]),
+        (&"5".into(), &serde_json::json!([]))
+    );
+    let looks = looks(&folder);
+    let begin = std::fs::read(folder.path("db/rules")).expect("remembered");
+    for damage in [&b"--gas eip476\n"[..], b"", b"\xff\xfe\0", &[b'x'; 1 << 20]] {
+        std::fs::write(folder.path("db/rules"), damage).expect("written");
+        std::fs::write(folder.path("db/retain"), damage).expect("written");
+        let status = folder.run(&["status", "--db", "db", "--json"]);
+        let found = status.ok().json();
+        assert_eq!(
+            (&found["retain"], &found["rules"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(found["retained"]["newest"], 8);
+        let told = status.stderr();
+        for file in ["db/rules", "db/retain"] {
+            assert!(told.contains(&format!("{file} is damaged: ")), "{told}");
+        }
+        assert!(told.len() < 6_000, "{told}");
+        let text = folder.run(&["status", "--db", "db"]).ok().stdout();
+        assert!(text.contains("rules       not known\n"), "{text}");
+        assert!(
+            text.contains("blocks 3 to 8, by what --retain is not known"),
+            "{text}"
+        );
+        for words in &looks {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let run = folder.run(&words);
+            match words[0] {
+                // What a witness means depends on them; and a check of everything tells of them, once it has looked at all else.
+                "witness" => run.fails_with(&["db/rules is damaged", "--evm384"]),
+                "verify" => {
+                    assert!(run.stdout().contains("checked "), "{}", run.stdout());
+                    run.fails_with(&["db/rules is damaged", "to be removed"])
+                }
+                _ => run.ok(),
+            };
+        }
+        let replay = ["replay", "--db", "db", "--to", "9", "chain"];
+        folder
+            .run(&replay)
+            .fails_with(&["db/rules is damaged", "to be removed"]);
+        std::fs::write(folder.path("db/rules"), &begin).expect("written");
+        folder
+            .run(&replay)
+            .fails_with(&["db/retain is damaged", "--retain"]);
+        assert_eq!(folder.status("db")["block"], 8);
+    }
+    folder
+        .run(&["replay", "--db", "db", "--retain", "7", "chain"])
+        .ok();
+    assert_eq!(folder.status("db")["retain"], "7");
 }
 
 /// A process that is ended however the test ends.

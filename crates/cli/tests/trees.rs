@@ -224,6 +224,15 @@ fn a_verkle_database_goes_back_and_on() {
     let other = format!("{other} {}\n", alloy_primitives::B256::repeat_byte(7));
     std::fs::write(&file, other).expect("written");
     replay(&folder, "db", &[]).fails_with(&["another root", "roots"]);
+    // Any line is held against the database, not the last alone.
+    let mut others = whole.clone();
+    others[9] = whole[10].replacen("10 ", "9 ", 1);
+    std::fs::write(&file, others.join("\n") + "\n").expect("written");
+    replay(&folder, "db", &[]).fails_with(&["roots", "line 10: ", "another root at block 9"]);
+    others.remove(9);
+    std::fs::write(&file, others.join("\n") + "\n").expect("written");
+    replay(&folder, "db", &[])
+        .fails_with(&["line 10: ", "the line of block 9 is missing before it"]);
     std::fs::write(&file, text).expect("written");
     replay(&folder, "db", &["--roots", "/dev/null"]).fails_with(&["not a regular file"]);
     folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();

@@ -597,3 +597,49 @@ fn witnesses_of_a_chain_are_measured() {
     let plot = std::fs::read_to_string(folder.path("p.svg")).expect("a plot");
     assert_eq!(plot.matches("<polyline").count(), 2);
 }
+
+/// A file of 1.4 MB took 1.3 GB, and several times that where its JSON was taken apart.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gzip_of_much_and_no_witness_takes_little_memory() {
+    use std::io::Write;
+    use std::process::Command;
+    let folder = Folder::new();
+    let member = |bytes: &[u8]| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packed.write_all(bytes).expect("packed");
+        packed.finish().expect("packed")
+    };
+    for (begin, unit, why) in [
+        (
+            "{\"blockRlp\": \"0x",
+            "00",
+            "a string of more than 67108864 bytes",
+        ),
+        (
+            "{\"stateNodes\": [",
+            "\"0x01\",",
+            "stateNodes: what is read up to here takes more than",
+        ),
+        ("{\"stateDiff\": [", "{\"stem\":0},", "stateDiff[1"),
+        (
+            "{\"verkleProof\": [",
+            "[],",
+            "more than 1073741824 bytes of memory",
+        ),
+        ("[", "[],", "a JSON list"),
+        ("", "0", "neither JSON nor"),
+    ] {
+        let much = member(unit.repeat((16 << 20) / unit.len()).as_bytes());
+        let bomb = [member(begin.as_bytes()), much.repeat(80)].concat();
+        assert!(bomb.len() < 6_000_000);
+        std::fs::write(folder.path("bomb.gz"), &bomb).expect("written");
+        let limited = format!(
+            "ulimit -v 2000000; exec {} verify-witness bomb.gz",
+            env!("CARGO_BIN_EXE_arbor")
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &limited]).current_dir(folder.0.path());
+        support::Run(command.output().expect("a shell")).fails_with(&["bomb.gz", why]);
+    }
+}

@@ -7,11 +7,10 @@ use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use arbor_store::StoreError;
+use arbor_store::{ReaderFolder, StoreError};
 
 use crate::contents::{check_names, has_trees, without_mark};
 use crate::folder::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
-use crate::reader_folder::ReaderFolder;
 
 /// How often files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
 /// versions are tenths of seconds apart.

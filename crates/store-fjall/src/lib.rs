@@ -67,7 +67,6 @@ mod contents;
 mod errors;
 mod folder;
 mod options;
-mod reader_folder;
 mod reading;
 mod store;
 mod waiting;

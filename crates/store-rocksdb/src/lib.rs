@@ -15,8 +15,8 @@
 //! # Reading beside a writer
 //!
 //! [`RocksStore::open_to_read`] opens the database as what RocksDB calls a secondary instance: it takes no lock, reads the manifest and
-//! the write-ahead log as they are now, keeps every table file open, and has its own log in the system's temporary
-//! directory. It is never told to catch up, so what it shows does not change.
+//! the write-ahead log as they are now, keeps every table file open, and has its own log in a folder of the system's temporary
+//! directory, `arbor-reading-XXXXXX`, which the next reader removes where this one is killed. It is never told to catch up, so what it shows does not change.
 //!
 //! # Building
 //!

@@ -1,7 +1,10 @@
 //! The RocksDB store against the suite that all stores pass, and its opening.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arbor_store::conformance::{Files, Subject, run};
 use arbor_store::{Reader, Store, StoreError, Table, Write};
@@ -63,6 +66,66 @@ fn a_reader_beside_a_writer_stays_as_it_was() {
             reader.get(Table(2), &[8]).expect("get").is_some(),
             value == 8
         );
+    }
+}
+
+/// The database that a process of this test is to read, and wait.
+const READER: &str = "ARBOR_ROCKSDB_READER";
+
+/// A reader that was killed left its folder in the temporary directory for good.
+#[test]
+fn what_a_killed_reader_leaves_is_removed_by_the_next() {
+    const NAME: &str = "what_a_killed_reader_leaves_is_removed_by_the_next";
+    if let Ok(path) = std::env::var(READER) {
+        let _reader =
+            RocksStore::open_to_read(Path::new(&path), &Options::default()).expect("open");
+        std::thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, temporary) = (folder.path().join("db"), folder.path().join("tmp"));
+    drop(open(&path).expect("open"));
+    fs::create_dir(&temporary).expect("made");
+    let start = || {
+        let mut command = Command::new(std::env::current_exe().expect("this test"));
+        command.args(["--exact", NAME]).stdout(Stdio::null());
+        command.env(READER, &path).env("TMPDIR", &temporary);
+        command.spawn().expect("a process")
+    };
+    // Those in which RocksDB has begun its log, which is after they were locked.
+    let left = || {
+        let folders = fs::read_dir(&temporary).expect("a folder");
+        let folders = folders.map(|entry| entry.expect("an entry").path());
+        let mut folders: Vec<_> = folders
+            .filter(|folder| folder.join("LOG").exists())
+            .collect();
+        folders.sort();
+        folders
+    };
+    let wait_for = |is_so: &dyn Fn(&[PathBuf]) -> bool| {
+        let begin = Instant::now();
+        while !is_so(&left()) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", left());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        left()
+    };
+    let mut killed = start();
+    let of_killed = wait_for(&|left| left.len() == 1);
+    let mut living = start();
+    let both = wait_for(&|left| left.len() == 2);
+    killed.kill().and_then(|()| killed.wait()).expect("killed");
+    assert_eq!(left(), both, "what a killed reader leaves");
+    let mut next = start();
+    let now = wait_for(&|left| left.len() == 2 && left != both);
+    assert!(!now.contains(&of_killed[0]), "{now:?}");
+    assert_eq!(
+        now.iter().filter(|folder| both.contains(folder)).count(),
+        1,
+        "{now:?}"
+    );
+    for reader in [&mut living, &mut next] {
+        reader.kill().and_then(|()| reader.wait()).expect("killed");
     }
 }
 

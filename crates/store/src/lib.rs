@@ -41,6 +41,7 @@ mod folder;
 mod key_range;
 mod memory;
 mod order;
+mod reader_folder;
 mod short_key;
 mod write;
 
@@ -51,5 +52,6 @@ pub use folder::LockedFolder;
 pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
+pub use reader_folder::ReaderFolder;
 pub use short_key::ShortKey;
 pub use write::{OWNER_BYTES, Table, Value, Write};

@@ -110,7 +110,7 @@ pub(crate) struct Loadtest {
     /// Blocks, a version each
     #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) blocks: u64,
-    /// New leaves in a block
+    /// New leaves in a block, all of which are in memory until it is in: some 640 bytes each, 950 under mpt, 1,700 with --proofs
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
     /// The tree: ar16mt, mpt, verkle, verkle-2023

@@ -4,11 +4,12 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
 use arbor_lab::loadtest::{BlockFigures, Results, Settings, run as load};
-use arbor_metrics::Measurement;
+use arbor_metrics::{Machine, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
@@ -18,10 +19,16 @@ use crate::args::{Loadtest as Args, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::{bytes, files, output, report, stop};
 
+/// How long a block that is under way is waited for when somebody asks to stop.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(args: &Args) -> Result<()> {
     // What a block frees the next one wants again: given back, it has to be cleared anew, which is a tenth of the processor's time.
     allocations::keep_freed();
     let tree = tree(args)?;
+    if let Some(warning) = room(args, Machine::detect().memory_bytes)? {
+        tracing::warn!("{warning}");
+    }
     files::check_report(args.report.as_deref(), args.db.as_deref())?;
     let measurement = measurement(args);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
@@ -44,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         .as_deref()
         .or(folder.as_ref().map(|folder| folder.path()));
     let mut state = open(args, tree, dir)?;
-    stop::listen();
+    stop::listen_for(PATIENCE);
     if let Some(folder) = &folder {
         stop::remove_if_hurried(folder.path());
     }
@@ -54,7 +61,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut passed = |block: &BlockFigures| {
         printed = output::line(&row(block));
         match printed.is_err() || stop::asked() {
-            true => ControlFlow::Break(()),
+            true => {
+                stop::reached();
+                ControlFlow::Break(())
+            }
             false => ControlFlow::Continue(()),
         }
     };
@@ -70,6 +80,37 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let envelope = measurement.finish(serde_json::to_value(&results)?);
     summary(&results, envelope.process.peak_rss_bytes)?;
     files::write_report(args.report.as_deref(), &envelope)
+}
+
+/// Looks whether a block's writes have room in memory, where they all are until the block is in: a warning if not within the budget.
+///
+/// # Errors
+/// A block that the machine has no memory for.
+fn room(args: &Args, machine: Option<u64>) -> Result<Option<String>> {
+    // Measured on blocks of 100,000 to 1,600,000.
+    let each = match args.tree {
+        TreeChoice::Ar16mt if args.proofs => 1_700,
+        TreeChoice::Ar16mt => 640,
+        TreeChoice::Mpt => 950,
+        _ => 850,
+    };
+    let writes = args.writes + args.updates;
+    let needed = writes * each;
+    let takes = format!(
+        "a block of {writes} writes takes some {} of memory until it is in",
+        bytes::show(needed)
+    );
+    if let Some(memory) = machine.filter(|memory| *memory < needed) {
+        bail!(
+            "{takes}, and the machine has {}: give fewer WRITES",
+            bytes::show(memory)
+        );
+    }
+    let exceeds = needed > args.memory;
+    Ok(exceeds.then(|| {
+        let memory = bytes::show(args.memory);
+        format!("{takes}, more than the {memory} of --memory, on top of which it comes")
+    }))
 }
 
 fn tree(args: &Args) -> Result<Tree> {
@@ -268,4 +309,43 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
         line("seconds of the processor", cpu(results.verify_cpu_s))?;
     }
     output::line(&format!("root: {}", results.root))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Arbor, Command};
+
+    /// One of 67 million began without a word, and was ended by the system minutes later.
+    #[test]
+    fn a_block_without_room_is_told_of_before_it_begins() {
+        let room = |words: &str, machine| {
+            let words = format!("arbor loadtest {words}");
+            let command = Arbor::parse_from(words.split(' ')).command;
+            let Command::Loadtest(args) = command else {
+                unreachable!("it is the load test");
+            };
+            room(&args, machine).map_err(|error| error.to_string())
+        };
+        const MACHINE: Option<u64> = Some(24 << 30);
+        assert_eq!(room("20 150000", MACHINE), Ok(None));
+        assert_eq!(room("20 150000 --memory 256MiB", MACHINE), Ok(None));
+        let most = "1 67108864";
+        let error = room(most, MACHINE).expect_err("refused");
+        assert_eq!(
+            error,
+            "a block of 67108864 writes takes some 40.0 GiB of memory until it is in, and the machine has 24.0 GiB: give fewer WRITES"
+        );
+        let warning = room(most, None).expect("not known").expect("a warning");
+        assert!(
+            warning.contains("40.0 GiB") && warning.contains("2.0 GiB of --memory"),
+            "{warning}"
+        );
+        assert!(room("1 1000000 --updates 67108864 --tree mpt", MACHINE).is_err());
+        for words in ["1 2000000 --proofs", "1 50000 --memory 16MiB"] {
+            assert!(room(words, MACHINE).expect("fits").is_some(), "{words}");
+        }
+    }
 }

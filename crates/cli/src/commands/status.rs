@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Status, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{bytes, database, described, output};
+use crate::{bytes, database, described, output, remembered};
 
 pub(crate) fn run(args: &Status) -> Result<()> {
     let dir = args.db.as_path();
@@ -53,8 +53,10 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
     let settings = TreeSettings::to_read(dir).map(|settings| settings.names());
-    let rules = Rules::stored(dir)?.unwrap_or_default().words();
-    let retain = database::stored_retention(dir)?.map(show_retain);
+    let rules = Rules::to_read(dir).map(Rules::words);
+    // None: not known; Some(None): never asked for.
+    let retain = remembered::to_read(database::stored_retention(dir).map(Some));
+    let setting = retain.flatten().map(show_retain);
     // What the files say stands also where the store does not open.
     let retained = match recovering {
         true => None,
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "stateRoot": root,
             "recovering": recovering,
             "diskBytes": size,
-            "retain": retain,
+            "retain": setting,
             "retained": retained.map(|[oldest, newest]| json!({ "oldest": oldest, "newest": newest })),
         }));
     }
@@ -104,8 +106,10 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         identity.chain_id,
         B256::from(identity.genesis)
     ))?;
-    if !rules.is_empty() {
-        output::line(&format!("rules       {}", rules.join(" ")))?;
+    match rules.as_deref() {
+        None => output::line("rules       not known")?,
+        Some([]) => {}
+        Some(words) => output::line(&format!("rules       {}", words.join(" ")))?,
     }
     output::line(&format!(
         "store       {store}, {} on disk",
@@ -121,7 +125,11 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         Some([oldest, newest]) => format!("blocks {oldest} to {newest}"),
         None => "not known".to_owned(),
     };
-    let setting = retain.map_or(String::new(), |retain| format!(", by --retain {retain}"));
+    let setting = match (retain, setting) {
+        (None, _) => ", by what --retain is not known".to_owned(),
+        (_, None) => String::new(),
+        (_, Some(setting)) => format!(", by --retain {setting}"),
+    };
     output::line(&format!("retained    {range}{setting}"))
 }
 

@@ -1,6 +1,6 @@
 //! The folder of a reader's own, in the system's temporary directory.
 //!
-//! A reader that is killed leaves its folder, up to 64 MiB of a journal and more of versions. So each locks its folder as long as it lives,
+//! A reader that is killed leaves its folder, which under fjall has up to 64 MiB of a journal and more of versions. So each locks its folder as long as it lives,
 //! which the system ends with the process however that ends, and each new reader removes the folders that nobody has locked. A folder gets
 //! the name by which others look for it when it is locked.
 
@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use arbor_store::StoreError;
+use crate::StoreError;
 
 /// The name of a folder that is in use or was left, before six random letters and digits.
 const READING: &str = "arbor-reading-";
@@ -17,14 +17,17 @@ const MAKING: &str = "arbor-making-";
 
 /// A folder that is gone when this is dropped, or else when the next reader makes one.
 #[derive(Debug)]
-pub(crate) struct ReaderFolder {
+pub struct ReaderFolder {
     path: PathBuf,
     _lock: Option<File>,
 }
 
 impl ReaderFolder {
     /// Makes one, and removes those that killed readers of the same user have left.
-    pub(crate) fn make() -> Result<Self, StoreError> {
+    ///
+    /// # Errors
+    /// No room in the system's temporary directory, or no right to write there.
+    pub fn make() -> Result<Self, StoreError> {
         let temporary = std::env::temp_dir();
         let made = Self::make_in(&temporary)
             .map_err(|cause| StoreError::from_io(&temporary, "making a reader's folder", cause))?;
@@ -49,7 +52,8 @@ impl ReaderFolder {
         Ok(Self { path, _lock: lock })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
