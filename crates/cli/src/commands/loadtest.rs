@@ -58,13 +58,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     output::line(LEGEND)?;
     output::line(HEADINGS)?;
     let mut printed = Ok(());
+    let mut left = args.blocks;
     let mut passed = |block: &BlockFigures| {
         printed = output::line(&row(block));
-        match printed.is_err() || stop::asked() {
-            true => {
-                stop::reached();
-                ControlFlow::Break(())
-            }
+        left = left.saturating_sub(1);
+        let ends = printed.is_err() || stop::asked();
+        // What comes behind the blocks, a flush above all, is not given up.
+        if ends || left == 0 {
+            stop::reached();
+        }
+        match ends {
+            true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     };
