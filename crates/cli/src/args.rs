@@ -532,9 +532,12 @@ fn parse_range(text: &str) -> Result<(B256, B256), String> {
 pub(crate) struct VerifyProof {
     /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// The state root
+    /// The state root; of what `arbor prove --storage-logs` wrote that before the block
     #[arg(long, value_name = "R")]
     pub(crate) root: B256,
+    /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it
+    #[arg(long)]
+    pub(crate) storage_logs: bool,
 }
 
 /// `arbor witness`.

@@ -194,6 +194,20 @@ fn many_leaves_are_proven_together() {
         let text: String = logs.iter().map(|byte| format!("{byte:02x}")).collect();
         let last = root.trim_start_matches("0x");
         assert!(text.contains(last), "the last log has the block's root");
+        let before = roots[block as usize - 1]
+            .rsplit(' ')
+            .next()
+            .expect("a root");
+        let check =
+            |root: &str| folder.run(&["verify-proof", "logs", "--storage-logs", "--root", root]);
+        let proven = check(before).ok().stdout();
+        assert!(
+            proven.contains(&format!("to root {root} and next index")),
+            "{proven}"
+        );
+        check(root).fails_with(&["logs", "false", "log 0 does not follow"]);
+        std::fs::write(folder.path("logs"), &logs[..logs.len() - 1]).expect("written");
+        check(before).fails_with(&["logs", "malformed", "end within log"]);
     }
     replay(&folder, "mpt", &[]).ok();
     let refused = [

@@ -55,8 +55,8 @@ pub use error::TreeError;
 pub use hasher::{Blake2s, Hasher, NoOp};
 pub use memory::MemoryTree;
 pub use proof::{
-    LeafProof, Multiproof, MultiproofError, Operation, OperationProof, OperationProofs, Outcome,
-    RangeDigest, RangeError, StorageLog, StorageLogs, apply_with_proofs, order_of, prove,
+    LeafProof, LogsError, Multiproof, MultiproofError, Operation, OperationProof, OperationProofs,
+    Outcome, RangeDigest, RangeError, StorageLog, StorageLogs, apply_with_proofs, order_of, prove,
 };
 pub use reader::{Reader, StoredLeaf};
 pub use record::{Child, Leaf, Record, RecordError};

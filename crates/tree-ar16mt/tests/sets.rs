@@ -10,8 +10,9 @@ use std::path::PathBuf;
 
 use arbor_tree::conformance::flat::key;
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, Multiproof, MultiproofError, Operation,
-    RangeDigest, RangeError, StorageLogs, apply, apply_with_proofs, naive, prove,
+    Blake2s, DEPTH, Entry, Hash, Hasher, LeafUpdate, LogsError, MemoryTree, Multiproof,
+    MultiproofError, Operation, RangeDigest, RangeError, StorageLogs, apply, apply_with_proofs,
+    naive, prove,
 };
 use proptest::prelude::*;
 
@@ -400,4 +401,121 @@ fn logs_say_what_was_there() {
     assert_eq!(short, expected);
     assert_eq!(logs[0].root_hash, naive::root(&there));
     assert_eq!(hasher().empty()[0], logs[0].merkle_paths[0]);
+}
+
+/// Two leaves, and a batch that inserts, updates and reads them and a missing one.
+fn some_logs() -> (Hash, StorageLogs, Hash) {
+    let there = numbered(&[[1; 32], [2; 32]]);
+    let operation = |key: u8, new: Option<Entry>| Operation {
+        key: [key; 32],
+        new,
+    };
+    let value = [9; 32];
+    let operations = [
+        operation(3, None),
+        operation(3, Some(entry(3))),
+        operation(1, Some(Entry { index: 1, value })),
+        operation(2, None),
+        operation(4, Some(entry(4))),
+    ];
+    let tree = tree(&there);
+    let before = arbor_tree_ar16mt::root(&tree, hasher()).unwrap();
+    let (update, proofs) = apply_with_proofs(&tree, hasher(), &operations).unwrap();
+    let logs = StorageLogs::new(hasher(), 2, &operations, &proofs);
+    (before, logs, update.root)
+}
+
+#[test]
+fn logs_come_back_from_their_bytes_and_hold() {
+    let (before, logs, after) = some_logs();
+    let decoded = StorageLogs::decode(&logs.encode()).unwrap();
+    assert_eq!(decoded, logs);
+    assert_eq!(decoded.verify(hasher(), before), Ok(after));
+    assert_eq!(logs.verify(hasher(), after), Err(LogsError::Before(0)));
+    let none = StorageLogs {
+        next_enumeration_index: 7,
+        logs: Vec::new(),
+    };
+    assert_eq!(StorageLogs::decode(&none.encode()), Ok(none.clone()));
+    assert_eq!(none.verify(hasher(), before), Ok(before));
+}
+
+/// More logs than are hashed side by side: all hundred leaves twice, with other values.
+#[test]
+fn many_logs_hold() {
+    let mut operations = storage_logs();
+    let again = operations.clone().into_iter().map(|mut operation| {
+        operation.new.as_mut().unwrap().value[0] = 1;
+        operation
+    });
+    operations.extend(again);
+    let (update, proofs) =
+        apply_with_proofs(&MemoryTree::default(), hasher(), &operations).unwrap();
+    let mut logs = StorageLogs::new(hasher(), 0, &operations, &proofs);
+    let empty = hasher().empty()[DEPTH];
+    assert_eq!(logs.verify(hasher(), empty), Ok(update.root));
+    logs.logs[170].root_hash[0] ^= 1;
+    assert_eq!(logs.verify(hasher(), empty), Err(LogsError::After(170)));
+    logs.logs[90].value_written[0] ^= 1;
+    assert_eq!(logs.verify(hasher(), empty), Err(LogsError::After(90)));
+}
+
+/// No bit of the bytes is free, but for those of a missing key, beside which others are missing; and there is no end but the last.
+#[test]
+fn logs_with_any_bit_flipped_do_not_hold() {
+    let (before, logs, _) = some_logs();
+    let bytes = logs.encode();
+    let holds =
+        |bytes: &[u8]| StorageLogs::decode(bytes).and_then(|logs| logs.verify(hasher(), before));
+    for end in 0..bytes.len() {
+        let error = holds(&bytes[..end]).unwrap_err();
+        assert!(
+            matches!(error, LogsError::Head | LogsError::End(_)),
+            "{end}: {error}"
+        );
+    }
+    let missing = 12 + 33..12 + 65;
+    // The first path alone has 256 hashes, most of them of empty subtrees: every seventh byte of it.
+    let path = 12 + 139..12 + 139 + 32 * DEPTH;
+    let flipped =
+        |at: &usize| !missing.contains(at) && (!path.contains(at) || at.is_multiple_of(7));
+    for at in (0..bytes.len()).filter(flipped) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(holds(&bytes).is_err(), "byte {at}");
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    assert_eq!(StorageLogs::decode(&longer), Err(LogsError::Behind(1)));
+}
+
+#[test]
+fn logs_that_no_batch_has_are_told() {
+    let (before, logs, _) = some_logs();
+    let told = |change: &dyn Fn(&mut StorageLogs)| {
+        let mut logs = logs.clone();
+        change(&mut logs);
+        let error = logs.verify(hasher(), before).unwrap_err();
+        assert_eq!(StorageLogs::decode(&logs.encode()), Err(error));
+        error.to_string()
+    };
+    let other_next = told(&|logs| logs.next_enumeration_index = 4);
+    assert_eq!(
+        other_next,
+        "log 1: a first write whose index is not the next one"
+    );
+    let late = told(&|logs| logs.logs[2].leaf_enumeration_index = 4);
+    assert_eq!(late, "log 2: an index that no leaf has yet");
+    let zero = told(&|logs| logs.logs[2].leaf_enumeration_index = 0);
+    assert_eq!(zero, "log 2: a write with index 0");
+    let read = told(&|logs| logs.logs[0].value_read[5] = 1);
+    assert_eq!(read, "log 0: a value read where nothing was");
+    let writes = told(&|logs| logs.logs[3].value_written[5] = 1);
+    assert_eq!(writes, "log 3: a read that writes a value");
+    let again = told(&|logs| logs.logs[2].value_written = logs.logs[2].value_read);
+    assert_eq!(again, "log 2: a write of what is there already");
+    let short = told(&|logs| logs.logs[0].merkle_paths.truncate(255));
+    assert_eq!(short, "log 0: the first one's path has no 256 hashes");
+    let long = told(&|logs| logs.logs[1].merkle_paths = vec![[0; 32]; 257]);
+    assert_eq!(long, "log 1: a path of more than 256 hashes");
 }

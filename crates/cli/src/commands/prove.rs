@@ -5,7 +5,9 @@ use std::path::Path;
 use alloy_primitives::{Address, B256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json;
-use arbor_state::ar16mt::{AccountSlots, RangeProof, StateMultiproof, StateProof};
+use arbor_state::ar16mt::{
+    AccountSlots, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
+};
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use arbor_state::{AccountProof, Historical, Tree};
 use serde::Serialize;
@@ -91,6 +93,9 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 /// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     let bytes = output::read_input(&args.file)?;
+    if args.storage_logs {
+        return verify_logs(args, &bytes);
+    }
     if is_binary(&args.file) {
         let witness = Witness::from_bytes(&bytes)
             .with_context(|| format!("{}: malformed witness", args.file.display()))?;
@@ -208,6 +213,25 @@ fn verify_range(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         proof.entries.len(),
         proof.from,
         proof.to
+    ))
+}
+
+/// Checks what a block changes as zkSync's prover is given it, and prints the root that it leads to.
+fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
+    let (file, root) = (args.file.display(), args.root);
+    let logs = StorageLogs::decode(bytes);
+    let logs = logs.with_context(|| format!("{file}: malformed storage logs"))?;
+    let after = logs.verify(Blake2s::new(), root.0);
+    let after = after.with_context(|| format!("{file}: false from root {root} on"))?;
+    let count = |is: fn(&StorageLog) -> bool| logs.logs.iter().filter(|log| is(log)).count();
+    let new = count(|log| log.first_write);
+    let next = logs.next_enumeration_index;
+    output::line(&format!(
+        "proven: {} logs, {} of them writes, {new} of these of new leaves, lead from root {root} and next index {next} to root {} and next index {}",
+        logs.logs.len(),
+        count(|log| log.is_write),
+        B256::from(after),
+        next + new as u64,
     ))
 }
 

@@ -43,8 +43,8 @@ use arbor_versions::{TableKind, TableSpec};
 use crate::tables::COMMON;
 
 pub use arbor_tree_ar16mt::{
-    Blake2s, Entry, MultiproofError, OperationProof, OperationProofs, RangeError, StorageLog,
-    StorageLogs, TreeStats,
+    Blake2s, Entry, LogsError, MultiproofError, OperationProof, OperationProofs, RangeError,
+    StorageLog, StorageLogs, TreeStats,
 };
 pub use compute::LeafWrite;
 pub(crate) use compute::{compute, compute_leaves, compute_proven};

@@ -15,4 +15,11 @@ pub use operations::{
 };
 pub use prove::prove;
 pub use range::{RangeDigest, RangeError};
-pub use witness::{StorageLog, StorageLogs};
+pub use witness::{LogsError, StorageLog, StorageLogs};
+
+/// Takes bytes from the front, if there are as many.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(*head)
+}

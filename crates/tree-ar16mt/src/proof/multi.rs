@@ -174,9 +174,7 @@ impl Multiproof {
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], MultiproofError> {
-    let (head, tail) = rest.split_first_chunk().ok_or(MultiproofError::Length)?;
-    *rest = tail;
-    Ok(*head)
+    super::take(rest).ok_or(MultiproofError::Length)
 }
 
 /// Where keys part that share everything above a height: the height of the node's children, and how many of the keys go left.
