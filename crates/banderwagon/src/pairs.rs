@@ -307,7 +307,6 @@ fn sums_in_turn<P: Points, L: Lanes<Base>>(
     let mut open = [Sum { x1, x2, y1, slope }; 4];
     let mut begun = lanes.begin(lanes.loosen(zero), zero);
     for v in 0..count + 2 {
-        points.ask(v);
         let Operands {
             first,
             second,
@@ -329,6 +328,7 @@ fn sums_in_turn<P: Points, L: Lanes<Base>>(
         }
         (inverse, begun) = lanes.turn(begun, lanes.sub(last.x1, x), last.slope);
         inverses[chain] = lanes.settle(inverse);
+        points.ask(v);
         (height, begun) = lanes.turn(begun, lanes.sub(y2, y1), reciprocal);
         let y = lanes.less(height, last.y1);
         if v >= 2 {
