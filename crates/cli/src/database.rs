@@ -154,15 +154,10 @@ fn retention_path(dir: &Path) -> PathBuf {
 
 /// The history that a folder remembers to keep; `None` where it never was asked for.
 pub(crate) fn stored_retention(dir: &Path) -> Result<Option<Retain>> {
-    let path = retention_path(dir);
-    let Some(text) = remembered::text(&path)? else {
-        return Ok(None);
-    };
-    let retain = parse_retain(text.trim()).map(Some);
-    retain.map_err(|_| {
-        let wanted =
-            "none, all or a number, as `arbor replay --retain` writes it anew, or to be removed";
-        remembered::damaged(&path, &text, wanted)
+    let wanted =
+        "none, all or a number, as `arbor replay --retain` writes it anew, or to be removed";
+    remembered::stored(&retention_path(dir), wanted, |text| {
+        parse_retain(text.trim()).ok()
     })
 }
 

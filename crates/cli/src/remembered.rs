@@ -3,7 +3,7 @@
 //! One that is damaged stops whoever writes the database, since it would go on otherwise than before. A command that only reads goes on without what it does not need.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
@@ -13,27 +13,52 @@ use crate::described;
 /// Bytes of the longest text that any of them can have, and more.
 const LONGEST: u64 = 512;
 
-/// The text of such a file; `None` where there is none. What is no text has signs that no such text has.
+/// What such a file says; `None` where there is none. `wanted` is what it is to have, and how to get on without.
 ///
 /// # Errors
-/// A file that cannot be read.
-pub(crate) fn text(path: &Path) -> Result<Option<String>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file,
+/// A file that cannot be read, that is longer than any, or that `parse` makes nothing of. What is no text has signs that no such text has.
+pub(crate) fn stored<T>(
+    path: &Path,
+    wanted: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>> {
+    let damaged = |found: String| {
+        let path = path.display();
+        anyhow!("{path} is damaged: {found}; it is to have {wanted}")
     };
-    let mut bytes = Vec::new();
-    file.and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
-        .with_context(|| format!("reading {}", path.display()))?;
-    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+    match read(path).with_context(|| format!("reading {}", path.display()))? {
+        None => Ok(None),
+        Some(Read::TooLong(bytes)) => Err(damaged(format!(
+            "it has {bytes} bytes, where none has more than {LONGEST}"
+        ))),
+        Some(Read::Text(text)) => match parse(&text) {
+            None => Err(damaged(format!("{text:?}"))),
+            parsed => Ok(parsed),
+        },
+    }
 }
 
-/// Why a text is none of such a file, and how to get on.
-pub(crate) fn damaged(path: &Path, text: &str, wanted: &str) -> anyhow::Error {
-    anyhow!(
-        "{} is damaged: {text:?}; it is to have {wanted}",
-        path.display()
-    )
+/// What is in a file.
+enum Read {
+    Text(String),
+    /// More bytes than any may have: so many.
+    TooLong(u64),
+}
+
+fn read(path: &Path) -> io::Result<Option<Read>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut bytes = Vec::new();
+    (&file).take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        // What is no regular file has no length.
+        let length = file.metadata()?.len();
+        return Ok(Some(Read::TooLong(length.max(LONGEST + 1))));
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(Read::Text(text)))
 }
 
 /// What a file says, for a command that does without it; `None`, and the user is told why, if that cannot be known.
@@ -44,5 +69,39 @@ pub(crate) fn to_read<T: Default>(stored: Result<Option<T>>) -> Option<T> {
             tracing::warn!("{}", described(&error));
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rest of a file was left aside, and its begin taken for all that it says.
+    #[test]
+    fn a_file_is_read_whole_or_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("retain");
+        let stored = || {
+            let number = stored(&path, "a number, or to be removed", |text| {
+                text.trim().parse::<u64>().ok()
+            });
+            number.map_err(|error| error.to_string())
+        };
+        assert_eq!(stored(), Ok(None));
+        let write = |text: &str| std::fs::write(&path, text).expect("written");
+        for (length, read) in [(1, true), (512, true), (513, false), (60_000, false)] {
+            write(&format!("{:<length$}", "7"));
+            let refused = format!(
+                "{} is damaged: it has {length} bytes, where none has more than 512; it is to have a number, or to be removed",
+                path.display()
+            );
+            assert_eq!(stored(), if read { Ok(Some(7)) } else { Err(refused) });
+        }
+        write("x");
+        let refused = format!(
+            "{} is damaged: \"x\"; it is to have a number, or to be removed",
+            path.display()
+        );
+        assert_eq!(stored(), Err(refused));
     }
 }

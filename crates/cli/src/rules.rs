@@ -37,15 +37,8 @@ impl Rules {
 
     /// Those that the database in a folder has been replayed by; `None` where it does not say so.
     pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
-        let path = file(dir);
-        let Some(text) = remembered::text(&path)? else {
-            return Ok(None);
-        };
-        let rules = Self::parse(&text);
-        rules.map(Some).ok_or_else(|| {
-            let wanted = "the --gas and --evm384 that the database was replayed with, or to be removed if it was replayed with none";
-            remembered::damaged(&path, &text, wanted)
-        })
+        let wanted = "the --gas and --evm384 that the database was replayed with, or to be removed if it was replayed with none";
+        remembered::stored(&file(dir), wanted, Self::parse)
     }
 
     /// As [`stored`](Self::stored), for a command that executes nothing; `None` if that is not known, of which the user is told.

@@ -24,15 +24,9 @@ impl TreeSettings {
 
     /// Those that the database in a folder was made with. One that does not say so has the default.
     pub(crate) fn stored(dir: &Path) -> Result<Option<Self>> {
-        let path = file(dir);
-        let Some(text) = remembered::text(&path)? else {
-            return Ok(None);
-        };
-        let settings = Self::parse(&text);
-        settings.map(Some).ok_or_else(|| {
-            let wanted = "the --tree-settings that the database was made with, or to be removed if it had none";
-            remembered::damaged(&path, &text, wanted)
-        })
+        let wanted =
+            "the --tree-settings that the database was made with, or to be removed if it had none";
+        remembered::stored(&file(dir), wanted, Self::parse)
     }
 
     /// As [`stored`](Self::stored), of a database that is only read; `None` if that is not known, which does no harm, since nodes say themselves how they are stored: the user is told.

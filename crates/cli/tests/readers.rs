@@ -126,7 +126,14 @@ fn damaged_rules_and_retention_stop_writers_alone() {
     );
     let looks = looks(&folder);
     let begin = std::fs::read(folder.path("db/rules")).expect("remembered");
-    for damage in [&b"--gas eip476\n"[..], b"", b"\xff\xfe\0", &[b'x'; 1 << 20]] {
+    for damage in [
+        &b"--gas eip476\n"[..],
+        b"",
+        b"\xff\xfe\0",
+        &[b'x'; 1 << 20],
+        // 512 of them were read, and taken for a chain without rules.
+        &[b'\n'; 513],
+    ] {
         std::fs::write(folder.path("db/rules"), damage).expect("written");
         std::fs::write(folder.path("db/retain"), damage).expect("written");
         let status = folder.run(&["status", "--db", "db", "--json"]);
