@@ -320,6 +320,40 @@ fn a_load_test_that_is_stopped_reports_its_blocks() {
     }
 }
 
+/// Nothing is left to be spared then but what tells whether it all was right.
+#[test]
+fn a_load_test_that_is_stopped_behind_its_blocks_checks_and_reports() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+    command
+        .args(["loadtest", "2", "5000", "--update-blocks", "1"])
+        .args(["--report", "report"])
+        .current_dir(folder.path("."))
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    let out = child.stdout.take().expect("piped");
+    let mut lines = BufReader::new(out).lines().map(|line| line.expect("text"));
+    // What the figures mean, their names, and the three blocks.
+    assert_eq!(lines.by_ref().take(6).count(), 6);
+    let id = child.id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &id]).status();
+    assert!(kill.expect("kill runs").success());
+    let rest: Vec<String> = lines.collect();
+    let code = child.wait().expect("ends").code();
+    // The signal may come when all is done.
+    assert!(matches!(code, Some(130 | 0)), "{code:?}");
+    let report = std::fs::read(folder.path("report")).expect("a report");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    let results = &report["results"];
+    assert_eq!(results["stopped_after"], Value::Null);
+    assert!(results["verify_s"].is_number());
+    assert_eq!(results["blocks"].as_array().map(Vec::len), Some(3));
+    let root = results["root"].as_str().expect("a root");
+    assert_eq!(rest.last(), Some(&format!("root: {root}")));
+}
+
 /// A stop waited for the end of the block, which may take minutes.
 #[test]
 fn a_load_test_gives_up_a_block_that_does_not_end() {

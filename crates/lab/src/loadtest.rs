@@ -135,6 +135,20 @@ pub struct BlockFigures {
     pub written_bytes: Option<u64>,
 }
 
+/// What a test has come to.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress<'a> {
+    /// A block is in.
+    Block {
+        /// What it took.
+        figures: &'a BlockFigures,
+        /// Whether a flush is next, not another block.
+        last: bool,
+    },
+    /// The blocks that bring leaves are flushed, and those that only change some are next.
+    Flushed,
+}
+
 /// What happened in an AR16MT.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TreeFigures {
@@ -236,7 +250,7 @@ pub struct Results {
     pub blocks: Vec<BlockFigures>,
 }
 
-/// Runs the test on an empty state, and checks the whole database at the end. `passed` is told of each block, and may break off after it: what was done by then
+/// Runs the test on an empty state, and checks the whole database at the end. `passed` is told how far it is, and may break off there: what was done by then
 /// is made durable and told, but not checked.
 ///
 /// # Errors
@@ -244,7 +258,7 @@ pub struct Results {
 pub fn run(
     settings: &Settings,
     state: &mut State,
-    passed: &mut dyn FnMut(&BlockFigures) -> ControlFlow<()>,
+    passed: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Results, LoadTestError> {
     let mut load = Load {
         settings: *settings,
@@ -257,10 +271,14 @@ pub fn run(
     let mut blocks = Vec::new();
     let new = load.run(state, 0..settings.blocks, &mut blocks, passed)?;
     let after = settings.blocks..settings.blocks + settings.update_blocks;
-    let updates = match after.is_empty() || load.stopped_after.is_some() {
-        true => None,
-        false => Some(load.run(state, after, &mut blocks, passed)?),
+    let goes_on = !after.is_empty() && load.stopped_after.is_none();
+    let updates = match goes_on && passed(Progress::Flushed).is_continue() {
+        true => Some(load.run(state, after, &mut blocks, passed)?),
+        false => None,
     };
+    if goes_on && updates.is_none() {
+        load.stopped_after = settings.blocks.checked_sub(1);
+    }
     let mut results = Results {
         stopped_after: load.stopped_after,
         leaves: load.slots,
@@ -455,17 +473,22 @@ impl Load {
         state: &mut State,
         numbers: Range<u64>,
         figures: &mut Vec<BlockFigures>,
-        passed: &mut dyn FnMut(&BlockFigures) -> ControlFlow<()>,
+        passed: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Run, LoadTestError> {
         let usage = ProcessUsage::now();
         let written = || ProcessUsage::now().since(&usage).written_bytes;
         let (start, first) = (Instant::now(), figures.len());
         let (mut leaves, mut changed) = (0, 0);
+        let end = numbers.end;
         for block in numbers {
             let (mut of_block, new, updated) = self.block(state, block)?;
             (leaves, changed) = (leaves + new, changed + updated);
             of_block.written_bytes = written();
-            let stop = passed(&of_block).is_break();
+            let progress = Progress::Block {
+                figures: &of_block,
+                last: block + 1 == end,
+            };
+            let stop = passed(progress).is_break();
             figures.push(of_block);
             if stop {
                 self.stopped_after = Some(block);

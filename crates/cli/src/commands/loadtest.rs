@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
-use arbor_lab::loadtest::{BlockFigures, Results, Settings, run as load};
+use arbor_lab::loadtest::{BlockFigures, Progress, Results, Settings, run as load};
 use arbor_metrics::{Machine, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
@@ -17,6 +17,7 @@ use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
+use crate::stop::Stop;
 use crate::{bytes, files, output, report, stop};
 
 /// How long a block that is under way is waited for when somebody asks to stop.
@@ -55,22 +56,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(folder) = &folder {
         stop::remove_if_hurried(folder.path());
     }
+    if args.blocks == 0 {
+        stop::STOP.must_end();
+    }
     output::line(LEGEND)?;
     output::line(HEADINGS)?;
     let mut printed = Ok(());
-    let mut left = args.blocks;
-    let mut passed = |block: &BlockFigures| {
-        printed = output::line(&row(block));
-        left = left.saturating_sub(1);
-        let ends = printed.is_err() || stop::asked();
-        // What comes behind the blocks, a flush above all, is not given up.
-        if ends || left == 0 {
-            stop::reached();
-        }
-        match ends {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
+    let mut passed = |progress: Progress<'_>| {
+        passed(&stop::STOP, progress, &mut |line| {
+            printed = output::line(line);
+            printed.is_ok()
+        })
     };
     let results = pool.install(|| load(&settings, &mut state, &mut passed));
     drop(state);
@@ -84,6 +80,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let envelope = measurement.finish(serde_json::to_value(&results)?);
     summary(&results, envelope.process.peak_rss_bytes)?;
     files::write_report(args.report.as_deref(), &envelope)
+}
+
+/// Prints a block's line, as far as `print` can, and says whether the test goes on. A block may be given up once somebody has asked to stop ([`PATIENCE`]); what comes
+/// behind blocks, a flush above all, the check and the report, may not.
+fn passed(
+    stop: &Stop,
+    progress: Progress<'_>,
+    print: &mut dyn FnMut(&str) -> bool,
+) -> ControlFlow<()> {
+    let goes_on = match progress {
+        Progress::Block { figures, last } => {
+            // Before the line: whoever reads the last one may know what is asked for from then on.
+            let asked = match last {
+                true => stop.must_end(),
+                false => stop.asked(),
+            };
+            print(&row(figures)) && !asked
+        }
+        Progress::Flushed => stop.may_be_given_up(),
+    };
+    if goes_on {
+        return ControlFlow::Continue(());
+    }
+    stop.must_end();
+    ControlFlow::Break(())
 }
 
 /// Looks whether a block's writes have room in memory, where they all are until the block is in: a warning if not within the budget.
@@ -351,5 +372,71 @@ mod tests {
         for words in ["1 2000000 --proofs", "1 50000 --memory 16MiB"] {
             assert!(room(words, MACHINE).expect("fits").is_some(), "{words}");
         }
+    }
+
+    /// What a load test came to: `None` if it was given up.
+    type End = Option<(Option<u64>, bool)>;
+
+    /// Two blocks of leaves and two of changes, somebody asking to stop at the progress of that number, before it is told or after, and no block ending within the patience.
+    fn asked(at: usize, before: bool) -> End {
+        let settings = Settings {
+            blocks: 2,
+            writes: 4,
+            updates: 0,
+            update_blocks: 2,
+            reads: 0,
+            seed: 0,
+            proofs: false,
+        };
+        let tree = Tree::Ar16mt(Ar16mt {
+            hash: HashChoice::Blake2s,
+            chunk: Ar16mt::CHUNK,
+        });
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let state = State::open(store, None, tree, NO_CHAIN, Options::default());
+        let (stop, mut told, mut given_up) = (Stop::new(), 0, false);
+        let mut passed = |progress: Progress<'_>| {
+            let ask = |here| {
+                if here && told == at {
+                    stop.ask();
+                }
+            };
+            ask(before);
+            let goes_on = passed(&stop, progress, &mut |_| true);
+            ask(!before);
+            told += 1;
+            // Whatever comes now takes longer than the patience.
+            given_up = stop.give_up();
+            match given_up {
+                true => ControlFlow::Break(()),
+                false => goes_on,
+            }
+        };
+        let results = load(&settings, &mut state.expect("made"), &mut passed);
+        let results = results.expect("no failure");
+        (!given_up).then_some((results.stopped_after, results.verify_s.is_some()))
+    }
+
+    /// Asked to stop in its last flush or its check, it was given up there and reported nothing; and in blocks that only change leaves it never was.
+    #[test]
+    fn blocks_alone_are_given_up() {
+        const IN_TIME: bool = true;
+        const AFTER: bool = false;
+        let [first, last, flushed, change, last_change] = [0, 1, 2, 3, 4];
+        let stopped_after = |block| Some((Some(block), false));
+        assert_eq!(asked(first, IN_TIME), stopped_after(0));
+        assert_eq!(asked(first, AFTER), None);
+        assert_eq!(asked(last, IN_TIME), stopped_after(1));
+        // In the flush, behind which no blocks begin.
+        assert_eq!(asked(last, AFTER), stopped_after(1));
+        assert_eq!(asked(flushed, IN_TIME), stopped_after(1));
+        assert_eq!(asked(flushed, AFTER), None);
+        assert_eq!(asked(change, IN_TIME), stopped_after(2));
+        assert_eq!(asked(change, AFTER), None);
+        assert_eq!(asked(last_change, IN_TIME), stopped_after(3));
+        // In the last flush or the check.
+        let whole = Some((None, true));
+        assert_eq!(asked(last_change, AFTER), whole);
+        assert_eq!(asked(usize::MAX, AFTER), whole);
     }
 }
