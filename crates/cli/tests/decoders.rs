@@ -1,10 +1,10 @@
-//! The functions that fuzzing calls, over seeds and over what fuzzing has found: `fuzz/src/targets.rs`, `fuzz/regressions`.
+//! The functions that fuzzing calls, over seeds and over what fuzzing has found: `fuzz/src/targets`, `fuzz/regressions`.
 //!
 //! `ARBOR_WRITE_SEEDS=DIR` writes the seeds there, a folder for each target.
 
 mod support;
 
-#[path = "../../../fuzz/src/targets.rs"]
+#[path = "../../../fuzz/src/targets/mod.rs"]
 mod targets;
 
 use std::fs;

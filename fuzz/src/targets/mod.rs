@@ -1,0 +1,46 @@
+//! One function for each decoder: takes any bytes, and must return. Fuzzing calls them, and an ordinary test of the
+//! command line runs them over seeds and over whatever fuzzing has ever found.
+
+mod ar16mt;
+mod chain;
+mod commitments;
+mod database;
+mod entries;
+mod files;
+mod mpt;
+mod verkle;
+
+pub(crate) use ar16mt::ar16mt_seeds;
+pub(crate) use commitments::commitment_seeds;
+pub(crate) use database::record_seeds;
+pub(crate) use verkle::verkle_seeds;
+
+/// A decoder under its name.
+pub(crate) type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub(crate) const TARGETS: &[Target] = &[
+    ("era1", chain::era1),
+    ("export", chain::export),
+    ("genesis", chain::genesis),
+    ("node_record", mpt::node_record),
+    ("rlp_nodes", mpt::rlp_nodes),
+    ("proof", mpt::proof),
+    ("witness", chain::witness),
+    ("undo", database::undo),
+    ("stored", database::stored),
+    ("head_file", database::head_file),
+    ("report", chain::report),
+    ("settings", chain::settings),
+    ("point", commitments::point),
+    ("scalar", commitments::scalar),
+    ("multiproof", commitments::multiproof),
+    ("verkle_record", verkle::verkle_record),
+    ("verkle_witness", verkle::verkle_witness),
+    ("ar16mt_record", ar16mt::ar16mt_record),
+    ("ar16mt_multiproof", ar16mt::ar16mt_multiproof),
+    ("ar16mt_proof", ar16mt::ar16mt_proof),
+    ("ar16mt_accounts", ar16mt::ar16mt_accounts),
+    ("ar16mt_range", ar16mt::ar16mt_range),
+    ("entries", entries::entries),
+];
