@@ -4,12 +4,15 @@
 //! with `stateDiff`, `verkleProof` and, of late, `parentStateRoot`; older files pair a block with its parent (`parent`, `execute`), and may hold
 //! several such pairs by name. In the binary form the witness is alone.
 
+mod state_diffs;
+
 use alloy_primitives::B256;
 use arbor_state::verkle::{Committer, Witness, WitnessError};
 use serde_json::{Map, Value, json};
 
 use crate::json::{self as checked, JsonError};
-use crate::witness::NamedWitness;
+
+pub(crate) use state_diffs::StateDiffs;
 
 /// A block's witness with the state roots around it, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -36,6 +39,11 @@ pub enum ExecutionWitnessProblem {
         "not a witness: neither a block with its trie nodes (stateNodes) nor one with executionWitness, nor stateDiff and verkleProof alone"
     )]
     Other,
+    /// JSON of something else, beside pairs of blocks and their parents.
+    #[error(
+        "not a witness: no block with its parent (execute and parent), as what is before it in the file"
+    )]
+    NoPair,
     /// State diff or proof are malformed in JSON.
     #[error("the execution witness: {0}")]
     Json(#[from] JsonError),
@@ -47,8 +55,8 @@ pub enum ExecutionWitnessProblem {
     Field {
         /// Its name.
         field: &'static str,
-        /// What is there.
-        found: Value,
+        /// What is there, or its kind if that is long.
+        found: String,
         /// What should be.
         wanted: &'static str,
     },
@@ -135,25 +143,20 @@ impl ExecutionWitness {
         }))
     }
 
-    /// All witnesses in a JSON file.
-    pub(crate) fn all_of(file: Value) -> Vec<NamedWitness> {
-        let is_pair =
-            |value: &Value| value.get("parent").is_some() && value.get("execute").is_some();
-        match file {
-            Value::Object(pairs) if !pairs.is_empty() && pairs.values().all(is_pair) => {
-                let pairs = pairs.into_iter();
-                pairs
-                    .map(|(name, pair)| (Some(name), Self::of_pair(pair)))
-                    .collect()
-            }
-            pair if is_pair(&pair) => vec![(None, Self::of_pair(pair))],
-            block => vec![(None, Self::of_block(block))],
-        }
+    /// Whether this is a block beside its parent.
+    pub(crate) fn is_pair(value: &Value) -> bool {
+        value.get("parent").is_some() && value.get("execute").is_some()
     }
 
-    /// A block beside its parent.
-    fn of_pair(mut pair: Value) -> Result<Self, ExecutionWitnessProblem> {
-        let mut block = Self::of_block(pair["execute"].take())?;
+    /// One of the pairs in a file.
+    pub(crate) fn of_pair(
+        mut pair: Value,
+        diffs: &StateDiffs<'_>,
+    ) -> Result<Self, ExecutionWitnessProblem> {
+        if !Self::is_pair(&pair) {
+            return Err(ExecutionWitnessProblem::NoPair);
+        }
+        let mut block = Self::of_block(pair["execute"].take(), diffs)?;
         let parent = object("parent", &pair["parent"])?;
         let hash = hash(parent, "block_hash", "blockHash")?;
         if let (Some(expected), Some(actual)) = (block.parent_hash, hash)
@@ -167,8 +170,19 @@ impl ExecutionWitness {
         Ok(block)
     }
 
+    /// The only witness in a file: of a block, beside its parent or not, or alone.
+    pub(crate) fn of_file(
+        file: Value,
+        diffs: &StateDiffs<'_>,
+    ) -> Result<Self, ExecutionWitnessProblem> {
+        match Self::is_pair(&file) {
+            true => Self::of_pair(file, diffs),
+            false => Self::of_block(file, diffs),
+        }
+    }
+
     /// A block, or a witness alone.
-    fn of_block(mut block: Value) -> Result<Self, ExecutionWitnessProblem> {
+    fn of_block(mut block: Value, diffs: &StateDiffs<'_>) -> Result<Self, ExecutionWitnessProblem> {
         let Some(fields) = block.as_object_mut() else {
             return Err(ExecutionWitnessProblem::Other);
         };
@@ -196,7 +210,7 @@ impl ExecutionWitness {
                 parent_hash: hash(header, "parent_hash", "parentHash")?,
                 root_before,
                 root_after: hash(header, "state_root", "stateRoot")?,
-                witness: checked::from_value(inner.take())?,
+                witness: of_fields(inner.take(), diffs)?,
             });
         }
         let alone = ["verkleProof", "verkle_proof", "stateDiff", "state_diff"];
@@ -204,7 +218,7 @@ impl ExecutionWitness {
             return Err(ExecutionWitnessProblem::Other);
         }
         Ok(Self {
-            witness: checked::from_value(block)?,
+            witness: of_fields(block, diffs)?,
             ..Self::default()
         })
     }
@@ -235,6 +249,34 @@ impl ExecutionWitness {
     }
 }
 
+/// The witness itself, in which the state diff has a number in its place.
+fn of_fields(mut sent: Value, diffs: &StateDiffs<'_>) -> Result<Witness, ExecutionWitnessProblem> {
+    let place = sent.as_object_mut().and_then(|fields| {
+        let name = ["stateDiff", "state_diff"]
+            .into_iter()
+            .find(|name| fields.contains_key(*name))?;
+        fields.get_mut(name)
+    });
+    let state_diff = place.map(|place| diffs.take(&std::mem::replace(place, json!([]))));
+    let state_diff = state_diff.transpose()?;
+    let mut witness: Witness = checked::from_value(sent)?;
+    witness.state_diff = state_diff.unwrap_or_default();
+    Ok(witness)
+}
+
+/// A value in an error.
+fn shown(value: &Value) -> String {
+    const LONGEST: usize = 100;
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.len() > LONGEST => {
+            format!("a string of {} bytes", text.len())
+        }
+        value => value.to_string(),
+    }
+}
+
 fn object<'a>(
     field: &'static str,
     value: &'a Value,
@@ -242,7 +284,7 @@ fn object<'a>(
     let fields = value.as_object();
     fields.ok_or_else(|| ExecutionWitnessProblem::Field {
         field,
-        found: value.clone(),
+        found: shown(value),
         wanted: "an object",
     })
 }
@@ -259,7 +301,7 @@ fn hash(
     let parsed = value.as_str().and_then(|text| text.parse().ok());
     parsed.map(Some).ok_or(ExecutionWitnessProblem::Field {
         field,
-        found: value.clone(),
+        found: shown(value),
         wanted: "32 bytes in hexadecimal",
     })
 }
@@ -279,7 +321,7 @@ fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessPr
     };
     parsed.map(Some).ok_or(ExecutionWitnessProblem::Field {
         field,
-        found: value.clone(),
+        found: shown(value),
         wanted: "a block's number",
     })
 }
@@ -296,5 +338,21 @@ fn named<'a>(
     match (first, present.next()) {
         (Some((name, _)), Some((other, _))) => Err(ExecutionWitnessProblem::Twice { name, other }),
         _ => Ok(first),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of it was there, whatever its length.
+    #[test]
+    fn an_error_has_no_more_of_a_value_than_can_be_read() {
+        assert_eq!(shown(&json!(7)), "7");
+        assert_eq!(shown(&json!("7")), "\"7\"");
+        assert_eq!(shown(&json!([7])), "a list");
+        assert_eq!(shown(&json!({ "a": 7 })), "an object");
+        let long = "7".repeat(101);
+        assert_eq!(shown(&json!(long)), "a string of 101 bytes");
     }
 }

@@ -24,6 +24,22 @@ pub struct JsonError {
 }
 
 impl JsonError {
+    /// What is wrong with a field.
+    pub(crate) fn of(field: &str, error: serde_json::Error) -> Self {
+        let field = field.to_owned();
+        Self { field, error }
+    }
+
+    /// Says of which field its field is a part.
+    pub(crate) fn within(mut self, outer: &str) -> Self {
+        let dot = match self.field.as_bytes().first() {
+            None | Some(b'[') => "",
+            Some(_) => ".",
+        };
+        self.field = format!("{outer}{dot}{}", self.field);
+        self
+    }
+
     fn new(path: &Path, error: serde_json::Error) -> Self {
         let field = match path.iter().next() {
             None => String::new(),
@@ -105,6 +121,16 @@ impl Room {
         Self { all, left }
     }
 
+    /// How much is left, to give back what is taken from here on ([`give_back`](Self::give_back)).
+    pub(crate) const fn left(&self) -> u64 {
+        self.left.get()
+    }
+
+    /// Gives back all that was taken since so much was left, or but for what was given back since.
+    pub(crate) fn give_back(&self, left: u64) {
+        self.left.set(left);
+    }
+
     /// Takes some of it.
     ///
     /// # Errors
@@ -121,39 +147,78 @@ impl Room {
     }
 }
 
+/// Lists that are read in a way of their own.
+pub(crate) trait ReadList {
+    /// What comes of one.
+    type List;
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What is not JSON, or takes too much memory.
+    fn read_list<'de, A: SeqAccess<'de>>(self, list: A) -> Result<Self::List, A::Error>;
+}
+
+/// Fields whose lists are read in a way of their own, wherever they are.
+pub(crate) trait ListsApart: Copy {
+    /// Reads the next value of an object if the field's name is one of theirs, and returns what is to be in its place. Else nothing is read.
+    ///
+    /// # Errors
+    /// What is not JSON, or takes too much memory.
+    fn read_field<'de, A: MapAccess<'de>>(
+        self,
+        name: &str,
+        fields: &mut A,
+    ) -> Result<Option<Value>, A::Error>;
+}
+
+/// No such fields.
+impl ListsApart for () {
+    fn read_field<'de, A: MapAccess<'de>>(
+        self,
+        _: &str,
+        _: &mut A,
+    ) -> Result<Option<Value>, A::Error> {
+        Ok(None)
+    }
+}
+
 /// A value whose objects have each field once.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        UniqueWithin(&Room::new(u64::MAX))
+        UniqueWithin(&Room::new(u64::MAX), ())
             .deserialize(source)
             .map(Self)
     }
 }
 
-/// Reads such a value as far as there is room for it.
+/// Reads such a value as far as there is room for it, but for some lists.
 #[derive(Clone, Copy)]
-pub(crate) struct UniqueWithin<'a>(pub(crate) &'a Room);
+pub(crate) struct UniqueWithin<'a, P = ()>(pub(crate) &'a Room, pub(crate) P);
 
-impl UniqueWithin<'_> {
-    /// Bytes that a value takes in a list that grows.
-    const VALUE: usize = 2 * size_of::<Value>();
-    /// Bytes that an object with fields takes, and each of them beside its name.
-    const OBJECT: usize = 400;
-    pub(crate) const FIELD: usize = 150;
+/// Bytes that a value takes in a list that grows.
+const VALUE: usize = 2 * size_of::<Value>();
+/// Bytes that an object with fields takes, and each of them beside its name.
+const OBJECT: usize = 400;
+const FIELD: usize = 150;
+
+/// Bytes that a field with this name takes beside its value.
+pub(crate) const fn field_bytes(name: &str) -> usize {
+    FIELD + 3 * name.len()
 }
 
-impl<'de> DeserializeSeed<'de> for UniqueWithin<'_> {
+impl<'de, P: ListsApart> DeserializeSeed<'de> for UniqueWithin<'_, P> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
-        self.0.take(Self::VALUE)?;
+        self.0.take(VALUE)?;
         source.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for UniqueWithin<'_> {
+impl<'de, P: ListsApart> Visitor<'de> for UniqueWithin<'_, P> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -203,13 +268,74 @@ impl<'de> Visitor<'de> for UniqueWithin<'_> {
         let mut names = Names::default();
         while let Some(name) = fields.next_key::<String>()? {
             if values.is_empty() {
-                self.0.take(Self::OBJECT)?;
+                self.0.take(OBJECT)?;
             }
-            self.0.take(Self::FIELD + 3 * name.len())?;
+            self.0.take(field_bytes(&name))?;
             names.add(&name)?;
-            values.insert(name, fields.next_value_seed(self)?);
+            let value = match self.1.read_field(&name, &mut fields)? {
+                Some(value) => value,
+                None => fields.next_value_seed(self)?,
+            };
+            values.insert(name, value);
         }
         Ok(values.into())
+    }
+}
+
+/// A list, or whatever else stands in its place.
+pub(crate) enum Listed<T> {
+    List(T),
+    Other(Value),
+}
+
+/// Reads a list in a way of its own, and anything else as [`UniqueWithin`].
+pub(crate) struct ListOr<'a, R, P = ()>(pub(crate) R, pub(crate) UniqueWithin<'a, P>);
+
+impl<'de, R: ReadList, P: ListsApart> DeserializeSeed<'de> for ListOr<'_, R, P> {
+    type Value = Listed<R::List>;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Self::Value, D::Error> {
+        source.deserialize_any(self)
+    }
+}
+
+impl<'de, R: ReadList, P: ListsApart> Visitor<'de> for ListOr<'_, R, P> {
+    type Value = Listed<R::List>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.1.expecting(f)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        self.1.visit_bool(value).map(Listed::Other)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
+        self.1.visit_i64(value).map(Listed::Other)
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
+        self.1.visit_u64(value).map(Listed::Other)
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Self::Value, E> {
+        self.1.visit_f64(value).map(Listed::Other)
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
+        self.1.visit_str(value).map(Listed::Other)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        self.1.visit_unit().map(Listed::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        self.0.read_list(list).map(Listed::List)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+        self.1.visit_map(fields).map(Listed::Other)
     }
 }
 
@@ -283,7 +409,7 @@ mod tests {
             let list = |count| format!("[{}]", vec![value; count].join(","));
             let read = |text: &str| {
                 let room = Room::new(100_000);
-                from_reader(text.as_bytes(), UniqueWithin(&room))
+                from_reader(text.as_bytes(), UniqueWithin(&room, ()))
             };
             let text = list(100);
             assert_eq!(
@@ -300,7 +426,19 @@ mod tests {
         let names: Vec<String> = (0..1_000).map(|i| format!("\"{i}\":0")).collect();
         let room = Room::new(100_000);
         let text = format!("{{{}}}", names.join(","));
-        assert!(from_reader(text.as_bytes(), UniqueWithin(&room)).is_err());
+        assert!(from_reader(text.as_bytes(), UniqueWithin(&room, ())).is_err());
+    }
+
+    #[test]
+    fn room_is_given_back() {
+        let room = Room::new(10);
+        let take = |bytes| room.take::<serde_json::Error>(bytes);
+        take(4).expect("there is room");
+        let left = room.left();
+        take(6).expect("there is room");
+        assert!(take(1).is_err());
+        room.give_back(left);
+        take(6).expect("there is room again");
     }
 
     #[test]
@@ -308,6 +446,8 @@ mod tests {
         let value = serde_json::json!([[1, 2], [3, "4"]]);
         let error = from_value::<Vec<Vec<u64>>>(value).expect_err("a string");
         assert_eq!(error.field, "[1][1]");
+        let error = error.within("a").within("b[0]");
+        assert_eq!(error.field, "b[0].a[1][1]");
         let error = from_slice::<Vec<u64>>(b"7").expect_err("a number");
         assert!(error.field.is_empty() && error.to_string().contains("line 1 column 1"));
     }

@@ -1,8 +1,10 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
+mod parts;
 mod reading;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,11 +37,11 @@ pub struct BlockWitness {
     pub receipts_root: B256,
     /// The block's RLP.
     pub block_rlp: Bytes,
-    /// RLP of ancestors' headers, the parent first, each the parent of the one before.
+    /// RLP of ancestors' headers, the parent first, each the parent of the one before. A file has none of them twice.
     pub ancestor_headers_rlp: Vec<Bytes>,
-    /// RLP of the trie nodes needed, in any order.
+    /// RLP of the trie nodes needed, in any order; of those that a file has twice one is kept.
     pub state_nodes: Vec<Bytes>,
-    /// The codes needed, in any order.
+    /// The codes needed, likewise.
     pub codes: Vec<Bytes>,
     /// The chain's configuration in geth's form, where the chain is not a public network.
     #[serde(
@@ -164,15 +166,18 @@ pub struct WitnessBlock {
 impl BlockWitness {
     /// Reads a file, gzipped or not.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
-        let problem = match reading::read(file) {
-            Ok(WitnessFile::MerklePatricia(witness)) => return Ok(*witness),
-            Ok(WitnessFile::Verkle(_)) => WitnessProblem::Verkle,
-            Err(problem) => problem,
-        };
-        Err(WitnessError {
-            file: file.to_path_buf(),
-            problem,
-        })
+        let mut found = None;
+        read_witnesses(file, &mut |witness| {
+            found = Some(witness);
+            ControlFlow::Break(())
+        })?;
+        match found {
+            Some(FoundWitness::MerklePatricia(witness)) => Ok(*witness),
+            _ => Err(WitnessError {
+                file: file.to_path_buf(),
+                problem: WitnessProblem::Verkle,
+            }),
+        }
     }
 
     /// Decodes block and ancestors and checks what can be checked without executing: hashes, the chain of parents,
@@ -310,29 +315,34 @@ impl BlockWitness {
     }
 }
 
-/// A witness file of any tree.
+/// A witness in a file, of any tree.
 #[derive(Debug)]
-pub enum WitnessFile {
-    /// A block with the nodes of its parent's tries that it needs.
+pub enum FoundWitness {
+    /// A block with the nodes of its parent's tries that it needs. It is alone in its file.
     MerklePatricia(Box<BlockWitness>),
-    /// Blocks with the leaves of a Verkle tree that they touch.
-    Verkle(Vec<NamedWitness>),
+    /// A block with the leaves of a Verkle tree that it touches. There may be more in its file.
+    Verkle(NamedWitness),
 }
 
 /// One of the blocks in a file: its name there, if it has one, and its witness or why it has none.
 pub type NamedWitness = (
     Option<String>,
-    Result<ExecutionWitness, ExecutionWitnessProblem>,
+    Result<Box<ExecutionWitness>, ExecutionWitnessProblem>,
 );
 
-impl WitnessFile {
-    /// Reads a file, gzipped or not. A malformed block does not keep those beside it from being read.
-    pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
-        reading::read(file).map_err(|problem| WitnessError {
-            file: file.to_path_buf(),
-            problem,
-        })
-    }
+/// Reads a file, gzipped or not, and hands each witness to `take` before it reads the next, until that breaks off. A malformed block does not keep those beside it from
+/// being read.
+///
+/// # Errors
+/// What is no witness file. Where there are many witnesses in one, those before the place that is malformed were handed on.
+pub fn read_witnesses(
+    file: &Path,
+    take: &mut dyn FnMut(FoundWitness) -> ControlFlow<()>,
+) -> Result<(), WitnessError> {
+    reading::read(file, take).map_err(|problem| WitnessError {
+        file: file.to_path_buf(),
+        problem,
+    })
 }
 
 /// Lists within lists that a node may have: an inlined node has at least two bytes less than the one around it, and is

@@ -610,6 +610,7 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
         packed.write_all(bytes).expect("packed");
         packed.finish().expect("packed")
     };
+    let stem = format!("{{\"stem\":\"0x{}\",\"suffixDiffs\":[]}},", "00".repeat(31));
     for (begin, unit, why) in [
         (
             "{\"blockRlp\": \"0x",
@@ -621,11 +622,16 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
             "\"0x01\",",
             "stateNodes: what is read up to here takes more than",
         ),
-        ("{\"stateDiff\": [", "{\"stem\":0},", "stateDiff[1"),
+        (
+            "{\"stateDiff\": [",
+            "{\"stem\":0},",
+            "stateDiff: what is read",
+        ),
+        ("{\"stateDiff\": [", &stem, "bytes of memory"),
         (
             "{\"verkleProof\": [",
             "[],",
-            "more than 1073741824 bytes of memory",
+            "more than 805306368 bytes of memory",
         ),
         ("[", "[],", "a JSON list"),
         ("", "0", "neither JSON nor"),

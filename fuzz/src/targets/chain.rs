@@ -1,11 +1,13 @@
 //! Chains and what belongs to them: blocks in two forms, geneses, witnesses, settings of generated ones; and the reports of commands.
 
+use std::ops::ControlFlow;
+
 use alloy_primitives::B256;
 use arbor_chain::generator::{GeneratorSettings, Mix};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::open_sources;
-use arbor_chain::witness::BlockWitness;
+use arbor_chain::witness::{BlockWitness, read_witnesses};
 use arbor_metrics::Envelope;
 
 use super::files::with_file;
@@ -46,7 +48,7 @@ pub(super) fn genesis(bytes: &[u8]) {
     }
 }
 
-/// A block with its witness.
+/// A block with its witness; or witnesses of blocks of a Verkle tree, as far as they are read.
 pub(super) fn witness(bytes: &[u8]) {
     with_file("w.json", bytes, |path| {
         if let Ok(witness) = BlockWitness::from_file(path) {
@@ -54,6 +56,12 @@ pub(super) fn witness(bytes: &[u8]) {
             let _ = witness.check();
             let _ = witness.spec();
         }
+        let mut count = 0;
+        let read = read_witnesses(path, &mut |_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        assert!(count > 0 || read.is_err(), "a file of nothing");
     });
 }
 

@@ -95,10 +95,19 @@ fn proven(committer: &Committer) -> (VerkleWitness, [u8; 32]) {
 pub(crate) fn verkle_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let witness = VERKLE.with(|(_, witness, _)| witness.clone());
     let json = serde_json::to_vec(&witness).expect("JSON");
+    let pair = |name: &str| {
+        let witness = str::from_utf8(&json).expect("text");
+        format!(
+            "\"{name}\":{{\"parent\":{{}},\"execute\":{{\"header\":{{}},\"executionWitness\":{witness}}}}}"
+        )
+    };
+    let pairs = format!("{{{},{}}}", pair("a"), pair("codes"));
     let root = [&[0, 5, 1, 9][..], &[0; 65]].concat();
     let leaf = [&[1, 7, 1][..], &[3; 30], &[1, 4], &[0; 64]].concat();
     vec![
         ("verkle_witness", witness.to_bytes()),
+        ("witness", witness.to_bytes()),
+        ("witness", pairs.into_bytes()),
         ("verkle_witness", json),
         ("verkle_record", root),
         ("verkle_record", leaf),

@@ -1,10 +1,11 @@
 //! `arbor verify-witness`.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
-use arbor_chain::witness::{BlockWitness, WitnessFile};
+use arbor_chain::witness::{BlockWitness, FoundWitness, NamedWitness, read_witnesses};
 use arbor_state::verkle::Committer;
 
 use crate::args::VerifyWitness;
@@ -16,18 +17,26 @@ pub(super) const TABLE_BYTES: usize = 6_000_000;
 /// What was checked, and what of it is bad.
 #[derive(Default)]
 struct Checked {
-    all: usize,
-    bad: Vec<anyhow::Error>,
+    all: u64,
+    bad: u64,
+    /// Of the first ones, why.
+    why: Vec<anyhow::Error>,
 }
 
 impl Checked {
+    /// Bad ones of which is told why.
+    const TOLD: usize = 1_000;
+
     /// Prints what a witness shows, or keeps what is wrong with it.
     fn add(&mut self, found: Result<String>) -> Result<()> {
         self.all += 1;
         match found {
             Ok(found) => output::line(&found),
             Err(error) => {
-                self.bad.push(error);
+                self.bad += 1;
+                if self.why.len() < Self::TOLD {
+                    self.why.push(error);
+                }
                 Ok(())
             }
         }
@@ -35,12 +44,16 @@ impl Checked {
 
     /// Tells of all that is bad, a line each.
     fn finish(mut self) -> Result<()> {
-        match (self.bad.len(), self.all) {
+        match (self.bad, self.all) {
             (0, _) => Ok(()),
-            (_, 1) => Err(self.bad.remove(0)),
+            (_, 1) => Err(self.why.remove(0)),
             (bad, all) => {
-                for error in &self.bad {
+                for error in &self.why {
                     eprintln!("error: {}", described(error));
+                }
+                let untold = bad - self.why.len() as u64;
+                if untold > 0 {
+                    eprintln!("error: and {untold} more");
                 }
                 bail!("{bad} of {all} witnesses are malformed or do not hold")
             }
@@ -53,25 +66,42 @@ pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
     let mut checked = Checked::default();
     let mut committer = None;
     for file in &args.files {
-        match WitnessFile::from_file(file) {
-            Err(error) => checked.add(Err(error.into()))?,
-            Ok(WitnessFile::MerklePatricia(witness)) => {
-                checked.add(verify_nodes(args, file, &witness))?;
-            }
-            Ok(WitnessFile::Verkle(witnesses)) => {
-                let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
-                for (name, witness) in witnesses {
-                    let name = name.map_or(String::new(), |name| format!(", {name}"));
-                    let name = format!("{}{name}", file.display());
-                    let found = witness.map_err(anyhow::Error::from);
-                    let found = found.and_then(|witness| verify_leaves(args, committer, witness));
-                    let found = found.map(|found| format!("{name}: {found}"));
-                    checked.add(found.with_context(|| name.clone()))?;
+        let mut told = Ok(());
+        let read = read_witnesses(file, &mut |found| {
+            let shown = match found {
+                FoundWitness::MerklePatricia(witness) => verify_nodes(args, file, &witness),
+                FoundWitness::Verkle(named) => {
+                    let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
+                    verify_named(args, file, committer, named)
                 }
+            };
+            told = checked.add(shown);
+            match told {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
             }
+        });
+        told?;
+        if let Err(error) = read {
+            checked.add(Err(error.into()))?;
         }
     }
     checked.finish()
+}
+
+/// Checks a witness of a Verkle tree under its name.
+fn verify_named(
+    args: &VerifyWitness,
+    file: &Path,
+    committer: &Committer,
+    (name, witness): NamedWitness,
+) -> Result<String> {
+    let name = name.map_or(String::new(), |name| format!(", {name}"));
+    let name = format!("{}{name}", file.display());
+    let found = witness.map_err(anyhow::Error::from);
+    let found = found.and_then(|witness| verify_leaves(args, committer, *witness));
+    let found = found.with_context(|| name.clone())?;
+    Ok(format!("{name}: {found}"))
 }
 
 fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<String> {

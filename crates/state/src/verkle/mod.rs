@@ -36,7 +36,9 @@ mod verify;
 
 pub use arbor_ipa::Committer;
 use arbor_store::Table;
-pub use arbor_tree_verkle::{Form, TreeError, Verified, Witness, WitnessError, WitnessSizes};
+pub use arbor_tree_verkle::{
+    Form, StemDiff, SuffixDiff, TreeError, Verified, Witness, WitnessError, WitnessSizes,
+};
 use arbor_versions::{TableKind, TableSpec};
 
 use crate::tables::COMMON;

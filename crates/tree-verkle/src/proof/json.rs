@@ -111,6 +111,28 @@ struct JsonIpaProof {
     final_evaluation: Hex<32>,
 }
 
+impl From<JsonStemDiff> for StemDiff {
+    fn from(sent: JsonStemDiff) -> Self {
+        let value = |value: Option<Hex<32>>| value.map(|value| value.0);
+        let suffix_diff = |diff: JsonSuffixDiff| SuffixDiff {
+            suffix: diff.suffix,
+            current: value(diff.current_value),
+            new: value(diff.new_value),
+        };
+        Self {
+            stem: sent.stem.0,
+            suffixes: sent.suffix_diffs.into_iter().map(suffix_diff).collect(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StemDiff {
+    /// An entry of the testnets' `stateDiff`, as a [`Witness`] in JSON has many: one that is long is read entry by entry.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        JsonStemDiff::deserialize(deserializer).map(Self::from)
+    }
+}
+
 impl Serialize for Witness {
     /// The testnets' JSON.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -168,18 +190,8 @@ impl<'de> Deserialize<'de> for Witness {
         for (to, part) in multiproof.chunks_mut(32).zip(points.chain([last])) {
             to.copy_from_slice(&part.0);
         }
-        let value = |value: Option<Hex<32>>| value.map(|value| value.0);
-        let suffix_diff = |diff: JsonSuffixDiff| SuffixDiff {
-            suffix: diff.suffix,
-            current: value(diff.current_value),
-            new: value(diff.new_value),
-        };
-        let stem_diff = |diff: JsonStemDiff| StemDiff {
-            stem: diff.stem.0,
-            suffixes: diff.suffix_diffs.into_iter().map(suffix_diff).collect(),
-        };
         Ok(Self {
-            state_diff: state_diff.into_iter().map(stem_diff).collect(),
+            state_diff: state_diff.into_iter().map(StemDiff::from).collect(),
             proof: Proof {
                 other_stems: sent.other_stems.into_iter().map(|stem| stem.0).collect(),
                 depth_extension_present: sent.depth_extension_present.0,

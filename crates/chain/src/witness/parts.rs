@@ -1,0 +1,354 @@
+//! What a witness file's object is made of: the fields of one witness, or pairs of blocks and their parents by name, each of which is handed on before the next one is read.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use alloy_primitives::Bytes;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::{BlockWitness, FoundWitness, WitnessProblem};
+use crate::execution_witness::{ExecutionWitness, StateDiffs};
+use crate::json::{
+    self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, Room, UniqueWithin, field_bytes,
+};
+
+/// Bytes that a node, code or header takes beside its own. One that was there before counts as well, so that no file is nothing but that.
+const ITEM: usize = 150;
+
+/// Who takes what is found, and what may be held meanwhile.
+pub(super) struct Parts<'a> {
+    /// For what is held at a time.
+    pub(super) room: &'a Room,
+    pub(super) diffs: &'a StateDiffs<'a>,
+    /// Begins to count anew after each witness.
+    pub(super) length: &'a Cell<u64>,
+    pub(super) take: &'a mut dyn FnMut(FoundWitness) -> ControlFlow<()>,
+    /// Set when no more is wanted.
+    pub(super) done: &'a Cell<bool>,
+}
+
+impl Parts<'_> {
+    /// Hands on a pair, and has room for the next one.
+    fn pair(&mut self, name: String, pair: Value, left: u64) -> ControlFlow<()> {
+        let witness = ExecutionWitness::of_pair(pair, self.diffs);
+        let taken = (self.take)(FoundWitness::Verkle((Some(name), witness.map(Box::new))));
+        self.diffs.forget();
+        self.room.give_back(left);
+        self.length.set(0);
+        taken
+    }
+
+    /// Hands on the rest of the pairs.
+    fn pairs<'de, A: MapAccess<'de>>(
+        mut self,
+        (first, pair, mut left): (String, Value, u64),
+        mut names: Names,
+        mut fields: A,
+    ) -> Result<(), A::Error> {
+        let mut taken = self.pair(first, pair, left);
+        while taken.is_continue() {
+            let Some(name) = fields.next_key::<String>()? else {
+                return Ok(());
+            };
+            self.room.take(field_bytes(&name))?;
+            names.add(&name)?;
+            left = self.room.left();
+            let pair = fields.next_value_seed(UniqueWithin(self.room, self.diffs))?;
+            taken = self.pair(name, pair, left);
+        }
+        self.done.set(true);
+        Err(de::Error::custom("no more is wanted"))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Parts<'_> {
+    type Value = Option<Fields>;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Self::Value, D::Error> {
+        source.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Parts<'_> {
+    /// The fields of one witness; `None` where there were pairs.
+    type Value = Option<Fields>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let (mut read, mut names) = (Fields::default(), Names::default());
+        while let Some(name) = fields.next_key::<String>()? {
+            self.room.take(field_bytes(&name))?;
+            names.add(&name)?;
+            let (left, first) = (self.room.left(), read.is_empty());
+            let value = match read.lists.by_name(&name) {
+                Some((list, once)) => {
+                    let items = Items {
+                        name: &name,
+                        room: self.room,
+                        once,
+                    };
+                    if read.of_nodes {
+                        *list = Some(Ok(fields.next_value_seed(items)?));
+                        continue;
+                    }
+                    // Only a witness with nodes has to have a list there.
+                    let or = UniqueWithin(self.room, self.diffs);
+                    match fields.next_value_seed(ListOr(items, or))? {
+                        Listed::List(found) => {
+                            read.of_nodes |= name == "stateNodes";
+                            *list = Some(found);
+                            continue;
+                        }
+                        Listed::Other(value) => value,
+                    }
+                }
+                None => match self.diffs.read_field(&name, &mut fields)? {
+                    Some(place) => place,
+                    None => fields.next_value_seed(UniqueWithin(self.room, self.diffs))?,
+                },
+            };
+            if first && ExecutionWitness::is_pair(&value) {
+                self.pairs((name, value, left), names, fields)?;
+                return Ok(None);
+            }
+            read.add(name, value);
+        }
+        Ok(Some(read))
+    }
+}
+
+/// The fields of one witness.
+#[derive(Default)]
+pub(super) struct Fields {
+    /// Whether it is a witness with nodes: of a Merkle-Patricia tree.
+    of_nodes: bool,
+    lists: Lists,
+    other: Map<String, Value>,
+}
+
+/// The long lists of a witness with nodes. What is wrong with one of another kind is nobody's concern.
+#[derive(Default)]
+struct Lists {
+    nodes: Option<List>,
+    codes: Option<List>,
+    headers: Option<List>,
+}
+
+type List = Result<Vec<Bytes>, JsonError>;
+
+impl Lists {
+    /// One of them, and whether nothing may be twice in it. Nodes and codes are sets; each header is the parent of the one before.
+    fn by_name(&mut self, name: &str) -> Option<(&mut Option<List>, bool)> {
+        match name {
+            "stateNodes" => Some((&mut self.nodes, false)),
+            "codes" => Some((&mut self.codes, false)),
+            "ancestorHeadersRlp" => Some((&mut self.headers, true)),
+            _ => None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.nodes.is_none() && self.codes.is_none() && self.headers.is_none()
+    }
+}
+
+impl Fields {
+    fn is_empty(&self) -> bool {
+        self.lists.is_empty() && self.other.is_empty()
+    }
+
+    fn add(&mut self, name: String, value: Value) {
+        match self.lists.by_name(&name) {
+            Some((list, _)) => {
+                let wrong =
+                    json::from_value::<Vec<Bytes>>(value).map_err(|error| error.within(&name));
+                self.of_nodes |= name == "stateNodes";
+                *list = Some(wrong);
+            }
+            None => {
+                self.of_nodes |= name == "blockRlp";
+                self.other.insert(name, value);
+            }
+        }
+    }
+
+    /// What they are together.
+    pub(super) fn witness(self, diffs: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
+        let Self {
+            of_nodes,
+            lists,
+            mut other,
+        } = self;
+        let Lists {
+            nodes,
+            codes,
+            headers,
+        } = lists;
+        // Those that are missing, or that there are none of, are told of with the other fields.
+        for (name, list) in [
+            ("stateNodes", &nodes),
+            ("codes", &codes),
+            ("ancestorHeadersRlp", &headers),
+        ] {
+            if list.is_some() {
+                other.insert(name.to_owned(), Value::Array(Vec::new()));
+            }
+        }
+        let other = Value::Object(other);
+        if !of_nodes {
+            let witness = ExecutionWitness::of_file(other, diffs);
+            return Ok(FoundWitness::Verkle((None, witness.map(Box::new))));
+        }
+        let mut witness: BlockWitness = json::from_value(other)?;
+        witness.state_nodes = nodes.transpose()?.unwrap_or_default();
+        witness.codes = codes.transpose()?.unwrap_or_default();
+        witness.ancestor_headers_rlp = headers.transpose()?.unwrap_or_default();
+        Ok(FoundWitness::MerklePatricia(Box::new(witness)))
+    }
+}
+
+/// Reads byte strings as far as there is room for them: a set, in which one is kept once, or a sequence that has none twice.
+struct Items<'a> {
+    name: &'a str,
+    room: &'a Room,
+    once: bool,
+}
+
+/// Those of a list that are kept.
+#[derive(Default)]
+struct Kept {
+    items: Vec<Bytes>,
+    known: HashSet<Bytes>,
+    /// How many there were.
+    count: usize,
+}
+
+impl Items<'_> {
+    /// Adds one; says what is wrong with it, if it is there and may not be twice.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    fn add<E: de::Error>(&self, kept: &mut Kept, item: Bytes) -> Result<Option<String>, E> {
+        self.room.take(ITEM)?;
+        let count = kept.count;
+        kept.count += 1;
+        if !kept.known.contains(&item) {
+            self.room.take(item.len())?;
+            kept.known.insert(item.clone());
+            kept.items.push(item);
+            return Ok(None);
+        }
+        if !self.once {
+            return Ok(None);
+        }
+        let before = kept.items.iter().position(|known| *known == item);
+        Ok(before.map(|before| format!("entry {count} is there already, as entry {before}")))
+    }
+}
+
+/// Where there must be a list of them.
+impl<'de> DeserializeSeed<'de> for Items<'_> {
+    type Value = Vec<Bytes>;
+
+    fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Vec<Bytes>, D::Error> {
+        source.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_> {
+    type Value = Vec<Bytes>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of byte strings")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Bytes>, A::Error> {
+        let mut kept = Kept::default();
+        while let Some(item) = list.next_element::<Bytes>()? {
+            if let Some(wrong) = self.add(&mut kept, item)? {
+                return Err(de::Error::custom(wrong));
+            }
+        }
+        Ok(kept.items)
+    }
+}
+
+/// Where there may be a list of anything: what is wrong with it is told if it turns out to be one of these.
+impl ReadList for Items<'_> {
+    type List = List;
+
+    fn read_list<'de, A: SeqAccess<'de>>(self, mut list: A) -> Result<List, A::Error> {
+        let begin = self.room.left();
+        let mut read = Ok(Kept::default());
+        loop {
+            let left = self.room.left();
+            let Some(value) = list.next_element_seed(UniqueWithin(self.room, ()))? else {
+                return Ok(read.map(|kept: Kept| kept.items));
+            };
+            self.room.give_back(left);
+            let Ok(kept) = &mut read else { continue };
+            let added = match json::from_value::<Bytes>(value) {
+                Err(error) => Err(error.within(&format!("{}[{}]", self.name, kept.count))),
+                Ok(item) => match self.add(kept, item)? {
+                    Some(wrong) => Err(JsonError::of(self.name, de::Error::custom(wrong))),
+                    None => Ok(()),
+                },
+            };
+            if let Err(error) = added {
+                read = Err(error);
+                self.room.give_back(begin);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads what must be a list of them; where there may be a list of something else it comes to the same, given a little more room.
+    fn items(text: &str, room: u64) -> Result<Vec<Bytes>, JsonError> {
+        let (room, more) = (Room::new(room), Room::new(room + 100));
+        let items = |room| Items {
+            name: "codes",
+            room,
+            once: false,
+        };
+        let read = json::from_reader(text.as_bytes(), items(&room));
+        let or = ListOr(items(&more), UniqueWithin(&more, ()));
+        let lenient = match json::from_reader(text.as_bytes(), or) {
+            Ok(Listed::List(list)) => list.ok(),
+            _ => None,
+        };
+        assert_eq!(lenient.as_ref(), read.as_ref().ok());
+        read
+    }
+
+    #[test]
+    fn items_are_kept_once_and_only_as_long_as_there_is_room() {
+        let again = format!("[{}\"0x0203\"]", "\"0x01\",".repeat(9));
+        let kept = items(&again, 10 * 150 + 3).expect("two items");
+        assert_eq!(
+            kept,
+            [Bytes::from_static(&[1]), Bytes::from_static(&[2, 3])]
+        );
+        let many: Vec<String> = (0..10).map(|i| format!("\"0x0{i}\"")).collect();
+        let many = format!("[{}]", many.join(","));
+        assert_eq!(items(&many, 10 * 151).expect("fits").len(), 10);
+        let error = items(&many, 10 * 151 - 120)
+            .expect_err("no room")
+            .to_string();
+        assert!(
+            error.contains("takes more than 1390 bytes of memory"),
+            "{error}"
+        );
+        assert!(items("[\"0x01\",\"0x1\"]", 1_000).is_err());
+        assert!(items("{}", 1_000).is_err());
+    }
+}
