@@ -1,6 +1,8 @@
 //! libFuzzer over one decoder, which `ARBOR_FUZZ_TARGET` names. `fuzz/run.sh` builds and runs it.
 #![no_main]
 
+// Seeds are for the ordinary test alone.
+#[allow(dead_code, unused_imports)]
 mod targets;
 
 use std::sync::LazyLock;

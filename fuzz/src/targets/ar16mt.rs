@@ -8,7 +8,10 @@ use arbor_state::ar16mt::{
     AccountSlots, Ar16mt, LeafProof, RangeProof, StateMultiproof, StateProof,
 };
 use arbor_state::{BlockRef, State, StateView, Tree};
-use arbor_tree_ar16mt::{Blake2s, Entry, LeafUpdate, MemoryTree as Tree16, Path as Path16};
+use arbor_tree_ar16mt::{
+    Blake2s, Entry, LeafUpdate, MemoryTree as Tree16, Operation, Path as Path16, StorageLogs,
+    apply_with_proofs,
+};
 use arbor_versions::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,6 +39,36 @@ pub(super) fn ar16mt_multiproof(bytes: &[u8]) {
             for (key, entry) in proof.entries() {
                 assert_eq!(tree.leaves().get(key).copied(), entry, "a proof forged");
             }
+        }
+    });
+}
+
+/// The logs of zkSync's prover, verified from one root; what holds is what the tree makes of the same operations.
+pub(super) fn ar16mt_logs(bytes: &[u8]) {
+    let Ok(logs) = StorageLogs::decode(bytes) else {
+        return;
+    };
+    assert_eq!(logs.encode(), bytes, "logs have two forms");
+    AR16MT.with(|(tree, root)| {
+        let Ok(after) = logs.verify(Blake2s::new(), *root) else {
+            return;
+        };
+        let operations = logs.logs.iter().map(|log| Operation {
+            key: log.leaf_hashed_key,
+            new: log.is_write.then_some(Entry {
+                index: log.leaf_enumeration_index,
+                value: log.value_written,
+            }),
+        });
+        let operations: Vec<Operation> = operations.collect();
+        let (update, proofs) =
+            apply_with_proofs(tree, Blake2s::new(), &operations).expect("applies");
+        assert_eq!(update.root, after, "a root forged");
+        for (at, log) in logs.logs.iter().enumerate() {
+            let before = proofs.outcome(at).before();
+            let value = before.map_or([0; 32], |entry| entry.value);
+            assert_eq!(log.value_read, value, "a value forged");
+            assert_eq!(log.root_hash, proofs.roots()[at], "a root forged");
         }
     });
 }
@@ -135,6 +168,7 @@ pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
         let keys = [[1; 32], [3; 32], [0x99; 32]];
         let proof = arbor_tree_ar16mt::Multiproof::new(tree, Blake2s::new(), &keys);
         let mut seeds = vec![("ar16mt_multiproof", proof.expect("proven").encode())];
+        seeds.extend(logs_seeds(tree));
         for (path, record) in tree.nodes() {
             let mut bytes = Vec::new();
             path.encode_into(&mut bytes);
@@ -164,6 +198,33 @@ pub(crate) fn ar16mt_seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds.push(("ar16mt_proof", serde_json::to_vec(&proof).expect("JSON")));
     seeds.extend(ar16mt_state_seeds());
     seeds
+}
+
+/// Logs that hold: of reads, present and absent, of changes and new leaves, of nothing.
+fn logs_seeds(tree: &Tree16) -> Vec<(&'static str, Vec<u8>)> {
+    let read = |key| Operation { key, new: None };
+    let write = |key, index, value| Operation {
+        key,
+        new: Some(Entry { index, value }),
+    };
+    let batches = [
+        vec![read([2; 32]), read([3; 32])],
+        vec![
+            write([2; 32], 3, [9; 32]),
+            write([3; 32], 5, [8; 32]),
+            read([3; 32]),
+            write([3; 32], 5, [7; 32]),
+            write([0x98; 32], 6, [6; 32]),
+        ],
+        Vec::new(),
+    ];
+    let seed = |operations: Vec<Operation>| {
+        let (_, proofs) = apply_with_proofs(tree, Blake2s::new(), &operations).expect("applies");
+        let leaves = tree.leaves().len() as u64;
+        let logs = StorageLogs::new(Blake2s::new(), leaves, &operations, &proofs);
+        ("ar16mt_logs", logs.encode())
+    };
+    batches.into_iter().map(seed).collect()
 }
 
 /// Proofs that hold of accounts and ranges, present and absent.

@@ -42,5 +42,6 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_proof", ar16mt::ar16mt_proof),
     ("ar16mt_accounts", ar16mt::ar16mt_accounts),
     ("ar16mt_range", ar16mt::ar16mt_range),
+    ("ar16mt_logs", ar16mt::ar16mt_logs),
     ("entries", entries::entries),
 ];
