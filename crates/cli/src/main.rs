@@ -35,7 +35,7 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 fn main() -> ExitCode {
     // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on. It comes first: what is freed
     // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
-    allocations::purge_after(10);
+    allocations::purge_after(100);
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
     match run(&arbor.command) {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use arbor_chain::replay::HeaderCheck;
-use arbor_lab::allocations;
 use arbor_state::{StateSnapshot, VerifyProgress};
 
 use crate::args::Verify;
@@ -13,8 +12,6 @@ use crate::rules::Rules;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
-    // Each part of the state needs what the one before it has freed.
-    allocations::purge_after(100);
     let state = database::look(&args.database)?;
     let dir = args.database.db.as_path();
     check(&state, dir, database::has_chain(dir)?, args.threads)?;
