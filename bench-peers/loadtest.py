@@ -51,7 +51,7 @@ def parse():
     parser.add_argument("--arbor", default=os.environ.get("ARBOR", TARGET / "release/arbor"))
     parser.add_argument("--zksync", default=os.environ.get("ZKSYNC_TREE", HERE / "zksync-tree/target/release/zksync-tree-bench"))
     parser.add_argument("--memory", default="1GiB", help="arbor's")
-    parser.add_argument("--write-back", default="128MiB", help="arbor's")
+    parser.add_argument("--write-back", default="96MiB", help="arbor's")
     parser.add_argument("--report", help="write the figures of all runs here, as JSON")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.workloads if name not in WORKLOADS]
