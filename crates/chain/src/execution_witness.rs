@@ -41,7 +41,7 @@ pub enum ExecutionWitnessProblem {
     Other,
     /// JSON of something else, beside pairs of blocks and their parents.
     #[error(
-        "not a witness: no block with its parent (execute and parent), as what is before it in the file"
+        "not a witness: no block with its parent (execute and parent), as others in the file are"
     )]
     NoPair,
     /// State diff or proof are malformed in JSON.
@@ -75,6 +75,34 @@ pub enum ExecutionWitnessProblem {
         expected: B256,
         /// The hash of the block given as parent.
         actual: B256,
+    },
+    /// The numbers of a block and of what is given as its parent do not follow each other.
+    #[error("the block's number is {block}, and that of the parent beside it {parent}")]
+    ParentNumber {
+        /// The block's number.
+        block: u64,
+        /// The number of the block given as parent.
+        parent: u64,
+    },
+    /// The root in the witness is not that of what is given as the block's parent.
+    #[error("its parentStateRoot is {own}, and the state root of the parent beside it {parent}")]
+    ParentRoot {
+        /// The root in the witness.
+        own: B256,
+        /// The state root of the block given as parent.
+        parent: B256,
+    },
+    /// It is larger than any block's can be.
+    #[error(
+        "it has {keys} keys, {stems} stems and {commitments} commitments: to check them takes more than {MOST_CHECKED} bytes of memory, which no block's does"
+    )]
+    TooLarge {
+        /// Keys in it.
+        keys: usize,
+        /// Stems that these are under.
+        stems: usize,
+        /// Commitments on the ways to them.
+        commitments: usize,
     },
     /// Nothing says at which root the witness should hold.
     #[error("it does not have its parent's state root: give --root")]
@@ -115,6 +143,13 @@ pub enum Verdict {
         actual: B256,
     },
 }
+
+/// Bytes of memory that checking a witness may take: room for a million keys. Under EIP-4762 a block of 60 million gas has at most 300,000.
+const MOST_CHECKED: usize = 3 << 28;
+/// Bytes that checking takes for a key (two openings), a stem and a commitment on the ways (measured).
+const KEY: usize = 700;
+const STEM: usize = 1_000;
+const COMMITMENT: usize = 600;
 
 impl ExecutionWitness {
     /// Reads the binary form, which knows of no block and no root.
@@ -157,16 +192,23 @@ impl ExecutionWitness {
             return Err(ExecutionWitnessProblem::NoPair);
         }
         let mut block = Self::of_block(pair["execute"].take(), diffs)?;
-        let parent = object("parent", &pair["parent"])?;
-        let hash = hash(parent, "block_hash", "blockHash")?;
-        if let (Some(expected), Some(actual)) = (block.parent_hash, hash)
+        let parent = Header::of(object("parent", &pair["parent"])?)?;
+        if let (Some(expected), Some(actual)) = (block.parent_hash, parent.hash)
             && expected != actual
         {
             return Err(ExecutionWitnessProblem::Parent { expected, actual });
         }
-        if block.root_before.is_none() {
-            block.root_before = self::hash(parent, "state_root", "stateRoot")?;
+        if let (Some(block), Some(parent)) = (block.number, parent.number)
+            && block.checked_sub(1) != Some(parent)
+        {
+            return Err(ExecutionWitnessProblem::ParentNumber { block, parent });
         }
+        if let (Some(own), Some(parent)) = (block.root_before, parent.state_root)
+            && own != parent
+        {
+            return Err(ExecutionWitnessProblem::ParentRoot { own, parent });
+        }
+        block.root_before = block.root_before.or(parent.state_root);
         Ok(block)
     }
 
@@ -200,16 +242,13 @@ impl ExecutionWitness {
                 }
                 None => None,
             };
-            let header = match fields.get("header") {
-                Some(header) => object("header", header)?,
-                None => fields,
-            };
+            let header = Header::of(fields)?;
             return Ok(Self {
-                number: number(header)?,
-                hash: hash(header, "block_hash", "blockHash")?,
-                parent_hash: hash(header, "parent_hash", "parentHash")?,
+                number: header.number,
+                hash: header.hash,
+                parent_hash: header.parent_hash,
                 root_before,
-                root_after: hash(header, "state_root", "stateRoot")?,
+                root_after: header.state_root,
                 witness: of_fields(inner.take(), diffs)?,
             });
         }
@@ -226,9 +265,18 @@ impl ExecutionWitness {
     /// Checks the proof at the root before, and the root after. Only what the witness does not have itself need be known beforehand.
     ///
     /// # Errors
-    /// A witness that is malformed, or no root to hold it against. One that is false is no error.
+    /// A witness that is malformed or larger than any block's, or no root to hold it against. One that is false is no error.
     pub fn check(&self, committer: &Committer) -> Result<Verdict, ExecutionWitnessProblem> {
         let root = self.root_before.ok_or(ExecutionWitnessProblem::NoRoot)?;
+        let (keys, stems) = (self.witness.keys().count(), self.witness.state_diff.len());
+        let commitments = self.witness.proof.commitments_by_path.len();
+        if KEY * keys + STEM * stems + COMMITMENT * commitments > MOST_CHECKED {
+            return Err(ExecutionWitnessProblem::TooLarge {
+                keys,
+                stems,
+                commitments,
+            });
+        }
         let verified = self.witness.verify(committer, &root.0);
         let verified = verified.map_err(|error| match error {
             WitnessError::Root(_) => ExecutionWitnessProblem::Root { root, error },
@@ -249,16 +297,40 @@ impl ExecutionWitness {
     }
 }
 
-/// The witness itself, in which the state diff has a number in its place.
+/// What is known of a block beside its witness.
+struct Header {
+    number: Option<u64>,
+    hash: Option<B256>,
+    parent_hash: Option<B256>,
+    state_root: Option<B256>,
+}
+
+impl Header {
+    /// That of a block with a header, or with the header's fields among its own.
+    fn of(block: &Map<String, Value>) -> Result<Self, ExecutionWitnessProblem> {
+        let fields = match block.get("header") {
+            Some(header) => object("header", header)?,
+            None => block,
+        };
+        Ok(Self {
+            number: number(fields)?,
+            hash: hash(fields, "block_hash", "blockHash")?,
+            parent_hash: hash(fields, "parent_hash", "parentHash")?,
+            state_root: hash(fields, "state_root", "stateRoot")?,
+        })
+    }
+}
+
+/// The witness itself, with what stands for the state diff in its place.
 fn of_fields(mut sent: Value, diffs: &StateDiffs<'_>) -> Result<Witness, ExecutionWitnessProblem> {
-    let place = sent.as_object_mut().and_then(|fields| {
-        let name = ["stateDiff", "state_diff"]
-            .into_iter()
-            .find(|name| fields.contains_key(*name))?;
-        fields.get_mut(name)
-    });
-    let state_diff = place.map(|place| diffs.take(&std::mem::replace(place, json!([]))));
-    let state_diff = state_diff.transpose()?;
+    let mut state_diff = None;
+    if let Some(fields) = sent.as_object_mut() {
+        for name in ["stateDiff", "state_diff"] {
+            if let Some(place) = fields.get_mut(name) {
+                state_diff = Some(diffs.take(name, std::mem::replace(place, json!([])))?);
+            }
+        }
+    }
     let mut witness: Witness = checked::from_value(sent)?;
     witness.state_diff = state_diff.unwrap_or_default();
     Ok(witness)
@@ -313,6 +385,8 @@ fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessPr
         return Ok(None);
     };
     let parsed = match value.as_str() {
+        // What Rust parses may begin with a plus.
+        Some(text) if text.contains('+') => None,
         Some(text) => match text.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => text.parse().ok(),
@@ -344,6 +418,109 @@ fn named<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of_pair(text: &str) -> Result<ExecutionWitness, String> {
+        let room = checked::Room::new(1 << 20);
+        let diffs = StateDiffs::new(&room);
+        let seed = checked::UniqueWithin(&room, &diffs);
+        let pair = checked::from_reader(text.as_bytes(), seed).expect("JSON");
+        ExecutionWitness::of_pair(pair, &diffs).map_err(|error| error.to_string())
+    }
+
+    /// A parent with another number or root was passed over, and one with a header not understood.
+    #[test]
+    fn a_block_and_its_parent_belong_together() {
+        let word = |byte: &str| format!("\"0x{}\"", byte.repeat(32));
+        let points = [&word("33")[..]; 8].join(",");
+        let (one, two, point) = (word("01"), word("02"), word("33"));
+        let witness = format!(
+            "\"stateDiff\":[],\"verkleProof\":{{\"otherStems\":[],\"depthExtensionPresent\":\"0x\",\"commitmentsByPath\":[],\"d\":{point},\
+             \"ipaProof\":{{\"cl\":[{points}],\"cr\":[{points}],\"finalEvaluation\":{point}}}}}"
+        );
+        let read = |parent: &str, own: &str| {
+            let fields =
+                format!("\"block_hash\":{two},\"block_number\":\"0x8\",\"state_root\":{one}");
+            let parent = parent.replace("FIELDS", &fields);
+            of_pair(&format!(
+                "{{\"parent\":{parent},\"execute\":{{\"number\":9,\"parentHash\":{two},\"executionWitness\":{{{own}{witness}}}}}}}"
+            ))
+        };
+        let own = format!("\"parentStateRoot\":{one},");
+        for (parent, own) in [
+            ("{FIELDS}", ""),
+            ("{\"header\":{FIELDS}}", ""),
+            ("{FIELDS}", &own),
+            ("{}", &own),
+        ] {
+            let witness = read(parent, own).expect(parent);
+            assert_eq!(witness.root_before, Some(B256::repeat_byte(1)));
+        }
+        for (parent, own, wanted) in [
+            (
+                "{FIELDS}",
+                &own.replace("01", "04")[..],
+                "its parentStateRoot is 0x0404",
+            ),
+            (
+                "{\"header\":{\"state_root\":7}}",
+                "",
+                "state_root is 7, not",
+            ),
+            (
+                "{\"number\":\"9\"}",
+                "",
+                "number is 9, and that of the parent beside it 9",
+            ),
+            (
+                "{\"number\":\"+8\"}",
+                "",
+                "number is \"+8\", not a block's number",
+            ),
+            (
+                "{\"number\":\"0x+8\"}",
+                "",
+                "number is \"0x+8\", not a block's number",
+            ),
+            (
+                "{\"hash\":1,\"blockHash\":null,\"header\":7}",
+                "",
+                "header is 7, not an object",
+            ),
+        ] {
+            let problem = read(parent, own).expect_err(parent);
+            assert!(problem.contains(wanted), "{problem}");
+        }
+        let hash = read(&format!("{{\"header\":{{\"blockHash\":{one}}}}}"), "");
+        assert!(
+            hash.expect_err("another parent")
+                .starts_with("the block's parent is 0x0202")
+        );
+    }
+
+    /// Ten gigabytes were taken for a gzip of three megabytes.
+    #[test]
+    fn a_witness_that_takes_too_much_is_not_checked() {
+        let suffixes = vec![
+            arbor_state::verkle::SuffixDiff {
+                suffix: 0,
+                current: None,
+                new: None,
+            };
+            2_000_000
+        ];
+        let stem = [0; 31];
+        let mut witness = ExecutionWitness {
+            root_before: Some(B256::ZERO),
+            ..ExecutionWitness::default()
+        };
+        witness.witness.state_diff = vec![arbor_state::verkle::StemDiff { stem, suffixes }];
+        let problem = witness.check(&Committer::within(1 << 20));
+        let problem = problem.expect_err("too large").to_string();
+        assert!(
+            problem.starts_with("it has 2000000 keys, 1 stems"),
+            "{problem}"
+        );
+    }
 
     /// All of it was there, whatever its length.
     #[test]

@@ -5,22 +5,85 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::io::Read;
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::{Map, Value};
-use serde_path_to_error::{Path, Track};
+use serde_path_to_error::{Path, Segment, Track};
 
-/// What is wrong with JSON, and where.
+/// What is wrong with JSON, and where. Shown are the first some hundred characters of each: both may have a whole name or string of the text.
 #[derive(Debug, thiserror::Error)]
-#[error("{}{error}", if field.is_empty() { String::new() } else { format!("{field}: ") })]
 pub struct JsonError {
     /// The field, such as `stateDiff[3].suffixDiffs[1].newValue`; empty for the whole.
     pub field: String,
     /// What is wrong with it; where a text was read, with line and column.
     pub error: serde_json::Error,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "{}: ", Shown(&self.field))?;
+        }
+        let (line, column) = (self.error.line(), self.error.column());
+        match Shown(&self.error).put(f)? {
+            Whole::Cut if line > 0 => write!(f, " at line {line} column {column}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a file says, for a line of its own on a terminal: cut where it is long, and nothing in it that a terminal would obey.
+pub struct Shown<T>(pub T);
+
+/// Whether all of a text was shown.
+enum Whole {
+    All,
+    Cut,
+}
+
+impl<T: fmt::Display> Shown<T> {
+    /// Characters.
+    const MOST: usize = 300;
+
+    fn put(&self, f: &mut fmt::Formatter<'_>) -> Result<Whole, fmt::Error> {
+        let left = Self::MOST;
+        let mut to = Shortened { to: f, left };
+        match write!(to, "{}", self.0) {
+            Err(_) if to.left == 0 => {
+                f.write_char('…')?;
+                Ok(Whole::Cut)
+            }
+            put => put.map(|()| Whole::All),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.put(f).map(|_| ())
+    }
+}
+
+/// Ends with an error where there would be too many characters.
+struct Shortened<'a, 'f> {
+    to: &'a mut fmt::Formatter<'f>,
+    left: usize,
+}
+
+impl Write for Shortened<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for letter in text.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            match letter {
+                '"' | '\'' | '\\' => self.to.write_char(letter)?,
+                letter => write!(self.to, "{}", letter.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl JsonError {
@@ -41,10 +104,15 @@ impl JsonError {
     }
 
     fn new(path: &Path, error: serde_json::Error) -> Self {
-        let field = match path.iter().next() {
+        let mut field = match path.iter().next() {
             None => String::new(),
             Some(_) => path.to_string(),
         };
+        // A name that could not be read is a question mark.
+        if let Some(Segment::Unknown) = path.iter().last() {
+            field.pop();
+            field.truncate(field.trim_end_matches('.').len());
+        }
         Self { field, error }
     }
 }
@@ -200,6 +268,8 @@ pub(crate) struct UniqueWithin<'a, P = ()>(pub(crate) &'a Room, pub(crate) P);
 
 /// Bytes that a value takes in a list that grows.
 const VALUE: usize = 2 * size_of::<Value>();
+/// Bytes that a list with values takes beside them.
+const LIST: usize = 4 * size_of::<Value>();
 /// Bytes that an object with fields takes, and each of them beside its name.
 const OBJECT: usize = 400;
 const FIELD: usize = 150;
@@ -258,6 +328,9 @@ impl<'de, P: ListsApart> Visitor<'de> for UniqueWithin<'_, P> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
         while let Some(value) = list.next_element_seed(self)? {
+            if values.is_empty() {
+                self.0.take(LIST)?;
+            }
             values.push(value);
         }
         Ok(values.into())
@@ -351,12 +424,17 @@ impl Names {
     pub(crate) fn add<E: de::Error>(&mut self, name: &str) -> Result<(), E> {
         match self.0.insert(camel_case(name), name.to_owned()) {
             None => Ok(()),
-            Some(other) => Err(E::custom(match other == name {
-                true => format!("field `{name}` is there twice"),
-                false => format!("field `{name}` is there twice, also as `{other}`"),
-            })),
+            Some(other) if other == name => Err(twice(name)),
+            Some(other) => Err(E::custom(format!(
+                "field `{name}` is there twice, also as `{other}`"
+            ))),
         }
     }
+}
+
+/// The error that a field is there already.
+pub(crate) fn twice<E: de::Error>(name: &str) -> E {
+    E::custom(format!("field `{name}` is there twice"))
 }
 
 /// `state_diff` as `stateDiff`.
@@ -404,7 +482,7 @@ mod tests {
     /// Each of these takes many times its text: 80 bytes for one of `[{},{},...]`, 700 for one of `{"a":0}`.
     #[test]
     fn what_takes_too_much_memory_is_refused_where_it_does() {
-        let small = [r#"{"a":0}"#, "{}", "7", r#""text""#];
+        let small = [r#"{"a":0}"#, "{}", "7", r#""text""#, "[7]"];
         for value in small {
             let list = |count| format!("[{}]", vec![value; count].join(","));
             let read = |text: &str| {
@@ -427,6 +505,33 @@ mod tests {
         let room = Room::new(100_000);
         let text = format!("{{{}}}", names.join(","));
         assert!(from_reader(text.as_bytes(), UniqueWithin(&room, ())).is_err());
+    }
+
+    /// Each list of one had half of the bytes that it takes.
+    #[test]
+    fn lists_within_lists_take_what_they_do() {
+        let deep = format!("{}0{}", "[".repeat(100), "]".repeat(100));
+        let read = |room| from_reader(deep.as_bytes(), UniqueWithin(&Room::new(room), ()));
+        let values = 100 * (size_of::<Value>() * 4) as u64;
+        assert!(read(values).is_err());
+        assert!(read(2 * values).is_ok());
+    }
+
+    /// A name of 60 MB was held, and printed.
+    #[test]
+    fn an_error_is_no_longer_than_can_be_read() {
+        let name = "n".repeat(100_000);
+        let text = format!("{{\"{name}\": {{\"a\": [1,\n{{\"{name}\": 1, \"{name}\": 2}}]}}}}");
+        let error = parse(text.as_bytes()).expect_err("twice").to_string();
+        assert!(error.len() < 700, "{error}");
+        assert!(error.starts_with("nnn"), "{error}");
+        assert!(error.contains("…: field `nnn"), "{error}");
+        assert!(error.ends_with("n… at line 2 column 200010"), "{error}");
+        let error = JsonError::of("a\n\u{1b}[1mb", de::Error::custom("\"c\" \u{202e}"));
+        assert_eq!(error.to_string(), "a\\n\\u{1b}[1mb: \"c\" \\u{202e}");
+        let whole = "é".repeat(300);
+        assert_eq!(Shown(&whole).to_string(), whole);
+        assert_eq!(Shown(format!("{whole}a")).to_string(), format!("{whole}…"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockWitness {
     /// The chain id of EIP-155.
     pub chain_id: u64,
@@ -68,9 +68,12 @@ pub struct WitnessError {
 /// What is wrong with a witness.
 #[derive(Debug, thiserror::Error)]
 pub enum WitnessProblem {
-    /// The file cannot be read or decompressed.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// It is a gzip that cannot be unpacked to its end.
+    #[error("its gzip, or what is behind its end: {0}")]
+    Gzip(std::io::Error),
     /// The file is not a witness in JSON.
     #[error("not a witness: {0}")]
     Json(#[from] JsonError),
@@ -134,15 +137,15 @@ pub enum WitnessProblem {
         "not a witness: a JSON {0}, where one object is wanted: a block with its trie nodes (stateNodes) or with executionWitness, or stateDiff and verkleProof alone"
     )]
     NoObject(&'static str),
+    /// It is neither JSON nor the binary form.
+    #[error("not a witness: {0}")]
+    NoForm(&'static str),
     /// It is malformed as a witness of a Verkle tree.
     #[error(transparent)]
     ExecutionWitness(#[from] ExecutionWitnessProblem),
     /// It is longer than any block's can be.
     #[error("it has more than {0} bytes when unpacked, which no block's witness has")]
     TooLong(u64),
-    /// A string in it is longer than any can be.
-    #[error("it has a string of more than {0} bytes, which no block's witness has")]
-    LongString(u64),
     /// The configuration in it is not in geth's form.
     #[error("its configuration: {0}")]
     Config(#[from] crate::genesis::GenesisError),
@@ -252,7 +255,7 @@ impl BlockWitness {
     /// state root leads to.
     ///
     /// # Errors
-    /// As `decode`; a node that is not RLP.
+    /// As `decode`; a node that is not RLP, or longer than a state's can be.
     pub fn check(&self) -> Result<WitnessReach, WitnessProblem> {
         self.decode()?;
         let mut waiting: HashMap<B256, &[u8]> = self
@@ -269,7 +272,11 @@ impl BlockWitness {
             };
             reach.nodes += 1;
             let mut found = Vec::new();
-            references(node, 0, &mut found).map_err(|error| WitnessProblem::Rlp {
+            let read = match node.len() {
+                0..=LONGEST_NODE => references(node, 0, &mut found),
+                _ => Err(alloy_rlp::Error::Custom("longer than a state's node")),
+            };
+            read.map_err(|error| WitnessProblem::Rlp {
                 what: format!("node {hash}"),
                 error,
             })?;
@@ -330,21 +337,23 @@ pub type NamedWitness = (
     Result<Box<ExecutionWitness>, ExecutionWitnessProblem>,
 );
 
-/// Reads a file, gzipped or not, and hands each witness to `take` before it reads the next, until that breaks off. A malformed block does not keep those beside it from
-/// being read.
+/// Who is told of a witness; breaks off when no more is wanted.
+pub type TakeWitness<'a> = &'a mut dyn FnMut(FoundWitness) -> ControlFlow<()>;
+
+/// Reads a file, or standard input for `-`, gzipped or not, and hands each witness to `take` before it reads the next. A malformed block does not keep those beside
+/// it from being read.
 ///
 /// # Errors
 /// What is no witness file. Where there are many witnesses in one, those before the place that is malformed were handed on.
-pub fn read_witnesses(
-    file: &Path,
-    take: &mut dyn FnMut(FoundWitness) -> ControlFlow<()>,
-) -> Result<(), WitnessError> {
+pub fn read_witnesses(file: &Path, take: TakeWitness<'_>) -> Result<(), WitnessError> {
     reading::read(file, take).map_err(|problem| WitnessError {
         file: file.to_path_buf(),
         problem,
     })
 }
 
+/// Bytes of a node. The longest in a state is a branch with 16 hashes (532); a leaf has at most 33 bytes of path and an account, of some 110.
+const LONGEST_NODE: usize = 1 << 10;
 /// Lists within lists that a node may have: an inlined node has at least two bytes less than the one around it, and is
 /// shorter than a hash.
 const DEEPEST: usize = 32;

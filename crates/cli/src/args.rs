@@ -601,7 +601,7 @@ impl WitnessForm {
 /// `arbor verify-witness`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyWitness {
-    /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses
+    /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses; - for standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The state root before the block, where a Verkle witness does not have it
@@ -610,7 +610,7 @@ pub(crate) struct VerifyWitness {
     /// The state root after the block, likewise
     #[arg(long, value_name = "R")]
     pub(crate) root_after: Option<B256>,
-    /// Refuse Verkle witnesses without these keys, as the testnets' are
+    /// Refuse Verkle witnesses, as the testnets' may be, that show stems to be absent only if they were made honestly
     #[arg(long)]
     pub(crate) guarded: bool,
 }

@@ -518,6 +518,20 @@ fn every_witness_is_checked() {
     }
     let alone = folder.run(&["verify-witness", "false.json"]);
     assert_eq!(alone.stderr().lines().count(), 1, "{}", alone.stderr());
+    // Names are the file's, and may be made for a terminal.
+    let named = serde_json::json!({ "a\n\u{1b}[1m": pair(&good), "b\nerror:": pair(&falsified) });
+    write("named.json", &named);
+    let run = folder.run(&["verify-witness", "named.json"]);
+    let found = run.stdout();
+    assert!(
+        found.starts_with("named.json, a\\n\\u{1b}[1m: block 9: "),
+        "{found}"
+    );
+    run.fails_with(&["error: named.json, b\\nerror:: block 9: false proof"]);
+    let input = pairs.to_string();
+    let run = folder.run_with_input(&["verify-witness", "-"], &input);
+    assert!(run.stdout().contains("-, four: block 9: "));
+    run.fails_with(&["error: -, two: block 9: false proof", "2 of 4 witnesses"]);
 }
 
 /// The testnets' blocks as they were published.
@@ -622,11 +636,7 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
             "\"0x01\",",
             "stateNodes: what is read up to here takes more than",
         ),
-        (
-            "{\"stateDiff\": [",
-            "{\"stem\":0},",
-            "stateDiff: what is read",
-        ),
+        ("{\"stateDiff\": [", "{\"stem\":0},", "stateDiff[122"),
         ("{\"stateDiff\": [", &stem, "bytes of memory"),
         (
             "{\"verkleProof\": [",
@@ -635,6 +645,7 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
         ),
         ("[", "[],", "a JSON list"),
         ("", "0", "neither JSON nor"),
+        ("\u{8}\0\0\0", "\0", "more than 134217728 bytes"),
     ] {
         let much = member(unit.repeat((16 << 20) / unit.len()).as_bytes());
         let bomb = [member(begin.as_bytes()), much.repeat(80)].concat();

@@ -575,6 +575,35 @@ fn json_that_is_no_witness() {
     assert!(error("/verkleProof/d", "0x1g".into()).contains("g"));
     assert!(error("/verkleProof/ipaProof/cl", Json::Array(Vec::new())).contains("8"));
     assert!(error("/verkleProof", Json::Null).contains("null"));
+    assert!(error("/stateDiff/0/suffixDiffs/0/suffix", "+1".into()).contains("from 0 to 255"));
+}
+
+/// They were read in the order in which the code has them, which no other reader knows.
+#[test]
+fn objects_are_not_lists_of_their_values() {
+    let (witness, ..) = rich();
+    let good = serde_json::to_value(&witness).expect("JSON");
+    for (pointer, wanted) in [
+        ("", "an object with stateDiff and verkleProof"),
+        ("/stateDiff/0", "an object with stem and suffixDiffs"),
+        (
+            "/stateDiff/0/suffixDiffs/0",
+            "an object with suffix, currentValue and newValue",
+        ),
+        ("/verkleProof", "an object, the proof"),
+        (
+            "/verkleProof/ipaProof",
+            "an object with cl, cr and finalEvaluation",
+        ),
+    ] {
+        let mut json = good.clone();
+        let object = json.pointer_mut(pointer).expect("a part");
+        let values = object.as_object().expect("an object").values();
+        *object = values.cloned().collect();
+        let error = serde_json::from_value::<Witness>(json).expect_err(pointer);
+        let wanted = format!("invalid type: sequence, expected {wanted}");
+        assert!(error.to_string().starts_with(&wanted), "{error}");
+    }
 }
 
 /// A misspelt value passed for none: its key then had no new value, and the root after was another.

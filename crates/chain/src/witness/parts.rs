@@ -9,8 +9,8 @@ use alloy_primitives::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{BlockWitness, FoundWitness, WitnessProblem};
-use crate::execution_witness::{ExecutionWitness, StateDiffs};
+use super::{BlockWitness, FoundWitness, NamedWitness, TakeWitness, WitnessProblem};
+use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, StateDiffs};
 use crate::json::{
     self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, Room, UniqueWithin, field_bytes,
 };
@@ -25,40 +25,55 @@ pub(super) struct Parts<'a> {
     pub(super) diffs: &'a StateDiffs<'a>,
     /// Begins to count anew after each witness.
     pub(super) length: &'a Cell<u64>,
-    pub(super) take: &'a mut dyn FnMut(FoundWitness) -> ControlFlow<()>,
+    pub(super) take: TakeWitness<'a>,
     /// Set when no more is wanted.
     pub(super) done: &'a Cell<bool>,
 }
 
 impl Parts<'_> {
     /// Hands on a pair, and has room for the next one.
-    fn pair(&mut self, name: String, pair: Value, left: u64) -> ControlFlow<()> {
-        let witness = ExecutionWitness::of_pair(pair, self.diffs);
-        let taken = (self.take)(FoundWitness::Verkle((Some(name), witness.map(Box::new))));
+    fn hand_on(&mut self, pair: NamedWitness, left: u64) -> ControlFlow<()> {
+        let taken = (self.take)(FoundWitness::Verkle(pair));
         self.diffs.forget();
         self.room.give_back(left);
         self.length.set(0);
         taken
     }
 
-    /// Hands on the rest of the pairs.
+    /// Hands on a file's pairs: what is before the first, which is none, that one, and the others.
     fn pairs<'de, A: MapAccess<'de>>(
         mut self,
-        (first, pair, mut left): (String, Value, u64),
-        mut names: Names,
+        before: Vec<String>,
+        (first, pair, left): (String, Value, u64),
         mut fields: A,
     ) -> Result<(), A::Error> {
-        let mut taken = self.pair(first, pair, left);
-        while taken.is_continue() {
-            let Some(name) = fields.next_key::<String>()? else {
-                return Ok(());
-            };
-            self.room.take(field_bytes(&name))?;
-            names.add(&name)?;
-            left = self.room.left();
-            let pair = fields.next_value_seed(UniqueWithin(self.room, self.diffs))?;
-            taken = self.pair(name, pair, left);
+        let mut names: HashSet<String> = before.iter().cloned().collect();
+        names.insert(first.clone());
+        let of_pair = |pair, diffs| ExecutionWitness::of_pair(pair, diffs).map(Box::new);
+        let first = (Some(first), of_pair(pair, self.diffs));
+        let no_pair = |name| (Some(name), Err(ExecutionWitnessProblem::NoPair));
+        for pair in before.into_iter().map(no_pair).chain([first]) {
+            if self.hand_on(pair, left).is_break() {
+                return self.no_more();
+            }
         }
+        while let Some(name) = fields.next_key::<String>()? {
+            self.room.take(field_bytes(&name))?;
+            if !names.insert(name.clone()) {
+                return Err(json::twice(&name));
+            }
+            let left = self.room.left();
+            let pair = fields.next_value_seed(UniqueWithin(self.room, self.diffs))?;
+            let pair = (Some(name), of_pair(pair, self.diffs));
+            if self.hand_on(pair, left).is_break() {
+                return self.no_more();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever takes what is found wants no more.
+    fn no_more<E: de::Error>(&self) -> Result<(), E> {
         self.done.set(true);
         Err(de::Error::custom("no more is wanted"))
     }
@@ -85,7 +100,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
         while let Some(name) = fields.next_key::<String>()? {
             self.room.take(field_bytes(&name))?;
             names.add(&name)?;
-            let (left, first) = (self.room.left(), read.is_empty());
+            let left = self.room.left();
             let value = match read.lists.by_name(&name) {
                 Some((list, once)) => {
                     let items = Items {
@@ -113,8 +128,10 @@ impl<'de> Visitor<'de> for Parts<'_> {
                     None => fields.next_value_seed(UniqueWithin(self.room, self.diffs))?,
                 },
             };
-            if first && ExecutionWitness::is_pair(&value) {
-                self.pairs((name, value, left), names, fields)?;
+            if ExecutionWitness::is_pair(&value) {
+                let before = read.names();
+                drop(read);
+                self.pairs(before, (name, value, left), fields)?;
                 return Ok(None);
             }
             read.add(name, value);
@@ -153,14 +170,22 @@ impl Lists {
         }
     }
 
-    fn is_empty(&self) -> bool {
-        self.nodes.is_none() && self.codes.is_none() && self.headers.is_none()
+    /// Those that are there, by their names.
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let all = [
+            ("stateNodes", &self.nodes),
+            ("codes", &self.codes),
+            ("ancestorHeadersRlp", &self.headers),
+        ];
+        let there = all.into_iter().filter(|(_, list)| list.is_some());
+        there.map(|(name, _)| name)
     }
 }
 
 impl Fields {
-    fn is_empty(&self) -> bool {
-        self.lists.is_empty() && self.other.is_empty()
+    fn names(&self) -> Vec<String> {
+        let lists = self.lists.names().map(str::to_owned);
+        lists.chain(self.other.keys().cloned()).collect()
     }
 
     fn add(&mut self, name: String, value: Value) {
@@ -185,21 +210,15 @@ impl Fields {
             lists,
             mut other,
         } = self;
+        // Those that are missing, or that there are none of, are told of with the other fields.
+        for name in lists.names() {
+            other.insert(name.to_owned(), Value::Array(Vec::new()));
+        }
         let Lists {
             nodes,
             codes,
             headers,
         } = lists;
-        // Those that are missing, or that there are none of, are told of with the other fields.
-        for (name, list) in [
-            ("stateNodes", &nodes),
-            ("codes", &codes),
-            ("ancestorHeadersRlp", &headers),
-        ] {
-            if list.is_some() {
-                other.insert(name.to_owned(), Value::Array(Vec::new()));
-            }
-        }
         let other = Value::Object(other);
         if !of_nodes {
             let witness = ExecutionWitness::of_file(other, diffs);

@@ -6,14 +6,15 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::ops::ControlFlow;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use serde::de::Error as _;
+use serde_json::Value;
 
 use super::parts::Parts;
-use super::{FoundWitness, WitnessProblem};
+use super::{FoundWitness, TakeWitness, WitnessProblem};
 use crate::execution_witness::{ExecutionWitness, StateDiffs};
 use crate::json::{self, JsonError, Room};
 
@@ -27,62 +28,90 @@ struct Most {
 }
 
 /// The text: a block of 60 million gas that does nothing but load the largest codes has some 560 MB of them, twice that in hex.
-/// Memory: those codes and some 200 MB. Of a Verkle tree it is room for some 7 million leaves.
+/// Memory: those codes and some 200 MB. Of a Verkle tree it is room to read ten million leaves, of which a million may be [checked](ExecutionWitness::check).
 const MOST: Most = Most {
     text: 5 << 28,
     held: 3 << 28,
 };
-/// Bytes of a witness in the binary form. One has 70 for each leaf; under EIP-4762 60 million gas bring at most 300,000.
-const MOST_BINARY: u64 = 1 << 28;
+/// Bytes of a witness in the binary form. A leaf has 15 to 79, and takes 67 in memory; under EIP-4762 60 million gas bring at most 300,000.
+const MOST_BINARY: u64 = 1 << 27;
 /// Bytes of a string. The longest is a block: at 4 gas a byte, one of 60 million gas has 15 MB, twice that in hex.
 const LONGEST_STRING: u64 = 1 << 26;
-/// Who is told of a witness; breaks off when no more is wanted.
-pub(super) type Take<'a> = &'a mut dyn FnMut(FoundWitness) -> ControlFlow<()>;
 
-/// Reads a file, gzipped or not.
-pub(super) fn read(file: &Path, take: Take<'_>) -> Result<(), WitnessProblem> {
-    let mut file = BufReader::new(File::open(file)?);
-    match file.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
-        true => parse(BufReader::new(MultiGzDecoder::new(file)), take),
-        false => parse(file, take),
+/// Reads a file, or standard input for `-`, gzipped or not.
+pub(super) fn read(file: &Path, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+    if file.as_os_str() == "-" {
+        return unpack(io::stdin().lock(), take);
     }
+    unpack(BufReader::new(File::open(file)?), take)
 }
 
-/// Tells the form by the first byte, of which no two have the same.
-fn parse(mut text: impl BufRead, take: Take<'_>) -> Result<(), WitnessProblem> {
-    let begin = text.fill_buf()?;
+/// What comes through a pipe may come byte by byte.
+fn unpack(mut from: impl BufRead, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+    let begin = peeked(&mut from, 2)?;
+    let gzipped = begin == [0x1f, 0x8b];
+    let whole = Cursor::new(begin).chain(from);
+    if !gzipped {
+        return parse(whole, take);
+    }
+    let unpacked = BufReader::new(MultiGzDecoder::new(whole));
+    parse(unpacked, take).map_err(|problem| match problem {
+        WitnessProblem::Io(error) => WitnessProblem::Gzip(error),
+        problem => problem,
+    })
+}
+
+/// The next bytes, up to so many.
+fn peeked(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Tells the form by how it begins.
+fn parse(mut from: impl BufRead, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+    /// Bytes of JSON that is no object, to be named.
+    const NAMED: u64 = 100;
+    /// The offset of its first part, behind that of the second (SSZ).
+    const BINARY: [u8; 4] = 8u32.to_le_bytes();
+    let begin = peeked(&mut from, BINARY.len() as u64)?;
+    let whole = Cursor::new(begin.clone()).chain(from);
+    if begin == BINARY {
+        let mut bytes = Vec::new();
+        whole.take(MOST_BINARY + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST_BINARY {
+            return Err(WitnessProblem::TooLong(MOST_BINARY));
+        }
+        let witness = ExecutionWitness::from_bytes(&bytes)?;
+        let _no_more = take(FoundWitness::Verkle((None, Ok(Box::new(witness)))));
+        return Ok(());
+    }
     match begin.trim_ascii_start().first() {
         Some(b'[') => Err(WitnessProblem::NoObject("list")),
         Some(b'"') => Err(WitnessProblem::NoObject("string")),
-        Some(b'{') => parse_object(text, MOST, take),
-        None if !begin.is_empty() => parse_object(text, MOST, take),
-        _ => {
-            let witness = ExecutionWitness::from_bytes(&binary(text)?)?;
-            let _no_more = take(FoundWitness::Verkle((None, Ok(Box::new(witness)))));
-            Ok(())
+        Some(b'{') => parse_object(whole, MOST, take),
+        // Only spaces so far.
+        None if !begin.is_empty() => parse_object(whole, MOST, take),
+        None => Err(WitnessProblem::NoForm("it is empty")),
+        Some(_) if begin.starts_with(&[0xef, 0xbb, 0xbf]) => {
+            Err(WitnessProblem::NoForm("it begins with a byte order mark"))
+        }
+        Some(_) if begin.starts_with(&[0x1f, 0x8b]) => {
+            Err(WitnessProblem::NoForm("it is a gzip within a gzip"))
+        }
+        Some(_) => {
+            let begin = peeked(whole, NAMED)?;
+            Err(match serde_json::from_slice::<Value>(&begin) {
+                Ok(Value::Null) => WitnessProblem::NoObject("null"),
+                Ok(Value::Bool(_)) => WitnessProblem::NoObject("truth value"),
+                Ok(Value::Number(_)) => WitnessProblem::NoObject("number"),
+                _ => WitnessProblem::NoForm("it begins as neither JSON nor the binary form does"),
+            })
         }
     }
 }
 
-/// The bytes of the binary form; of something else no more than tells it apart.
-fn binary(mut from: impl BufRead) -> Result<Vec<u8>, WitnessProblem> {
-    /// It begins with the offset of its first part, behind that of the second (SSZ).
-    const BEGIN: [u8; 4] = 8u32.to_le_bytes();
-    let mut bytes = Vec::new();
-    from.by_ref()
-        .take(BEGIN.len() as u64)
-        .read_to_end(&mut bytes)?;
-    if bytes == BEGIN {
-        from.take(MOST_BINARY + 1 - BEGIN.len() as u64)
-            .read_to_end(&mut bytes)?;
-    }
-    match bytes.len() as u64 > MOST_BINARY {
-        true => Err(WitnessProblem::TooLong(MOST_BINARY)),
-        false => Ok(bytes),
-    }
-}
-
-fn parse_object(text: impl Read, most: Most, take: Take<'_>) -> Result<(), WitnessProblem> {
+fn parse_object(text: impl Read, most: Most, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
     let (room, length, done) = (Room::new(most.held), Cell::new(0), Cell::new(false));
     let diffs = StateDiffs::new(&room);
     let mut text = Bounded::new(text, most.text, &length);
@@ -113,7 +142,8 @@ struct Bounded<'a, R> {
     /// Bytes of the string under way.
     string: Option<u64>,
     escaped: bool,
-    refused: Option<WitnessProblem>,
+    /// Why it is read no further.
+    refused: Option<String>,
 }
 
 impl<'a, R> Bounded<'a, R> {
@@ -131,7 +161,7 @@ impl<'a, R> Bounded<'a, R> {
     /// What is wrong with the text, whatever its reader makes of it.
     fn problem(self, error: JsonError) -> WitnessProblem {
         match self.refused {
-            Some(refused) => refused,
+            Some(refused) => JsonError::of(&error.field, serde_json::Error::custom(refused)).into(),
             None if error.error.is_io() => WitnessProblem::Io(error.error.into()),
             None => error.into(),
         }
@@ -140,7 +170,7 @@ impl<'a, R> Bounded<'a, R> {
     fn look_at(&mut self, byte: u8) {
         self.length.set(self.length.get() + 1);
         if self.length.get() > self.most {
-            self.refused = Some(WitnessProblem::TooLong(self.most));
+            self.refused = Some(WitnessProblem::TooLong(self.most).to_string());
         }
         self.string = match (self.string, byte) {
             (None, b'"') => Some(0),
@@ -149,7 +179,9 @@ impl<'a, R> Bounded<'a, R> {
         };
         self.escaped = self.string.is_some() && byte == b'\\' && !self.escaped;
         if self.string.is_some_and(|length| length > LONGEST_STRING) {
-            self.refused = Some(WitnessProblem::LongString(LONGEST_STRING));
+            self.refused = Some(format!(
+                "a string of more than {LONGEST_STRING} bytes, which no block's witness has"
+            ));
         }
     }
 }
@@ -167,14 +199,16 @@ impl<R: Read> Read for Bounded<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::ops::ControlFlow;
 
     use alloy_primitives::Bytes;
+    use flate2::Compression;
+    use flate2::read::GzEncoder;
 
     use super::*;
 
     fn problem(text: impl Read) -> String {
-        let read = parse(BufReader::new(text), &mut |_| ControlFlow::Continue(()));
+        let read = unpack(BufReader::new(text), &mut |_| ControlFlow::Continue(()));
         read.expect_err("no witness").to_string()
     }
 
@@ -186,9 +220,14 @@ mod tests {
         assert!(problem(after("[", b'[')).contains("a JSON list"));
         assert!(problem(after("\"", b'a')).contains("a JSON string"));
         assert!(problem(endless(0)).contains("binary form"));
-        let string = "it has a string of more than 67108864 bytes";
-        assert!(problem(after("{\"", b'a')).starts_with(string));
-        assert!(problem(after("{\"blockRlp\": \"\\\"", b'0')).starts_with(string));
+        let binary = after("\u{8}\0\0\0", 0);
+        assert!(problem(binary).contains("more than 134217728 bytes"));
+        let string = "a string of more than 67108864 bytes";
+        for (begin, place) in [("{\"", ""), ("{\"a\": [{\"b\": [1, \"\\\"", "a[0].b[1]: ")] {
+            let problem = problem(after(begin, b'0'));
+            let wanted = format!("not a witness: {place}{string}");
+            assert!(problem.starts_with(&wanted), "{problem}");
+        }
         assert!(problem(after("{\"a\":", b'[')).contains("recursion limit"));
     }
 
@@ -210,6 +249,72 @@ mod tests {
             text.look_at(byte);
         }
         assert_eq!((text.string, text.escaped), (None, false));
+    }
+
+    /// All that was said of them is that they are "neither JSON nor" the binary form, of which there were too few bytes.
+    #[test]
+    fn what_is_no_witness_is_called_what_it_is() {
+        let gzip = |bytes: &[u8]| {
+            let mut packed = Vec::new();
+            let mut from = GzEncoder::new(bytes, Compression::fast());
+            from.read_to_end(&mut packed).expect("packed");
+            packed
+        };
+        let (empty, object) = (gzip(b""), gzip(b"{}"));
+        let twice = gzip(&object);
+        let followed = [&object[..], b"x"].concat();
+        for (file, wanted) in [
+            (&b""[..], "not a witness: it is empty"),
+            (&empty, "not a witness: it is empty"),
+            (&twice, "a gzip within a gzip"),
+            (&followed, "its gzip, or what is behind its end: "),
+            (
+                &object[..object.len() - 1],
+                "its gzip, or what is behind its end: ",
+            ),
+            (b"\xef\xbb\xbf{}", "it begins with a byte order mark"),
+            (b"null", "a JSON null, where one object"),
+            (b" 7\n", "a JSON number, where one object"),
+            (b"true", "a JSON truth value, where one object"),
+            (b"nothing", "neither JSON nor the binary form"),
+            (b"\x08\0\0", "neither JSON nor the binary form"),
+            (
+                b"\x08\0\0\0",
+                "neither JSON nor a witness in the binary form",
+            ),
+        ] {
+            let problem = problem(file);
+            assert!(problem.contains(wanted), "{problem}");
+        }
+    }
+
+    /// Reads a byte at a time, as a pipe may.
+    struct Slow<'a>(&'a [u8]);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let count = into.len().min(1);
+            self.0.read(&mut into[..count])
+        }
+    }
+
+    #[test]
+    fn what_comes_byte_by_byte_is_the_same() {
+        let text = format!("\n {}", pair(&leaves(2)));
+        let mut packed = Vec::new();
+        let mut from = GzEncoder::new(text.as_bytes(), Compression::fast());
+        from.read_to_end(&mut packed).expect("packed");
+        for bytes in [text.as_bytes(), &packed] {
+            let mut keys = None;
+            let read = unpack(BufReader::new(Slow(bytes)), &mut |found| {
+                if let FoundWitness::Verkle((None, Ok(witness))) = found {
+                    keys = Some(witness.witness.keys().count());
+                }
+                ControlFlow::Continue(())
+            });
+            assert!(read.is_ok());
+            assert_eq!(keys, Some(2));
+        }
     }
 
     /// What is found in a text, with these bounds, and what is wrong with the whole.
@@ -268,11 +373,13 @@ mod tests {
             "blockRlp",
             "parent",
             "header",
+            "stateDiff",
         ] {
             for next in [
                 "executionWitness",
                 "ancestorHeadersRlp",
-                "stateDiff",
+                "state_Diff",
+                "block_Rlp",
                 "execute",
             ] {
                 let text = format!("{{\"{name}\":{pair},\"{next}\":{pair}}}");
@@ -285,6 +392,44 @@ mod tests {
                     assert_eq!(witness.expect("well formed").witness.keys().count(), 1);
                 }
             }
+        }
+    }
+
+    /// With something else before them none was looked at; and two names that are one field's were taken for one.
+    #[test]
+    fn pairs_may_come_behind_something_else() {
+        let pair = pair(&leaves(1));
+        for before in [
+            "\"a\":1",
+            "\"stateDiff\":[1]",
+            "\"codes\":[\"0x01\"]",
+            "\"_info\":{\"b\":[{}]}",
+        ] {
+            let text = format!("{{{before},\"t_1_2\":{pair},\"t_12\":{pair}}}");
+            let (all, problem) = found(&text, MOST);
+            assert_eq!(problem, None);
+            let named: Vec<_> = all
+                .iter()
+                .map(|witness| match witness {
+                    FoundWitness::Verkle((Some(name), witness)) => (&name[..], witness.is_ok()),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            let first = before.split('"').nth(1).expect("a name");
+            assert_eq!(named, [(first, false), ("t_1_2", true), ("t_12", true)]);
+            let again = text.replacen("t_12", "t_1_2", 1);
+            let problem = found(&again, MOST).1.expect("twice");
+            assert!(
+                problem.contains("field `t_1_2` is there twice"),
+                "{problem}"
+            );
+            let again = text.replacen("t_12", first, 1);
+            assert!(
+                found(&again, MOST)
+                    .1
+                    .expect("twice")
+                    .contains("there twice")
+            );
         }
     }
 
@@ -317,7 +462,10 @@ mod tests {
         };
         let spaces = pair.replacen(':', &format!(":{}", " ".repeat(1 << 15)), 1);
         let problem = refused(&spaces, most);
-        assert!(problem.starts_with("it has more than"), "{problem}");
+        assert!(
+            problem.starts_with("not a witness: w.") && problem.contains("it has more than"),
+            "{problem}"
+        );
         let values = pair.replacen("{}", &format!("[{}0]", "0,".repeat(2_000)), 1);
         let problem = refused(&values, most);
         assert!(

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
+use arbor_chain::json::Shown;
 use arbor_chain::witness::{BlockWitness, FoundWitness, NamedWitness, read_witnesses};
 use arbor_state::verkle::Committer;
 
@@ -19,51 +20,53 @@ pub(super) const TABLE_BYTES: usize = 6_000_000;
 struct Checked {
     all: u64,
     bad: u64,
-    /// Of the first ones, why.
-    why: Vec<anyhow::Error>,
+    /// Whether there may be but one.
+    alone: bool,
+    /// What is wrong with the first, until there is a second: alone it is the command's own error.
+    first: Option<anyhow::Error>,
 }
 
 impl Checked {
-    /// Bad ones of which is told why.
-    const TOLD: usize = 1_000;
-
-    /// Prints what a witness shows, or keeps what is wrong with it.
+    /// Prints what a witness shows, or what is wrong with it.
     fn add(&mut self, found: Result<String>) -> Result<()> {
-        self.all += 1;
-        match found {
-            Ok(found) => output::line(&found),
-            Err(error) => {
-                self.bad += 1;
-                if self.why.len() < Self::TOLD {
-                    self.why.push(error);
-                }
-                Ok(())
-            }
+        if let Some(error) = self.first.take() {
+            tell(&error);
         }
+        self.all += 1;
+        let error = match found {
+            Ok(found) => return output::line(&found),
+            Err(error) => error,
+        };
+        self.bad += 1;
+        match self.alone && self.all == 1 {
+            true => self.first = Some(error),
+            false => tell(&error),
+        }
+        Ok(())
     }
 
-    /// Tells of all that is bad, a line each.
-    fn finish(mut self) -> Result<()> {
-        match (self.bad, self.all) {
-            (0, _) => Ok(()),
-            (_, 1) => Err(self.why.remove(0)),
-            (bad, all) => {
-                for error in &self.why {
-                    eprintln!("error: {}", described(error));
-                }
-                let untold = bad - self.why.len() as u64;
-                if untold > 0 {
-                    eprintln!("error: and {untold} more");
-                }
-                bail!("{bad} of {all} witnesses are malformed or do not hold")
-            }
+    fn finish(self) -> Result<()> {
+        match (self.first, self.bad) {
+            (Some(error), _) => Err(error),
+            (None, 0) => Ok(()),
+            (None, bad) => bail!(
+                "{bad} of {} witnesses are malformed or do not hold",
+                self.all
+            ),
         }
     }
+}
+
+fn tell(error: &anyhow::Error) {
+    eprintln!("error: {}", described(error));
 }
 
 /// One that is bad does not keep the others from being looked at.
 pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
-    let mut checked = Checked::default();
+    let mut checked = Checked {
+        alone: args.files.len() == 1,
+        ..Checked::default()
+    };
     let mut committer = None;
     for file in &args.files {
         let mut told = Ok(());
@@ -96,7 +99,7 @@ fn verify_named(
     committer: &Committer,
     (name, witness): NamedWitness,
 ) -> Result<String> {
-    let name = name.map_or(String::new(), |name| format!(", {name}"));
+    let name = name.map_or(String::new(), |name| format!(", {}", Shown(name)));
     let name = format!("{}{name}", file.display());
     let found = witness.map_err(anyhow::Error::from);
     let found = found.and_then(|witness| verify_leaves(args, committer, *witness));
@@ -132,6 +135,10 @@ fn verify_leaves(
     committer: &Committer,
     mut witness: ExecutionWitness,
 ) -> Result<String> {
+    let whose = match witness.root_after {
+        Some(_) => "which is the block's",
+        None => "which is that of --root-after",
+    };
     for (given, own, flag) in [
         (args.root, &mut witness.root_before, "--root"),
         (args.root_after, &mut witness.root_after, "--root-after"),
@@ -175,10 +182,10 @@ fn verify_leaves(
                 stems => format!(", {stems} of them absent if the proof was made honestly"),
             },
             match witness.root_after {
-                Some(_) => ", which is the block's",
-                None => " (no root is given that it should be)",
+                Some(_) => format!(", {whose}"),
+                None => " (no root is given that it should be)".to_owned(),
             },
-            bytes::show(witness.witness.to_bytes().len() as u64),
+            bytes::show(witness.witness.sizes().total() as u64),
         )),
         Verdict::FalseProof => bail!("{block}false proof against root {before}"),
         Verdict::OtherRoot { expected, actual } => bail!(
