@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => floor(args, rules, measurement, input, &genesis),
         Some(tree) => {
             let how = (tree, &settings, rules);
-            full(args, how, measurement, input, (&genesis, &text))
+            full(args, how, measurement, input, (genesis, text))
         }
     }
 }
@@ -323,7 +323,7 @@ fn full(
     (tree, settings, rules): (Tree, &TreeSettings, Rules),
     mut measurement: Measurement,
     mut input: ChainInput,
-    (genesis, text): (&Genesis, &str),
+    (mut genesis, text): (Genesis, String),
 ) -> Result<()> {
     let dir = args.db.as_deref();
     if let (Some(dir), StoreChoice::Memory) = (dir, args.store) {
@@ -359,8 +359,8 @@ fn full(
         (None, Some(dir)) if !tree.is_in_headers() => Some(RootsFile::of_database(dir)),
         _ => None,
     };
-    let early = ahead_of_database(args, &input, genesis);
-    let mut state = database::open_or_create(dir, (args.store, tree), genesis, text, budget)?;
+    let early = ahead_of_database(args, &input, &genesis);
+    let mut state = database::open_or_create(dir, (args.store, tree), &genesis, &text, budget)?;
     if let Some(dir) = dir {
         rules.remember(dir)?;
         if matches!(state.tree(), Tree::Verkle(_)) {
@@ -368,9 +368,12 @@ fn full(
         }
     }
     if let (None, Some(population)) = (state.head(), genesis.population) {
-        load(&mut state, genesis, population)?;
+        load(&mut state, &genesis, population)?;
     }
-    let replay = Replay::new(state, genesis, budget.names())?;
+    let replay = Replay::new(state, &genesis, budget.names())?;
+    // The database has them; together they may be larger than its caches.
+    drop(text);
+    genesis.alloc = Vec::new();
     let mut replay = replay.with_executor(rules.executor());
     let (head, _) = replay.head();
     let roots_file = roots_file
@@ -409,7 +412,7 @@ fn full(
     };
     let blocks = match early.filter(|_| head == 0) {
         Some(early) => early,
-        None => ahead(args, input, genesis)?,
+        None => ahead(args, input, &genesis)?,
     };
     let mut blocks = wanted(args, blocks);
     let mut road = Road::new(args, measurement, head + 1, last);
