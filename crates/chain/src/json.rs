@@ -109,7 +109,7 @@ impl JsonError {
             Some(_) => path.to_string(),
         };
         // A name that could not be read is a question mark.
-        if let Some(Segment::Unknown) = path.iter().last() {
+        if let Some(Segment::Unknown) = path.iter().next_back() {
             field.pop();
             field.truncate(field.trim_end_matches('.').len());
         }
@@ -123,6 +123,14 @@ impl JsonError {
 /// What is not JSON, or has a field twice.
 pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     Ok(from_slice::<Unique>(text)?.0)
+}
+
+/// Reads a text into a value that takes no more than so many bytes of memory.
+///
+/// # Errors
+/// As [`parse`], and more than that.
+pub fn parse_within(text: &[u8], bytes: u64) -> Result<Value, JsonError> {
+    from_reader(text, UniqueWithin(&Room::new(bytes), ()))
 }
 
 /// Reads a text. That fields of one name are refused is for the type to say; those of a struct are.

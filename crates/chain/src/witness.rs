@@ -21,7 +21,7 @@ use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct BlockWitness {
     /// The chain id of EIP-155.
     pub chain_id: u64,

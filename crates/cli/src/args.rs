@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use arbor_state::ar16mt::recovery::MOST_TOGETHER;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -442,6 +443,7 @@ pub(crate) struct Get {
     /// The account
     pub(crate) address: Address,
     /// A slot of it: decimal or 0x-hex
+    #[arg(value_parser = parse_slot)]
     pub(crate) slot: Option<U256>,
     /// Print its code
     #[arg(long, conflicts_with = "slot")]
@@ -470,6 +472,7 @@ pub(crate) struct Prove {
     #[arg(required_unless_present_any = ["range", "storage_logs"])]
     pub(crate) address: Option<Address>,
     /// Slots of it: decimal or 0x-hex
+    #[arg(value_parser = parse_slot)]
     pub(crate) slots: Vec<U256>,
     /// At this retained block [default: the latest]
     #[arg(long, value_name = "BLOCK")]
@@ -491,14 +494,24 @@ pub(crate) struct Prove {
     pub(crate) storage_logs: Option<PathBuf>,
 }
 
+/// A slot's number. What parses it elsewhere takes nothing for zero, and knows other bases.
+fn parse_slot(text: &str) -> Result<U256, String> {
+    let (digits, base) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    let number = match digits.chars().all(|digit| digit.is_digit(base)) && !digits.is_empty() {
+        true => U256::from_str_radix(digits, base.into()).ok(),
+        false => None,
+    };
+    number.ok_or_else(|| format!("'{text}' is no slot: decimal or 0x-hex, of 256 bits"))
+}
+
 /// An account and slots of it: `ADDRESS:SLOT,SLOT`.
 fn parse_account(text: &str) -> Result<AccountSlots, String> {
     let (address, slots) = text.split_once(':').unwrap_or((text, ""));
     let slots = slots.split(',').filter(|slot| !slot.is_empty());
-    let slots = slots.map(|slot| {
-        let number = slot.parse();
-        number.map_err(|_| format!("'{slot}' is no slot: decimal or 0x-hex"))
-    });
+    let slots = slots.map(parse_slot);
     Ok(AccountSlots {
         address: address
             .parse()
@@ -538,6 +551,9 @@ pub(crate) struct VerifyProof {
     /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it
     #[arg(long)]
     pub(crate) storage_logs: bool,
+    /// The index that the first new leaf has to take, which no root shows: one more than there were leaves
+    #[arg(long, value_name = "N", requires = "storage_logs")]
+    pub(crate) next_index: Option<u64>,
 }
 
 /// `arbor witness`.
@@ -691,8 +707,8 @@ fn parse_chunk(text: &str) -> Result<NonZeroUsize, String> {
     let leaves = text
         .parse()
         .ok()
-        .filter(|leaves: &NonZeroUsize| leaves.get() <= 1 << 21);
-    leaves.ok_or_else(|| format!("'{text}' is not a number from 1 to {}", 1 << 21))
+        .filter(|leaves: &NonZeroUsize| leaves.get() <= MOST_TOGETHER);
+    leaves.ok_or_else(|| format!("'{text}' is not a number from 1 to {MOST_TOGETHER}"))
 }
 
 /// `arbor recover`.

@@ -161,21 +161,19 @@ pub(crate) fn stored_retention(dir: &Path) -> Result<Option<Retain>> {
     })
 }
 
-/// The history to keep: what is asked for, which the folder then remembers, or else what was asked for before.
+/// The history to keep: what is asked for, or else what was asked for before.
 pub(crate) fn retention(dir: Option<&Path>, asked: Option<Retain>) -> Result<Retain> {
-    let Some(dir) = dir else {
-        return Ok(asked.unwrap_or(RETAINED));
-    };
-    let path = retention_path(dir);
-    match asked {
-        Some(retain) => {
-            std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))
-                .and_then(|()| write_whole(&path, &show_retain(retain)))
-                .with_context(|| format!("writing {}", path.display()))?;
-            Ok(retain)
-        }
-        None => Ok(stored_retention(dir)?.unwrap_or(RETAINED)),
+    match (asked, dir) {
+        (Some(asked), _) => Ok(asked),
+        (None, Some(dir)) => Ok(stored_retention(dir)?.unwrap_or(RETAINED)),
+        (None, None) => Ok(RETAINED),
     }
+}
+
+/// Remembers what history was asked for, in the folder of a database that is open: a replay that was refused must not decide what the next one forgets.
+pub(crate) fn remember_retention(dir: &Path, retain: Retain) -> Result<()> {
+    let path = retention_path(dir);
+    write_whole(&path, &show_retain(retain)).with_context(|| format!("writing {}", path.display()))
 }
 
 /// Whether a store may be made in a database folder: not where versions were flushed, nor where HEAD cannot tell.
@@ -514,13 +512,32 @@ pub(crate) fn open_or_begin(
     State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
 }
 
-/// Keeps the text of the genesis in the folder, unless a whole one is there. The database agrees with it already.
+/// Keeps the text of the genesis in the folder, with which the database agrees: the latest, since forks to come are no part of its hash.
 pub(crate) fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
     let path = genesis_path(dir);
-    if Genesis::from_file(&path, &genesis_state_root).is_ok() {
-        return Ok(());
+    match std::fs::read_to_string(&path) {
+        Ok(kept) if kept == text => return Ok(()),
+        Ok(kept) if !kept.is_empty() => tell_other_genesis(&path, &kept, text),
+        _ => (),
     }
     write_whole(&path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Says what another genesis than the one before changes, if it is more than spaces.
+fn tell_other_genesis(path: &Path, kept: &str, text: &str) {
+    let read = |text| Genesis::from_json(text, &genesis_state_root);
+    let (Ok(kept), Ok(now)) = (read(kept), read(text)) else {
+        return tracing::warn!("{} is damaged: it is written anew", path.display());
+    };
+    let path = path.display();
+    if kept.hash != now.hash {
+        let (kept, now) = (kept.hash, now.hash);
+        tracing::warn!("{path} is that of genesis {kept}: that of {now} takes its place");
+    } else if let Some(difference) = kept.spec.differences(&now.spec).next() {
+        tracing::warn!("by the genesis now given {difference}: it takes the place of {path}");
+    } else if let Some(difference) = now.spec.differences(&kept.spec).next() {
+        tracing::warn!("by {path} {difference}: the genesis now given takes its place");
+    }
 }
 
 /// Replaces a file, so that a crash leaves the old one or the new one.

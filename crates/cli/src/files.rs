@@ -72,24 +72,58 @@ pub(crate) fn not_of_database(flag: &str, file: &Path, db: Option<&Path>) -> Res
     Ok(())
 }
 
+/// Refuses outputs of a command that are files it reads, or of which two are one. What is read may be folders, whose files are meant.
+pub(crate) fn apart<'p>(
+    written: impl IntoIterator<Item = (&'static str, &'p Path)>,
+    read: impl IntoIterator<Item = &'p Path>,
+) -> Result<()> {
+    let mut taken: Vec<(PathBuf, Option<&str>)> = Vec::new();
+    for path in read {
+        match fs::read_dir(path) {
+            Ok(files) => {
+                taken.extend(files.flatten().map(|file| (resolved(&file.path()), None)));
+            }
+            Err(_) => taken.push((resolved(path), None)),
+        }
+    }
+    for (flag, path) in written {
+        let place = resolved(path);
+        // What is no file (a terminal, /dev/null) takes all that is written to it.
+        if place.exists() && !place.is_file() {
+            continue;
+        }
+        match taken.iter().find(|(other, _)| *other == place) {
+            Some((_, None)) => bail!(
+                "{flag} {} is read, and would be overwritten: give another name",
+                path.display()
+            ),
+            Some((_, Some(other))) => {
+                bail!("{flag} and {other} are one file, {}", path.display())
+            }
+            None => taken.push((place, Some(flag))),
+        }
+    }
+    Ok(())
+}
+
 /// Where a path leads; of what is not there yet, where it would be.
 fn resolved(path: &Path) -> PathBuf {
     if let Ok(found) = fs::canonicalize(path) {
         return found;
     }
-    // A link to what is not there, or a new name in a folder.
-    let aim = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let aim = match path.is_symlink() {
-        true => folder.unwrap_or(Path::new(".")).join(aim),
-        false => aim,
+    let above = |path: &Path| match path.parent() {
+        Some(folder) if folder == Path::new("") => PathBuf::from("."),
+        Some(folder) => folder.to_owned(),
+        None => path.to_owned(),
     };
-    let folder = aim.parent().filter(|folder| *folder != Path::new(""));
-    match (
-        fs::canonicalize(folder.unwrap_or(Path::new("."))),
-        aim.file_name(),
-    ) {
-        (Ok(folder), Some(name)) => folder.join(name),
+    // A link to what is not there, or a new name in a folder, which may be new as well.
+    let aim = match fs::read_link(path) {
+        Ok(aim) => above(path).join(aim),
+        Err(_) => path.to_owned(),
+    };
+    let folder = above(&aim);
+    match aim.file_name() {
+        Some(name) if folder != aim => resolved(&folder).join(name),
         _ => aim,
     }
 }
@@ -137,7 +171,13 @@ fn is_stream(_: &Path, _: &str) -> bool {
     false
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Whether a name leads to standard output.
+pub(crate) fn is_output(path: &Path) -> bool {
+    matches!(Place::of(path), Place::Output)
+}
+
+/// Writes what a name leads to: see above.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match Place::of(path) {
         Place::Plain => {
             // Written beside its place and renamed, so that a reader never sees half of it.
@@ -165,7 +205,7 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-fn check(path: &Path) -> io::Result<()> {
+pub(crate) fn check(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 /// Prints a line.
@@ -36,14 +36,27 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     line(&serde_json::to_string_pretty(value)?)
 }
 
+/// Bytes of a file that is read whole.
+const LONGEST_INPUT: u64 = 1 << 30;
+
 /// Reads a file, or standard input for `-`.
+///
+/// # Errors
+/// More than a gigabyte, which no proof has.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>> {
-    if path == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .read_to_end(&mut bytes)
-            .context("reading standard input")?;
-        return Ok(bytes);
+    let reading = || match path == Path::new("-") {
+        true => "reading standard input".to_owned(),
+        false => format!("reading {}", path.display()),
+    };
+    let input: Box<dyn Read> = match path == Path::new("-") {
+        true => Box::new(std::io::stdin().lock()),
+        false => Box::new(std::fs::File::open(path).with_context(reading)?),
+    };
+    let mut bytes = Vec::new();
+    let mut input = input.take(LONGEST_INPUT + 1);
+    input.read_to_end(&mut bytes).with_context(reading)?;
+    if bytes.len() as u64 > LONGEST_INPUT {
+        bail!("{}: it has more than {LONGEST_INPUT} bytes", reading());
     }
-    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
+    Ok(bytes)
 }

@@ -202,9 +202,23 @@ fn many_leaves_are_proven_together() {
             |root: &str| folder.run(&["verify-proof", "logs", "--storage-logs", "--root", root]);
         let proven = check(before).ok().stdout();
         assert!(
-            proven.contains(&format!("to root {root} and next index")),
+            proven.contains(&format!("to root {root}, and from next index"))
+                && proven.contains("which no root shows"),
             "{proven}"
         );
+        let next = proven.split("from next index ").nth(1).expect("an index");
+        let next: u64 = next
+            .split(' ')
+            .next()
+            .expect("an index")
+            .parse()
+            .expect("a number");
+        let due = |next: u64| {
+            let (words, next) = (["verify-proof", "logs", "--storage-logs"], next.to_string());
+            folder.run(&[&words[..], &["--root", before, "--next-index", &next]].concat())
+        };
+        assert!(!due(next).ok().stdout().contains("which no root shows"));
+        due(next + 1).fails_with(&["logs", "its next index is", "--next-index"]);
         check(root).fails_with(&["logs", "false", "log 0 does not follow"]);
         std::fs::write(folder.path("logs"), &logs[..logs.len() - 1]).expect("written");
         check(before).fails_with(&["logs", "malformed", "end within log"]);
@@ -658,4 +672,31 @@ fn the_load_tests_database_is_looked_at() {
         folder.run(&["dump", "--db", tree]).ok();
         folder.run(&["get", "--db", tree, contract, "3"]).ok();
     }
+}
+
+/// A recovery that was refused left the rules of its file in a database of other rules, and a snapshot could take the place of what a database remembers.
+#[test]
+fn a_refused_recovery_changes_no_database() {
+    let folder = Folder::with_chain();
+    let replay = |db: &str, more: &[&str]| {
+        let words = ["replay", "--db", db, "--tree", "ar16mt", "chain"];
+        folder.run(&[&words[..], more].concat()).ok();
+    };
+    replay("one", &["--to", "9"]);
+    replay("two", &["--evm384", "v7"]);
+    folder
+        .run(&["snapshot", "--db", "two", "--out", "two/rules"])
+        .fails_with(&["is the database's own"]);
+    folder
+        .run(&["snapshot", "--db", "two", "--out", "list"])
+        .ok();
+    folder
+        .run(&["recover", "--db", "one", "list"])
+        .fails_with(&["has the state of block 9 already"]);
+    let rules = std::fs::read(folder.path("one/rules")).unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&rules).contains("v7"));
+    replay("one", &[]);
+    folder.run(&["recover", "--db", "three", "list"]).ok();
+    let rules = std::fs::read_to_string(folder.path("three/rules")).expect("rules");
+    assert!(rules.contains("v7"), "{rules}");
 }

@@ -28,6 +28,123 @@ fn a_lost_mark_does_not_cost_the_data() {
     }
 }
 
+/// A replay that was refused had said what history to keep, and the next one forgot the rest.
+#[test]
+fn what_is_refused_is_not_remembered() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "chain", "--to", "9"])
+        .ok();
+    let refused = [
+        "replay", "--db", "db", "chain", "--tree", "ar16mt", "--retain", "none",
+    ];
+    folder.run(&refused).fails_with(&["merkle-patricia"]);
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let retained = folder.status("db")["retained"]["oldest"].clone();
+    assert_eq!(retained, 0);
+    folder
+        .run(&["replay", "--db", "db", "chain", "--retain", "none"])
+        .ok();
+    assert_eq!(
+        std::fs::read(folder.path("db/retain")).expect("kept"),
+        b"none"
+    );
+}
+
+/// `--report chain.rlp` took the chain's place, and a folder that was to be made hid that files are to be the database's own.
+#[test]
+fn what_is_written_is_neither_read_nor_the_databases_own() {
+    let folder = Folder::with_chain();
+    let chain = std::fs::read(folder.path("chain/chain.rlp")).expect("a chain");
+    let read = "is read, and would be overwritten";
+    let own = "is the database's own";
+    for (flags, why) in [
+        (&["--report", "chain/chain.rlp"][..], read),
+        (&["--report", "./chain/../chain/genesis.json"], read),
+        (&["--failure-dump", "chain/chain.rlp"], read),
+        (&["--roots", "chain/chain.rlp"], read),
+        (
+            &["--roots", "r", "--report", "./r"],
+            "--report and --roots are one file",
+        ),
+        (&["--failure-dump", "db/HEAD"], own),
+        (&["--roots", "db/retain"], own),
+        (&["--roots", "db/fjall/x"], own),
+        (
+            &["--failure-dump", "none/x"],
+            "a failure dump could not be written",
+        ),
+    ] {
+        let words = [&["replay", "--db", "db", "chain"][..], flags].concat();
+        let run = folder.run(&words);
+        match why.starts_with("--report") {
+            true => run.fails_with(&["are one file"]),
+            false => run.fails_with(&[why]),
+        };
+        assert!(!folder.path("db").exists(), "{flags:?}");
+    }
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let witness = ["witness", "--db", "db", "--block", "3", "chain"];
+    folder
+        .run(&[&witness[..], &["--out", "chain/chain.rlp"]].concat())
+        .fails_with(&[read]);
+    assert_eq!(
+        std::fs::read(folder.path("chain/chain.rlp")).expect("there"),
+        chain
+    );
+    folder
+        .run(&["replay", "--db", "db", "chain", "--report", "/dev/null"])
+        .ok();
+}
+
+/// The first genesis was kept for ever, so that readers went by forks that had been mended since.
+#[test]
+fn the_latest_genesis_is_kept() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "chain", "--to", "5"])
+        .ok();
+    let text = std::fs::read_to_string(folder.path("chain/genesis.json")).expect("a genesis");
+    let mut genesis: Value = serde_json::from_str(&text).expect("JSON");
+    genesis["config"]["osakaTime"] = 99_999_999_999_u64.into();
+    let later = genesis.to_string();
+    std::fs::write(folder.path("later.json"), &later).expect("written");
+    let replay = ["replay", "--db", "db", "chain", "--genesis", "later.json"];
+    let told = folder.run(&replay).ok().stderr();
+    assert!(told.contains("Osaka"), "{told}");
+    let kept = std::fs::read_to_string(folder.path("db/genesis.json")).expect("kept");
+    assert_eq!(kept, later);
+    folder.run(&["verify", "--db", "db"]).ok();
+}
+
+/// An empty word was slot 0.
+#[test]
+fn a_slot_is_a_number() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let (account, _) = an_account(&folder);
+    for slot in [
+        "",
+        "0x",
+        "0b11",
+        "0o17",
+        "+1",
+        "-",
+        &format!("0x1{}", "0".repeat(64)),
+    ] {
+        folder
+            .run(&["get", "--db", "db", &account, "--", slot])
+            .fails_with(&["is no slot"]);
+    }
+    let get = |slot: &str| {
+        folder
+            .run(&["get", "--db", "db", &account, slot])
+            .ok()
+            .stdout()
+    };
+    assert_eq!(get("17"), get("0x11"));
+}
+
 /// The generated chain was made without it, so that its gas is another one from the first transaction on.
 #[test]
 fn witness_gas_is_charged_when_asked_for() {

@@ -636,7 +636,11 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
             "\"0x01\",",
             "stateNodes: what is read up to here takes more than",
         ),
-        ("{\"stateDiff\": [", "{\"stem\":0},", "stateDiff[122"),
+        (
+            "{\"stateDiff\": [",
+            "{\"stem\":0},",
+            "stateDiff: EOF while parsing",
+        ),
         ("{\"stateDiff\": [", &stem, "bytes of memory"),
         (
             "{\"verkleProof\": [",

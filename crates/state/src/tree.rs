@@ -29,7 +29,7 @@ const YELLOW_PAPER: &str = "yellow-paper";
 pub(crate) const VERKLE: &str = "verkle";
 pub(crate) const AR16MT: &str = "ar16mt";
 /// How accounts and slots lie in AR16MT: the tree itself has one form.
-const ACCOUNTS_IN_SYSTEM_CONTRACTS: &str = "system-contracts-1";
+const ACCOUNTS_BESIDE_STORAGE: &str = "accounts-beside-storage-1";
 
 /// Layout of the flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;
@@ -48,7 +48,7 @@ impl Tree {
                     ..settings
                 })))
             }
-            (AR16MT, ACCOUNTS_IN_SYSTEM_CONTRACTS) => {
+            (AR16MT, ACCOUNTS_BESIDE_STORAGE) => {
                 let hash = identity.hash.parse().ok()?;
                 Some(Self::Ar16mt(Ar16mt {
                     hash,
@@ -75,7 +75,7 @@ impl Tree {
         let (tree, revision, hash) = match self {
             Self::MerklePatricia => (MERKLE_PATRICIA, YELLOW_PAPER, "keccak256"),
             Self::Verkle(verkle) => (VERKLE, verkle.settings().layout.name(), "pedersen"),
-            Self::Ar16mt(ar16mt) => (AR16MT, ACCOUNTS_IN_SYSTEM_CONTRACTS, ar16mt.hash.name()),
+            Self::Ar16mt(ar16mt) => (AR16MT, ACCOUNTS_BESIDE_STORAGE, ar16mt.hash.name()),
         };
         Identity {
             tree: tree.into(),

@@ -116,7 +116,7 @@ fn written(state: &State, version: Option<Version>, order: Order) -> Vec<u8> {
 }
 
 fn recover(state: &mut State, list: &[u8]) -> Result<(), RecoveryError> {
-    let mut entries = EntriesReader::new(list)?;
+    let mut entries = EntriesReader::new(list, list.len() as u64)?;
     let mut recovery = Recovery::new(state, entries.head().clone())?;
     let done = recovery.done();
     while let Some(chunk) = entries.next_chunk()? {
@@ -229,7 +229,7 @@ fn what_does_not_fit_is_an_error() {
     let original = leaves();
     let fresh = || open(Arc::new(MemoryStore::default()), Retain::None);
     let chunks = |list: &[u8]| {
-        let mut entries = EntriesReader::new(list).unwrap();
+        let mut entries = EntriesReader::new(list, list.len() as u64).unwrap();
         let mut chunks = Vec::new();
         while let Some(chunk) = entries.next_chunk().unwrap() {
             chunks.push(chunk);
@@ -247,18 +247,61 @@ fn what_does_not_fit_is_an_error() {
 
     let twice = [&all[..], &all[3..4]].concat();
     let error = recover(&mut fresh(), &list(&twice)).unwrap_err();
-    assert!(matches!(error, RecoveryError::Twice(_)), "{error}");
-    // In one chunk, where the tree is what finds it.
-    let Chunk::Leaves(some) = &all[1] else {
-        panic!("a chunk of leaves");
+    assert!(matches!(error, RecoveryError::IndexTwice(_)), "{error}");
+    let count = |chunk: &Chunk| match chunk {
+        Chunk::Leaves(leaves) => leaves.len() as u64,
+        Chunk::Names(_) | Chunk::Codes(_) => 0,
     };
-    let twice = [&some[..2], &some[1..]].concat();
-    let error = recover(&mut fresh(), &list(&[Chunk::Leaves(twice)])).unwrap_err();
-    let expected = format!("leaf {} comes twice", B256::from(some[1].key));
-    assert_eq!(error.to_string(), expected);
+    let in_all: u64 = all.iter().map(count).sum();
+    let changed = |at: usize, change: &dyn Fn(&mut [LeafWrite])| {
+        let mut all = all.clone();
+        let Chunk::Leaves(leaves) = &mut all[at] else {
+            panic!("a chunk of leaves");
+        };
+        change(leaves);
+        recover(&mut fresh(), &list(&all)).unwrap_err().to_string()
+    };
+    // In one chunk, where the tree is what finds it, and in two.
+    let mut key = [0; 32];
+    let error = changed(1, &|leaves| leaves[2].key = leaves[1].key);
+    assert!(
+        error.starts_with("leaf 0x") && error.ends_with(" comes twice"),
+        "{error}"
+    );
+    if let Chunk::Leaves(leaves) = &all[1] {
+        key = leaves[1].key;
+    }
+    let error = changed(3, &|leaves| leaves[2].key = key);
+    assert_eq!(error, format!("leaf {} comes twice", B256::from(key)));
+    // Indices were left to `arbor verify`.
+    let error = changed(2, &|leaves| leaves[2].index = leaves[1].index);
+    assert!(
+        error.starts_with("index ") && error.ends_with(" is that of two leaves"),
+        "{error}"
+    );
+    for index in [in_all + 1, u64::MAX - 1] {
+        let error = changed(2, &|leaves| leaves[2].index = index);
+        let wanted = format!("a leaf has index {index}, where there are no more than ");
+        assert!(error.starts_with(&wanted), "{error}");
+    }
+    let error = recover(&mut fresh(), &list(&[Chunk::Codes(vec![Bytes::new()])])).unwrap_err();
+    assert!(error.to_string().ends_with("a code of no bytes"), "{error}");
+    let name = vec![1; 20];
+    let error = recover(&mut fresh(), &list(&[Chunk::Names(vec![name; 65])])).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("65 entries, where 64 are the most"),
+        "{error}"
+    );
     let mut state = fresh();
     let error = recover(&mut state, &list(&all[1..])).unwrap_err();
-    assert!(matches!(error, RecoveryError::Root { .. }), "{error}");
+    assert!(
+        matches!(error, RecoveryError::IndexBeyond { .. }),
+        "{error}"
+    );
+    let error = changed(1, &|leaves| leaves[1].value[0] ^= 1);
+    assert!(error.starts_with("its leaves have the root 0x"), "{error}");
     let mut other = head.clone();
     other.genesis_json = None;
     let writer = EntriesWriter::new(Vec::new(), &other).unwrap();
@@ -267,7 +310,7 @@ fn what_does_not_fit_is_an_error() {
     // The same head, and other chunks where two are in already.
     let mut state = fresh();
     let whole = list(&all);
-    let mut entries = EntriesReader::new(&whole[..]).unwrap();
+    let mut entries = EntriesReader::new(&whole[..], whole.len() as u64).unwrap();
     let mut recovery = Recovery::new(&mut state, head.clone()).unwrap();
     for _ in 0..2 {
         let chunk = entries.next_chunk().unwrap().unwrap();
@@ -288,7 +331,7 @@ fn what_does_not_fit_is_an_error() {
         panic!("leaves first")
     };
     leaves.truncate(1);
-    leaves[0].value = [9; 32];
+    (leaves[0].index, leaves[0].value) = (1, [9; 32]);
     let error = recover(&mut fresh(), &list(&[zero])).unwrap_err();
     assert!(matches!(error, RecoveryError::Root { .. }), "{error}");
     let name = Chunk::Names(vec![vec![1; 21]]);

@@ -53,6 +53,17 @@ impl Genesis {
         }
     }
 
+    /// The text of a preset's genesis file.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if it is no preset, or its accounts are not built in.
+    pub fn text_of(preset: &str) -> Result<&'static str, GenesisError> {
+        match Network::from_name(preset) {
+            Some(network) => Self::preset_text(network),
+            None => Err(GenesisError::UnknownPreset(preset.to_owned())),
+        }
+    }
+
     /// A public network's genesis, if its accounts are built in (Sepolia's are).
     ///
     /// # Errors

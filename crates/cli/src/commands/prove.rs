@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json;
 use arbor_state::ar16mt::{
     AccountSlots, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
 };
 use arbor_state::verkle::{Committer, Witness, WitnessError};
-use arbor_state::{AccountProof, Historical, Tree};
+use arbor_state::{Account, AccountProof, Historical, Tree};
 use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
@@ -63,14 +63,20 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
 fn write_logs(then: &Historical<'_>, file: &Path) -> Result<()> {
     let logs = then.storage_logs()?;
     let encoded = logs.encode();
-    write(file, &encoded)?;
-    output::line(&format!(
+    let said = format!(
         "wrote {} logs of block {} in {}, the next index before it {}",
         logs.logs.len(),
         then.meta().block_number,
         bytes::show(encoded.len() as u64),
         logs.next_enumeration_index
-    ))
+    );
+    write(file, &encoded)?;
+    // Behind them it would be a part of them.
+    match files::is_output(file) {
+        true => eprintln!("{said}"),
+        false => output::line(&said)?,
+    }
+    Ok(())
 }
 
 /// Prints a proof as JSON, or writes it to a file.
@@ -87,8 +93,11 @@ fn is_binary(file: &Path) -> bool {
 }
 
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    std::fs::write(file, bytes).with_context(|| format!("writing {}", file.display()))
+    files::write(file, bytes).with_context(|| format!("writing {}", file.display()))
 }
+
+/// Bytes of memory that a proof in JSON may take to be read: a range of a million leaves has 500 MB.
+const MOST_HELD: u64 = 1 << 30;
 
 /// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
@@ -101,8 +110,9 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
             .with_context(|| format!("{}: malformed witness", args.file.display()))?;
         return verify_leaves(args, &witness);
     }
-    let mut value =
-        json::parse(&bytes).with_context(|| format!("{}: malformed JSON", args.file.display()))?;
+    let value = json::parse_within(&bytes, MOST_HELD);
+    drop(bytes);
+    let mut value = value.with_context(|| format!("{}: malformed JSON", args.file.display()))?;
     if let Some(result) = value.get_mut("result") {
         value = result.take();
     }
@@ -144,7 +154,35 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
                 args.root
             )
         })?;
-    proven(args, proof.address, proof.storage_proof.len())
+    let address = proof.address;
+    // So geth tells what is absent; others have an empty account there.
+    let account = (!proof.code_hash.is_zero()).then_some(Account {
+        nonce: proof.nonce.to(),
+        balance: proof.balance,
+        code_hash: proof.code_hash,
+    });
+    let slots = proof.storage_proof.iter();
+    show(address, account, slots.map(|slot| (slot.key, slot.value)))?;
+    proven(args, address, proof.storage_proof.len())
+}
+
+/// Prints what an account and its slots hold.
+fn show(
+    address: Address,
+    account: Option<Account>,
+    slots: impl IntoIterator<Item = (U256, U256)>,
+) -> Result<()> {
+    output::line(&match account {
+        None => format!("{address} absent"),
+        Some(account) => format!(
+            "{address} nonce {} balance {} code {}",
+            account.nonce, account.balance, account.code_hash
+        ),
+    })?;
+    for (slot, value) in slots {
+        output::line(&format!("{address} slot {slot} {}", B256::from(value)))?;
+    }
+    Ok(())
 }
 
 fn proven(args: &VerifyProof, address: Address, slots: usize) -> Result<()> {
@@ -163,6 +201,17 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         .verify(args.root)
         .with_context(|| format!("{file}: malformed proof"))?
         .with_context(|| format!("{file}: false proof against root {}", args.root))?;
+    let account = proof.exists.then_some(Account {
+        nonce: proof.nonce,
+        balance: proof.balance,
+        code_hash: proof.code_hash,
+    });
+    let slots = proof.slots.iter();
+    show(
+        proof.address,
+        account,
+        slots.map(|slot| (slot.slot, slot.value)),
+    )?;
     proven(args, proof.address, proof.slots.len())
 }
 
@@ -177,17 +226,8 @@ fn verify_together(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         .with_context(|| format!("{file}: false proof against root {root}"))?;
     let mut slots = 0;
     for proven in &proven {
-        let address = proven.address;
-        output::line(&match proven.account {
-            None => format!("{address} absent"),
-            Some(account) => format!(
-                "{address} nonce {} balance {} code {}",
-                account.nonce, account.balance, account.code_hash
-            ),
-        })?;
-        for (slot, value) in &proven.slots {
-            output::line(&format!("{address} slot {slot} {}", B256::from(*value)))?;
-        }
+        let values = proven.slots.iter().copied();
+        show(proven.address, proven.account, values)?;
         slots += proven.slots.len();
     }
     output::line(&format!(
@@ -226,11 +266,18 @@ fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
     let count = |is: fn(&StorageLog) -> bool| logs.logs.iter().filter(|log| is(log)).count();
     let new = count(|log| log.first_write);
     let next = logs.next_enumeration_index;
+    if let Some(due) = args.next_index.filter(|due| *due != next) {
+        bail!("{file}: its next index is {next}, and {due} is due (--next-index)");
+    }
     output::line(&format!(
-        "proven: {} logs, {} of them writes, {new} of these of new leaves, lead from root {root} and next index {next} to root {} and next index {}",
+        "proven: {} logs, {} of them writes, {new} of these of new leaves, lead from root {root} to root {}, and from next index {next}{} to {}",
         logs.logs.len(),
         count(|log| log.is_write),
         B256::from(after),
+        match args.next_index {
+            Some(_) => "",
+            None => " (as the file says, which no root shows: give --next-index)",
+        },
         next + new as u64,
     ))
 }

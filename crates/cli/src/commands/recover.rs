@@ -6,25 +6,26 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::genesis_state_root;
+use arbor_chain::replay::{HeaderCheck, genesis_state_root};
 use arbor_state::ar16mt::recovery::{
     EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals,
 };
 use arbor_state::{Historical, Network, State};
-use arbor_versions::Retain;
+use arbor_versions::{Meta, Retain, Version};
 use tempfile::NamedTempFile;
 
 use crate::args::{OrderChoice, Recover, Snapshot};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
 use crate::rules::Rules;
-use crate::{bytes, output, stop};
+use crate::{bytes, files, output, stop};
 
 pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let dir = args.database.db.as_path();
     let state = database::look(&args.database)?;
     let (network, genesis) = database::chain_in(dir)?;
     let out = || args.out.display();
+    files::not_of_database("--out", &args.out, Some(dir))?;
     if args.out.symlink_metadata().is_ok() {
         bail!("{} is there already", out());
     }
@@ -112,29 +113,33 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     let file = file.with_context(|| format!("reading {}", args.file.display()))?;
     let size = file.metadata()?.len();
     let context = || args.file.display().to_string();
-    let mut entries = EntriesReader::new(BufReader::new(file)).with_context(context)?;
+    let mut entries = EntriesReader::new(BufReader::new(file), size).with_context(context)?;
     let head = entries.head().clone();
+    check_blocks(&head).with_context(context)?;
     let root = head.root().with_context(context)?;
     if let Some(wanted) = args.root.filter(|wanted| *wanted != root) {
         bail!("{} has root {root}, not {wanted}", args.file.display());
     }
     let rules = head.rules.as_deref().map(|text| {
         let rules = Rules::parse(text);
-        rules.ok_or_else(|| anyhow!("{}: unknown rules {text:?}", args.file.display()))
+        rules.ok_or_else(|| anyhow!("{}: unknown rules {text:.100?}", args.file.display()))
     });
     let rules = rules.transpose()?;
     let (mut state, genesis) = open(args, &head)?;
     let dir = args.database.db.as_path();
-    rules.map_or(Ok(()), |rules| rules.remember(dir))?;
-    if let Some(text) = genesis {
-        database::keep_genesis(dir, text)?;
-    }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
     stop::listen_between("chunk");
     let mut recovery = Recovery::new(&mut state, head.clone())
         .with_context(|| format!("recovering into {}", dir.display()))?;
     let (before, finished) = (recovery.done(), recovery.is_finished());
+    // A database that has something of a state has these already, and maybe of another file.
+    if before == 0 && !finished {
+        rules.map_or(Ok(()), |rules| rules.remember(dir))?;
+        if let Some(text) = genesis {
+            database::keep_genesis(dir, text)?;
+        }
+    }
     let in_all = pool.install(|| add_all(&mut recovery, &mut entries, size));
     let in_all = match in_all {
         Ok(in_all) => in_all,
@@ -164,17 +169,49 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         chunks => format!(" after {chunks} chunks that were there"),
     };
     output::line(&format!(
-        "recovered {} at block {number}{from}, root {root}; `arbor verify` checks names, codes and block records too",
+        "recovered {} at block {number}{from}, root {root}; `arbor verify` checks names and codes too",
         entries.totals()
     ))
+}
+
+/// Holds the blocks that a replay will ask for to each other: those of a chain also to their hashes, the others to nothing but their numbers.
+fn check_blocks(head: &EntriesHead) -> Result<()> {
+    for pair in head.blocks.windows(2) {
+        let (before, number) = (pair[0].number, pair[1].number);
+        if before.checked_add(1) != Some(number) {
+            bail!("its head has block {number} behind block {before}");
+        }
+    }
+    let mut check = HeaderCheck::new(&head.tree()?);
+    for (version, block) in (0..).zip(&head.blocks) {
+        let number = block.number;
+        if head.genesis_json.is_none() {
+            continue;
+        }
+        let meta = Meta {
+            version: Version(version),
+            block_number: number,
+            block_hash: block.hash.0,
+            root: block.root.0,
+            extra: block.record.to_vec(),
+        };
+        check
+            .check(&meta)
+            .map_err(|why| anyhow!("its head, block {number}: {why}"))?;
+    }
+    Ok(())
 }
 
 /// Keeps what is in of a recovery that cannot go on, and says what can be done.
 fn broken_off(args: &Recover, recovery: Recovery<'_>, error: anyhow::Error) -> anyhow::Error {
     let file = args.file.display();
-    let other = matches!(error.downcast_ref(), Some(RecoveryError::OtherFile(_)));
     let done = recovery.done();
-    if done == 0 || other {
+    // Only of a file that is cut or damaged there may be a better copy.
+    let damaged = matches!(
+        error.downcast_ref(),
+        Some(RecoveryError::File { .. } | RecoveryError::Malformed { .. })
+    );
+    if done == 0 || !damaged {
         return error.context(file.to_string());
     }
     let dir = args.database.db.display();

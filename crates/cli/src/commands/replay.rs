@@ -1,6 +1,6 @@
 //! `arbor replay`: the main road.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -38,12 +38,26 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     files::check_report(args.report.as_deref(), db)?;
     if let Some(file) = &args.failure_dump {
         files::not_of_database("--failure-dump", file, db)?;
+        files::check(file)
+            .with_context(|| file.display().to_string())
+            .context("a failure dump could not be written")?;
     }
     if let Some(file) = &args.roots
         && file.file_name() != Some("roots".as_ref())
     {
         files::not_of_database("--roots", file, db)?;
     }
+    let written = [
+        ("--report", &args.report),
+        ("--failure-dump", &args.failure_dump),
+        ("--roots", &args.roots),
+    ];
+    let written = written
+        .iter()
+        .filter_map(|(flag, file)| Some((*flag, file.as_deref()?)));
+    let genesis = args.genesis.as_ref().map(Path::new);
+    let read = args.chain.iter().map(PathBuf::as_path).chain(genesis);
+    files::apart(written, read)?;
     let stored = args.db.as_deref().and_then(database::tree_choice);
     let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
     check_flags(args, tree)?;
@@ -153,18 +167,13 @@ pub(super) fn genesis_of(
             "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
         ),
     };
-    let shown = named.display();
-    // Only a path can be other than UTF-8.
-    let genesis = match named.to_str() {
-        Some(named) => Genesis::load(named, &genesis_state_root),
-        None => Genesis::from_file(named, &genesis_state_root),
+    let shown = || format!("genesis {}", named.display());
+    // It is read once: a pipe has it no second time.
+    let text = match named.to_str().filter(|_| !named.exists()) {
+        Some(name) => Genesis::text_of(name).with_context(shown)?.to_owned(),
+        None => std::fs::read_to_string(named).with_context(shown)?,
     };
-    let genesis = genesis.with_context(|| format!("genesis {shown}"))?;
-    let network = named.to_str().and_then(Network::from_name);
-    let text = match network.filter(|_| !named.exists()) {
-        Some(network) => Genesis::preset_text(network)?.to_owned(),
-        None => std::fs::read_to_string(named).with_context(|| format!("reading {shown}"))?,
-    };
+    let genesis = Genesis::from_json(&text, &genesis_state_root).with_context(shown)?;
     Ok((genesis, text))
 }
 
@@ -314,7 +323,7 @@ fn floor(
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
     drop(blocks);
-    dump_failure(args, &outcome, None)?;
+    dump_failure(args, &outcome, None);
     finish(road, None, outcome, Duration::ZERO)
 }
 
@@ -362,6 +371,9 @@ fn full(
     let early = ahead_of_database(args, &input, &genesis);
     let mut state = database::open_or_create(dir, (args.store, tree), &genesis, &text, budget)?;
     if let Some(dir) = dir {
+        if args.retain.is_some() {
+            database::remember_retention(dir, budget.retain)?;
+        }
         rules.remember(dir)?;
         if matches!(state.tree(), Tree::Verkle(_)) {
             settings.remember(dir)?;
@@ -427,14 +439,29 @@ fn full(
     });
     outcome = outcome.and(flushed);
     road.sums.add_store_time(flushing.elapsed());
-    dump_failure(args, &outcome, Some(&state))?;
-    let mut compacting = Duration::ZERO;
+    dump_failure(args, &outcome, Some(&state));
+    tell_lost(&options, budget.retain, &road);
+    let (mut compacted, mut compacting) = (Ok(()), Duration::ZERO);
     if args.compact && outcome.is_ok() {
         let start = Instant::now();
-        state.compact()?;
+        compacted = state.compact();
         compacting = start.elapsed();
     }
-    finish(road, Some(state), outcome, compacting)
+    finish(road, Some(state), outcome, compacting)?;
+    Ok(compacted?)
+}
+
+/// Says what cannot be read because a replay ended before the block that it was to end at.
+fn tell_lost(options: &Options<'_>, retain: Retain, road: &Road<'_>) {
+    let Verify::Last { blocks, each_from } = options.verify else {
+        return;
+    };
+    let last = road.sums.last_block;
+    if retain != Retain::None && last > 0 && last < each_from {
+        tracing::warn!(
+            "it ended at block {last}, where --verify last has a root for one of {blocks} blocks: those before it cannot be read"
+        );
+    }
 }
 
 /// Loads the state of a genesis with a population, with progress.
@@ -455,19 +482,21 @@ fn load(state: &mut State, genesis: &Genesis, population: Population) -> Result<
 }
 
 /// Writes what is known of a block that does not hold, if that is asked for.
-fn dump_failure(
-    args: &Args,
-    outcome: &Result<(), ReplayError>,
-    state: Option<&State>,
-) -> Result<()> {
+fn dump_failure(args: &Args, outcome: &Result<(), ReplayError>, state: Option<&State>) {
     let (Some(file), Err(error)) = (&args.failure_dump, outcome) else {
-        return Ok(());
+        return;
     };
     let Some(dump) = error.failure_dump(state) else {
-        return Ok(());
+        return;
     };
-    std::fs::write(file, serde_json::to_vec_pretty(&dump)?)
-        .with_context(|| format!("writing {}", file.display()))
+    let text = serde_json::to_vec_pretty(&dump).map_err(std::io::Error::from);
+    // Why the replay failed is told after it.
+    if let Err(error) = text.and_then(|text| files::write(file, &text)) {
+        tracing::warn!(
+            "the failure dump {} is not written: {error}",
+            file.display()
+        );
+    }
 }
 
 /// Prints the summary, writes the report, and returns how the replay ended.
@@ -490,7 +519,7 @@ fn finish(
     // What a flush that failed did not write is not the database's head.
     let head = match &state {
         Some(state) => match state.versions().flushed() {
-            Some(version) => state.versions().view().meta(version)?,
+            Some(version) => state.versions().view().meta(version).unwrap_or_default(),
             None => None,
         },
         None => None,
@@ -507,11 +536,10 @@ fn finish(
     let database = state.as_ref().map_or(Value::Null, |state| {
         report::database_figures(&state.versions().stats())
     });
+    // A figure that cannot be had does not hide how the replay ended.
     let disk_bytes = state
         .as_ref()
-        .map(|state| state.disk_bytes())
-        .transpose()?
-        .flatten();
+        .and_then(|state| state.disk_bytes().unwrap_or_default());
     // Closed before the process's figures are read, so that what closing writes is counted.
     drop(state);
     let report = Outcome {

@@ -24,6 +24,10 @@ use crate::{database, files, output, stop};
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(file) = &args.out {
         files::not_of_database("--out", file, Some(&args.database.db))?;
+        if args.to.is_none() {
+            let read = args.chain.iter().map(std::path::PathBuf::as_path);
+            files::apart([("--out", file.as_path())], read)?;
+        }
     }
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();

@@ -1,15 +1,16 @@
 //! Ethereum state in zkSync's tree, AR16MT.
 //!
 //! The tree maps keys of 256 bits to values of 32 bytes, and gives each leaf an index. A key is zkSync's hash of a contract's address and a
-//! slot of its storage, so a slot needs no embedding of its own. What else an account has is laid into the storage of those system contracts that zkSync has for
-//! it, each under the account's address as the slot:
+//! slot of its storage, so a slot needs no embedding of its own. What else an account has lies beside the storage of those system contracts that zkSync has for
+//! it, each under the account's address as the slot; a byte before it tells it from that storage, since on other chains these addresses are anybody's:
 //!
 //! ```text
-//! key           H(12 zero bytes, address, slot), read with the least significant byte first: its last byte comes first in the tree
+//! key           H(t, 11 zero bytes, contract, slot), read with the least significant byte first: its last byte comes first in the tree;
+//!               t is 0 for a slot and 1 for the others
 //! nonce         contract 0x8003: byte 0 is 1 while the account exists, byte 1 is 1 if it has code, bytes 24 to 31 are the nonce
 //! balance       contract 0x800a
 //! code hash     contract 0x8002: Keccak-256 of the code, zero without code
-//! slot          the account itself
+//! slot          the account itself is the contract
 //! ```
 //!
 //! Integers are big-endian. A leaf comes into being when it gets a value other than zero first, and stays: what is removed from the state leaves zeros behind.

@@ -92,12 +92,16 @@ impl StorageLogs {
                 continue;
             }
             let proof = proofs.get(at);
-            let mut path = hasher.empty()[..DEPTH - proof.path.len()].to_vec();
-            path.extend(proof.path);
-            if let Some(first) = logs.first() {
-                let same = first.merkle_paths.iter().zip(&path);
-                path.drain(..same.take_while(|(a, b)| a == b).count());
-            }
+            let whole = || {
+                let above = &hasher.empty()[..DEPTH - proof.path.len()];
+                above.iter().chain(&proof.path)
+            };
+            // Whole they have 8 kB each, and some twenty hashes that are not the first one's.
+            let shared = logs.first().map_or(0, |first| {
+                let same = first.merkle_paths.iter().zip(whole());
+                same.take_while(|(a, b)| a == b).count()
+            });
+            let path = whole().skip(shared).copied().collect();
             let now = operation.new.or(before);
             logs.push(StorageLog {
                 root_hash: proof.root,

@@ -17,7 +17,7 @@ use crate::tree::AR16MT;
 use crate::{Historical, StateError, Tree};
 
 /// Bytes of code from which on a chunk is not added to.
-const CODE_BYTES: usize = 4 << 20;
+pub(super) const CODE_BYTES: usize = 4 << 20;
 /// Blocks before the last that are kept, for `BLOCKHASH`.
 const BLOCKS: u64 = 256;
 

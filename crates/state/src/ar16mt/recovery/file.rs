@@ -19,7 +19,8 @@ use alloy_primitives::{B256, Bytes, keccak256};
 
 use super::super::LeafWrite;
 use super::super::records::{decode_leaf, encode_leaf, leaf_key};
-use super::{Chunk, EntriesHead, Order, RecoveryError};
+use super::export::CODE_BYTES;
+use super::{Chunk, EntriesHead, MOST_TOGETHER, Order, RecoveryError};
 use crate::StateError;
 
 const MAGIC: &[u8; 9] = b"ARBORENT\x01";
@@ -209,10 +210,48 @@ pub struct Place {
     pub after: B256,
 }
 
+/// The indices of leaves, each of which comes once: from 1 on, without a gap.
+#[derive(Debug, Default)]
+struct Indices {
+    /// More there cannot be.
+    most: u64,
+    highest: u64,
+    seen: Vec<u64>,
+}
+
+impl Indices {
+    fn add(&mut self, index: u64) -> Result<(), RecoveryError> {
+        if index > self.most {
+            let leaves = self.most;
+            return Err(RecoveryError::IndexBeyond { index, leaves });
+        }
+        self.highest = self.highest.max(index);
+        let (word, bit) = ((index / 64) as usize, 1 << (index % 64));
+        if word >= self.seen.len() {
+            self.seen.resize(word + 1, 0);
+        }
+        if self.seen[word] & bit != 0 {
+            return Err(RecoveryError::IndexTwice(index));
+        }
+        self.seen[word] |= bit;
+        Ok(())
+    }
+
+    /// All of them were there, of so many leaves.
+    fn end(&self, leaves: u64) -> Result<(), RecoveryError> {
+        let index = self.highest;
+        match index > leaves {
+            true => Err(RecoveryError::IndexBeyond { index, leaves }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Reads a file, chunk by chunk.
 #[derive(Debug)]
 pub struct EntriesReader<R> {
     input: R,
+    indices: Indices,
     offset: u64,
     head: EntriesHead,
     place: Place,
@@ -227,14 +266,21 @@ struct Frame {
     payload: Vec<u8>,
 }
 
+/// Bytes of the shortest leaf: its key, the length of its record, and that: an index of one byte behind its length.
+const SHORTEST_LEAF: u64 = 32 + 1 + 2;
+
 impl<R: Read> EntriesReader<R> {
-    /// Begins to read a file, up to its head.
+    /// Begins to read a file of so many bytes, up to its head.
     ///
     /// # Errors
     /// [`RecoveryError::File`] and [`RecoveryError::Malformed`], as in all methods.
-    pub fn new(input: R) -> Result<Self, RecoveryError> {
+    pub fn new(input: R, length: u64) -> Result<Self, RecoveryError> {
         let mut reader = Self {
             input,
+            indices: Indices {
+                most: length / SHORTEST_LEAF,
+                ..Indices::default()
+            },
             offset: 0,
             head: EntriesHead::nothing(),
             place: Place::default(),
@@ -251,7 +297,14 @@ impl<R: Read> EntriesReader<R> {
             return Err(malformed(start, "the first frame is not the head"));
         }
         let head = serde_json::from_slice(&frame.payload);
-        reader.head = head.map_err(|error| malformed(start, format!("its head: {error}")))?;
+        // What is wrong may have a name of any length in it.
+        let wrong = |error: serde_json::Error| format!("its head: {:.300?}", error.to_string());
+        reader.head = head.map_err(|error| malformed(start, wrong(error)))?;
+        let together = reader.head.together;
+        if together.get() > MOST_TOGETHER {
+            let why = format!("chunks of {together} leaves, where {MOST_TOGETHER} are the most");
+            return Err(malformed(start, why));
+        }
         Ok(reader)
     }
 
@@ -283,7 +336,7 @@ impl<R: Read> EntriesReader<R> {
     /// The next chunk; `None` at the end, where all that it says to have must have come.
     ///
     /// # Errors
-    /// As above; [`RecoveryError::Totals`] at the end.
+    /// As above; an index that another leaf has; [`RecoveryError::Totals`] and [`RecoveryError::IndexBeyond`] at the end.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk>, RecoveryError> {
         if self.ended {
             return Ok(None);
@@ -298,6 +351,7 @@ impl<R: Read> EntriesReader<R> {
                 if said != found {
                     return Err(RecoveryError::Totals { said, found });
                 }
+                self.indices.end(found.leaves)?;
                 let end = self.offset;
                 if self.behind(end)? {
                     return Err(malformed(end, "more bytes behind its end"));
@@ -317,13 +371,20 @@ impl<R: Read> EntriesReader<R> {
             .map(Chunk::Names),
             CODES => entries(&frame, |rest| {
                 let (length, _) = take(rest, 4)?.as_chunks::<4>();
-                let code = take(rest, u32::from_be_bytes(length[0]) as usize)?;
-                Ok(Bytes::copy_from_slice(code))
+                match take(rest, u32::from_be_bytes(length[0]) as usize)? {
+                    [] => Err("a code of no bytes".into()),
+                    code => Ok(Bytes::copy_from_slice(code)),
+                }
             })
             .map(Chunk::Codes),
             kind => return Err(malformed(start, format!("a frame of unknown kind {kind}"))),
         };
         let chunk = chunk.map_err(|why| malformed(start, why))?;
+        if let Chunk::Leaves(leaves) = &chunk {
+            for leaf in leaves {
+                self.indices.add(leaf.index)?;
+            }
+        }
         self.totals.count(&chunk);
         self.chunks += 1;
         Ok(Some(chunk))
@@ -337,6 +398,15 @@ impl<R: Read> EntriesReader<R> {
             bytes.fold(0, |number, byte| number << 8 | u32::from(*byte))
         };
         let (kind, count, length) = (frame[0], number(1), number(5) as usize);
+        // Each takes more in memory than it may have in the file.
+        let most = match kind {
+            LEAVES | NAMES => self.head.together.get(),
+            _ => CODE_BYTES,
+        };
+        if count as usize > most {
+            let why = format!("a frame of {count} entries, where {most} are the most");
+            return Err(malformed(start, why));
+        }
         if length > LONGEST {
             let why = format!("a frame of {length} bytes, where {LONGEST} are the most");
             return Err(malformed(start, why));
@@ -415,10 +485,10 @@ fn entries<T>(
     mut one: impl FnMut(&mut &[u8]) -> Result<T, Cow<'static, str>>,
 ) -> Result<Vec<T>, Cow<'static, str>> {
     let (mut rest, mut found) = (&frame.payload[..], Vec::new());
-    while !rest.is_empty() {
+    while !rest.is_empty() && found.len() < frame.count as usize {
         found.push(one(&mut rest)?);
     }
-    match found.len() == frame.count as usize {
+    match rest.is_empty() && found.len() == frame.count as usize {
         true => Ok(found),
         false => Err("another number of entries than it says".into()),
     }
@@ -458,6 +528,7 @@ mod tests {
         let head = EntriesHead {
             tree: "t".into(),
             chain_id: 7,
+            together: NonZeroUsize::new(2).unwrap(),
             ..EntriesHead::nothing()
         };
         let mut writer = EntriesWriter::new(Vec::new(), &head).unwrap();
@@ -484,7 +555,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<Chunk>, RecoveryError> {
-        let mut reader = EntriesReader::new(bytes)?;
+        let mut reader = EntriesReader::new(bytes, bytes.len() as u64)?;
         let mut chunks = Vec::new();
         while let Some(chunk) = reader.next_chunk()? {
             chunks.push(chunk);

@@ -21,6 +21,9 @@ pub use import::{Recovery, is_recovering};
 
 use super::LeafWrite;
 
+/// The most entries of a chunk: what is taken in at a time is in memory at once.
+pub const MOST_TOGETHER: usize = 1 << 21;
+
 /// What is at the beginning of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -149,7 +152,7 @@ pub enum RecoveryError {
     },
     /// A tree that cannot be made of leaves here.
     #[error(
-        "its tree is {tree} of revision {revision} with hash {hash}, which cannot be recovered here"
+        "its tree is {tree:.40?} of revision {revision:.40?} with hash {hash:.40?}, which cannot be recovered here"
     )]
     Tree {
         /// The tree.
@@ -179,6 +182,17 @@ pub enum RecoveryError {
     /// A leaf that came before.
     #[error("leaf {0} comes twice")]
     Twice(B256),
+    /// Two leaves of one index.
+    #[error("index {0} is that of two leaves")]
+    IndexTwice(u64),
+    /// An index beyond the number of leaves.
+    #[error("a leaf has index {index}, where there are no more than {leaves} leaves")]
+    IndexBeyond {
+        /// The index.
+        index: u64,
+        /// Leaves in all, or that there can be in a file of this length.
+        leaves: u64,
+    },
     /// A name that is not one.
     #[error("0x{} is the name of neither an account nor a slot", alloy_primitives::hex::encode(.0))]
     Name(Vec<u8>),
