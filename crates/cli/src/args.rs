@@ -183,7 +183,10 @@ pub(crate) struct Replay {
     #[arg(value_name = "CHAIN", required_unless_present = "witness")]
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["chain", "db", "to"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
+        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "report",
+        "failure_dump", "durable", "compact",
+    ])]
     pub(crate) witness: Vec<PathBuf>,
     /// Take accounts that a witness cannot show as absent, as geth does; enough only if the header is trusted
     #[arg(long, requires = "witness")]

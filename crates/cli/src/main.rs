@@ -73,8 +73,27 @@ fn without_head(error: &anyhow::Error) -> Option<&Path> {
         .filter(|dir| database::store_in(dir).is_some())
 }
 
-/// An error with its causes, each told once: many messages repeat their cause.
+/// Characters of an error that are told: it may have a whole name or value of a file in it.
+const TOLD: usize = 4_000;
+
+/// An error with its causes, each told once: many messages repeat their cause. Nothing in it is a terminal's to obey.
 pub(crate) fn described(error: &anyhow::Error) -> String {
+    let text = with_causes(error);
+    let mut letters = text.chars();
+    let mut shown = String::new();
+    for letter in letters.by_ref().take(TOLD) {
+        match letter.is_control() && letter != '\n' {
+            true => shown.extend(letter.escape_debug()),
+            false => shown.push(letter),
+        }
+    }
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

@@ -117,6 +117,29 @@ fn the_latest_genesis_is_kept() {
     folder.run(&["verify", "--db", "db"]).ok();
 }
 
+/// It was taken for block 0 under another number, which `arbor verify` then called damaged; and what files say was printed as it is, whatever its length.
+#[test]
+fn a_genesis_is_block_0_and_is_not_printed_whole() {
+    let folder = Folder::with_chain();
+    let text = std::fs::read_to_string(folder.path("chain/genesis.json")).expect("a genesis");
+    let genesis: Value = serde_json::from_str(&text).expect("JSON");
+    let replay = |change: &dyn Fn(&mut Value)| {
+        let mut changed = genesis.clone();
+        change(&mut changed);
+        std::fs::write(folder.path("g.json"), changed.to_string()).expect("written");
+        folder.run(&["replay", "--db", "db", "chain", "--genesis", "g.json"])
+    };
+    replay(&|genesis| genesis["number"] = "0x5".into())
+        .fails_with(&["its number is 5, and a genesis is block 0"]);
+    let long = replay(&|genesis| genesis["config"]["chainId"] = "7".repeat(100_000).into());
+    assert!(long.stderr().len() < 5_000);
+    let escapes = replay(&|genesis| genesis["alloc"]["\u{1b}[31mred"] = Value::Null);
+    assert!(!escapes.stderr().contains('\u{1b}'));
+    for run in [long, escapes] {
+        run.fails_with(&["g.json"]);
+    }
+}
+
 /// An empty word was slot 0.
 #[test]
 fn a_slot_is_a_number() {

@@ -9,6 +9,9 @@ use super::Fork;
 /// Why a genesis cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
+    /// A genesis that is another block than the first.
+    #[error("its number is {0}, and a genesis is block 0")]
+    Number(u64),
     /// The file cannot be read.
     #[error("{}: {source}", file.display())]
     Io {

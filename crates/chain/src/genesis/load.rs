@@ -236,6 +236,9 @@ fn block_zero(
     state_root: B256,
 ) -> Result<Header, GenesisError> {
     let number = narrow("number", file.number)?;
+    if number != 0 {
+        return Err(GenesisError::Number(number));
+    }
     let timestamp = narrow("timestamp", file.timestamp)?;
     let fork = spec.fork_at(number, timestamp, true);
     let london = spec.fork_at(number, timestamp, false) >= Fork::London;

@@ -422,6 +422,11 @@ fn full(
         },
         check_every: args.check_state,
     };
+    if args.verify == VerifyChoice::Last && matches!(options.verify, Verify::Every) {
+        tracing::warn!(
+            "--verify last is of no use here, and every root is verified: history is to be kept, and where the chain ends is not known (--to says it), or --durable is given"
+        );
+    }
     let blocks = match early.filter(|_| head == 0) {
         Some(early) => early,
         None => ahead(args, input, &genesis)?,
