@@ -283,6 +283,13 @@ fn wrong_values_are_named() {
         error.to_string(),
         "genesis config: homesteadBlock: \"soon\" instead of a number of 64 bits"
     );
+    // The last one was taken.
+    for field in ["chainId", "pragueTime", "terminalTotalDifficulty"] {
+        let text = format!("{{\"chainId\": 1, \"{field}\": 1, \"{field}\": 2}}");
+        let error = spec_of(&text).expect_err("there twice").to_string();
+        let wanted = format!("field `{field}` is there twice");
+        assert!(error.contains(&wanted), "{error}");
+    }
     let twice = r#"{"config": {}, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
         "0x00000000000000000000000000000000000000Aa": {"balance": "2"}}}"#;
     let error = Genesis::from_json(twice, &naive_state_root).expect_err("listed twice");

@@ -1,6 +1,6 @@
 //! The `config` object of a genesis file: fork schedule and parameters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use alloy_primitives::{Address, U256};
@@ -11,6 +11,7 @@ use super::difficulty::Bomb;
 use super::rewards::RewardSchedule;
 use super::spec::{DaoFork, Limitation};
 use super::{Activation, Fork, GenesisError};
+use crate::json::twice;
 
 /// Everything that a [`super::ChainSpec`] is made of.
 #[derive(Clone, Debug, Default)]
@@ -242,8 +243,11 @@ impl<'de> Deserialize<'de> for RawConfig {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawConfig, A::Error> {
-                let mut config = RawConfig::default();
+                let (mut config, mut names) = (RawConfig::default(), HashSet::new());
                 while let Some(name) = map.next_key::<String>()? {
+                    if !names.insert(name.clone()) {
+                        return Err(twice(&name));
+                    }
                     if name == "terminalTotalDifficulty" {
                         config.terminal_total_difficulty = map.next_value()?;
                     } else {
