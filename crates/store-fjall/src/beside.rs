@@ -2,19 +2,23 @@
 //!
 //! The crate's documentation says what is in it, and why the order of taking it matters.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use arbor_store::{ReaderFolder, StoreError};
+use xxhash_rust::xxh3::xxh3_128;
 
+use crate::archive::{named_version, tables_of};
 use crate::contents::{check_names, has_trees, without_mark};
 use crate::folder::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
 
-/// How often files are taken anew because the writer went on meanwhile. One attempt takes milliseconds, a writer's
-/// versions are tenths of seconds apart.
-const ATTEMPTS: usize = 100;
+/// For how long files are taken anew because the writer went on meanwhile. A first attempt takes milliseconds, a
+/// further one, which opens only the tables that are new since, a small part of one.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
@@ -42,7 +46,8 @@ impl Beside {
         File::create(&lock).map_err(own(&lock))?;
         copy(database, folder.path(), MARKER.as_ref())?;
         let names = database.join(TREES).join("0").join(CURRENT);
-        for _ in 0..ATTEMPTS {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
             let before = read_if_there(&names)?;
             let taken = take_all(database, folder.path())?;
             if let Some(tables) = taken
@@ -101,53 +106,80 @@ fn take_all(database: &Path, own: &Path) -> Result<Option<Vec<File>>, StoreError
     Ok(copied.then_some(tables))
 }
 
-/// Takes a tree's files until none was replaced meanwhile; returns the open tables.
+/// Takes a tree's files until they make up one version; returns the open tables.
+///
+/// Tables once opened stay so from one attempt to the next: where the writer makes versions faster than all its tables
+/// can be opened, the few that are new still can be.
 fn take_tree(tree: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
-    for _ in 0..ATTEMPTS {
-        let tables = to.join(TABLES);
-        fs::create_dir_all(&tables).map_err(own(&tables))?;
+    let own_tables = to.join(TABLES);
+    fs::create_dir_all(&own_tables).map_err(own(&own_tables))?;
+    let mut tables = BTreeMap::new();
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
         // A tree without it is being made, or has lost it: what it has tells.
         let before = read_if_there(&tree.join(CURRENT))?;
         for file in names(tree, |entry| !entry.path().is_dir())? {
             copy(tree, to, &file)?;
         }
-        let tables = lend(&tree.join(TABLES), &tables)?;
-        if read_if_there(&tree.join(CURRENT))? == before
-            && read_if_there(&to.join(CURRENT))? == before
+        lend(&tree.join(TABLES), &own_tables, &mut tables)?;
+        // What is damaged is taken as it stands, once it stands still.
+        if has_all(to, &tables)?
+            || read_if_there(&tree.join(CURRENT))? == before
+                && read_if_there(&to.join(CURRENT))? == before
         {
-            return Ok(tables);
+            return Ok(tables.into_values().collect());
         }
-        fs::remove_dir_all(to).map_err(own(to))?;
+        for file in names(to, |entry| !entry.path().is_dir())? {
+            let file = to.join(file);
+            fs::remove_file(&file).map_err(own(&file))?;
+        }
     }
     Err(busy(&tree.join(CURRENT)))
 }
 
-/// Opens the tables in a folder and puts links to the open files into another. Tables that vanish meanwhile are left out.
+/// Whether a copied tree's version is whole and all its tables are open.
+fn has_all(tree: &Path, tables: &BTreeMap<OsString, File>) -> Result<bool, StoreError> {
+    let current = read_if_there(&tree.join(CURRENT))?;
+    let Some((number, checksum)) = current.as_deref().and_then(named_version) else {
+        return Ok(false);
+    };
+    let version = read_if_there(&tree.join(format!("v{number}")))?;
+    let version = version.filter(|version| xxh3_128(version) == checksum);
+    let Some(named) = version.as_deref().and_then(tables_of) else {
+        return Ok(false);
+    };
+    let is_open = |table: &u64| tables.contains_key(OsStr::new(&table.to_string()));
+    Ok(named.iter().all(is_open))
+}
+
+/// Opens the tables in a folder that are not open yet, and puts links to the open files into another. Tables that
+/// vanish meanwhile are left out.
 #[cfg(unix)]
-fn lend(from: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
+fn lend(from: &Path, to: &Path, tables: &mut BTreeMap<OsString, File>) -> Result<(), StoreError> {
     use std::os::fd::AsRawFd;
-    let found = names(from, |_| true)?;
-    allow_open_files(found.len()).map_err(|cause| StoreError::from_reading(from, cause))?;
-    let mut tables = Vec::with_capacity(found.len());
+    let mut found = names(from, |_| true)?;
+    found.retain(|name| !tables.contains_key(name));
+    allow_open_files(tables.len() + found.len())
+        .map_err(|cause| StoreError::from_reading(from, cause))?;
     for name in found {
         let table = from.join(&name);
         if let Some(table) = read(&table, File::open)? {
             let open = PathBuf::from(format!("/dev/fd/{}", table.as_raw_fd()));
             let link = to.join(&name);
             std::os::unix::fs::symlink(open, &link).map_err(own(&link))?;
-            tables.push(table);
+            tables.insert(name, table);
         }
     }
-    Ok(tables)
+    Ok(())
 }
 
 /// Where open files have no names: copies the tables.
 #[cfg(not(unix))]
-fn lend(from: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
+fn lend(from: &Path, to: &Path, _: &mut BTreeMap<OsString, File>) -> Result<(), StoreError> {
     for name in names(from, |_| true)? {
         copy(from, to, &name)?;
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 /// Raises this process's limit of open files, as far as it may, if so many more come near it.

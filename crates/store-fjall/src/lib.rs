@@ -37,9 +37,9 @@
 //! killed leaves it, and the next reader of the same user removes it: a living reader has its folder locked.
 //!
 //! The order makes the prefix whole. Journals come first: what leaves a journal is in tables before that, and the tables
-//! are taken after. A tree's tables are right if its file `current` is the same before and after they were opened,
-//! since a writer replaces `current` before it deletes what the new version does not name; else they are taken
-//! anew. Every table takes one of the process's open files, whose limit is raised as far as the system lets it (64 MiB a
+//! are taken after. A tree is taken when every table is open that the copied version names. A writer deletes tables that
+//! its newest version does not name; so where one is missing and `current` was replaced meanwhile, the version is taken anew,
+//! with those tables opened that are new. Every table takes one of the process's open files, whose limit is raised as far as the system lets it (64 MiB a
 //! table: a database of a terabyte has some 16,000). On systems without `/dev/fd` the tables are copied.
 //!
 //! Whether another user may read is a matter of the files' modes. fjall makes the files `current` its owner's alone; after
