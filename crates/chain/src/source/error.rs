@@ -23,9 +23,13 @@ impl std::fmt::Display for Position {
             offset,
             ordinal,
         } = self;
+        let before = match ordinal {
+            1 => "1 block".to_owned(),
+            blocks => format!("{blocks} blocks"),
+        };
         write!(
             f,
-            "{}, offset {offset}, block {ordinal} of the file",
+            "{}, offset {offset} ({before} before it)",
             file.display()
         )
     }
