@@ -210,9 +210,8 @@ impl BlockWitness {
             self.receipts_root,
             raw.header.receipts_root,
         )?;
-        let block = raw.decode()?;
         let mut ancestors = Vec::with_capacity(self.ancestor_headers_rlp.len());
-        let mut expected = block.block.header.parent_hash;
+        let mut expected = raw.header.parent_hash;
         for (index, rlp) in self.ancestor_headers_rlp.iter().enumerate() {
             let header = decode_whole::<Header>(&format!("ancestor {index}"), rlp)?;
             let hash = header.hash_slow();
@@ -221,6 +220,7 @@ impl BlockWitness {
             ancestors.push((hash, header));
         }
         let parent = ancestors.first().ok_or(WitnessProblem::NoParent)?;
+        let block = raw.after_gas_limit(Some(parent.1.gas_limit)).decode()?;
         same(
             "the parent's state root",
             self.pre_state_root,

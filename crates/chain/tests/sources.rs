@@ -6,7 +6,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use alloy_consensus::Header;
 use alloy_primitives::B256;
+use alloy_rlp::Encodable;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::{ChainInput, SourceBlock, SourceError, open_sources};
 use flate2::Compression;
@@ -637,4 +639,62 @@ proptest! {
         file.extend(bytes);
         let _ = read_all(&[&write(temp.path(), "any", &file)]);
     }
+}
+
+/// An export of one block whose body has so many transactions, none of which decodes.
+fn crowded(parent: B256, number: u64, gas_limit: u64, transactions: usize) -> (B256, Vec<u8>) {
+    let header = Header {
+        parent_hash: parent,
+        number,
+        gas_limit,
+        ..Header::default()
+    };
+    let mut items = Vec::new();
+    header.encode(&mut items);
+    let list = |payload_length: usize| alloy_rlp::Header {
+        list: true,
+        payload_length,
+    };
+    list(transactions).encode(&mut items);
+    items.extend(vec![0x80; transactions]);
+    list(0).encode(&mut items);
+    let mut block = Vec::new();
+    list(items.len()).encode(&mut block);
+    block.extend(items);
+    (header.hash_slow(), block)
+}
+
+/// A block of 128 MiB of minimal transactions took gigabytes and minutes, their senders and all, before anybody looked at its gas limit.
+#[test]
+fn more_transactions_than_gas_has_room_for_are_not_decoded() {
+    let temp = tempfile::tempdir().expect("a folder");
+    let told = |blocks: &[&[u8]], parent: Option<u64>| {
+        let file = write(temp.path(), "chain.rlp", &blocks.concat());
+        let mut input = open(&[&file]).expect("headers are sound");
+        if let Some(parent) = parent {
+            input.after_gas_limit(parent);
+        }
+        let blocks: Result<Vec<_>, _> = input.collect();
+        blocks.expect_err("refused").to_string()
+    };
+    let limit = 30_000_000;
+    let (_, crowd) = crowded(B256::ZERO, 7, limit, 1_429);
+    let error = told(&[&crowd], None);
+    let reason = "(number 7): 1429 transactions, but a gas limit of 30000000 has room for 1428";
+    assert!(error.ends_with(reason), "{error}");
+    // As many as there is room for are looked at, and so are few ones whatever the header says: the first rule broken is told of them.
+    let (_, full) = crowded(B256::ZERO, 7, limit, 1_428);
+    let (_, few) = crowded(B256::ZERO, 7, 0, 1_024);
+    for block in [full, few] {
+        let error = told(&[&block], None);
+        assert!(error.contains("transaction 0: "), "{error}");
+    }
+    // A header that claims a greater limit does not make room, where that of the block before it is known: from the files or from whoever reads them.
+    let (hash, before) = crowded(B256::ZERO, 6, limit, 0);
+    let (_, crowd) = crowded(hash, 7, u64::MAX, 3_000);
+    let room = "a gas limit of 60058593 has room for 2859";
+    for error in [told(&[&before, &crowd], None), told(&[&crowd], Some(limit))] {
+        assert!(error.contains(room), "{error}");
+    }
+    assert!(told(&[&crowd], None).contains("transaction 0: "));
 }

@@ -100,7 +100,12 @@ impl Replay {
             .map_or((0, B256::ZERO), |block| (block.header.number, block.hash))
     }
 
-    /// Compares a block at or below the head with the database's.
+    /// The gas limit of the latest block.
+    pub fn gas_limit(&self) -> Option<u64> {
+        Some(self.recent.latest()?.header.gas_limit)
+    }
+
+    /// Compares a block at or below the head with the database's; says whether the database remembers one.
     ///
     /// # Errors
     /// [`ReplayError::OtherChain`] if the database remembers another hash for it.

@@ -24,6 +24,8 @@ pub struct RawBlock {
     pub header: Header,
     /// Keccak-256 of the header's bytes as they are in the file.
     pub hash: B256,
+    /// The gas limit of the block before it, where that is known.
+    parent_gas_limit: Option<u64>,
     body: RawBody,
 }
 
@@ -78,6 +80,7 @@ impl RawBlock {
             position,
             header,
             hash,
+            parent_gas_limit: None,
             body: RawBody::Export {
                 items,
                 rlp_len: rlp.len(),
@@ -112,6 +115,7 @@ impl RawBlock {
             position,
             header,
             hash,
+            parent_gas_limit: None,
             body: RawBody::Era1 {
                 body,
                 receipts,
@@ -128,16 +132,28 @@ impl RawBlock {
         }
     }
 
+    /// The same block, of which the gas limit of the block before it is known: one step up from there bounds what the header may claim.
+    #[must_use]
+    pub fn after_gas_limit(self, parent: Option<u64>) -> Self {
+        Self {
+            parent_gas_limit: parent,
+            ..self
+        }
+    }
+
     /// Decodes the body.
     ///
     /// # Errors
     /// [`SourceError::Malformed`] if the body is not canonical RLP of transactions, ommers and possibly
-    /// withdrawals, if anything follows them, or if a transaction would not encode to the bytes it came from.
+    /// withdrawals, if anything follows them, if a transaction would not encode to the bytes it came from, or if there are
+    /// more transactions than the gas limit has room for. That is told before the first of them is decoded: a block of the
+    /// greatest size could otherwise take gigabytes and minutes before its header is looked at.
     pub fn decode(self) -> Result<SourceBlock, SourceError> {
         let Self {
             position,
             header,
             hash,
+            parent_gas_limit,
             body,
         } = self;
         let (items, rlp_len, total_difficulty, receipts) = match body {
@@ -149,7 +165,8 @@ impl RawBlock {
                 rlp_len,
             } => (body, rlp_len, Some(total_difficulty), Some(receipts)),
         };
-        let (body, transaction_bytes) = decode_body(&items)
+        let room = Room::new(header.gas_limit, parent_gas_limit);
+        let (body, transaction_bytes) = decode_body(&items, room)
             .map_err(|reason| position.malformed(Some(header.number), reason))?;
         if let Some(receipts) = &receipts {
             receipts.verify(transaction_bytes.len(), header.receipts_root)?;
@@ -193,13 +210,51 @@ pub(crate) fn decode_whole_header(
     }
 }
 
+/// What every transaction costs at least (yellow paper, appendix G, "transaction").
+const TRANSACTION_GAS: u64 = 21_000;
+
+/// So many transactions are decoded whatever the header says, which takes no time to speak of: the first rule that such a block breaks is then told by whoever
+/// executes it.
+const FEW_TRANSACTIONS: usize = 1024;
+
+/// How many transactions a block may have.
+#[derive(Clone, Copy)]
+struct Room {
+    gas_limit: u64,
+}
+
+impl Room {
+    /// Of the header's limit what the parent's allows: at London twice as much as before (EIP-1559), and one part in 1024 (yellow paper, equation 47).
+    /// Which fork begins is not known here.
+    fn new(header: u64, parent: Option<u64>) -> Self {
+        let most = parent.map_or(u64::MAX, |parent| {
+            let doubled = parent.saturating_mul(2);
+            doubled.saturating_add(doubled / 1024)
+        });
+        Self {
+            gas_limit: header.min(most),
+        }
+    }
+
+    fn check(self, transactions: usize) -> Result<(), String> {
+        let most = self.gas_limit / TRANSACTION_GAS;
+        if transactions <= FEW_TRANSACTIONS || transactions as u64 <= most {
+            return Ok(());
+        }
+        let Self { gas_limit } = self;
+        Err(format!(
+            "{transactions} transactions, but a gas limit of {gas_limit} has room for {most}"
+        ))
+    }
+}
+
 type DecodedBody = (BlockBody<Transaction>, Vec<Bytes>);
 
 /// Decodes transactions, ommers and possibly withdrawals, which must fill `items`.
-fn decode_body(items: &Bytes) -> Result<DecodedBody, String> {
+fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, String> {
     let mut rest: &[u8] = items;
     let list = list_payload(&mut rest).map_err(|e| format!("transactions: {e}"))?;
-    let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list))?;
+    let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list), room)?;
     let mut list = list_payload(&mut rest).map_err(|e| format!("ommers: {e}"))?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
@@ -230,8 +285,10 @@ fn list_payload<'a>(buf: &mut &'a [u8]) -> Result<&'a [u8], alloy_rlp::Error> {
     RlpHeader::decode_bytes(buf, true)
 }
 
-fn decode_transactions(list: &Bytes) -> Result<(Vec<Transaction>, Vec<Bytes>), String> {
-    let count = count_items(list).min(list.len() / SHORT_TRANSACTION);
+fn decode_transactions(list: &Bytes, room: Room) -> Result<(Vec<Transaction>, Vec<Bytes>), String> {
+    let count = count_items(list);
+    room.check(count)?;
+    let count = count.min(list.len() / SHORT_TRANSACTION);
     let mut transactions = Vec::with_capacity(count);
     let mut encodings = Vec::with_capacity(count);
     let mut again = Vec::new();

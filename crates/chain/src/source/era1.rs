@@ -159,12 +159,7 @@ impl Era1File {
     fn header_link(&mut self, index: usize) -> Result<Link, SourceError> {
         self.entries.seek(self.index.offsets[index])?;
         let (position, header, hash, _) = self.header(index)?;
-        Ok(Link {
-            number: header.number,
-            hash,
-            parent: header.parent_hash,
-            position,
-        })
+        Ok(Link::of(&header, hash, &position))
     }
 
     /// The next block; none after the last, when the rest of the file has been checked.
@@ -207,12 +202,7 @@ impl Era1File {
         }
         self.total(&position, &header, hash)?;
         self.advance();
-        Ok(Some(Link {
-            number: header.number,
-            hash,
-            parent: header.parent_hash,
-            position,
-        }))
+        Ok(Some(Link::of(&header, hash, &position)))
     }
 
     /// Number of the block that comes next; none after the last.

@@ -209,11 +209,6 @@ impl Front {
         };
         let (header, hash) = decode_header(&mut &self.bytes[head..])
             .map_err(|e| self.position.malformed(None, format!("header: {e}")))?;
-        Ok(Link {
-            number: header.number,
-            hash,
-            parent: header.parent_hash,
-            position: self.position.clone(),
-        })
+        Ok(Link::of(&header, hash, &self.position))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
+use alloy_consensus::Header;
 use alloy_primitives::B256;
 
 use super::block::{RawBlock, SourceBlock};
@@ -20,11 +21,23 @@ pub struct Link {
     pub hash: B256,
     /// Hash of the block before it, as its header gives it.
     pub parent: B256,
+    /// Its gas limit.
+    pub gas_limit: u64,
     /// Where it lies.
     pub position: Position,
 }
 
 impl Link {
+    pub(crate) fn of(header: &Header, hash: B256, position: &Position) -> Self {
+        Self {
+            number: header.number,
+            hash,
+            parent: header.parent_hash,
+            gas_limit: header.gas_limit,
+            position: position.clone(),
+        }
+    }
+
     /// Checks that `next` is the block after this one.
     pub(crate) fn check_successor(&self, next: &Self) -> Result<(), SourceError> {
         let (before, after) = (self.position.clone(), next.position.clone());
@@ -80,6 +93,7 @@ pub fn open_sources(paths: &[PathBuf]) -> Result<ChainInput, SourceError> {
         files: found.files.into(),
         current: None,
         previous: None,
+        parent_gas_limit: None,
         ended: false,
     })
 }
@@ -90,6 +104,8 @@ pub struct ChainInput {
     files: VecDeque<SourceFile>,
     current: Option<Reader>,
     previous: Option<Link>,
+    /// The gas limit of the block before the first that is read, where somebody knows it.
+    parent_gas_limit: Option<u64>,
     ended: bool,
     genesis_file: Option<PathBuf>,
     first: Link,
@@ -124,6 +140,12 @@ impl ChainInput {
         self.network.as_deref()
     }
 
+    /// Tells the gas limit of the block before the next one, which the files may not have: without it a header may claim any limit, and its block have as many
+    /// transactions.
+    pub const fn after_gas_limit(&mut self, parent: u64) {
+        self.parent_gas_limit = Some(parent);
+    }
+
     /// The next block, its body not yet decoded.
     ///
     /// # Errors
@@ -144,13 +166,10 @@ impl ChainInput {
                 Reader::Era1(file) => file.next_raw()?,
             };
             if let Some(block) = block {
-                self.follow(Link {
-                    number: block.header.number,
-                    hash: block.hash,
-                    parent: block.header.parent_hash,
-                    position: block.position.clone(),
-                })?;
-                return Ok(Some(block));
+                let before = self.previous.as_ref().map(|link| link.gas_limit);
+                let parent_gas_limit = before.or(self.parent_gas_limit);
+                self.follow(Link::of(&block.header, block.hash, &block.position))?;
+                return Ok(Some(block.after_gas_limit(parent_gas_limit)));
             }
             self.current = None;
         }

@@ -227,8 +227,14 @@ fn wanted(
     blocks.map(|block| Ok(block?)).take_while(within)
 }
 
-/// Decoding and sender recovery ahead of execution; with one thread, on this one.
-fn ahead(args: &Args, input: ChainInput, genesis: &Genesis) -> Result<Prefetch> {
+/// Decoding and sender recovery ahead of execution; with one thread, on this one. The gas limit of the block before bounds what is decoded of the first.
+fn ahead(
+    args: &Args,
+    mut input: ChainInput,
+    genesis: &Genesis,
+    parent_gas_limit: u64,
+) -> Result<Prefetch> {
+    input.after_gas_limit(parent_gas_limit);
     let pool = match args.threads {
         1 => None,
         threads => {
@@ -262,7 +268,7 @@ fn ahead_of_database(args: &Args, input: &ChainInput, genesis: &Genesis) -> Opti
     }
     let mut input = open_sources(&args.chain).ok()?;
     input.skip_to(1).ok()?;
-    ahead(args, input, genesis).ok()
+    ahead(args, input, genesis, genesis.header.gas_limit).ok()
 }
 
 fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
@@ -319,7 +325,7 @@ fn floor(
     let last = last_block(args, &input);
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis).with_executor(rules.executor());
-    let mut blocks = wanted(args, ahead(args, input, genesis)?);
+    let mut blocks = wanted(args, ahead(args, input, genesis, genesis.header.gas_limit)?);
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
     drop(blocks);
@@ -429,7 +435,10 @@ fn full(
     }
     let blocks = match early.filter(|_| head == 0) {
         Some(early) => early,
-        None => ahead(args, input, &genesis)?,
+        None => {
+            let parent = replay.gas_limit().unwrap_or(genesis.header.gas_limit);
+            ahead(args, input, &genesis, parent)?
+        }
     };
     let mut blocks = wanted(args, blocks);
     let mut road = Road::new(args, measurement, head + 1, last);
