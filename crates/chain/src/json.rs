@@ -260,7 +260,7 @@ impl ListsApart for () {
 }
 
 /// A value whose objects have each field once.
-struct Unique(Value);
+pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {

@@ -290,6 +290,39 @@ fn wrong_values_are_named() {
         let wanted = format!("field `{field}` is there twice");
         assert!(error.contains(&wanted), "{error}");
     }
+    // So was the last of these, within.
+    let twice = r#"{"blobSchedule": {"cancun": {"target": 3, "max": 6, "max": 9, "baseFeeUpdateFraction": 1}}}"#;
+    let error = spec_of(twice).expect_err("there twice").to_string();
+    assert!(error.contains("field `max` is there twice"), "{error}");
+    let listed = |storage: &str| {
+        let account = format!(r#"{{"balance": "0x1", "nonce": "0x1", "storage": {storage}}}"#);
+        let text = format!(
+            r#"{{"config": {{}}, "alloc": {{"{:040x}": {account}}}}}"#,
+            0xaa
+        );
+        Genesis::from_json(&text, &naive_state_root).map(|genesis| genesis.alloc[0].storage.clone())
+    };
+    let word = |last: u8| B256::with_last_byte(last);
+    assert_eq!(
+        listed(r#"{"0x02": "0x05", "0x": "0x", "0x0001": "0x07"}"#).expect("sound"),
+        [(word(1), U256::from(7)), (word(2), U256::from(5))]
+    );
+    for (storage, wrong) in [
+        (r#"{"0x02": "0x05", "0x0002": "0x06"}"#, "slot 0x0000"),
+        (r#"{"0x02": "0x05", "0x02": "0x05"}"#, "0002 is there twice"),
+        (
+            &format!(r#"{{"0x02": "0x{}"}}"#, "00".repeat(33)),
+            "33 bytes for a slot",
+        ),
+    ] {
+        let error = listed(storage).expect_err("refused").to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+    // It was taken for 5.
+    for number in ["+5", "0x+5", "-0", "0x", "", " 5"] {
+        let error = spec_of(&format!(r#"{{"chainId": "{number}"}}"#)).expect_err("no number");
+        assert!(error.to_string().contains("chainId"), "{error}");
+    }
     let twice = r#"{"config": {}, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
         "0x00000000000000000000000000000000000000Aa": {"balance": "2"}}}"#;
     let error = Genesis::from_json(twice, &naive_state_root).expect_err("listed twice");

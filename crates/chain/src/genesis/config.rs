@@ -11,7 +11,7 @@ use super::difficulty::Bomb;
 use super::rewards::RewardSchedule;
 use super::spec::{DaoFork, Limitation};
 use super::{Activation, Fork, GenesisError};
-use crate::json::twice;
+use crate::json::{Unique, twice};
 
 /// Everything that a [`super::ChainSpec`] is made of.
 #[derive(Clone, Debug, Default)]
@@ -224,10 +224,16 @@ fn wrong(field: &str, value: &Value, wanted: &str) -> GenesisError {
 fn parse_number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64(),
-        Value::String(text) => match text.strip_prefix("0x") {
-            Some(digits) => u64::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
-        },
+        Value::String(text) => {
+            let (digits, base) = match text.strip_prefix("0x") {
+                Some(digits) => (digits, 16),
+                None => (text.as_str(), 10),
+            };
+            // A sign would be read too.
+            let is_number = digits.chars().all(|digit| digit.is_digit(base));
+            let number = u64::from_str_radix(digits, base).ok();
+            number.filter(|_| is_number)
+        }
         _ => None,
     }
 }
@@ -251,7 +257,8 @@ impl<'de> Deserialize<'de> for RawConfig {
                     if name == "terminalTotalDifficulty" {
                         config.terminal_total_difficulty = map.next_value()?;
                     } else {
-                        config.fields.insert(name, map.next_value()?);
+                        let Unique(value) = map.next_value()?;
+                        config.fields.insert(name, value);
                     }
                 }
                 Ok(config)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U64, U256};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
@@ -111,10 +111,14 @@ impl<'de> Deserialize<'de> for Alloc {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Alloc, A::Error> {
                 let mut accounts = Vec::new();
-                while let Some((address, account)) =
-                    map.next_entry::<Address, alloy_genesis::GenesisAccount>()?
-                {
-                    accounts.push(GenesisAccount::new(address, account));
+                while let Some((address, listed)) = map.next_entry::<Address, Listed>()? {
+                    accounts.push(GenesisAccount {
+                        address,
+                        balance: listed.balance,
+                        nonce: listed.nonce.unwrap_or_default().to(),
+                        code: listed.code.unwrap_or_default(),
+                        storage: listed.storage.unwrap_or_default().0,
+                    });
                 }
                 accounts.sort_by_key(|account| account.address);
                 let duplicate = accounts
@@ -131,8 +135,62 @@ impl<'de> Deserialize<'de> for Alloc {
     }
 }
 
+/// An account as it is listed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    nonce: Option<U64>,
+    balance: U256,
+    code: Option<Bytes>,
+    storage: Option<Slots>,
+    /// Whose it is, in files for tests.
+    #[serde(rename = "secretKey", default)]
+    _secret_key: IgnoredAny,
+}
+
+/// Slots in ascending order, without those that are zero.
+#[derive(Default)]
+struct Slots(Vec<(B256, U256)>);
+
+impl<'de> Deserialize<'de> for Slots {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Slots;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of values by slot")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots, A::Error> {
+                let mut slots = BTreeMap::new();
+                while let Some((slot, value)) = map.next_entry::<Bytes, Bytes>()? {
+                    let slot = word(&slot)?;
+                    if slots.insert(slot, word(&value)?).is_some() {
+                        return Err(Error::custom(format!("slot {slot} is there twice")));
+                    }
+                }
+                let slots = slots.into_iter();
+                let slots = slots.map(|(slot, value)| (slot, U256::from_be_bytes(value.0)));
+                Ok(Slots(slots.filter(|(_, value)| !value.is_zero()).collect()))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// A slot or a value, of which leading zeros may be left out.
+fn word<E: Error>(bytes: &Bytes) -> Result<B256, E> {
+    match bytes.len() {
+        0..=32 => Ok(B256::left_padding_from(bytes)),
+        length => Err(E::custom(format!(
+            "{length} bytes for a slot or its value, which have 32"
+        ))),
+    }
+}
+
 impl GenesisAccount {
-    /// An account as a genesis file has it.
+    /// An account as a genesis that is being made has it.
     pub(crate) fn new(address: Address, account: alloy_genesis::GenesisAccount) -> Self {
         let storage = account
             .storage_slots()
