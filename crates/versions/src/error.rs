@@ -94,9 +94,9 @@ pub enum VersionsError {
         version: u64,
         /// The field.
         field: &'static str,
-        /// The store's, hex.
+        /// The store's, in hex if it is no number.
         store: String,
-        /// The file's, hex.
+        /// The file's, likewise.
         file: String,
     },
     /// The HEAD file is missing, damaged or of another format.

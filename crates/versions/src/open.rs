@@ -279,16 +279,19 @@ fn agree(files: &Files, stored: Option<&Meta>) -> Result<(), VersionsError> {
 }
 
 fn same(head: &FileHead, meta: &Meta) -> Result<(), VersionsError> {
+    let hex = hex::encode::<[u8; 32]>;
+    let (of_store, of_file) = (meta.block_number, head.block_number);
     for (field, store, file) in [
-        ("root", meta.root, head.root),
-        ("block hash", meta.block_hash, head.block_hash),
+        ("root", hex(meta.root), hex(head.root)),
+        ("block hash", hex(meta.block_hash), hex(head.block_hash)),
+        ("block number", of_store.to_string(), of_file.to_string()),
     ] {
         if store != file {
             return Err(VersionsError::HeadDiffers {
                 version: meta.version.0,
                 field,
-                store: hex::encode(store),
-                file: hex::encode(file),
+                store,
+                file,
             });
         }
     }

@@ -255,6 +255,32 @@ fn a_head_file_of_another_history_is_noticed() {
     );
 }
 
+/// Root and hash were compared, so that `arbor status` told a block number that no block has.
+#[test]
+fn a_head_file_with_another_block_number_is_noticed() {
+    let (store, dir) = (faulty(), tempfile::tempdir().expect("a directory"));
+    let mut versions = create(&store, dir.path());
+    apply(&mut versions, 0);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let other_dir = tempfile::tempdir().expect("a directory");
+    let other_store = faulty();
+    let mut other = create(&other_store, other_dir.path());
+    let renumbered = arbor_versions::Meta {
+        block_number: 7,
+        ..meta(0)
+    };
+    let added = change("k", None, Some("0"));
+    other.apply(renumbered, added).expect("applies");
+    other.flush().expect("flushes");
+    drop(other);
+    let error = open(&store, other_dir.path()).err().expect("refused");
+    assert_eq!(
+        error.to_string(),
+        "store and HEAD file differ in the block number of version 0: 0 and 7"
+    );
+}
+
 /// A crash after the store's write and before HEAD's leaves HEAD behind; opening brings it up.
 #[test]
 fn a_head_file_that_lags_is_brought_up_to_date() {
