@@ -282,15 +282,15 @@ pub(crate) fn look(args: &Database) -> Result<StateSnapshot> {
 /// Bytes for looking at a database's own records alone.
 const LOOK: u64 = 16 << 20;
 
-/// The oldest and the newest block whose state can be read.
-pub(crate) fn retained_blocks(dir: &Path) -> Result<[u64; 2]> {
+/// The latest version of a database, and the oldest block whose state can be read. Both are of one moment, also where another process writes.
+pub(crate) fn head_and_oldest(dir: &Path) -> Result<(Meta, u64)> {
     let state = look(&Database {
         db: dir.to_owned(),
         memory: LOOK,
         write_back: None,
     })?;
     let state = state.reader();
-    Ok([oldest_block(state)?, head(state)?.block_number])
+    Ok((head(state)?.clone(), oldest_block(state)?))
 }
 
 /// As [`look`], for a command that needs the rules of the chain.

@@ -248,3 +248,28 @@ fn what_is_read_beside_a_running_replay_is_whole() {
     assert!(dumps.windows(2).all(different), "{blocks:?}");
     assert_eq!(folder.status("db")["block"], 400);
 }
+
+/// The block was HEAD's and the retained blocks were the store's, of which one may be a flush ahead: block 9 of blocks 0 to 20.
+#[test]
+fn status_tells_one_moment() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--to", "5", "chain"])
+        .ok();
+    let head = std::fs::read(folder.path("db/HEAD")).expect("a head");
+    let before = folder.status("db");
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let after = folder.status("db");
+    assert_ne!(before["block"], after["block"]);
+    // As a reader finds it between a writer's flush and the new HEAD.
+    std::fs::write(folder.path("db/HEAD"), &head).expect("written");
+    let mut found = folder.status("db");
+    found["diskBytes"] = after["diskBytes"].clone();
+    assert_eq!(found, after);
+    assert_eq!(found["block"], found["retained"]["newest"]);
+    // What HEAD says stands where the store does not open.
+    std::fs::remove_file(folder.path("db/fjall/version")).expect("removed");
+    let alone = folder.status("db");
+    assert_eq!(alone["block"], before["block"]);
+    assert!(alone["retained"].is_null(), "{alone}");
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_state::ar16mt::recovery::is_recovering;
-use arbor_versions::read_head_file;
+use arbor_versions::{FileHead, Meta, Version, read_head_file};
 use serde_json::json;
 
 use crate::args::{Status, show_retain};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         );
     }
     let file = read_head_file(dir)?;
-    let Some(head) = &file.head else {
+    let Some(head) = file.head else {
         bail!("nothing was flushed to {} yet", dir.display());
     };
     let store = if dir.join("rocksdb").is_dir() {
@@ -50,18 +50,16 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     };
     let size = size_of(dir)?;
     let identity = &file.identity;
-    let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     let recovering = is_recovering(&head.block_hash);
     let settings = TreeSettings::to_read(dir).map(|settings| settings.names());
     let rules = Rules::to_read(dir).map(Rules::words);
     // None: not known; Some(None): never asked for.
     let retain = remembered::to_read(database::stored_retention(dir).map(Some));
     let setting = retain.flatten().map(show_retain);
-    // What the files say stands also where the store does not open.
-    let retained = match recovering {
+    let stored = match recovering {
         true => None,
-        false => match database::retained_blocks(dir) {
-            Ok(blocks) => Some(blocks),
+        false => match database::head_and_oldest(dir) {
+            Ok(stored) => Some(stored),
             Err(error) => {
                 tracing::warn!(
                     "which blocks can be read is not known: {}",
@@ -71,6 +69,13 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             }
         },
     };
+    // Beside a writer the store may be a flush ahead of HEAD, which stands where the store does not open.
+    let (head, oldest) = match stored {
+        Some((meta, oldest)) => (meta, Some(oldest)),
+        None => (of_file(&head), None),
+    };
+    let retained = oldest.map(|oldest| [oldest, head.block_number]);
+    let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     if args.json {
         return output::json(&json!({
             "tree": identity.tree,
@@ -82,7 +87,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "rules": rules,
             "treeSettings": settings,
             "store": store,
-            "version": head.version,
+            "version": head.version.0,
             "block": head.block_number,
             "blockHash": hash,
             "stateRoot": root,
@@ -131,6 +136,17 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         (_, Some(setting)) => format!(", by --retain {setting}"),
     };
     output::line(&format!("retained    {range}{setting}"))
+}
+
+/// The latest version as HEAD has it.
+fn of_file(head: &FileHead) -> Meta {
+    Meta {
+        version: Version(head.version),
+        block_number: head.block_number,
+        block_hash: head.block_hash,
+        root: head.root,
+        extra: Vec::new(),
+    }
 }
 
 /// Bytes of disk that all files below a folder occupy. A file that vanishes while it is counted counts nothing.
