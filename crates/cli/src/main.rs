@@ -1,5 +1,7 @@
 //! The `arbor` command line.
 #![forbid(unsafe_code)]
+// They panic where nobody reads: see `output`.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
 mod bytes;
@@ -18,6 +20,8 @@ mod tree_settings;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use arbor_lab::allocations::{self, Counting};
 use arbor_state::StateError;
@@ -36,23 +40,35 @@ fn main() -> ExitCode {
     // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on. It comes first: what is freed
     // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
     allocations::purge_after(100);
+    take_full_files_for_errors();
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
     match run(&arbor.command) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", described(&error));
+            output::tell(&format!("error: {}", described(&error)));
             if let Some(dir) = without_head(&error) {
                 let dir = dir.display();
-                eprintln!(
+                output::tell(&format!(
                     "hint: `arbor repair --db {dir}` writes HEAD anew from what the store says"
-                );
+                ));
             }
             ExitCode::FAILURE
         }
     }
 }
+
+/// Has a write beyond the greatest size of a file (`ulimit -f`) fail like one to a full disk. The signal that comes with it would otherwise end the process without a word.
+#[cfg(unix)]
+fn take_full_files_for_errors() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    // Whether it came is of no interest: the write tells. Where it cannot be caught, it does what it would have done.
+    let _ = signal_hook::flag::register(signal, Arc::default());
+}
+
+#[cfg(not(unix))]
+fn take_full_files_for_errors() {}
 
 /// The error of the versioned tables that a cause is.
 fn of_versions<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a VersionsError> {
@@ -145,6 +161,8 @@ fn log_to_stderr(verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // Where that cannot be written it says so there, and panics.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();

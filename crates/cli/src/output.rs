@@ -6,6 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
+/// Prints a line to standard error. Where that cannot be written (nobody reads it, a disk is full) nothing else changes: `eprintln!` panics.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
 /// Prints a line.
 pub(crate) fn line(text: &str) -> Result<()> {
     match writeln!(std::io::stdout().lock(), "{text}") {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::output;
+
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Progress over blocks.
@@ -46,12 +48,12 @@ impl Progress {
             }
             None if now >= self.next_line => {
                 self.next_line = now + LINE_EVERY;
-                eprintln!(
+                output::tell(&format!(
                     "{} block {number}{}: {}",
                     self.verb,
                     self.of_last(),
                     self.rates(number, now)
-                );
+                ));
             }
             None => {}
         }
@@ -130,7 +132,11 @@ impl PartDone {
         *next = now + LINE_EVERY;
         let left = seconds_left(now - self.start, done);
         let left = left.map_or_else(String::new, |left| format!(", {left:.0} s left"));
-        eprintln!("{} {:.1} %: {what}{left}", self.verb, 100.0 * done);
+        output::tell(&format!(
+            "{} {:.1} %: {what}{left}",
+            self.verb,
+            100.0 * done
+        ));
     }
 
     /// Takes the bar off the terminal.

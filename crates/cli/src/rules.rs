@@ -11,7 +11,7 @@ use clap::ValueEnum;
 
 use crate::args::{GasChoice, Replay};
 use crate::database::write_whole;
-use crate::remembered;
+use crate::{output, remembered};
 
 /// Rules that no genesis has.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl Rules {
             ),
             Some(stored) => {
                 if self != stored {
-                    eprintln!("replaying {}, as before", stored.described());
+                    output::tell(&format!("replaying {}, as before", stored.described()));
                 }
                 Ok(stored)
             }

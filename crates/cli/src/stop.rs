@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crate::output;
+
 /// What shells give a process that SIGINT has ended.
 pub(crate) const EXIT_CODE: u8 = 130;
 
@@ -106,7 +108,11 @@ pub(crate) fn listen() {
 
 /// As [`listen`], for work that is done in other parts than blocks.
 pub(crate) fn listen_between(part: &'static str) {
-    handle(move |_| eprintln!("stopping after this {part}; once more stops at once"));
+    handle(move |_| {
+        output::tell(&format!(
+            "stopping after this {part}; once more stops at once"
+        ));
+    });
 }
 
 /// As [`listen`], for blocks that may be of any size: one that has not come to its end ([`Stop::must_end`]) after `patience` is given up, as if it had been asked once more. Nothing of it is in the
@@ -114,19 +120,21 @@ pub(crate) fn listen_between(part: &'static str) {
 pub(crate) fn listen_for(patience: Duration) {
     handle(move |ask| {
         if ask == Ask::FirstAtTheEnd {
-            eprintln!("all blocks are in: ending with what follows them; once more stops at once");
+            output::tell(
+                "all blocks are in: ending with what follows them; once more stops at once",
+            );
             return;
         }
         let seconds = patience.as_secs();
-        eprintln!(
+        output::tell(&format!(
             "stopping after this block, or in {seconds} seconds without it; once more stops at once"
-        );
+        ));
         thread::spawn(move || {
             thread::sleep(patience);
             if STOP.give_up() {
-                eprintln!(
+                output::tell(&format!(
                     "stopped: what was under way did not end in {seconds} seconds and is given up"
-                );
+                ));
                 leave();
             }
         });
@@ -150,7 +158,7 @@ fn leave() -> ! {
     if let Some(folder) = &*folder
         && let Err((left, error)) = remove(folder, TRIES)
     {
-        eprintln!("{} is left behind: {error}", left.display());
+        output::tell(&format!("{} is left behind: {error}", left.display()));
     }
     exit();
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 use crate::args::TreeSetting;
 use crate::database::write_whole;
-use crate::remembered;
+use crate::{output, remembered};
 
 /// Settings, each once, in the order of their list. None: the default.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -42,10 +42,10 @@ impl TreeSettings {
         let Some(stored) = Self::stored(dir)? else {
             // Made by a version that did not remember them.
             if made && !self.0.is_empty() {
-                eprintln!(
+                output::tell(&format!(
                     "{} does not say with which --tree-settings it was made; going on with {self}",
                     dir.display()
-                );
+                ));
             }
             return Ok(self);
         };
@@ -59,7 +59,7 @@ impl TreeSettings {
                 dir.display()
             );
         }
-        eprintln!("going on with {stored}, as before");
+        output::tell(&format!("going on with {stored}, as before"));
         Ok(Self::new(&[self.0, stored.0].concat()))
     }
 

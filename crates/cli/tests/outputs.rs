@@ -201,3 +201,41 @@ fn a_dump_that_cannot_be_written_says_where() {
     let mut command = arbor(&folder, &["dump", "--db", "db"].map(OsStr::new));
     Run(command.stdout(full).output().expect("runs")).fails_with(&["writing to standard output: "]);
 }
+
+/// Of standard error on a full disk a panic was made, with its exit code.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_cannot_be_told_changes_nothing_else() {
+    let folder = Folder::with_chain();
+    let full = || {
+        fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("Linux has it")
+    };
+    let code = |words: &[&str]| {
+        let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+        let mut command = arbor(&folder, &words);
+        let status = command
+            .env("RUST_LOG", "debug")
+            .stderr(full())
+            .stdout(full())
+            .status();
+        status.expect("the binary runs").code()
+    };
+    assert_eq!(code(&["status", "--db", "nothing"]), Some(1));
+    assert_eq!(code(&["no-command"]), Some(2));
+    // Blocks go in; that nobody was told is an error, which is not told either.
+    assert_eq!(code(&["replay", "--db", "db", "chain"]), Some(1));
+    assert!(folder.status("db")["block"].as_u64() > Some(7));
+    folder.run(&["verify", "--db", "db"]).ok();
+    assert_eq!(code(&["verify", "--db", "db"]), Some(1));
+    // With standard error alone full, all is done and said.
+    let words = ["replay", "--db", "db", "--evm384", "v7", "chain"].map(OsStr::new);
+    let refused = arbor(&folder, &words).stderr(full()).status();
+    assert_eq!(refused.expect("the binary runs").code(), Some(1));
+    let words = ["replay", "--db", "new", "chain"].map(OsStr::new);
+    let mut command = arbor(&folder, &words);
+    let done = command.env("RUST_LOG", "debug").stderr(full()).output();
+    Run(done.expect("the binary runs")).ok();
+}

@@ -73,7 +73,7 @@ fn write_logs(then: &Historical<'_>, file: &Path) -> Result<()> {
     write(file, &encoded)?;
     // Behind them it would be a part of them.
     match files::is_output(file) {
-        true => eprintln!("{said}"),
+        true => output::tell(&said),
         false => output::line(&said)?,
     }
     Ok(())

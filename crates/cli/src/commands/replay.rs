@@ -596,7 +596,7 @@ fn witnesses(args: &Args) -> Result<()> {
         (_, 1) => Err(failed.remove(0)),
         (count, all) => {
             for error in &failed {
-                eprintln!("error: {}", described(error));
+                output::tell(&format!("error: {}", described(error)));
             }
             bail!("{count} of {all} witnesses do not hold")
         }

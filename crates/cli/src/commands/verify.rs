@@ -59,15 +59,15 @@ pub(crate) fn check(
         report.versions
     ))?;
     for fault in &report.faults {
-        eprintln!("fault: {fault}");
+        output::tell(&format!("fault: {fault}"));
     }
     let mut fault_count = report.fault_count;
     let flat_root = report.flat_root;
     if let Some(expected) = headers.state_root().filter(|root| *root != flat_root) {
-        eprintln!(
+        output::tell(&format!(
             "fault: the Merkle-Patricia root of the flat tables is {flat_root}, the header of block {} has {expected}",
             head.block_number
-        );
+        ));
         fault_count += 1;
     }
     let root = state.reader().root();

@@ -58,7 +58,7 @@ impl Checked {
 }
 
 fn tell(error: &anyhow::Error) {
-    eprintln!("error: {}", described(error));
+    output::tell(&format!("error: {}", described(error)));
 }
 
 /// One that is bad does not keep the others from being looked at.
