@@ -351,11 +351,8 @@ pub(crate) fn chain_in(dir: &Path) -> Result<(Network, Option<String>)> {
     match path.exists() {
         false => Ok((network, None)),
         true => {
-            let text = std::fs::read_to_string(&path);
-            Ok((
-                network,
-                Some(text.with_context(|| format!("reading {}", path.display()))?),
-            ))
+            let text = Genesis::read_text(&path);
+            Ok((network, Some(text.context("reading the genesis")?)))
         }
     }
 }
@@ -460,6 +457,9 @@ fn genesis_in(dir: &Path) -> Result<Genesis> {
             ),
         }
     }
+    if !path.is_file() {
+        bail!(anew("no regular file"));
+    }
     Genesis::from_file(&path, &genesis_state_root).with_context(|| anew("damaged"))
 }
 
@@ -515,9 +515,10 @@ pub(crate) fn open_or_begin(
 /// Keeps the text of the genesis in the folder, with which the database agrees: the latest, since forks to come are no part of its hash.
 pub(crate) fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
     let path = genesis_path(dir);
-    match std::fs::read_to_string(&path) {
-        Ok(kept) if kept == text => return Ok(()),
-        Ok(kept) if !kept.is_empty() => tell_other_genesis(&path, &kept, text),
+    // What is no file is not waited for, and takes its place.
+    match path.is_file().then(|| Genesis::read_text(&path)) {
+        Some(Ok(kept)) if kept == text => return Ok(()),
+        Some(Ok(kept)) if !kept.is_empty() => tell_other_genesis(&path, &kept, text),
         _ => (),
     }
     write_whole(&path, text).with_context(|| format!("writing {}", path.display()))

@@ -46,10 +46,13 @@ enum Read {
 }
 
 fn read(path: &Path) -> io::Result<Option<Read>> {
-    let file = match File::open(path) {
+    match path.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
+        // Opening a FIFO would wait for somebody to write it.
+        Ok(found) if !found.is_file() => return Err(io::Error::other("it is no regular file")),
+        _ => {}
+    }
+    let file = File::open(path)?;
     let mut bytes = Vec::new();
     (&file).take(LONGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST {

@@ -16,6 +16,8 @@ use crate::identity::{Identity, hex_array};
 const NAME: &str = "HEAD";
 const TEMPORARY: &str = "HEAD.new";
 const LOCK: &str = "LOCK";
+/// Bytes of the longest HEAD file, and more.
+const LONGEST: u64 = 1 << 16;
 const MAGIC: &str = "arboretum-head 1 ";
 
 /// What the HEAD file says of a database.
@@ -48,20 +50,28 @@ pub struct FileHead {
 /// Reads the HEAD file of a database directory, without opening the database.
 ///
 /// # Errors
-/// [`VersionsError::HeadFile`] if there is none or it is damaged.
+/// [`VersionsError::HeadFile`] if there is none, it is damaged, longer than any, or no regular file (opening a FIFO would wait for somebody to write it).
 pub fn read_head_file(dir: &Path) -> Result<HeadFile, VersionsError> {
     let path = dir.join(NAME);
     let bad = |reason: String| VersionsError::HeadFile {
         path: path.clone(),
         reason,
     };
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    match fs::metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(bad("there is none".into()));
         }
-        Err(source) => return Err(io_error("read", path)(source)),
-    };
+        Ok(found) if !found.is_file() => return Err(bad("it is no regular file".into())),
+        // Opening it says what else there is.
+        _ => {}
+    }
+    let mut text = String::new();
+    File::open(&path)
+        .and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text))
+        .map_err(io_error("read", path.clone()))?;
+    if text.len() as u64 > LONGEST {
+        return Err(bad(format!("it has more than {LONGEST} bytes")));
+    }
     parse(&text).map_err(bad)
 }
 
@@ -264,6 +274,27 @@ mod tests {
             let cut = std::str::from_utf8(&text[..place]).expect("ASCII");
             assert!(parse(cut).is_err(), "cut at {place}");
         }
+    }
+
+    /// A FIFO was waited for, and a file of any length read into memory.
+    #[test]
+    fn what_is_no_head_file_is_not_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join(NAME);
+        let refused = |why: &str| {
+            let error = read_head_file(dir.path()).expect_err("refused").to_string();
+            assert!(error.ends_with(why), "{error}");
+        };
+        fs::write(&path, render(&sample())).expect("written");
+        assert_eq!(read_head_file(dir.path()).expect("whole"), sample());
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.expect("there");
+        file.set_len(1 << 33).expect("sparse");
+        refused("it has more than 65536 bytes");
+        fs::remove_file(&path).expect("removed");
+        refused("there is none");
+        fs::create_dir(&path).expect("made");
+        refused("it is no regular file");
     }
 
     #[test]

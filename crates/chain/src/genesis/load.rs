@@ -1,5 +1,7 @@
 //! From a genesis file or a preset to block 0.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
@@ -19,6 +21,9 @@ pub type StateRootFn<'a> = &'a dyn Fn(&[GenesisAccount]) -> B256;
 
 /// Sepolia's genesis: 15 accounts. Source: go-ethereum's `DefaultSepoliaGenesisBlock`.
 const SEPOLIA: &str = include_str!("sepolia.json");
+
+/// Bytes of the longest genesis that is read: ten million accounts.
+const LONGEST: u64 = 1 << 30;
 
 /// Block 0 and the rules of a chain.
 #[derive(Clone, Debug)]
@@ -90,11 +95,32 @@ impl Genesis {
     /// # Errors
     /// As [`Self::from_json`], and [`GenesisError::Io`].
     pub fn from_file(path: &Path, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
-        let io = |source| GenesisError::Io {
+        Self::from_json(&Self::read_text(path)?, state_root)
+    }
+
+    /// The text of a genesis file, which may be a pipe.
+    ///
+    /// # Errors
+    /// [`GenesisError::Io`], also for more than a gigabyte, which no genesis has.
+    pub fn read_text(path: &Path) -> Result<String, GenesisError> {
+        let read = || {
+            let (file, mut text) = (File::open(path)?, String::new());
+            let mut length = file.metadata()?.len();
+            if length <= LONGEST {
+                // Of a pipe only reading it tells the length.
+                file.take(LONGEST + 1).read_to_string(&mut text)?;
+                length = text.len() as u64;
+            }
+            if length > LONGEST {
+                let long = format!("it has more than {LONGEST} bytes, which no genesis has");
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, long));
+            }
+            Ok(text)
+        };
+        read().map_err(|source| GenesisError::Io {
             file: path.to_path_buf(),
             source,
-        };
-        Self::from_json(&std::fs::read_to_string(path).map_err(io)?, state_root)
+        })
     }
 
     /// Reads the text of a genesis file. Without a `config` it must be a public network's, whose rules are built in.

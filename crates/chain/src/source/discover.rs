@@ -101,6 +101,11 @@ fn look_into_folder(folder: &Path) -> Result<(Vec<PathBuf>, Option<PathBuf>), So
 
 fn look_at(path: &Path) -> Result<SourceFile, SourceError> {
     let place = Place::new(path);
+    // Opening a FIFO waits for somebody to write it, and it cannot be read a second time.
+    if !path.metadata().map_err(|e| place.io(0, e))?.is_file() {
+        let reason = "it is no regular file; a chain is read more than once, which pipes and devices do not allow";
+        return Err(place.not_a_chain(reason));
+    }
     let mut magic = Vec::new();
     File::open(path)
         .and_then(|file| file.take(2).read_to_end(&mut magic))

@@ -108,10 +108,18 @@ fn remove_killed(folder: &Path) {
     }
 }
 
+/// Opens a file of entries, and says how long it is, which a FIFO does not know: opening one would wait for somebody to write it.
+fn opened(path: &Path) -> Result<(File, u64)> {
+    let found = path.metadata()?;
+    if !found.is_file() {
+        bail!("it is no regular file");
+    }
+    Ok((File::open(path)?, found.len()))
+}
+
 pub(crate) fn recover(args: &Recover) -> Result<()> {
-    let file = File::open(&args.file);
-    let file = file.with_context(|| format!("reading {}", args.file.display()))?;
-    let size = file.metadata()?.len();
+    let (file, size) =
+        opened(&args.file).with_context(|| format!("reading {}", args.file.display()))?;
     let context = || args.file.display().to_string();
     let mut entries = EntriesReader::new(BufReader::new(file), size).with_context(context)?;
     let head = entries.head().clone();

@@ -1,0 +1,82 @@
+//! What a user may name that is no file as it should be, and what reads it all the same.
+#![cfg(unix)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use support::{Folder, Run};
+
+/// Puts a FIFO that nobody writes in the place of a file.
+fn make_fifo(folder: &Folder, name: &str) {
+    let path = folder.path(name);
+    if path.exists() {
+        fs::remove_file(&path).expect("removed");
+    }
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("mkfifo runs").success());
+}
+
+/// A command that is ended if it waits.
+fn run(folder: &Folder, line: &str) -> Run {
+    let mut command = Command::new("timeout");
+    let command = command.args(["60", env!("CARGO_BIN_EXE_arbor")]);
+    let command = command.args(line.split(' ')).current_dir(folder.0.path());
+    Run(command.output().expect("timeout runs"))
+}
+
+/// Each of these waited for ever, or ended in words about bytes.
+#[test]
+fn what_is_no_regular_file_is_refused_by_name() {
+    let folder = Folder::with_chain();
+    run(&folder, "replay --db db chain").ok();
+    make_fifo(&folder, "fifo");
+    for (line, name) in [
+        ("replay --db new --genesis chain/genesis.json fifo", "fifo"),
+        (
+            "replay --db new --genesis chain/genesis.json /dev/null",
+            "/dev/null",
+        ),
+        ("recover --db new fifo", "fifo"),
+    ] {
+        run(&folder, line).fails_with(&[name, "no regular file"]);
+    }
+    for (name, line) in [
+        ("rules", "replay --db db chain"),
+        ("genesis.json", "verify --db db"),
+        ("HEAD", "status --db db"),
+    ] {
+        make_fifo(&folder, &format!("db/{name}"));
+        run(&folder, line).fails_with(&[name, "no regular file"]);
+        if name == "rules" {
+            fs::remove_file(folder.path("db/rules")).expect("removed");
+        }
+    }
+    // What can be written anew is.
+    run(&folder, "repair --db db").ok();
+    run(&folder, "replay --db db chain").ok();
+    run(&folder, "verify --db db").ok();
+    // A genesis is read once, which a pipe allows.
+    let line = "cat chain/genesis.json | timeout 60 $ARBOR replay --db new --genesis /dev/stdin chain/chain.rlp";
+    let mut command = Command::new("sh");
+    let command = command.args(["-c", line]).current_dir(folder.0.path());
+    let command = command.env("ARBOR", env!("CARGO_BIN_EXE_arbor"));
+    Run(command.output().expect("sh runs")).ok();
+}
+
+/// They were read into memory whole, as much as there was.
+#[test]
+fn files_of_absurd_length_are_not_read_whole() {
+    let folder = Folder::with_chain();
+    run(&folder, "replay --db db chain").ok();
+    for (name, line) in [
+        ("db/HEAD", "status --db db"),
+        ("chain/genesis.json", "replay --db new chain"),
+    ] {
+        let file = File::options().write(true).open(folder.path(name));
+        // A terabyte, which takes no room on the disk.
+        file.expect("there").set_len(1 << 40).expect("sparse");
+        run(&folder, line).fails_with(&[name, "it has more than"]);
+    }
+}
