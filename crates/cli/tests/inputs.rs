@@ -80,3 +80,30 @@ fn files_of_absurd_length_are_not_read_whole() {
         run(&folder, line).fails_with(&[name, "it has more than"]);
     }
 }
+
+/// A database that remembers no block so far back called it "nothing to do" without another word.
+#[test]
+fn a_chain_that_ends_below_all_that_is_remembered_is_not_said_to_be_the_same() {
+    let folder = Folder::new();
+    for (name, blocks, txs) in [
+        ("long", "300", "1"),
+        ("fork", "5", "2"),
+        ("late", "280", "2"),
+    ] {
+        let words = [
+            "generate", "--preset", "tiny", "--blocks", blocks, "--txs", txs, "--out", name,
+        ];
+        folder.run(&words).ok();
+    }
+    run(&folder, "replay --db db long").ok();
+    let unknown = "whether both are of one chain is not known";
+    let short = run(&folder, "replay --db db fork");
+    let told = short.ok().stderr();
+    assert!(
+        told.contains("ends at block 5") && told.contains(unknown),
+        "{told}"
+    );
+    run(&folder, "replay --db db late").fails_with(&["block 280", "not of one chain"]);
+    let same = run(&folder, "replay --db db long").ok().stderr();
+    assert!(!same.contains(unknown), "{same}");
+}

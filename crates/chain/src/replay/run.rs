@@ -109,14 +109,14 @@ impl Replay {
     ///
     /// # Errors
     /// [`ReplayError::OtherChain`] if the database remembers another hash for it.
-    pub fn check_known(&self, number: u64, hash: B256) -> Result<(), ReplayError> {
+    pub fn check_known(&self, number: u64, hash: B256) -> Result<bool, ReplayError> {
         let failed = |error: arbor_versions::VersionsError| ReplayError::State {
             number,
             error: error.into(),
         };
         let versions = self.state.versions();
         let Some(version) = versions.view().version_of_block(number).map_err(failed)? else {
-            return Ok(());
+            return Ok(false);
         };
         match versions.view().meta(version).map_err(failed)? {
             Some(meta) if meta.block_hash != hash => {
@@ -127,7 +127,7 @@ impl Replay {
                     stored,
                 })
             }
-            _ => Ok(()),
+            meta => Ok(meta.is_some()),
         }
     }
 

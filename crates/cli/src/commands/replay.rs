@@ -408,8 +408,13 @@ fn full(
     // The block at the head, or the chain's last one below it, tells whether both are of one chain.
     let passed = input.skip_to(head.max(input.first().number))?;
     let next = input.next_raw()?;
-    if let (None, Some(last)) = (&next, passed) {
-        replay.check_known(last.number, last.hash)?;
+    if let (None, Some(last)) = (&next, passed)
+        && !replay.check_known(last.number, last.hash)?
+    {
+        tracing::warn!(
+            "the chain ends at block {}, of which the database remembers nothing any more: whether both are of one chain is not known",
+            last.number
+        );
     }
     if let Some(block) = next {
         replay.check_known(block.header.number, block.hash)?;
