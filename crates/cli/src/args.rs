@@ -189,7 +189,7 @@ pub(crate) struct Replay {
     ])]
     pub(crate) witness: Vec<PathBuf>,
     /// Take accounts that a witness cannot show as absent, as geth does; enough only if the header is trusted
-    #[arg(long, requires = "witness")]
+    #[arg(long)]
     pub(crate) assume_absent: bool,
     /// Directory of the database; made if absent
     #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]

@@ -46,26 +46,31 @@ impl Rules {
         remembered::to_read(Self::stored(dir))
     }
 
-    /// The rules to replay by: those that the blocks in the folder's database were, if there are any, which must be the ones asked for if any are.
+    /// The rules to replay by: those that the blocks in the folder's database were, if there are any, which must be the ones asked for if any are. Where there is
+    /// no block, those asked for count; that others were asked for before is told.
     pub(crate) fn agreed(self, dir: Option<&Path>) -> Result<Self> {
-        let Some(dir) = dir.filter(|dir| has_blocks(dir)) else {
+        let Some(dir) = dir else {
             return Ok(self);
         };
-        match Self::stored(dir)? {
-            Some(stored) if self != Self::default() && self != stored => bail!(
-                "{} has been replayed {}, not {}: the blocks to come would mean something else than those before",
-                dir.display(),
-                stored.described(),
-                self.described()
-            ),
-            Some(stored) => {
-                if self != stored {
-                    output::tell(&format!("replaying {}, as before", stored.described()));
-                }
-                Ok(stored)
-            }
-            None => Ok(self),
+        let stored = match Self::stored(dir)? {
+            Some(stored) if stored != self => stored,
+            _ => return Ok(self),
+        };
+        let (before, now) = (stored.described(), self.described());
+        if !has_blocks(dir) {
+            output::tell(&format!(
+                "replaying {now}; what was asked for before, {before}, no block was replayed by"
+            ));
+            return Ok(self);
         }
+        if self != Self::default() {
+            bail!(
+                "{} has been replayed {before}, not {now}: the blocks to come would mean something else than those before",
+                dir.display()
+            );
+        }
+        output::tell(&format!("replaying {before}, as before"));
+        Ok(stored)
     }
 
     /// Has the database in a folder remember them; but none at all, if it has blocks of which it does not know how they were replayed.

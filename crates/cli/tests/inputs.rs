@@ -107,3 +107,44 @@ fn a_chain_that_ends_below_all_that_is_remembered_is_not_said_to_be_the_same() {
     let same = run(&folder, "replay --db db long").ok().stderr();
     assert!(!same.contains(unknown), "{same}");
 }
+
+/// The first of each was taken and had no effect.
+#[test]
+fn flags_without_effect_are_refused() {
+    let folder = Folder::with_chain();
+    for flag in [
+        "--write-back 5MiB",
+        "--retain 5",
+        "--durable",
+        "--compact",
+        "--verify last",
+    ] {
+        let line = format!("replay --tree none {flag} chain");
+        run(&folder, &line).fails_with(&[flag.split(" 5").next().unwrap(), "--tree none"]);
+    }
+    run(&folder, "replay --db db --assume-absent chain")
+        .fails_with(&["--assume-absent", "--witness"]);
+    assert!(!folder.path("db").exists());
+}
+
+/// What had been asked for was forgotten without a word, as long as there was no block.
+#[test]
+fn other_rules_for_a_database_without_blocks_are_told() {
+    let folder = Folder::with_chain();
+    run(&folder, "replay --db db --evm384 v7 --to 0 chain").ok();
+    let same = run(&folder, "replay --db db --evm384 v7 --to 0 chain");
+    assert!(!same.ok().stderr().contains("asked for before"));
+    for (flags, told) in [
+        ("--evm384 setmod --to 0 ", "replaying with --evm384 setmod "),
+        ("", "replaying without --gas and --evm384; "),
+    ] {
+        let other = run(&folder, &format!("replay --db db {flags}chain"));
+        let stderr = other.ok().stderr();
+        assert!(
+            stderr.contains(told) && stderr.contains("what was asked for before, with --evm384"),
+            "{stderr}"
+        );
+    }
+    let rules = fs::read_to_string(folder.path("db/rules"));
+    assert_eq!(rules.expect("remembered"), "\n");
+}

@@ -34,6 +34,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
         return witnesses(args);
     }
+    // The parser asks for no --witness where there is a chain, which excludes it.
+    if args.assume_absent {
+        bail!("--assume-absent is of no use without --witness: a database shows what is absent");
+    }
     let db = args.db.as_deref();
     files::check_report(args.report.as_deref(), db)?;
     if let Some(file) = &args.failure_dump {
@@ -109,6 +113,15 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--check-state", args.check_state.is_some(), NO_ROOT),
         ("--roots", args.roots.is_some(), NO_ROOT),
         ("--throttle", args.throttle.is_some(), "nothing is stored"),
+        (
+            "--write-back",
+            args.write_back.is_some(),
+            "nothing is stored",
+        ),
+        ("--retain", args.retain.is_some(), "nothing is stored"),
+        ("--durable", args.durable, "nothing is stored"),
+        ("--compact", args.compact, "nothing is stored"),
+        ("--verify last", args.verify == VerifyChoice::Last, NO_ROOT),
     ] {
         if tree == TreeChoice::None && given {
             bail!("{flag} is of no use with --tree none: {why}");
