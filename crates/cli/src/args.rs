@@ -168,10 +168,10 @@ pub(crate) struct Database {
     /// Directory of the database
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
-    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take 50 to 70 MiB besides
+    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take up to 100 MiB besides
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
+    /// Unflushed changes kept in memory before they are written; below 4 MiB merging the many small files takes more memory than that saves [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
 }
@@ -220,10 +220,10 @@ pub(crate) struct Replay {
     /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall")]
     pub(crate) store: StoreChoice,
-    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take 50 to 70 MiB besides
+    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take up to 100 MiB besides
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
+    /// Unflushed changes kept in memory before they are written; below 4 MiB merging the many small files takes more memory than that saves [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
     /// Threads that decode blocks and recover senders; 1: one thread for everything, roots too [default: all cores]
