@@ -5,9 +5,11 @@ use std::sync::OnceLock;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
+use arbor_tree::Hash;
 use arbor_tree_verkle::Witness;
 use arbor_versions::{Meta, Version};
 
+use crate::ar16mt::Ar16mt;
 use crate::flat::{Flat, FlatEntries, overlaid};
 use crate::head::Head;
 use crate::mpt::{self, AtHead, AtVersion};
@@ -20,7 +22,8 @@ use crate::{Account, IntermediateRoots, StateError, StateView, ar16mt, verkle};
 ///
 /// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof, scan or
 /// root applies the undo records since to the head's tree in memory, which costs what changed since; after
-/// that everything costs what it costs at the head.
+/// that everything costs what it costs at the head. Under AR16MT a proof does so by parts of the tree and keeps only the nodes that it takes,
+/// so that its memory does not grow with what changed, but each proof costs the same.
 pub struct Historical<'a> {
     head: Head<'a>,
     meta: Meta,
@@ -107,12 +110,13 @@ impl<'a> Historical<'a> {
         }
     }
 
-    /// The rebuilt nodes of a state in AR16MT.
-    pub(crate) fn undone_ar16mt(&self) -> Result<&ar16mt::Undone<'a>, StateError> {
-        match &self.undone()?.nodes {
-            UndoneNodes::Ar16mt(undone) => Ok(undone),
-            _ => Err(StateError::OtherTree(AR16MT)),
-        }
+    /// The nodes on the ways of some keys of a state in AR16MT, rebuilt for each call: all others would take memory for all that changed since.
+    pub(crate) fn ways(
+        &self,
+        ar16mt: Ar16mt,
+        keys: &[Hash],
+    ) -> Result<ar16mt::Undone<'a>, StateError> {
+        ar16mt::Undone::on_ways((ar16mt, self.head.view()), &self.meta, keys)
     }
 
     /// Proves an account's fields and some of its slots under a Verkle tree, present or absent: a witness without new values.
@@ -254,23 +258,11 @@ impl Flat for Historical<'_> {
     }
 
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
-        self.entries_from(table, prefix, prefix)
-    }
-}
-
-impl Historical<'_> {
-    /// The records of a table whose keys begin with `prefix`, from a key on.
-    pub(crate) fn entries_from(
-        &self,
-        table: Table,
-        prefix: &[u8],
-        from: &[u8],
-    ) -> Result<FlatEntries<'_>, StateError> {
         let undone = self.undone()?;
-        let head = self.head.view().scan(table, prefix, from)?;
+        let head = self.head.view().scan(table, prefix, prefix)?;
         let head = head.map(|entry| entry.map_err(StateError::from));
-        let start = (table, Box::from(from));
         let prefix: Box<[u8]> = prefix.into();
+        let start = (table, prefix.clone());
         let undone = undone
             .flat
             .range(start..)

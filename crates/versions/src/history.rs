@@ -106,10 +106,7 @@ impl<'a> View<'a> {
     pub fn undo_of(self, version: Version) -> Result<Vec<Write>, VersionsError> {
         self.frame.retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
-        self.each_change(version.0, |cursor| {
-            old.push(undo_entry(cursor));
-            ControlFlow::Continue(())
-        })?;
+        self.each_change(version.0, |cursor| old.push(undo_entry(cursor)))?;
         Ok(old)
     }
 
@@ -125,17 +122,43 @@ impl<'a> View<'a> {
     ) -> Result<Vec<Write>, VersionsError> {
         self.frame.retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
-        self.each_change(version.0, |cursor| {
-            let begins = (cursor.table(), cursor.key().first());
-            if begins > (table, Some(first.end())) {
-                return ControlFlow::Break(());
-            }
-            if begins >= (table, Some(first.start())) {
-                old.push(undo_entry(cursor));
-            }
-            ControlFlow::Continue(())
+        self.each_change_of_part(version.0, table, &first, |cursor| {
+            old.push(undo_entry(cursor));
         })?;
         Ok(old)
+    }
+
+    /// As [`undo_since`](View::undo_since), of the keys of one table that begin with one of some bytes.
+    ///
+    /// # Errors
+    /// As [`undo_since`](View::undo_since).
+    pub fn undo_since_part(
+        self,
+        version: Version,
+        table: Table,
+        first: RangeInclusive<u8>,
+    ) -> Result<Vec<Write>, VersionsError> {
+        let head = self.frame.retained(version)?;
+        let mut oldest = BTreeMap::new();
+        for version in version.0 + 1..=head {
+            self.each_change_of_part(version, table, &first, |cursor| {
+                oldest
+                    .entry(Box::from(cursor.key()))
+                    .or_insert_with(|| cursor.old().map(Value::from));
+            })?;
+        }
+        let entry = |(key, value)| Write { table, key, value };
+        Ok(oldest.into_iter().map(entry).collect())
+    }
+
+    /// About how many flat keys a version changed, from one read: its undo may be too large to be counted through.
+    ///
+    /// # Errors
+    /// As [`View::undo_of`].
+    pub fn changes_of(self, version: Version) -> Result<u64, VersionsError> {
+        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        let cursor = self.cursor(version.0, 0)?;
+        Ok(u64::from(cursor.entries()) * u64::from(cursor.chunks()))
     }
 
     fn oldest_values(
@@ -152,7 +175,6 @@ impl<'a> View<'a> {
                         .entry((cursor.table(), Box::from(cursor.key())))
                         .or_insert_with(|| cursor.old().map(Value::from));
                 }
-                ControlFlow::Continue(())
             })?;
         }
         Ok(oldest)
@@ -190,18 +212,60 @@ impl<'a> View<'a> {
         let mut hashes = Vec::new();
         self.each_change(version, |cursor| {
             hashes.push(Filters::hash(cursor.table(), cursor.key()));
-            ControlFlow::Continue(())
         })?;
         Ok(self.frame.filters.insert(version, hashes))
     }
 
-    /// Goes through what a version changed, ascending, until it is told to stop.
+    /// Goes through what a version changed, ascending.
     fn each_change(
         self,
         version: u64,
+        mut visit: impl FnMut(&Cursor),
+    ) -> Result<(), VersionsError> {
+        self.each_change_from(version, 0, |cursor| {
+            visit(cursor);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`each_change`](View::each_change), of the keys of a table that begin with one of some bytes, and reading no more than where these lie.
+    fn each_change_of_part(
+        self,
+        version: u64,
+        table: Table,
+        first: &RangeInclusive<u8>,
+        mut visit: impl FnMut(&Cursor),
+    ) -> Result<(), VersionsError> {
+        let begin = (table, Some(first.start()));
+        // The last chunk that begins before them; a record has one at least.
+        let (mut chunk, mut end) = (0, self.cursor(version, 0)?.chunks());
+        while end - chunk > 1 {
+            let middle = chunk + (end - chunk) / 2;
+            let mut cursor = self.cursor(version, middle)?;
+            match cursor.advance()? && (cursor.table(), cursor.key().first()) < begin {
+                true => chunk = middle,
+                false => end = middle,
+            }
+        }
+        self.each_change_from(version, chunk, |cursor| {
+            let begins = (cursor.table(), cursor.key().first());
+            if begins > (table, Some(first.end())) {
+                return ControlFlow::Break(());
+            }
+            if begins >= begin {
+                visit(cursor);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Goes through what a version changed, ascending from a chunk on, until it is told to stop.
+    fn each_change_from(
+        self,
+        version: u64,
+        mut chunk: u32,
         mut visit: impl FnMut(&Cursor) -> ControlFlow<()>,
     ) -> Result<(), VersionsError> {
-        let mut chunk = 0;
         loop {
             let mut cursor = self.cursor(version, chunk)?;
             while cursor.advance()? {

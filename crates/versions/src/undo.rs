@@ -154,6 +154,11 @@ impl Cursor {
         self.chunks
     }
 
+    /// Number of entries of this chunk that are still to come.
+    pub(crate) fn entries(&self) -> u32 {
+        self.left
+    }
+
     /// Steps to the next entry; `false` at the end.
     ///
     /// # Errors

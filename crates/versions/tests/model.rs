@@ -366,22 +366,30 @@ fn difference(from: &Map, to: &Map) -> Vec<Write> {
     changed.map(write).collect()
 }
 
-/// The parts of a version's undo are what is in it.
+/// The parts of a version's undo, and of all since the version before it, are what is in it.
 fn check_undo_of_parts(view: View<'_>, version: Version) {
-    let undo = view.undo_of(version).expect("retained");
+    let before = Version(version.0 - 1);
+    let of = view.undo_of(version).expect("retained");
+    let since = view.undo_since(before).expect("retained");
     for table in [ACCOUNTS, SLOTS] {
         for first in [0..=u8::MAX, 0..=b'a', b'b'..=u8::MAX] {
-            let part = view.undo_of_part(version, table, first.clone());
             let begins = |key: &[u8]| key.first().is_some_and(|byte| first.contains(byte));
-            let wanted = undo
-                .iter()
-                .filter(|write| write.table == table && begins(&write.key));
-            assert!(
-                part.expect("retained").iter().eq(wanted),
-                "{version:?} {first:?}"
-            );
+            let check = |part: Result<Vec<Write>, VersionsError>, whole: &[Write]| {
+                let wanted = whole
+                    .iter()
+                    .filter(|write| write.table == table && begins(&write.key));
+                assert!(
+                    part.expect("retained").iter().eq(wanted),
+                    "{version:?} {first:?}"
+                );
+            };
+            check(view.undo_of_part(version, table, first.clone()), &of);
+            check(view.undo_since_part(before, table, first.clone()), &since);
         }
     }
+    let (changes, about) = (of.len() as u64, view.changes_of(version));
+    let about = about.expect("retained");
+    assert_eq!(about == 0, changes == 0, "{version:?}");
 }
 
 fn check(view: View<'_>, states: &[State], oldest: u64) {

@@ -30,6 +30,7 @@ mod multi;
 mod names;
 mod nearest;
 mod nodes;
+mod parts;
 mod prove;
 mod range;
 mod reader;

@@ -156,7 +156,7 @@ pub(crate) fn prove_many(
 ) -> Result<StateMultiproof, StateError> {
     let keys = LeafName::keys(&names(accounts));
     let standing = Standing {
-        undone: state.undone_ar16mt()?,
+        undone: &state.ways(ar16mt, &keys)?,
         now: &|table, key| state.value(table, key),
     };
     let proof = with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, &keys))?;
@@ -188,8 +188,9 @@ pub(crate) fn storage_logs(
         (*is_new, new.map(|entry| entry.index), operation.key)
     });
     let operations: Vec<Operation> = operations.into_iter().map(|(_, one)| one).collect();
+    let keys: Vec<Hash> = operations.iter().map(|one| one.key).collect();
     let standing = Standing {
-        undone: before.undone_ar16mt()?,
+        undone: &before.ways(ar16mt, &keys)?,
         now: &|table, key| before.value(table, key),
     };
     let leaves = next_index(before)? - 1;

@@ -122,7 +122,11 @@ impl<'a> Undone<'a> {
         }
     }
 
-    fn updates_back(&self, undo: &[Write], now: Lookup<'_>) -> Result<Vec<LeafUpdate>, StateError> {
+    pub(super) fn updates_back(
+        &self,
+        undo: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<Vec<LeafUpdate>, StateError> {
         let mut updates = Vec::with_capacity(undo.len());
         for Write { table, key, value } in undo {
             if *table != LEAVES {
@@ -136,6 +140,25 @@ impl<'a> Undone<'a> {
         }
         updates.sort_unstable_by_key(|update| update.key);
         Ok(updates)
+    }
+
+    /// Takes changes over.
+    pub(super) fn take(&mut self, changes: Vec<NodeChange>) {
+        let changes = changes.into_iter();
+        self.nodes
+            .extend(changes.map(|change| (change.path, change.record)));
+    }
+
+    /// Forgets nodes of which nobody will ask.
+    pub(super) fn keep(&mut self, wanted: impl Fn(&Path) -> bool) {
+        self.nodes.retain(|path, _| wanted(path));
+        self.nodes.shrink_to_fit();
+    }
+
+    /// Nodes that are so.
+    #[cfg(test)]
+    pub(super) fn count(&self, are: impl Fn(&Path) -> bool) -> usize {
+        self.nodes.keys().filter(|path| are(path)).count()
     }
 
     /// Takes changes over, but forgets nodes that go: for whoever only goes on back, where none comes and so nothing leads to them any more.
@@ -170,9 +193,7 @@ impl StepsBack for Undone<'_> {
                 actual: update.root.into(),
             });
         }
-        let nodes = update.nodes.into_iter();
-        self.nodes
-            .extend(nodes.map(|change| (change.path, change.record)));
+        self.take(update.nodes);
         Ok(())
     }
 }

@@ -172,7 +172,7 @@ pub(crate) fn prove_account(
         .collect();
     let keys = LeafName::keys(&names);
     let standing = Standing {
-        undone: state.undone_ar16mt()?,
+        undone: &state.ways(ar16mt, &keys)?,
         now: &|table, key| state.value(table, key),
     };
     let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &keys))?;

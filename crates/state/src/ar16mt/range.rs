@@ -5,10 +5,10 @@ use arbor_tree::Hash;
 use arbor_tree_ar16mt::{Blake2s, Entry, LeafProof, RangeDigest, RangeError, prove};
 use serde::{Deserialize, Serialize};
 
+use super::Ar16mt;
 use super::nodes::Standing;
-use super::records::{decode_leaf, leaf_key};
+use super::parts::leaves_between;
 use super::settings::with_hasher;
-use super::{Ar16mt, LEAVES};
 use crate::flat::Flat;
 use crate::{Historical, StateError};
 
@@ -96,27 +96,18 @@ pub(crate) fn prove_range(
         let why = format!("a range from {from} to {to}, which lies before it");
         return Err(StateError::Read(why));
     }
+    let ends = [from.0, to.0];
     let standing = Standing {
-        undone: state.undone_ar16mt()?,
+        undone: &state.ways(ar16mt, &ends)?,
         now: &|table, key| state.value(table, key),
     };
-    let ends = [from.0, to.0];
     let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &ends))?;
-    let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let mut entries = Vec::new();
-    for entry in state.entries_from(LEAVES, &from[..shared], &from[..])? {
-        let (key, bytes) = entry?;
-        let key = leaf_key(&key)?;
-        if key > to.0 {
-            break;
-        }
-        let Entry { index, value } = decode_leaf(&key, &bytes)?;
-        entries.push(RangeEntry {
-            key: key.into(),
-            index,
-            value: value.into(),
-        });
-    }
+    let entries = leaves_between(state, (from.0, to.0))?.map(|leaf| {
+        let (key, Entry { index, value }) = leaf?;
+        let (key, value) = (key.into(), value.into());
+        Ok(RangeEntry { key, index, value })
+    });
+    let entries = entries.collect::<Result<Vec<_>, StateError>>()?;
     let path = |proof: &LeafProof| proof.path.iter().map(|hash| B256::from(*hash)).collect();
     Ok(RangeProof {
         from,

@@ -8,8 +8,8 @@ use arbor_tree_ar16mt::Entry;
 use arbor_versions::Version;
 use serde::{Deserialize, Serialize};
 
-use super::super::records::{decode_leaf, leaf_key};
-use super::super::{LEAVES, LeafWrite, NAMES};
+use super::super::parts::leaves_between;
+use super::super::{LeafWrite, NAMES};
 use super::{Chunk, EntriesBlock, EntriesHead, EntriesWriter, RecoveryError, Totals};
 use crate::flat::Flat;
 use crate::tables::CODE;
@@ -86,13 +86,15 @@ impl Historical<'_> {
         }
         let mut out = EntriesWriter::new(out, head)?;
         let together = head.together.get();
-        let names = self.entries(NAMES, &[])?.map(|entry| {
+        // Of names and codes none goes.
+        let view = self.view();
+        let names = view.entries(NAMES, &[])?.map(|entry| {
             let (name, _) = entry?;
             Ok::<_, StateError>(name.into_vec())
         });
         gathered(names, together, |names| out.chunk(&Chunk::Names(names)))?;
         let (mut codes, mut bytes) = (Vec::new(), 0);
-        for entry in self.entries(CODE, &[])? {
+        for entry in view.entries(CODE, &[])? {
             let (_, code) = entry?;
             bytes += code.len();
             codes.push(Bytes::copy_from_slice(&code));
@@ -104,10 +106,8 @@ impl Historical<'_> {
         if !codes.is_empty() {
             out.chunk(&Chunk::Codes(codes))?;
         }
-        let leaves = self.entries(LEAVES, &[])?.map(|entry| {
-            let (key, bytes) = entry?;
-            let key = leaf_key(&key)?;
-            let Entry { index, value } = decode_leaf(&key, &bytes)?;
+        let leaves = leaves_between(self, ([0; 32], [u8::MAX; 32]))?.map(|leaf| {
+            let (key, Entry { index, value }) = leaf?;
             Ok(LeafWrite { key, index, value })
         });
         let mut put_leaves = |leaves| out.chunk(&Chunk::Leaves(leaves));
