@@ -186,6 +186,13 @@ impl<'a> Historical<'a> {
                 "the first version has none before it, on which its leaves were written".into(),
             ));
         };
+        let oldest = self.head.view().oldest();
+        if oldest.is_some_and(|oldest| before < oldest.0) {
+            return Err(StateError::Read(format!(
+                "block {} is the oldest that the database retains, and what it writes is proven on top of the one before: that was pruned, or the database was recovered, which begins without history",
+                self.meta.block_number
+            )));
+        }
         let before = Self::new(self.head, Version(before))?;
         ar16mt::storage_logs(*ar16mt, (&before, self))
     }

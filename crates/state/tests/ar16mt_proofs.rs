@@ -147,19 +147,26 @@ fn no_changed_byte_of_a_multiproof_is_proven() {
         let cut = proof.multiproof.slice(..proof.multiproof.len() - 1);
         let mut other = proof.clone();
         other.multiproof = cut;
-        let error = MalformedMultiproof::Bytes(MultiproofError::Length);
+        let end = other.multiproof.len();
+        let error = MalformedMultiproof::Bytes(MultiproofError::Short(end));
         assert_eq!(other.verify(root), Err(error));
         // Other names.
         let mut other = proof.clone();
         other.accounts[0].address = Address::repeat_byte(4);
-        let (found, expected) = (18, 18);
-        let error = MalformedMultiproof::Leaves { found, expected };
+        let error = MalformedMultiproof::Leaves {
+            found: 18,
+            expected: 18,
+            differs: format!("the nonce of {} is not there", Address::repeat_byte(4)),
+        };
         assert_eq!(other.verify(root), Err(error));
         let mut other = proof.clone();
         other.accounts.pop();
-        let (found, expected) = (18, 12);
-        let error = MalformedMultiproof::Leaves { found, expected };
-        assert_eq!(other.verify(root), Err(error));
+        let error = other.verify(root).unwrap_err().to_string();
+        assert!(
+            error.contains("18 leaves") && error.contains("12 of the"),
+            "{error}"
+        );
+        assert!(error.ends_with("is of none"), "{error}");
     }
 }
 

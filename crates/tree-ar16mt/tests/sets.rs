@@ -93,9 +93,10 @@ proptest! {
         let bytes = proof.encode();
         prop_assert_eq!(&Multiproof::decode(&bytes).unwrap(), &proof);
         for cut in [0, 3, bytes.len() / 2, bytes.len() - 1] {
-            prop_assert!(Multiproof::decode(&bytes[..cut]).is_err());
+            prop_assert_eq!(Multiproof::decode(&bytes[..cut]), Err(MultiproofError::Short(cut)));
         }
-        prop_assert_eq!(Multiproof::decode(&[&bytes[..], &[0]].concat()), Err(MultiproofError::Length));
+        let longer = Multiproof::decode(&[&bytes[..], &[0]].concat());
+        prop_assert_eq!(longer, Err(MultiproofError::Long(bytes.len())));
         // Whatever bit is flipped: it is no proof, or shows nothing of what it said.
         let mut flipped = bytes.clone();
         flipped[flip.index(bytes.len())] ^= 1 << bit;
@@ -167,7 +168,11 @@ fn what_is_no_range_is_an_error() {
         value: [0; 32],
     };
     let new = |leaf, path: &[Hash]| RangeDigest::new(hasher(), leaf, path).map(|_| ());
-    assert_eq!(new(leaf, &[[0; 32]; 257]), Err(RangeError::Path(257)));
+    let too_long = Err(RangeError::Path {
+        key: [2; 32],
+        hashes: 257,
+    });
+    assert_eq!(new(leaf, &[[0; 32]; 257]), too_long);
     assert_eq!(new(([2; 32], zero), &[]), Err(RangeError::Index([2; 32])));
     let mut digest = RangeDigest::new(hasher(), leaf, &[]).unwrap();
     assert_eq!(digest.extend(&[leaf]), Err(RangeError::Order([2; 32])));
@@ -175,7 +180,7 @@ fn what_is_no_range_is_an_error() {
         digest.extend(&[([3; 32], zero)]),
         Err(RangeError::Index([3; 32]))
     );
-    assert_eq!(digest.root(&[[0; 32]; 257]), Err(RangeError::Path(257)));
+    assert_eq!(digest.root(&[[0; 32]; 257]).map(|_| ()), too_long);
 }
 
 #[test]
@@ -203,7 +208,11 @@ fn a_multiproof_has_the_hashes_that_it_needs() {
     (bytes[at - 1], bytes[at]) = (1, 1);
     assert_eq!(
         Multiproof::decode(&bytes),
-        Err(MultiproofError::Field("height"))
+        Err(MultiproofError::Field {
+            what: "height",
+            key: [1; 32],
+            offset: at + 1,
+        })
     );
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::compute::next_index;
 use super::names::LeafName;
 use super::nodes::Standing;
+use super::prove::what;
 use super::reader::Header;
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
@@ -56,13 +57,15 @@ pub enum MalformedMultiproof {
     Bytes(#[from] MultiproofError),
     /// Leaves other than those of the accounts and slots.
     #[error(
-        "the multiproof has {found} leaves, which are not the {expected} of the accounts and slots beside it"
+        "the multiproof has {found} leaves, which are not the {expected} of the accounts and slots beside it: {differs}"
     )]
     Leaves {
         /// Those that it has.
         found: usize,
         /// Those that are named.
         expected: usize,
+        /// One that is missing or too much.
+        differs: String,
     },
     /// What no account can hold.
     #[error("the leaves of account {0} are not an account's")]
@@ -92,15 +95,26 @@ impl StateMultiproof {
     /// What is no proof of them.
     pub fn verify(&self, root: B256) -> Result<Option<Vec<ProvenAccount>>, MalformedMultiproof> {
         let proof = Multiproof::decode(&self.multiproof)?;
-        let keys = LeafName::keys(&names(&self.accounts));
+        let names = names(&self.accounts);
+        let keys = LeafName::keys(&names);
         let mut expected = keys.clone();
         expected.sort_unstable();
         expected.dedup();
         let found: Vec<(Hash, Option<Entry>)> =
             proof.entries().map(|(key, entry)| (*key, entry)).collect();
         if !found.iter().map(|(key, _)| key).eq(&expected) {
-            let (found, expected) = (found.len(), expected.len());
-            return Err(MalformedMultiproof::Leaves { found, expected });
+            let is_found = |key: &Hash| found.binary_search_by_key(key, |(key, _)| *key).is_ok();
+            let missing = keys.iter().position(|key| !is_found(key));
+            let mut other = found.iter().map(|(key, _)| key);
+            let other = other.find(|key| expected.binary_search(key).is_err());
+            return Err(MalformedMultiproof::Leaves {
+                found: found.len(),
+                expected: expected.len(),
+                differs: match missing {
+                    Some(at) => format!("{} is not there", what(names[at])),
+                    None => format!("key {} is of none", B256::from(*other.unwrap_or(&[0; 32]))),
+                },
+            });
         }
         if !proof.verify(Blake2s::new(), &root.0)? {
             return Ok(None);

@@ -129,7 +129,8 @@ const ABSENT: Account = Account {
     code_hash: KECCAK256_EMPTY,
 };
 
-fn what(name: LeafName) -> String {
+/// A leaf in words.
+pub(super) fn what(name: LeafName) -> String {
     match name {
         LeafName::Nonce(address) => format!("the nonce of {address}"),
         LeafName::Balance(address) => format!("the balance of {address}"),

@@ -44,7 +44,7 @@ impl RangeProof {
     /// Whether a tree with this root has these leaves from the first key to the last, and no others.
     ///
     /// # Errors
-    /// Keys that do not ascend within the range, an index 0, a path that is too long.
+    /// Keys that do not ascend or are not in the range, an index 0, a path that is too long.
     pub fn verify(&self, root: B256) -> Result<bool, RangeError> {
         let [from, to] = [&self.from_path, &self.to_path].map(|path| hashes(path));
         let leaf = |entry: &RangeEntry| {
@@ -55,7 +55,7 @@ impl RangeProof {
         let entries: Vec<(Hash, Entry)> = self.entries.iter().map(leaf).collect();
         let outside = |(key, _): &&(Hash, Entry)| *key < self.from.0 || *key > self.to.0;
         if let Some((key, _)) = entries.iter().find(outside) {
-            return Err(RangeError::Order(*key));
+            return Err(RangeError::Outside(*key));
         }
         let hasher = Blake2s::new();
         let first = entries.first().filter(|first| first.0 == self.from.0);
@@ -63,7 +63,10 @@ impl RangeProof {
         // The digest looks at what is beside the range alone, so the two paths are checked as a whole.
         for (key, leaf, path) in [(&self.from, first, &from), (&self.to, last, &to)] {
             let (entry, path) = (leaf.map(|(_, entry)| *entry), path.clone());
-            let too_long = RangeError::Path(path.len());
+            let too_long = RangeError::Path {
+                key: key.0,
+                hashes: path.len(),
+            };
             let actual = LeafProof { entry, path }.root(hasher, &key.0);
             if actual.ok_or(too_long)? != root.0 {
                 return Ok(false);

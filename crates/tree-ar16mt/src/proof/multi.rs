@@ -26,15 +26,25 @@ struct Key {
 /// Bytes that are no multiproof.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MultiproofError {
-    /// They end too early, or too late.
-    #[error("a multiproof that ends too early, or has bytes behind its end")]
-    Length,
+    /// They end within a field.
+    #[error("a multiproof that ends too early: at byte {0} something should follow")]
+    Short(usize),
+    /// They have more behind it.
+    #[error("a multiproof with bytes behind its end, which is at byte {0}")]
+    Long(usize),
     /// Keys that do not ascend.
     #[error("the multiproof's keys do not ascend at {}", hex::encode(.0))]
     Order(Hash),
     /// A byte, index or height that cannot be.
-    #[error("the multiproof's {0} cannot be")]
-    Field(&'static str),
+    #[error("the multiproof's {what} of key {} cannot be (before byte {offset})", hex::encode(.key))]
+    Field {
+        /// Which of these.
+        what: &'static str,
+        /// Of which key.
+        key: Hash,
+        /// The byte behind it.
+        offset: usize,
+    },
     /// More or fewer hashes than the keys' ways need, by the heights that are said.
     #[error("a multiproof with {0} hashes, which are not as many as its keys and heights need")]
     Hashes(usize),
@@ -138,43 +148,63 @@ impl Multiproof {
     /// # Errors
     /// [`MultiproofError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, MultiproofError> {
-        let mut rest = bytes;
-        let count = u32::from_be_bytes(take(&mut rest)?);
+        let mut rest = Rest { all: bytes, at: 0 };
+        let count = u32::from_be_bytes(rest.take()?);
         let mut keys: Vec<Key> = Vec::new();
         for _ in 0..count {
-            let key: Hash = take(&mut rest)?;
+            let key: Hash = rest.take()?;
             if keys.last().is_some_and(|last| last.key >= key) {
                 return Err(MultiproofError::Order(key));
             }
-            let entry = match take::<1>(&mut rest)? {
+            let entry = match rest.take::<1>()? {
                 [0] => None,
                 [1] => Some(Entry {
-                    index: u64::from_be_bytes(take(&mut rest)?),
-                    value: take(&mut rest)?,
+                    index: u64::from_be_bytes(rest.take()?),
+                    value: rest.take()?,
                 }),
-                _ => return Err(MultiproofError::Field("byte for an entry")),
+                _ => return Err(rest.wrong("byte for an entry", key)),
             };
             if entry.is_some_and(|entry| entry.index == 0) {
-                return Err(MultiproofError::Field("index"));
+                return Err(rest.wrong("index", key));
             }
-            let lone = usize::from(u16::from_be_bytes(take(&mut rest)?));
+            let lone = usize::from(u16::from_be_bytes(rest.take()?));
             if lone > DEPTH {
-                return Err(MultiproofError::Field("height"));
+                return Err(rest.wrong("height", key));
             }
             keys.push(Key { key, entry, lone });
         }
-        let count = u32::from_be_bytes(take(&mut rest)?) as usize;
-        let (hashes, left) = rest.as_chunks::<32>();
-        if hashes.len() != count || !left.is_empty() {
-            return Err(MultiproofError::Length);
+        let count = u32::from_be_bytes(rest.take()?) as usize;
+        let (hashes, left) = bytes[rest.at..].as_chunks::<32>();
+        if hashes.len() < count {
+            return Err(MultiproofError::Short(bytes.len()));
+        }
+        if hashes.len() > count || !left.is_empty() {
+            return Err(MultiproofError::Long(rest.at + 32 * count));
         }
         let hashes = hashes.to_vec();
         Ok(Self { keys, hashes })
     }
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], MultiproofError> {
-    super::take(rest).ok_or(MultiproofError::Length)
+/// Bytes, and how many of them were read.
+struct Rest<'b> {
+    all: &'b [u8],
+    at: usize,
+}
+
+impl Rest<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], MultiproofError> {
+        let mut rest = &self.all[self.at..];
+        let taken = super::take(&mut rest).ok_or(MultiproofError::Short(self.all.len()))?;
+        self.at += N;
+        Ok(taken)
+    }
+
+    /// What was read last is none.
+    fn wrong(&self, what: &'static str, key: Hash) -> MultiproofError {
+        let offset = self.at;
+        MultiproofError::Field { what, key, offset }
+    }
 }
 
 /// Where keys part that share everything above a height: the height of the node's children, and how many of the keys go left.

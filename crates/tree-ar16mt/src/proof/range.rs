@@ -10,8 +10,16 @@ use crate::{DEPTH, Entry, Hash, Hasher};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RangeError {
     /// A path of more than 256 hashes.
-    #[error("a path of {0} hashes: at most 256 are possible")]
-    Path(usize),
+    #[error("the path of key {} has {hashes} hashes: at most 256 are possible", hex::encode(.key))]
+    Path {
+        /// Whose it is.
+        key: Hash,
+        /// How many it has.
+        hashes: usize,
+    },
+    /// A key that is not between those that the range goes from and to.
+    #[error("key {} is not in the range", hex::encode(.0))]
+    Outside(Hash),
     /// Keys that do not ascend.
     #[error("key {} does not follow the one before it: keys must ascend", hex::encode(.0))]
     Order(Hash),
@@ -55,7 +63,7 @@ impl<H: Hasher> RangeDigest<H> {
     fn begin(hasher: H, current: (Hash, Option<Entry>), path: &[Hash]) -> Result<Self, RangeError> {
         Ok(Self {
             hasher,
-            left: whole(hasher, path)?,
+            left: whole(hasher, &current.0, path)?,
             current,
             lone: DEPTH - path.len(),
         })
@@ -107,7 +115,7 @@ impl<H: Hasher> RangeDigest<H> {
     /// # Errors
     /// A path that is too long.
     pub fn root(&self, last: &[Hash]) -> Result<Hash, RangeError> {
-        let right = whole(self.hasher, last)?;
+        let right = whole(self.hasher, &self.current.0, last)?;
         let hash = self.bottoms(&[self.current])[0];
         Ok(self.climb(&self.current.0, hash, 0, DEPTH, &right))
     }
@@ -153,10 +161,11 @@ fn check_index(leaf: &(Hash, Entry)) -> Result<(), RangeError> {
     Ok(())
 }
 
-/// A path with those of empty subtrees that it leaves out.
-fn whole<H: Hasher>(hasher: H, path: &[Hash]) -> Result<[Hash; DEPTH], RangeError> {
-    let from = DEPTH.checked_sub(path.len());
-    let from = from.ok_or(RangeError::Path(path.len()))?;
+/// The path of a key with those hashes of empty subtrees that it leaves out.
+fn whole<H: Hasher>(hasher: H, key: &Hash, path: &[Hash]) -> Result<[Hash; DEPTH], RangeError> {
+    let (key, hashes) = (*key, path.len());
+    let from = DEPTH.checked_sub(hashes);
+    let from = from.ok_or(RangeError::Path { key, hashes })?;
     let mut whole = [[0; 32]; DEPTH];
     whole.copy_from_slice(&hasher.empty()[..DEPTH]);
     whole[from..].copy_from_slice(path);
