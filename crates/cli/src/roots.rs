@@ -10,7 +10,7 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::replay::BlockStats;
 use arbor_state::State;
-use arbor_versions::{Meta, View};
+use arbor_versions::{Meta, Version, View};
 
 use crate::files;
 
@@ -94,20 +94,24 @@ impl RootsFile {
     /// Adds what lies between the last line and the head.
     fn fill(&mut self, state: &State, last: Option<u64>, head: &Meta) -> Result<()> {
         let view = state.reader().view();
-        let mut unknown = Vec::new();
-        for number in last.map_or(head.block_number, |last| last + 1)..=head.block_number {
-            let version = view.version_of_block(number)?;
-            let meta = version.map(|version| view.meta(version)).transpose()?;
-            match meta.flatten() {
-                Some(meta) => self.line(&Line::of(&meta)),
-                None => unknown.push(number),
-            }
+        let first = last.map_or(head.block_number, |last| last + 1);
+        if first > head.block_number {
+            return Ok(());
         }
-        if let (Some(first), Some(last)) = (unknown.first(), unknown.last()) {
-            tracing::warn!(
-                "the file of roots {} has no lines for blocks {first} to {last}, which the database does not know any more",
-                self.path.display()
-            );
+        let mut due = first;
+        for version in first_version(view, head, first)?..=head.version.0 {
+            let meta = view.meta(Version(version))?;
+            if let Some(meta) = meta.filter(|meta| meta.block_number >= due) {
+                if due == first && meta.block_number > first {
+                    tracing::warn!(
+                        "the file of roots {} has no lines for blocks {first} to {}, which the database does not know any more",
+                        self.path.display(),
+                        meta.block_number - 1
+                    );
+                }
+                self.line(&Line::of(&meta));
+                due = meta.block_number + 1;
+            }
         }
         Ok(())
     }
@@ -203,6 +207,15 @@ impl Line {
         let fits = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'x' || *byte == b' ';
         number > 0 && (rest.is_empty() || rest[0] == b' ') && rest.iter().all(fits)
     }
+}
+
+/// The version from which on a database may know blocks from `first` on: that block's own, or else the oldest that it remembers, which may be one of the last 257
+/// before those that it retains.
+fn first_version(view: View<'_>, head: &Meta, first: u64) -> Result<u64> {
+    let last = head.version.0;
+    let oldest = view.oldest().map_or(last, |oldest| oldest.0);
+    let own = view.version_of_block(first)?;
+    Ok(own.map_or(last.saturating_sub(256).min(oldest), |own| own.0))
 }
 
 /// The roots that a database has, to hold a file against: those of all blocks that it retains, up to [`Known::MOST`] of the newest and as many spread
@@ -330,8 +343,10 @@ mod tests {
     use std::sync::Arc;
 
     use alloy_primitives::U256;
+    use arbor_state::ar16mt::Ar16mt;
+    use arbor_state::{BlockRef, StateChanges, Tree};
     use arbor_store::MemoryStore;
-    use arbor_versions::{Changes, Identity, Options, Retain, Version, Versions};
+    use arbor_versions::{Changes, Identity, Options, Retain, Versions};
 
     use super::*;
 
@@ -420,6 +435,53 @@ mod tests {
             );
             assert!(error.starts_with(&why), "{error}");
         }
+    }
+
+    /// Each block between the last line and the head was looked up, however few of them the database knew.
+    #[test]
+    fn what_the_database_does_not_know_is_not_looked_for() {
+        const FAR: u64 = 1 << 50;
+        let (store, tree) = (
+            Arc::new(MemoryStore::default()),
+            Tree::Ar16mt(Ar16mt::default()),
+        );
+        let options = Options {
+            retain: Retain::None,
+            ..Options::default()
+        };
+        let state = State::open(store, None, tree, crate::database::NO_CHAIN, options);
+        let mut state = state.expect("made");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("roots");
+        let mut lines = |last, blocks: &[u64]| {
+            for number in blocks {
+                let computed = state.compute(&StateChanges::default()).expect("computed");
+                let block = BlockRef {
+                    number: *number,
+                    hash: B256::ZERO,
+                    header: Vec::new(),
+                };
+                state.commit(&block, computed).expect("committed");
+            }
+            std::fs::write(&path, "").expect("written");
+            let mut roots = RootsFile {
+                path: path.clone(),
+                file: File::options().append(true).open(&path).expect("opened"),
+                failed: None,
+            };
+            let head = state.head().expect("a block").clone();
+            roots.fill(&state, last, &head).expect("filled");
+            let text = std::fs::read_to_string(&path).expect("read");
+            let number = |line: &str| line.split(' ').next().and_then(|word| word.parse().ok());
+            text.lines().filter_map(number).collect::<Vec<u64>>()
+        };
+        assert_eq!(lines(None, &[3, 4]), [4]);
+        assert_eq!(lines(Some(2), &[]), [3, 4]);
+        let far = [FAR, FAR + 1];
+        assert_eq!(lines(Some(3), &far), [4, FAR, FAR + 1]);
+        assert_eq!(lines(Some(1 << 40), &[]), far);
+        assert_eq!(lines(Some(FAR), &[]), far[1..]);
+        assert_eq!(lines(Some(FAR + 1), &[]), [0; 0]);
     }
 
     fn line_of(number: u64, root: u64) -> String {
