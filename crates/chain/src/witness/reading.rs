@@ -38,6 +38,9 @@ const MOST_BINARY: u64 = 1 << 27;
 /// Bytes of a string. The longest is a block: at 4 gas a byte, one of 60 million gas has 15 MB, twice that in hex.
 const LONGEST_STRING: u64 = 1 << 26;
 
+/// Bytes of a field's name, of which several copies are made. The longest is that of another's witness, as long as a file's name.
+const LONGEST_NAME: u64 = 1 << 12;
+
 /// Reads a file, or standard input for `-`, gzipped or not.
 pub(super) fn read(file: &Path, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
     if file.as_os_str() == "-" {
@@ -133,7 +136,7 @@ fn parse_object(text: impl Read, most: Most, take: TakeWitness<'_>) -> Result<()
     Ok(())
 }
 
-/// A text whose strings, and of which what is read for one witness, are no longer than they may be.
+/// A text whose strings and names, and of which what is read for one witness, are no longer than they may be.
 struct Bounded<'a, R> {
     text: R,
     most: u64,
@@ -142,6 +145,10 @@ struct Bounded<'a, R> {
     /// Bytes of the string under way.
     string: Option<u64>,
     escaped: bool,
+    /// Whether that string is a field's name, or the next one is.
+    is_name: bool,
+    /// Of what is open around it, the innermost last: whether it is an object.
+    objects: Vec<bool>,
     /// Why it is read no further.
     refused: Option<String>,
 }
@@ -154,6 +161,8 @@ impl<'a, R> Bounded<'a, R> {
             length,
             string: None,
             escaped: false,
+            is_name: false,
+            objects: Vec::new(),
             refused: None,
         }
     }
@@ -172,16 +181,40 @@ impl<'a, R> Bounded<'a, R> {
         if self.length.get() > self.most {
             self.refused = Some(WitnessProblem::TooLong(self.most).to_string());
         }
+        if self.string.is_none() {
+            self.look_between(byte);
+        }
         self.string = match (self.string, byte) {
             (None, b'"') => Some(0),
             (Some(_), b'"') if !self.escaped => None,
             (string, _) => string.map(|length| length + 1),
         };
         self.escaped = self.string.is_some() && byte == b'\\' && !self.escaped;
+        if self.is_name && self.string.is_some_and(|length| length > LONGEST_NAME) {
+            self.refused = Some(format!(
+                "a name of more than {LONGEST_NAME} bytes, which nothing in a witness has"
+            ));
+        }
         if self.string.is_some_and(|length| length > LONGEST_STRING) {
             self.refused = Some(format!(
                 "a string of more than {LONGEST_STRING} bytes, which no block's witness has"
             ));
+        }
+    }
+}
+
+impl<R> Bounded<'_, R> {
+    /// Tells names from other strings.
+    fn look_between(&mut self, byte: u8) {
+        match byte {
+            b'{' | b'[' => {
+                self.is_name = byte == b'{';
+                self.objects.push(self.is_name);
+            }
+            b'}' | b']' => drop(self.objects.pop()),
+            b',' => self.is_name = self.objects.last() == Some(&true),
+            b':' => self.is_name = false,
+            _ => {}
         }
     }
 }
@@ -223,10 +256,20 @@ mod tests {
         let binary = after("\u{8}\0\0\0", 0);
         assert!(problem(binary).contains("more than 134217728 bytes"));
         let string = "a string of more than 67108864 bytes";
-        for (begin, place) in [("{\"", ""), ("{\"a\": [{\"b\": [1, \"\\\"", "a[0].b[1]: ")] {
+        let name = "a name of more than 4096 bytes";
+        for (begin, place, what) in [
+            // One of 60 MB took 500.
+            ("{\"", "", name),
+            ("{\"a\": {}, \"", "", name),
+            ("{\"a\": [{\"b\": {\"c\": [[], 1], \"", "a[0].b", name),
+            ("{\"a\": [{\"b\": [1, \"\\\"", "a[0].b[1]: ", string),
+            ("{\"a\": [{\"b\": [{}, \"", "a[0].b[1]: ", string),
+            ("{\"a\": {\"b\": \"", "a.b: ", string),
+        ] {
             let problem = problem(after(begin, b'0'));
-            let wanted = format!("not a witness: {place}{string}");
-            assert!(problem.starts_with(&wanted), "{problem}");
+            let wanted = format!("not a witness: {place}");
+            let fits = problem.starts_with(&wanted) && problem.contains(what);
+            assert!(fits, "{problem}");
         }
         assert!(problem(after("{\"a\":", b'[')).contains("recursion limit"));
     }

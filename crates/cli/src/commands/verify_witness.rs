@@ -18,8 +18,11 @@ pub(super) const TABLE_BYTES: usize = 6_000_000;
 /// What was checked, and what of it is bad.
 #[derive(Default)]
 struct Checked {
+    /// Witnesses.
     all: u64,
     bad: u64,
+    /// Files that could not be read, or not to their end.
+    unread: u64,
     /// Whether there may be but one.
     alone: bool,
     /// What is wrong with the first, until there is a second: alone it is the command's own error.
@@ -29,30 +32,58 @@ struct Checked {
 impl Checked {
     /// Prints what a witness shows, or what is wrong with it.
     fn add(&mut self, found: Result<String>) -> Result<()> {
+        self.all += 1;
+        match found {
+            Ok(found) => {
+                self.tell_first();
+                output::line(&found)
+            }
+            Err(error) => {
+                self.bad += 1;
+                self.hear(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a file that cannot be read, or not to its end.
+    fn add_unread(&mut self, error: anyhow::Error) {
+        self.unread += 1;
+        self.hear(error);
+    }
+
+    fn tell_first(&mut self) {
         if let Some(error) = self.first.take() {
             tell(&error);
         }
-        self.all += 1;
-        let error = match found {
-            Ok(found) => return output::line(&found),
-            Err(error) => error,
-        };
-        self.bad += 1;
-        match self.alone && self.all == 1 {
+    }
+
+    fn hear(&mut self, error: anyhow::Error) {
+        self.tell_first();
+        match self.alone && self.all + self.unread == 1 {
             true => self.first = Some(error),
             false => tell(&error),
         }
-        Ok(())
     }
 
     fn finish(self) -> Result<()> {
-        match (self.first, self.bad) {
-            (Some(error), _) => Err(error),
-            (None, 0) => Ok(()),
-            (None, bad) => bail!(
-                "{bad} of {} witnesses are malformed or do not hold",
-                self.all
-            ),
+        if let Some(error) = self.first {
+            return Err(error);
+        }
+        let witnesses = (self.bad > 0).then(|| {
+            let Self { all, bad, .. } = self;
+            format!("{bad} of {all} witnesses are malformed or do not hold")
+        });
+        let files = match self.unread {
+            0 => None,
+            1 => Some("1 file is no witness or could not be read to its end".to_owned()),
+            files => Some(format!(
+                "{files} files are no witnesses or could not be read to their ends"
+            )),
+        };
+        match [witnesses, files].into_iter().flatten().collect::<Vec<_>>() {
+            none if none.is_empty() => Ok(()),
+            said => bail!("{}", said.join(", and ")),
         }
     }
 }
@@ -86,7 +117,7 @@ pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
         });
         told?;
         if let Err(error) = read {
-            checked.add(Err(error.into()))?;
+            checked.add_unread(error.into());
         }
     }
     checked.finish()
