@@ -489,7 +489,7 @@ pub(crate) struct Prove {
     /// Another account and slots of it, in the same multiproof; may be given again (AR16MT alone)
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account)]
     pub(crate) also: Vec<AccountSlots>,
-    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between (AR16MT alone)
+    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between, all held in memory: 72 bytes each (AR16MT alone)
     #[arg(long, value_name = "KEY..KEY", value_parser = parse_range, conflicts_with_all = ["address", "together", "also"])]
     pub(crate) range: Option<(B256, B256)>,
     /// Write what the block changes to this file, as zkSync's prover is given it: each write with its path and the root after it, in bytes (AR16MT alone)
@@ -672,7 +672,7 @@ pub(crate) struct Rollback {
 pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// History to keep: none, a number of versions, or all
+    /// History to keep: none, or a number of versions
     #[arg(long, value_name = "none|N", value_parser = parse_retain)]
     pub(crate) retain: Retain,
 }
@@ -682,7 +682,7 @@ pub(crate) struct Prune {
 pub(crate) struct Snapshot {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Where to write it
+    /// Where to write it: a new file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// At this retained block [default: the latest]

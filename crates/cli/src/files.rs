@@ -1,11 +1,11 @@
 //! Files that a user names for a command to write: what may be there already, and how it is written.
 //!
 //! A regular file is replaced as a whole. Everything else is written to as it is: a device, a FIFO, and what a symbolic link leads to. Where the
-//! name leads to standard output or standard error, the text follows what was printed there.
+//! name leads to standard output, as `-` does, or to standard error, the text follows what was printed there.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -88,6 +88,9 @@ pub(crate) fn apart<'p>(
     }
     for (flag, path) in written {
         let place = resolved(path);
+        if path == Path::new("-") {
+            continue;
+        }
         // What is no file (a terminal, /dev/null) takes all that is written to it.
         if place.exists() && !place.is_file() {
             continue;
@@ -141,7 +144,7 @@ enum Place {
 
 impl Place {
     fn of(path: &Path) -> Self {
-        if is_stream(path, "/dev/stdout") {
+        if path == Path::new("-") || is_stream(path, "/dev/stdout") {
             return Self::Output;
         }
         if is_stream(path, "/dev/stderr") {
@@ -176,31 +179,41 @@ pub(crate) fn is_output(path: &Path) -> bool {
     matches!(Place::of(path), Place::Output)
 }
 
-/// Writes what a name leads to: see above.
+/// Writes bytes to what a name leads to: see above.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_by(path, &mut |out| out.write_all(bytes))
+}
+
+/// As [`write`], for what is made as it is written.
+pub(crate) fn write_by(
+    path: &Path,
+    put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffered = |out: &mut dyn Write| {
+        let mut out = BufWriter::new(out);
+        put(&mut out).and_then(|()| out.flush())
+    };
     match Place::of(path) {
         Place::Plain => {
             // Written beside its place and renamed, so that a reader never sees half of it.
             let unfinished = unfinished(path);
-            let written =
-                fs::write(&unfinished, bytes).and_then(|()| fs::rename(&unfinished, path));
+            let written = File::create(&unfinished)
+                .and_then(|mut file| buffered(&mut file))
+                .and_then(|()| fs::rename(&unfinished, path));
             if written.is_err() {
                 // The first error is the one to tell; there may be nothing to remove.
                 let _ = fs::remove_file(&unfinished);
             }
             written
         }
-        Place::Output => {
-            let mut out = io::stdout().lock();
-            out.write_all(bytes).and_then(|()| out.flush())
-        }
-        Place::Errors => io::stderr().lock().write_all(bytes),
+        Place::Output => buffered(&mut io::stdout().lock()),
+        Place::Errors => buffered(&mut io::stderr().lock()),
         Place::Other => {
             // Linux refuses to open another user's FIFO in a folder such as /tmp, if it might have to be made.
             let made = !path.exists();
             let mut options = OpenOptions::new();
             let options = options.write(true).truncate(true).create(made);
-            options.open(path)?.write_all(bytes)
+            buffered(&mut options.open(path)?)
         }
     }
 }

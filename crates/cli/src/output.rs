@@ -1,6 +1,6 @@
 //! Standard output and input: a reader that went away is not an error.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -36,9 +36,17 @@ pub(crate) fn until_the_reader_leaves(result: Result<()>) -> Result<()> {
     }
 }
 
-/// Prints a value as indented JSON.
+/// Prints a value as indented JSON, as it is written: its text may be larger than the value.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
-    line(&serde_json::to_string_pretty(value)?)
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
+    match written
+        .and_then(|()| writeln!(out))
+        .and_then(|()| out.flush())
+    {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("writing to standard output"),
+    }
 }
 
 /// Bytes of a file that is read whole.

@@ -8,6 +8,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::Result;
+use tempfile::NamedTempFile;
+
 use crate::output;
 
 /// What shells give a process that SIGINT has ended.
@@ -83,7 +86,7 @@ impl Stop {
             .is_ok()
     }
 
-    fn change(&self, to: impl FnMut(u8) -> Option<u8>) -> Result<u8, u8> {
+    fn change(&self, to: impl FnMut(u8) -> Option<u8>) -> std::result::Result<u8, u8> {
         self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, to)
     }
 }
@@ -141,6 +144,30 @@ pub(crate) fn listen_for(patience: Duration) {
     });
 }
 
+/// A file that is not whole yet, and goes away with the process.
+static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Makes a file. From then on the process ends at once when asked to, and without that file, unless it has become whole and has another name.
+///
+/// # Errors
+/// What keeps it from being made.
+pub(crate) fn leave_without(make: impl FnOnce() -> Result<NamedTempFile>) -> Result<NamedTempFile> {
+    // Held until the file's name is known: whoever asks to stop meanwhile waits for it.
+    let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    handle(|_| {
+        let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*unfinished
+            && std::fs::remove_file(file).is_ok()
+        {
+            eprintln!("stopped: nothing is written");
+        }
+        exit()
+    });
+    let file = make()?;
+    *unfinished = Some(file.path().to_owned());
+    Ok(file)
+}
+
 fn handle(first: impl Fn(Ask) + Send + 'static) {
     let result = ctrlc::set_handler(move || match STOP.ask() {
         Ask::Again => leave(),
@@ -176,7 +203,7 @@ const BETWEEN: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// What is left, and why.
-fn remove(folder: &Path, tries: u32) -> Result<(), (PathBuf, io::Error)> {
+fn remove(folder: &Path, tries: u32) -> std::result::Result<(), (PathBuf, io::Error)> {
     let mut name = folder.as_os_str().to_owned();
     name.push(".removed");
     let renamed = PathBuf::from(name);

@@ -292,6 +292,44 @@ fn the_load_test_counts_reads_and_hashes() {
     }
 }
 
+/// It left a file of which nobody knew until the next snapshot came into the same folder.
+#[cfg(unix)]
+#[test]
+fn a_snapshot_that_is_stopped_leaves_nothing() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    folder.run(&["loadtest", "1", "200000", "--db", "db"]).ok();
+    std::fs::create_dir(folder.path("out")).expect("made");
+    let listed = || {
+        std::fs::read_dir(folder.path("out"))
+            .expect("listed")
+            .count()
+    };
+    let stopped = ["-INT", "-TERM"].map(|signal| {
+        // One may be done before it is stopped.
+        (0..20).any(|_| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+            command
+                .args(["snapshot", "--db", "db", "--out", "out/list"])
+                .current_dir(folder.path("."))
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped());
+            let mut child = command.spawn().expect("it runs");
+            while listed() == 0 && child.try_wait().expect("asked").is_none() {
+                std::thread::yield_now();
+            }
+            let id = child.id().to_string();
+            let _done_already = Command::new("kill").args([signal, &id]).status();
+            let ended = child.wait_with_output().expect("ends");
+            let _there_or_not = std::fs::remove_file(folder.path("out/list"));
+            assert_eq!(listed(), 0, "{signal}");
+            let told = String::from_utf8_lossy(&ended.stderr);
+            ended.status.code() == Some(130) && told.contains("nothing is written")
+        })
+    });
+    assert_eq!(stopped, [true; 2]);
+}
+
 /// What was done until then is told and reported.
 #[test]
 fn a_load_test_that_is_stopped_reports_its_blocks() {
@@ -652,6 +690,31 @@ fn the_load_tests_database_is_looked_at() {
     folder
         .run(&["dump", "--db", "db"])
         .fails_with(&["no names"]);
+    // A name of `-` made a file of it.
+    for (words, at) in [("--storage-logs", 3), ("--range 0x20..0x7f --out", 0)] {
+        let prove = |file: &str| {
+            let words = format!("prove --db db --at {at} {words} {file}");
+            let run = folder.run(&words.split(' ').collect::<Vec<_>>());
+            run.ok().0.stdout.clone()
+        };
+        let written = prove("-");
+        prove("written");
+        let file = std::fs::read(folder.path("written")).expect("written");
+        assert!(written == file && file.len() > 1_000, "{words}");
+    }
+    assert!(!folder.path("-").exists());
+    for (words, why) in [
+        ("snapshot --db db --out -", "not to standard output"),
+        ("recover --db again -", "not standard input"),
+        ("recover --db again /dev/null", "no regular file"),
+        ("prune --db db --retain all", "nothing is pruned"),
+        // Before it is made.
+        ("prove --db db --storage-logs none/x --at 9", "none/x"),
+        ("prove --db db --storage-logs x --at 0", "first version"),
+    ] {
+        let run = folder.run(&words.split(' ').collect::<Vec<_>>());
+        run.fails_with(&[why]);
+    }
     let witness = ["witness", "--db", "db", "--block", "1", "x"];
     folder.run(&witness).fails_with(&["no chain"]);
     folder
@@ -660,6 +723,10 @@ fn the_load_tests_database_is_looked_at() {
     folder.run(&["recover", "--db", "again", "file"]).ok();
     let verified = folder.run(&["verify", "--db", "again"]).ok().stdout();
     assert!(verified.contains(root), "{verified}");
+    // That version 2 is not retained was all that was said.
+    folder
+        .run(&["prove", "--db", "again", "--storage-logs", "x"])
+        .fails_with(&["block 3 is the oldest", "recovered"]);
     folder.run(&["rollback", "--db", "db", "--to", "1"]).ok();
     folder
         .run(&["prune", "--db", "db", "--retain", "none"])

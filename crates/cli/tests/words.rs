@@ -69,6 +69,9 @@ fn a_lost_genesis_is_named_and_written_anew() {
     folder
         .run(&["verify", "--db", "empty"])
         .fails_with(&["empty is not a database"]);
+    folder
+        .run(&["verify", "--db", "elsewhere"])
+        .fails_with(&["elsewhere is not there"]);
 }
 
 /// "there is no HEAD file in it" was said of a folder that could not be looked into.

@@ -1,6 +1,6 @@
 //! `arbor rollback` and `arbor prune`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use arbor_versions::Retain;
 
 use crate::args::{Prune, Rollback};
@@ -24,10 +24,12 @@ pub(crate) fn rollback(args: &Rollback) -> Result<()> {
 }
 
 pub(crate) fn prune(args: &Prune) -> Result<()> {
-    let mut state = database::open(&args.database)?;
     if args.retain == Retain::All {
-        return output::line("nothing to prune: all history is kept");
+        bail!(
+            "--retain all: to keep all history nothing is pruned; give none, or a number of versions"
+        );
     }
+    let mut state = database::open(&args.database)?;
     let stats = state.prune(args.retain)?;
     output::line(&format!("pruned {} versions", stats.versions))
 }

@@ -21,6 +21,8 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     for (flag, file) in written {
         if let Some(file) = file {
             files::not_of_database(flag, file, Some(&args.database.db))?;
+            // A proof may take long.
+            files::check(file).with_context(|| format!("{flag} {}", file.display()))?;
         }
     }
     let state = database::look(&args.database)?;
@@ -83,7 +85,8 @@ fn write_logs(then: &Historical<'_>, file: &Path) -> Result<()> {
 fn put(out: Option<&Path>, proof: &impl Serialize) -> Result<()> {
     match out {
         None => output::json(proof),
-        Some(file) => write(file, &serde_json::to_vec(proof)?),
+        Some(file) => files::write_by(file, &mut |out| Ok(serde_json::to_writer(out, proof)?))
+            .with_context(|| format!("writing {}", file.display())),
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let (network, genesis) = database::chain_in(dir)?;
     let out = || args.out.display();
     files::not_of_database("--out", &args.out, Some(dir))?;
+    if args.out == Path::new("-") {
+        bail!("--out -: a snapshot is written to a file, not to standard output");
+    }
     if args.out.symlink_metadata().is_ok() {
         bail!("{} is there already", out());
     }
@@ -52,12 +55,13 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
 }
 
 /// Writes all entries to a new file, durably; returns what they are and its size. Until the file is whole it has another name, and it
-/// goes away if it does not become so; what is left of a snapshot that was killed, the next one into the same folder takes away.
+/// goes away if it does not become so, also when somebody asks to stop; what is left of a snapshot that was killed, the next one into the same folder takes away.
 fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Totals, u64)> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
     remove_killed(folder);
-    let (file, totals) = then.write_entries(BufWriter::new(unfinished(folder)?), head)?;
+    let file = stop::leave_without(|| unfinished(folder))?;
+    let (file, totals) = then.write_entries(BufWriter::new(file), head)?;
     let unfinished = file.into_inner()?;
     unfinished.as_file().sync_all()?;
     let file = unfinished.persist_noclobber(path)?;
@@ -112,12 +116,17 @@ fn remove_killed(folder: &Path) {
 fn opened(path: &Path) -> Result<(File, u64)> {
     let found = path.metadata()?;
     if !found.is_file() {
-        bail!("it is no regular file");
+        bail!("it is no regular file, whose length tells how many leaves it can have");
     }
     Ok((File::open(path)?, found.len()))
 }
 
 pub(crate) fn recover(args: &Recover) -> Result<()> {
+    if args.file == Path::new("-") {
+        bail!(
+            "a recovery reads a file, whose length tells how many leaves it can have, not standard input"
+        );
+    }
     let (file, size) =
         opened(&args.file).with_context(|| format!("reading {}", args.file.display()))?;
     let context = || args.file.display().to_string();
