@@ -292,6 +292,50 @@ fn the_load_test_counts_reads_and_hashes() {
     }
 }
 
+/// Threads and chunks were reported as they were asked for, 0 and null; the last flush was no block's, and that of the blocks before those of changes the first of these'.
+#[test]
+fn a_load_test_reports_what_was_in_effect_and_all_of_its_time() {
+    let folder = Folder::new();
+    let report = |words: &str| {
+        let words = format!("loadtest 4 300 --update-blocks 2 --report report {words}");
+        let words: Vec<&str> = words.split(' ').collect();
+        folder.run(&words).ok();
+        let report = std::fs::read(folder.path("report")).expect("a report");
+        serde_json::from_slice::<Value>(&report).expect("JSON")
+    };
+    let usual = report("--prune --write-back 1GiB");
+    assert!(usual["settings"]["threads"].as_u64() > Some(0));
+    assert_eq!(usual["settings"]["chunk_size"], 512);
+    let results = &usual["results"];
+    let blocks = results["blocks"].as_array().expect("blocks");
+    let figure = |of: &Value, name: &str| of[name].as_f64().expect("a figure");
+    for (run, blocks) in [(results, &blocks[..4]), (&results["updates"], &blocks[4..])] {
+        let in_blocks: f64 = blocks.iter().map(|block| figure(block, "wall_s")).sum();
+        let all = in_blocks + figure(run, "between_s") + figure(run, "flush_s");
+        let wall = figure(run, "wall_s");
+        assert!((wall - all).abs() < 0.01 + wall / 10.0, "{all} of {wall}");
+        for block in blocks {
+            let parts = [
+                "reads_s",
+                "leaves_s",
+                "keys_s",
+                "tree_s",
+                "records_s",
+                "commit_s",
+            ];
+            let sum: f64 = parts.map(|part| figure(block, part)).iter().sum();
+            assert!(sum <= figure(block, "wall_s") + 1e-3, "{block}");
+            assert!(figure(block, "leaves_s") > 0.0);
+            // Nothing was flushed until then.
+            assert_eq!(block["batch_bytes"], 0);
+        }
+        assert!(run["flush_batch_bytes"].as_u64() > Some(10_000), "{run}");
+    }
+    let other = report("--tree mpt --threads 1");
+    assert_eq!(other["settings"]["threads"], 1);
+    assert_eq!(other["settings"]["chunk_size"], Value::Null);
+}
+
 /// It left a file of which nobody knew until the next snapshot came into the same folder.
 #[cfg(unix)]
 #[test]

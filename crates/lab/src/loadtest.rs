@@ -99,6 +99,8 @@ pub struct BlockFigures {
     pub wall_s: f64,
     /// Seconds of these for reading.
     pub reads_s: f64,
+    /// For the leaves that are written, with their keys: what the state is given.
+    pub leaves_s: f64,
     /// For the old records of what is written.
     pub keys_s: f64,
     /// For the tree: nodes read, leaves placed, hashes.
@@ -204,8 +206,16 @@ pub struct Run {
     pub wall_s: f64,
     /// Leaves that came, or were changed where none come, in a second of these.
     pub writes_per_second: f64,
-    /// Seconds for the flush.
+    /// Seconds between blocks: for drawing leaves, for checking proofs, for telling what a block took.
+    pub between_s: f64,
+    /// Seconds for the flush after the last block, which is none of any block's.
     pub flush_s: f64,
+    /// Bytes that it, and flushes that ended behind the last block, handed to the store.
+    pub flush_batch_bytes: u64,
+    /// Records of pruned versions that these deleted.
+    pub flush_pruned_keys: u64,
+    /// Seconds for finding them.
+    pub flush_prune_s: f64,
     /// Seconds of the processor for all of these, over all threads.
     pub cpu_s: Option<f64>,
     /// Bytes really written meanwhile.
@@ -438,6 +448,13 @@ struct SlotWrite {
     new: u64,
 }
 
+/// What flushes did.
+struct Flushed {
+    batch_bytes: u64,
+    pruned_keys: u64,
+    prune_s: f64,
+}
+
 impl Load {
     /// Leaves that a block brings, and that it changes.
     fn of_block(&self, block: u64) -> (u64, u64) {
@@ -495,13 +512,20 @@ impl Load {
                 break;
             }
         }
+        let all_blocks_s = seconds(start);
+        let in_blocks_s: f64 = figures[first..].iter().map(|block| block.wall_s).sum();
         let flushing = Instant::now();
         state.flush()?;
         let (flush_s, wall_s) = (seconds(flushing), seconds(start));
+        let flushed = self.flushed(state.versions().stats());
         Ok(Run {
             wall_s,
             writes_per_second: if leaves > 0 { leaves } else { changed } as f64 / wall_s,
+            between_s: (all_blocks_s - in_blocks_s).max(0.0),
             flush_s,
+            flush_batch_bytes: flushed.batch_bytes,
+            flush_pruned_keys: flushed.pruned_keys,
+            flush_prune_s: flushed.prune_s,
             cpu_s: cpu_since(&usage),
             written_bytes: written(),
             block_ms: percentiles(&figures[first..]),
@@ -543,13 +567,14 @@ impl Load {
             Vec::new()
         };
         let reads_s = seconds(start);
-        let (computed, tree, proofs) = match self.settings.proofs {
-            true => compute_proven(state, &changes, &proven)?,
-            false => {
-                let (computed, tree) = compute(state, &changes, block == 0)?;
-                (computed, tree, None)
-            }
+        let giving = Instant::now();
+        let given = match (state.tree(), self.settings.proofs) {
+            (Tree::Ar16mt(_), true) => Given::Proven(leaf_writes(&changes), keys_of(&proven)),
+            (Tree::Ar16mt(_), false) => Given::Leaves(leaf_writes(&changes)),
+            _ => Given::Slots(slot_changes(&changes, block == 0)),
         };
+        let leaves_s = seconds(giving);
+        let (computed, tree, proofs) = given.compute(state)?;
         let (root, timings) = (computed.root(), computed.timings());
         let committing = Instant::now();
         let at = BlockRef {
@@ -570,13 +595,14 @@ impl Load {
             .extend(updates.iter().map(|change| (change.slot, change.new)));
         let (stats, view) = (state.versions().stats(), state.versions().view());
         let duration = |duration: Duration| duration.as_secs_f64();
-        let before = std::mem::replace(&mut self.before, stats);
-        let (flushed, before_flush) = (stats.flush, before.flush);
+        let before = self.before;
+        let flushed = self.flushed(stats);
         let figures = BlockFigures {
             block,
             root,
             wall_s,
             reads_s,
+            leaves_s,
             keys_s: duration(timings.keys),
             tree_s: duration(timings.tree),
             records_s: duration(timings.writes),
@@ -584,9 +610,9 @@ impl Load {
             proofs,
             leaves: self.slots,
             oldest_version: view.oldest().map_or(0, |version| version.0),
-            pruned_keys: flushed.pruned_keys - before_flush.pruned_keys,
-            prune_s: duration(flushed.prune_time - before_flush.prune_time),
-            batch_bytes: flushed.bytes.total() - before_flush.bytes.total(),
+            pruned_keys: flushed.pruned_keys,
+            prune_s: flushed.prune_s,
+            batch_bytes: flushed.batch_bytes,
             tree,
             dirty_bytes: stats.dirty_bytes + stats.pending_undo_bytes,
             key_reads,
@@ -596,6 +622,17 @@ impl Load {
             written_bytes: None,
         };
         Ok((figures, writes, changes.len() as u64 - writes))
+    }
+
+    /// What flushes did since the last block or flush.
+    fn flushed(&mut self, stats: Stats) -> Flushed {
+        let before = std::mem::replace(&mut self.before, stats).flush;
+        let now = stats.flush;
+        Flushed {
+            batch_bytes: now.bytes.total() - before.bytes.total(),
+            pruned_keys: now.pruned_keys - before.pruned_keys,
+            prune_s: (now.prune_time - before.prune_time).as_secs_f64(),
+        }
     }
 
     /// Holds some of a block's proofs, the first and the last among them, to what was written and read; returns how many there are.
@@ -653,18 +690,38 @@ fn index(slot: u64) -> u64 {
     slot + 1
 }
 
-/// The leaves of slots with proofs, and of those that are read.
-fn compute_proven(
-    state: &State,
-    changes: &[SlotWrite],
-    reads: &[u64],
-) -> Result<(Computed, Option<TreeFigures>, Option<OperationProofs>), LoadTestError> {
-    let reads: Vec<[u8; 32]> = reads
-        .par_chunks(TOGETHER)
-        .flat_map_iter(slot_keys)
-        .collect();
-    let (computed, stats, proofs) = state.compute_leaves_proven(&leaf_writes(changes), &reads)?;
-    Ok((computed, Some(figures(&stats)), Some(proofs)))
+/// What a block writes, as the state takes it.
+enum Given {
+    /// Leaves of AR16MT.
+    Leaves(Vec<LeafWrite>),
+    /// Leaves, and keys of others that are read: all are proven.
+    Proven(Vec<LeafWrite>, Vec<[u8; 32]>),
+    /// Slots of an account, under any other tree.
+    Slots(StateChanges),
+}
+
+/// What becomes of a block before it is in: figures and proofs where the tree has them.
+type Outcome = (Computed, Option<TreeFigures>, Option<OperationProofs>);
+
+impl Given {
+    fn compute(&self, state: &State) -> Result<Outcome, LoadTestError> {
+        Ok(match self {
+            Self::Leaves(writes) => {
+                let (computed, stats) = state.compute_leaves(writes)?;
+                (computed, Some(figures(&stats)), None)
+            }
+            Self::Proven(writes, reads) => {
+                let (computed, stats, proofs) = state.compute_leaves_proven(writes, reads)?;
+                (computed, Some(figures(&stats)), Some(proofs))
+            }
+            Self::Slots(changes) => (state.compute(changes)?, None, None),
+        })
+    }
+}
+
+fn keys_of(slots: &[u64]) -> Vec<[u8; 32]> {
+    let keys = slots.par_chunks(TOGETHER).flat_map_iter(slot_keys);
+    keys.collect()
 }
 
 fn leaf_writes(changes: &[SlotWrite]) -> Vec<LeafWrite> {
@@ -695,16 +752,8 @@ fn slot_keys(slots: &[u64]) -> Vec<[u8; 32]> {
     LeafName::keys(&slots.iter().map(name).collect::<Vec<_>>())
 }
 
-/// The leaves themselves in AR16MT; slots of an account in any other tree.
-fn compute(
-    state: &State,
-    changes: &[SlotWrite],
-    first: bool,
-) -> Result<(Computed, Option<TreeFigures>), LoadTestError> {
-    if let Tree::Ar16mt(_) = state.tree() {
-        let (computed, stats) = state.compute_leaves(&leaf_writes(changes))?;
-        return Ok((computed, Some(figures(&stats))));
-    }
+/// What the slots of the contract become.
+fn slot_changes(changes: &[SlotWrite], first: bool) -> StateChanges {
     let account = Account {
         nonce: 1,
         balance: U256::ZERO,
@@ -723,9 +772,8 @@ fn compute(
         storage_cleared: false,
         slots: slots.collect(),
     };
-    let changes = StateChanges {
+    StateChanges {
         accounts: [(CONTRACT, change)].into(),
         ..StateChanges::default()
-    };
-    Ok((state.compute(&changes)?, None))
+    }
 }

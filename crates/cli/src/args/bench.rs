@@ -110,7 +110,8 @@ pub(crate) struct Loadtest {
     /// Blocks, a version each
     #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) blocks: u64,
-    /// New leaves in a block, all of which are in memory until it is in: some 640 bytes each, 950 under mpt, 1,700 with --proofs
+    /// New leaves in a block, all of which are in memory until it is in: some 640 bytes each in the first block, 950 under mpt, 1,700 with --proofs; later ones up to
+    /// 2,300, 3,900 under mpt, 3,200 with --proofs
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
     /// The tree: ar16mt, mpt, verkle, verkle-2023
@@ -149,7 +150,7 @@ pub(crate) struct Loadtest {
     /// Keys that one thread reads together (AR16MT alone) [default: 512]
     #[arg(long, value_name = "KEYS")]
     pub(crate) chunk_size: Option<NonZeroUsize>,
-    /// Memory for caches, write-back and tables together; the process and merges of files come on top
+    /// Memory for caches, write-back and tables together; the process, the blocks under way (see WRITES) and merges of files come on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]

@@ -36,14 +36,14 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
     let names: Vec<_> = settings.groups.iter().map(|group| group.name()).collect();
     let mut measurement = report::measure("bench commitments");
     measurement.setting("groups", names);
-    measurement.setting("threads", args.threads);
-    measurement.setting("tables_bytes", args.tables);
-    measurement.setting("budget_s", settings.budget.0.as_secs_f64());
-    measurement.setting("openings", args.openings.clone());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(args.threads)
         .build()
         .context("starting threads")?;
+    measurement.setting("threads", pool.current_num_threads());
+    measurement.setting("tables_bytes", args.tables);
+    measurement.setting("budget_s", settings.budget.0.as_secs_f64());
+    measurement.setting("openings", args.openings.clone());
     let results = pool.install(|| study(&settings, &mut |row| tracing::info!("{row}")))?;
     output::line(table(&results).trim_end())?;
     if let Some(dir) = &args.plots {

@@ -1,6 +1,5 @@
 //! `arbor loadtest`: many leaves, block by block, under any tree.
 
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,9 +30,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         tracing::warn!("{warning}");
     }
     files::check_report(args.report.as_deref(), args.db.as_deref())?;
-    let measurement = measurement(args);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
+    let measurement = measurement(args, &tree, pool.current_num_threads());
     let settings = Settings {
         blocks: args.blocks,
         writes: args.writes,
@@ -107,27 +106,54 @@ fn passed(
     ControlFlow::Break(())
 }
 
-/// Looks whether a block's writes have room in memory, where they all are until the block is in: a warning if not within the budget.
+/// Looks whether the largest block has room in memory, where all that it writes is until it is in: a warning if not within the budget.
 ///
 /// # Errors
 /// A block that the machine has no memory for.
 fn room(args: &Args, machine: Option<u64>) -> Result<Option<String>> {
-    // Measured on blocks of 100,000 to 1,600,000.
-    let each = match args.tree {
-        TreeChoice::Ar16mt if args.proofs => 1_700,
-        TreeChoice::Ar16mt => 640,
-        TreeChoice::Mpt => 950,
-        _ => 850,
+    // Measured on first blocks of 100,000 to 1,600,000, and on up to 12 of 100,000 to 600,000: later ones touch more nodes, and the one before is
+    // still on its way to the disk.
+    let (first, later) = match args.tree {
+        TreeChoice::Ar16mt if args.proofs => (1_700, 3_200),
+        TreeChoice::Ar16mt => (640, 2_300),
+        TreeChoice::Mpt => (950, 3_900),
+        _ => (850, 2_200),
     };
-    let writes = args.writes + args.updates;
-    let needed = writes * each;
+    let each_write = match args.blocks + args.update_blocks {
+        ..=1 => first,
+        _ => later,
+    };
+    let each_read = match args.proofs {
+        true => READ_PROVEN,
+        false => READ,
+    };
+    // Neither reads nor changes more leaves than blocks before it have brought.
+    let before = args.writes * args.blocks.saturating_sub(1);
+    let writes = args.writes + args.updates.min(before);
+    let reads = args.reads.min(before);
+    // What leaves hold that are no more as they came.
+    let changes = args.blocks * args.updates.min(before) + args.update_blocks * args.writes;
+    let changed = changes.min(args.writes * args.blocks);
+    let needed = writes * each_write + reads * each_read + changed * CHANGED;
+    let (mut what, mut fewer) = (format!("{writes} writes"), "WRITES".to_owned());
+    for (count, name, flag) in [
+        (writes - args.writes, "", "--updates"),
+        (reads, "reads", "--reads"),
+    ] {
+        if count > 0 {
+            fewer = format!("{fewer} or {flag}");
+            if !name.is_empty() {
+                what = format!("{what} and {count} {name}");
+            }
+        }
+    }
     let takes = format!(
-        "a block of {writes} writes takes some {} of memory until it is in",
+        "a block of {what} takes some {} of memory until it is in",
         bytes::show(needed)
     );
     if let Some(memory) = machine.filter(|memory| *memory < needed) {
         bail!(
-            "{takes}, and the machine has {}: give fewer WRITES",
+            "{takes}, and the machine has {}: give fewer {fewer}",
             bytes::show(memory)
         );
     }
@@ -137,6 +163,11 @@ fn room(args: &Args, machine: Option<u64>) -> Result<Option<String>> {
         format!("{takes}, more than the {memory} of --memory, on top of which it comes")
     }))
 }
+
+/// Bytes of memory for a leaf that a block reads, which is drawn and read by itself; one that is proven, all of which are there at once; and one that has been changed.
+const READ: u64 = 40;
+const READ_PROVEN: u64 = 700;
+const CHANGED: u64 = 40;
 
 fn tree(args: &Args) -> Result<Tree> {
     if args.tree == TreeChoice::Ar16mt {
@@ -159,7 +190,7 @@ fn tree(args: &Args) -> Result<Tree> {
     database::tree(args.tree, args.memory, &[]).context("--tree none is no tree")
 }
 
-fn measurement(args: &Args) -> Measurement {
+fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
     let mut measurement = report::measure("loadtest");
     measurement.setting("blocks", args.blocks);
     measurement.setting("writes", args.writes);
@@ -174,14 +205,18 @@ fn measurement(args: &Args) -> Measurement {
     measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));
     measurement.setting("store", args.store.name());
     measurement.setting("prune", args.prune);
-    measurement.setting("chunk_size", args.chunk_size.map(NonZeroUsize::get));
+    let chunk_size = match tree {
+        Tree::Ar16mt(ar16mt) => Some(ar16mt.chunk.get()),
+        _ => None,
+    };
+    measurement.setting("chunk_size", chunk_size);
     measurement.setting("memory_bytes", args.memory);
     measurement.setting(
         "write_back_bytes",
         args.write_back
             .unwrap_or(bytes::usual_write_back(args.memory)),
     );
-    measurement.setting("threads", args.threads);
+    measurement.setting("threads", threads);
     measurement
 }
 
@@ -294,6 +329,13 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
         line("written by the changes", size(updates.written_bytes))?;
     }
     line("size on disk", size(results.disk_bytes))?;
+    for run in std::iter::once(&results.new).chain(&results.updates) {
+        let (time, size) = (run.flush_s, bytes::show(run.flush_batch_bytes));
+        line(
+            "flush behind the last block",
+            format!("{size} in {time:.2} s"),
+        )?;
+    }
     if results.compact_s.is_some() {
         line("after merging", size(results.compacted_bytes))?;
     }
@@ -304,18 +346,20 @@ fn summary(results: &Results, peak: Option<u64>) -> Result<()> {
             format!("{} in {}", bytes::show(table.bytes), table.records),
         )?;
     }
-    let pruned = |of: fn(&BlockFigures) -> f64| results.blocks.iter().map(of).sum::<f64>();
+    let runs = || std::iter::once(&results.new).chain(&results.updates);
     if let Some(last) = results.blocks.last() {
         line(
             "oldest version that can be read",
             last.oldest_version.to_string(),
         )?;
-        let (keys, time) = (pruned(|b| b.pruned_keys as f64), pruned(|b| b.prune_s));
+        let sum = |of: fn(&BlockFigures) -> u64| results.blocks.iter().map(of).sum::<u64>();
+        let keys = sum(|b| b.pruned_keys) + runs().map(|run| run.flush_pruned_keys).sum::<u64>();
+        let in_blocks: f64 = results.blocks.iter().map(|b| b.prune_s).sum();
+        let time = in_blocks + runs().map(|run| run.flush_prune_s).sum::<f64>();
         line(
             "pruned with the flushes",
-            format!("{keys:.0} keys, found in {:.1} ms", 1e3 * time),
+            format!("{keys} keys, found in {:.1} ms", 1e3 * time),
         )?;
-        let sum = |of: fn(&BlockFigures) -> u64| results.blocks.iter().map(of).sum::<u64>();
         line("existing keys read", sum(|b| b.key_reads).to_string())?;
         let from = [
             sum(|b| b.unflushed_hits),
@@ -356,7 +400,10 @@ mod tests {
         };
         const MACHINE: Option<u64> = Some(24 << 30);
         assert_eq!(room("20 150000", MACHINE), Ok(None));
-        assert_eq!(room("20 150000 --memory 256MiB", MACHINE), Ok(None));
+        assert_eq!(room("1 150000 --memory 256MiB", MACHINE), Ok(None));
+        // Of later blocks it was told as of a first one: this came to 460 MiB.
+        let warning = room("8 150000 --memory 256MiB", MACHINE).expect("fits");
+        assert!(warning.expect("a warning").contains("329.0 MiB"));
         let most = "1 67108864";
         let error = room(most, MACHINE).expect_err("refused");
         assert_eq!(
@@ -368,7 +415,21 @@ mod tests {
             warning.contains("40.0 GiB") && warning.contains("2.0 GiB of --memory"),
             "{warning}"
         );
-        assert!(room("1 1000000 --updates 67108864 --tree mpt", MACHINE).is_err());
+        let error =
+            room("100 1000000 --updates 67108864 --tree mpt", MACHINE).expect_err("refused");
+        assert!(error.ends_with("give fewer WRITES or --updates"), "{error}");
+        // The first block has no leaves to change or to read.
+        let alone = "1 1000000 --updates 67108864 --reads 67108864 --proofs";
+        assert_eq!(room(alone, MACHINE), Ok(None));
+        // Reads had no part in it.
+        let error = room("100 1000000 --reads 67108864 --proofs", MACHINE).expect_err("refused");
+        assert!(
+            error.contains("1000000 writes and 67108864 reads")
+                && error.ends_with("give fewer WRITES or --reads"),
+            "{error}"
+        );
+        let warning = room("100 1000 --reads 99000 --memory 16MiB --proofs", MACHINE);
+        assert!(warning.expect("fits").is_some());
         for words in ["1 2000000 --proofs", "1 50000 --memory 16MiB"] {
             assert!(room(words, MACHINE).expect("fits").is_some(), "{words}");
         }
