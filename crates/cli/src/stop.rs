@@ -159,7 +159,7 @@ pub(crate) fn leave_without(make: impl FnOnce() -> Result<NamedTempFile>) -> Res
         if let Some(file) = &*unfinished
             && std::fs::remove_file(file).is_ok()
         {
-            eprintln!("stopped: nothing is written");
+            output::tell("stopped: nothing is written");
         }
         exit()
     });
