@@ -610,7 +610,8 @@ fn a_block_with_one_field_too_many_is_malformed() {
     let error = read_all(&[&write(temp.path(), "a.rlp", &longer)]).expect_err("one field too many");
     let message = error.to_string();
     assert!(
-        message.contains("offset 0 (0 blocks before it)") && message.contains("follow the last field"),
+        message.contains("offset 0 (0 blocks before it)")
+            && message.contains("follow the last field"),
         "{message}"
     );
 }
