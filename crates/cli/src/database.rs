@@ -451,7 +451,7 @@ fn genesis_in(dir: &Path) -> Result<Genesis> {
                 dir.display()
             ),
             Ok(_) => bail!(anew("missing")),
-            Err(_) if !is_there(dir)? => bail!("{} is not there", dir.display()),
+            Err(_) if !is_there(dir)? => bail!("there is no database at {}", dir.display()),
             Err(_) => bail!(
                 "{} is not a database: there is no genesis.json in it",
                 dir.display()

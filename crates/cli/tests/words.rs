@@ -71,7 +71,7 @@ fn a_lost_genesis_is_named_and_written_anew() {
         .fails_with(&["empty is not a database"]);
     folder
         .run(&["verify", "--db", "elsewhere"])
-        .fails_with(&["elsewhere is not there"]);
+        .fails_with(&["there is no database at elsewhere"]);
 }
 
 /// "there is no HEAD file in it" was said of a folder that could not be looked into.
