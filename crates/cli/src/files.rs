@@ -184,7 +184,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, &mut |out| out.write_all(bytes))
 }
 
-/// As [`write`], for what is made as it is written.
+/// As [`write()`], for what is made as it is written.
 pub(crate) fn write_by(
     path: &Path,
     put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
