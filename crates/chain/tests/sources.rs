@@ -679,23 +679,30 @@ fn more_transactions_than_gas_has_room_for_are_not_decoded() {
         blocks.expect_err("refused").to_string()
     };
     let limit = 30_000_000;
-    let (_, crowd) = crowded(B256::ZERO, 7, limit, 1_429);
+    let (_, crowd) = crowded(B256::ZERO, 7, limit, 2_858);
     let error = told(&[&crowd], None);
-    let reason = "(number 7): 1429 transactions, but a gas limit of 30000000 has room for 1428";
+    let reason = "(number 7): 2858 transactions, but a gas limit of 30000000 has room for 2857";
     assert!(error.ends_with(reason), "{error}");
     // As many as there is room for are looked at, and so are few ones whatever the header says: the first rule broken is told of them.
-    let (_, full) = crowded(B256::ZERO, 7, limit, 1_428);
+    let (_, full) = crowded(B256::ZERO, 7, limit, 2_857);
     let (_, few) = crowded(B256::ZERO, 7, 0, 1_024);
-    for block in [full, few] {
+    // Calls that clear a slot took 13,020 each before London.
+    let (_, refunded) = crowded(B256::ZERO, 7, 15_000_000, 15_000_000 / 13_020);
+    for block in [full, few, refunded] {
         let error = told(&[&block], None);
         assert!(error.contains("transaction 0: "), "{error}");
     }
     // A header that claims a greater limit does not make room, where that of the block before it is known: from the files or from whoever reads them.
     let (hash, before) = crowded(B256::ZERO, 6, limit, 0);
-    let (_, crowd) = crowded(hash, 7, u64::MAX, 3_000);
-    let room = "a gas limit of 60058593 has room for 2859";
+    let (_, crowd) = crowded(hash, 7, u64::MAX, 6_000);
+    let room = "60058593, the greatest gas limit after the parent's, has room for 5719";
     for error in [told(&[&before, &crowd], None), told(&[&crowd], Some(limit))] {
         assert!(error.contains(room), "{error}");
     }
     assert!(told(&[&crowd], None).contains("transaction 0: "));
+    // Nor does it make room for the block behind it.
+    let (hash, liar) = crowded(hash, 7, u64::MAX, 0);
+    let (_, crowd) = crowded(hash, 8, u64::MAX, 30_000);
+    let error = told(&[&before, &liar, &crowd], None);
+    assert!(error.contains("120234487, the greatest"), "{error}");
 }

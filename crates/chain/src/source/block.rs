@@ -141,6 +141,11 @@ impl RawBlock {
         }
     }
 
+    /// The gas limit, as far as that of the block before it allows it.
+    pub(crate) fn allowed_gas_limit(&self) -> u64 {
+        Room::new(self.header.gas_limit, self.parent_gas_limit).gas_limit()
+    }
+
     /// Decodes the body.
     ///
     /// # Errors
@@ -210,8 +215,9 @@ pub(crate) fn decode_whole_header(
     }
 }
 
-/// What every transaction costs at least (yellow paper, appendix G, "transaction").
-const TRANSACTION_GAS: u64 = 21_000;
+/// What every transaction takes of its block's gas at least: half of the 21,000 that it costs (yellow paper, appendix G), since up to London
+/// as much as half of it may be given back (EIP-3529 leaves a fifth).
+const TRANSACTION_GAS: u64 = 21_000 / 2;
 
 /// So many transactions are decoded whatever the header says, which takes no time to speak of: the first rule that such a block breaks is then told by whoever
 /// executes it.
@@ -220,30 +226,39 @@ const FEW_TRANSACTIONS: usize = 1024;
 /// How many transactions a block may have.
 #[derive(Clone, Copy)]
 struct Room {
-    gas_limit: u64,
+    /// The gas limit that the header claims.
+    claimed: u64,
+    /// The most that it may be.
+    allowed: u64,
 }
 
 impl Room {
     /// Of the header's limit what the parent's allows: at London twice as much as before (EIP-1559), and one part in 1024 (yellow paper, equation 47).
     /// Which fork begins is not known here.
-    fn new(header: u64, parent: Option<u64>) -> Self {
-        let most = parent.map_or(u64::MAX, |parent| {
+    fn new(claimed: u64, parent: Option<u64>) -> Self {
+        let allowed = parent.map_or(u64::MAX, |parent| {
             let doubled = parent.saturating_mul(2);
             doubled.saturating_add(doubled / 1024)
         });
-        Self {
-            gas_limit: header.min(most),
-        }
+        Self { claimed, allowed }
+    }
+
+    fn gas_limit(self) -> u64 {
+        self.claimed.min(self.allowed)
     }
 
     fn check(self, transactions: usize) -> Result<(), String> {
-        let most = self.gas_limit / TRANSACTION_GAS;
+        let gas_limit = self.gas_limit();
+        let most = gas_limit / TRANSACTION_GAS;
         if transactions <= FEW_TRANSACTIONS || transactions as u64 <= most {
             return Ok(());
         }
-        let Self { gas_limit } = self;
+        let limit = match self.claimed <= self.allowed {
+            true => format!("a gas limit of {gas_limit}"),
+            false => format!("{gas_limit}, the greatest gas limit after the parent's,"),
+        };
         Err(format!(
-            "{transactions} transactions, but a gas limit of {gas_limit} has room for {most}"
+            "{transactions} transactions, but {limit} has room for {most}"
         ))
     }
 }

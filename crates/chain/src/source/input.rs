@@ -168,8 +168,12 @@ impl ChainInput {
             if let Some(block) = block {
                 let before = self.previous.as_ref().map(|link| link.gas_limit);
                 let parent_gas_limit = before.or(self.parent_gas_limit);
-                self.follow(Link::of(&block.header, block.hash, &block.position))?;
-                return Ok(Some(block.after_gas_limit(parent_gas_limit)));
+                let block = block.after_gas_limit(parent_gas_limit);
+                // What a header claims beyond that makes no room for the blocks behind it either.
+                let gas_limit = block.allowed_gas_limit();
+                let link = Link::of(&block.header, block.hash, &block.position);
+                self.follow(Link { gas_limit, ..link })?;
+                return Ok(Some(block));
             }
             self.current = None;
         }
