@@ -662,7 +662,7 @@ pub(crate) struct Repair {
 pub(crate) struct Rollback {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The block to return to; where much changed since, by way of blocks between, at one of which a rollback that is killed leaves the database
+    /// The block to return to
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: u64,
 }

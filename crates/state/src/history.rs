@@ -1,7 +1,9 @@
 //! The state at an older version: flat values from the undo records, nodes rebuilt from them.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
@@ -22,12 +24,31 @@ use crate::{Account, IntermediateRoots, StateError, StateView, ar16mt, verkle};
 ///
 /// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof, scan or
 /// root applies the undo records since to the head's tree in memory, which costs what changed since; after
-/// that everything costs what it costs at the head. Under AR16MT a proof does so by parts of the tree and keeps only the nodes that it takes,
-/// so that its memory does not grow with what changed, but each proof costs the same.
+/// that everything costs what it costs at the head. Under AR16MT the first proof does so by parts of the tree and keeps only the nodes that it takes,
+/// so that its memory does not grow with what changed; the second one keeps all, for those to come.
 pub struct Historical<'a> {
     head: Head<'a>,
     meta: Meta,
     undone: OnceLock<Undone<'a>>,
+    /// Whether a proof was made that kept only its own nodes.
+    proved: AtomicBool,
+}
+
+/// Nodes of an older version under AR16MT: those on the ways of some keys at least.
+pub(crate) enum Ways<'s, 'a> {
+    All(&'s ar16mt::Undone<'a>),
+    Own(ar16mt::Undone<'a>),
+}
+
+impl<'a> Deref for Ways<'_, 'a> {
+    type Target = ar16mt::Undone<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::All(undone) => undone,
+            Self::Own(undone) => undone,
+        }
+    }
 }
 
 /// What lies between the head and an older version.
@@ -82,6 +103,7 @@ impl<'a> Historical<'a> {
             head,
             meta,
             undone: OnceLock::new(),
+            proved: AtomicBool::new(false),
         })
     }
 
@@ -110,13 +132,17 @@ impl<'a> Historical<'a> {
         }
     }
 
-    /// The nodes on the ways of some keys of a state in AR16MT, rebuilt for each call: all others would take memory for all that changed since.
-    pub(crate) fn ways(
-        &self,
-        ar16mt: Ar16mt,
-        keys: &[Hash],
-    ) -> Result<ar16mt::Undone<'a>, StateError> {
-        ar16mt::Undone::on_ways((ar16mt, self.head.view()), &self.meta, keys)
+    /// The nodes on the ways of some keys of a state in AR16MT. The first call keeps no others, which would take memory for all that changed since;
+    /// from the second on they are rebuilt once for all.
+    pub(crate) fn ways(&self, ar16mt: Ar16mt, keys: &[Hash]) -> Result<Ways<'_, 'a>, StateError> {
+        if self.undone.get().is_none() && !self.proved.swap(true, Ordering::Relaxed) {
+            let view = self.head.view();
+            return ar16mt::Undone::on_ways((ar16mt, view), &self.meta, keys).map(Ways::Own);
+        }
+        match &self.undone()?.nodes {
+            UndoneNodes::Ar16mt(undone) => Ok(Ways::All(undone)),
+            _ => Err(StateError::OtherTree(AR16MT)),
+        }
     }
 
     /// Proves an account's fields and some of its slots under a Verkle tree, present or absent: a witness without new values.

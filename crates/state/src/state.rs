@@ -8,7 +8,7 @@ use arbor_store::{Store, Write};
 use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeStats;
 use arbor_versions::{
-    Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions, View,
+    Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
     stored_identity,
 };
 
@@ -298,13 +298,10 @@ impl State {
         self.reader().at(version)
     }
 
-    /// Returns to a retained version; later ones are gone. Where much changed since, by way of versions between, each of which is durable: what undoes
-    /// one step is in memory at once, and a crash leaves the last version that was come to.
+    /// Returns to a retained version; later ones are gone.
     pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
-        for step in steps_back(self.versions.view(), to)? {
-            let (flat, nodes) = self.at(step)?.into_writes()?;
-            self.versions.rollback(step, flat, nodes)?;
-        }
+        let (flat, nodes) = self.at(to)?.into_writes()?;
+        self.versions.rollback(to, flat, nodes)?;
         Ok(())
     }
 
@@ -312,29 +309,6 @@ impl State {
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
     }
-}
-
-/// Flat changes that a rollback undoes in one step, about, if a version does not have more. With its nodes one takes some 450 bytes.
-#[cfg(not(test))]
-const STEP: u64 = 1 << 18;
-#[cfg(test)]
-const STEP: u64 = 100;
-
-/// The versions that a rollback comes to, the last of which is its aim.
-pub(crate) fn steps_back(view: View<'_>, to: Version) -> Result<Vec<Version>, StateError> {
-    view.retained(to)?;
-    let head = view.head().map_or(0, |head| head.version.0);
-    let (mut steps, mut changes) = (Vec::new(), 0);
-    for version in (to.0 + 1..=head).rev() {
-        let of_version = view.changes_of(Version(version))?;
-        if changes > 0 && changes + of_version > STEP {
-            steps.push(Version(version));
-            changes = 0;
-        }
-        changes += of_version;
-    }
-    steps.push(to);
-    Ok(steps)
 }
 
 fn meta(version: u64, block: BlockRef, root: B256) -> Meta {

@@ -169,8 +169,9 @@ pub(crate) fn prove_many(
     accounts: &[AccountSlots],
 ) -> Result<StateMultiproof, StateError> {
     let keys = LeafName::keys(&names(accounts));
+    let ways = state.ways(ar16mt, &keys)?;
     let standing = Standing {
-        undone: &state.ways(ar16mt, &keys)?,
+        undone: &ways,
         now: &|table, key| state.value(table, key),
     };
     let proof = with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, &keys))?;
@@ -203,8 +204,9 @@ pub(crate) fn storage_logs(
     });
     let operations: Vec<Operation> = operations.into_iter().map(|(_, one)| one).collect();
     let keys: Vec<Hash> = operations.iter().map(|one| one.key).collect();
+    let ways = before.ways(ar16mt, &keys)?;
     let standing = Standing {
-        undone: &before.ways(ar16mt, &keys)?,
+        undone: &ways,
         now: &|table, key| before.value(table, key),
     };
     let leaves = next_index(before)? - 1;

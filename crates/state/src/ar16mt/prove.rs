@@ -172,8 +172,9 @@ pub(crate) fn prove_account(
         .chain(slots.iter().map(|slot| LeafName::Slot(address, *slot)))
         .collect();
     let keys = LeafName::keys(&names);
+    let ways = state.ways(ar16mt, &keys)?;
     let standing = Standing {
-        undone: &state.ways(ar16mt, &keys)?,
+        undone: &ways,
         now: &|table, key| state.value(table, key),
     };
     let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &keys))?;

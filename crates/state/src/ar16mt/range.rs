@@ -100,8 +100,9 @@ pub(crate) fn prove_range(
         return Err(StateError::Read(why));
     }
     let ends = [from.0, to.0];
+    let ways = state.ways(ar16mt, &ends)?;
     let standing = Standing {
-        undone: &state.ways(ar16mt, &ends)?,
+        undone: &ways,
         now: &|table, key| state.value(table, key),
     };
     let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &ends))?;
