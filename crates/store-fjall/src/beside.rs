@@ -116,6 +116,11 @@ fn take_tree(tree: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
     let mut tables = BTreeMap::new();
     let start = Instant::now();
     while start.elapsed() < PATIENCE {
+        // Which the writer deleted, whatever has its number since.
+        tables.retain(|name, table| {
+            let is_same = is_still(&tree.join(TABLES).join(name), table);
+            is_same || fs::remove_file(own_tables.join(name)).is_err()
+        });
         // A tree without it is being made, or has lost it: what it has tells.
         let before = read_if_there(&tree.join(CURRENT))?;
         for file in names(tree, |entry| !entry.path().is_dir())? {
@@ -150,6 +155,20 @@ fn has_all(tree: &Path, tables: &BTreeMap<OsString, File>) -> Result<bool, Store
     };
     let is_open = |table: &u64| tables.contains_key(OsStr::new(&table.to_string()));
     Ok(named.iter().all(is_open))
+}
+
+/// Whether a path leads to an open file. Where that cannot be told it does not.
+#[cfg(unix)]
+fn is_still(path: &Path, open: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    let (named, opened) = (fs::metadata(path).map(place), open.metadata().map(place));
+    matches!((named, opened), (Ok(named), Ok(opened)) if named == opened)
+}
+
+#[cfg(not(unix))]
+fn is_still(_: &Path, _: &File) -> bool {
+    true
 }
 
 /// Opens the tables in a folder that are not open yet, and puts links to the open files into another. Tables that
