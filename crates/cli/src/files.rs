@@ -206,7 +206,11 @@ pub(crate) fn write_by(
             }
             written
         }
-        Place::Output => buffered(&mut io::stdout().lock()),
+        // A reader that went away is no error, as for all that is printed.
+        Place::Output => match buffered(&mut io::stdout().lock()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        },
         Place::Errors => buffered(&mut io::stderr().lock()),
         Place::Other => {
             // Linux refuses to open another user's FIFO in a folder such as /tmp, if it might have to be made.

@@ -239,3 +239,30 @@ fn what_cannot_be_told_changes_nothing_else() {
     let done = command.env("RUST_LOG", "debug").stderr(full()).output();
     Run(done.expect("the binary runs")).ok();
 }
+
+/// `-` was a file of that name for some commands and standard output for others.
+#[test]
+fn a_dash_is_standard_output_or_refused() {
+    let folder = Folder::with_chain();
+    let run = |line: &str| folder.run(&line.split_whitespace().collect::<Vec<_>>());
+    run("replay --db db --retain all --roots - chain").fails_with(&["--roots", "standard output"]);
+    run("replay --db db --retain all chain").ok();
+    let line = "witness --db db --block 3 chain";
+    let printed = run(line).ok().stdout();
+    assert_eq!(run(&format!("{line} --out -")).ok().stdout(), printed);
+    assert!(!folder.path("-").exists());
+}
+
+/// That nobody reads on was an error where the name of standard output was given.
+#[test]
+fn a_reader_of_standard_output_may_leave() {
+    let folder = Folder::with_chain();
+    let words = ["replay", "--store", "memory", "chain", "--report", "-"];
+    let mut command = arbor(&folder, &words.map(OsStr::new));
+    let piped = command.stdout(std::process::Stdio::piped());
+    let mut child = piped.stderr(std::process::Stdio::piped()).spawn();
+    let child = child.as_mut().expect("started");
+    drop(child.stdout.take());
+    let status = child.wait().expect("ended");
+    assert!(status.success(), "{status}");
+}

@@ -101,7 +101,7 @@ impl Genesis {
     /// The text of a genesis file, which may be a pipe.
     ///
     /// # Errors
-    /// [`GenesisError::Io`], also for more than a gigabyte, which no genesis has.
+    /// [`GenesisError::Io`], also for more than a gigabyte.
     pub fn read_text(path: &Path) -> Result<String, GenesisError> {
         let read = || {
             let (file, mut text) = (File::open(path)?, String::new());
@@ -112,7 +112,7 @@ impl Genesis {
                 length = text.len() as u64;
             }
             if length > LONGEST {
-                let long = format!("it has more than {LONGEST} bytes, which no genesis has");
+                let long = format!("it has more than {LONGEST} bytes, which is more than is read");
                 return Err(io::Error::new(io::ErrorKind::FileTooLarge, long));
             }
             Ok(text)

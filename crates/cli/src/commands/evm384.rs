@@ -1,7 +1,6 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -116,7 +115,7 @@ fn gas(args: &Evm384Gas) -> Result<()> {
     let sample_bytes = sample.len();
     let used = machine.call(sample.into(), AMPLE_GAS)?.gas_used;
     if let Some(path) = &args.code {
-        std::fs::write(path, hex::encode(&program.code))
+        files::write(path, hex::encode(&program.code).as_bytes())
             .with_context(|| format!("writing {}", path.display()))?;
     }
     // Without EVM384 an operation is a call of a subroutine, and no schedule says what that costs.
@@ -163,17 +162,16 @@ fn asm(args: &Evm384Asm) -> Result<()> {
     let Evm384Text { file, interface } = &args.text;
     let assembly = assembled(file, *interface)?;
     if let Some(path) = &args.map {
-        let written = File::create(path).and_then(|file| write_map(file, &assembly));
+        let written = files::write_by(path, &mut |file| write_map(file, &assembly));
         written.with_context(|| format!("writing {}", path.display()))?;
     }
     output::line(&hex::encode(assembly.code))
 }
 
 /// Writes the source map, one instruction after the other: as text it has some hundred times the code's length, and more where macros expand in macros.
-fn write_map(file: File, assembly: &Assembly) -> io::Result<()> {
+fn write_map(file: &mut dyn Write, assembly: &Assembly) -> io::Result<()> {
     let place =
         |place: &Place| json!({ "file": &*place.file, "line": place.line, "column": place.column });
-    let mut file = BufWriter::new(file);
     write!(file, "{{\"instructions\":[")?;
     for (index, mapped) in assembly.map.iter().enumerate() {
         let expansions: Vec<Value> = assembly
@@ -190,8 +188,7 @@ fn write_map(file: File, assembly: &Assembly) -> io::Result<()> {
         .iter()
         .map(|slots| json!({ "name": slots.name, "offset": slots.offset, "count": slots.count }))
         .collect();
-    writeln!(file, "],\"slots\":{}}}", json!(slots))?;
-    file.flush()
+    writeln!(file, "],\"slots\":{}}}", json!(slots))
 }
 
 /// Code from a file and what it includes; `-` is standard input, which includes from the current folder.

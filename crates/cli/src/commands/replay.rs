@@ -46,6 +46,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .with_context(|| file.display().to_string())
             .context("a failure dump could not be written")?;
     }
+    if args.roots.as_deref() == Some(Path::new("-")) {
+        bail!("--roots needs a file, which the next replay goes on with, not standard output");
+    }
     if let Some(file) = &args.roots
         && file.file_name() != Some("roots".as_ref())
     {

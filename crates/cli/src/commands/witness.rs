@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Writes the witness of a block where it is wanted.
 fn one(witness: &Witness, out: Option<&Path>) -> Result<()> {
-    match (witness, out) {
+    match (witness, out.filter(|file| !files::is_output(file))) {
         (_, None) => output::line(std::str::from_utf8(&witness.json()?)?),
         (Witness::Nodes(_), Some(file)) => write(file, &witness.json()?),
         (Witness::Leaves { block, .. }, Some(file)) => {
@@ -339,9 +339,9 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
     let written = if is_packed(file) {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(bytes)?;
-        std::fs::write(file, packed.finish()?)
+        files::write(file, &packed.finish()?)
     } else {
-        std::fs::write(file, bytes)
+        files::write(file, bytes)
     };
     written.with_context(|| format!("writing {}", file.display()))
 }
