@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use arbor_store::{ReaderFolder, StoreError};
@@ -19,6 +20,9 @@ use crate::folder::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
 /// For how long files are taken anew because the writer went on meanwhile. A first attempt takes milliseconds, a
 /// further one, which opens only the tables that are new since, a small part of one.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two attempts, so that the writer has the processor.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
@@ -60,6 +64,7 @@ impl Beside {
             }
             let trees = folder.path().join(TREES);
             if_there(fs::remove_dir_all(&trees)).map_err(own(&trees))?;
+            thread::sleep(PAUSE);
         }
         Err(busy(&names))
     }
@@ -138,6 +143,7 @@ fn take_tree(tree: &Path, to: &Path) -> Result<Vec<File>, StoreError> {
             let file = to.join(file);
             fs::remove_file(&file).map_err(own(&file))?;
         }
+        thread::sleep(PAUSE);
     }
     Err(busy(&tree.join(CURRENT)))
 }
