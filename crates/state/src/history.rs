@@ -12,26 +12,66 @@ use arbor_tree_verkle::Witness;
 use arbor_versions::{Meta, Version};
 
 use crate::ar16mt::Ar16mt;
-use crate::flat::{Flat, FlatEntries, overlaid};
+use crate::flat::{Flat, FlatEntries, Lookup, overlaid};
 use crate::head::Head;
-use crate::mpt::{self, AtHead, AtVersion};
+use crate::mpt::{self, AtVersion};
 use crate::tree::{AR16MT, MERKLE_PATRICIA, Tree, VERKLE};
-use crate::verify::StepsBack;
+use crate::verify::Steps;
 use crate::verkle::{BlockLeaves, Touched};
 use crate::{Account, IntermediateRoots, StateError, StateView, ar16mt, verkle};
 
 /// The state of a retained version, readable and provable.
 ///
-/// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof, scan or
-/// root applies the undo records since to the head's tree in memory, which costs what changed since; after
-/// that everything costs what it costs at the head. Under AR16MT the first proof does so by parts of the tree and keeps only the nodes that it takes,
+/// Opening costs nothing, and an account or a slot some seeks. Nodes are not stored: the first proof or
+/// root applies the undo records since to the head's tree in memory, which costs what changed since, as the first scan does for the flat records alone; after
+/// that everything costs what it costs at the head, and the [next](Self::next) version what that one changed. Under AR16MT the first proof does so by parts of the tree and keeps only the nodes that it takes,
 /// so that its memory does not grow with what changed; the second one keeps all, for those to come.
 pub struct Historical<'a> {
     head: Head<'a>,
     meta: Meta,
-    undone: OnceLock<Undone<'a>>,
+    flat: OnceLock<Records>,
+    nodes: OnceLock<Nodes<'a>>,
     /// Whether a proof was made that kept only its own nodes.
     proved: AtomicBool,
+}
+
+/// Flat records that may be other ones than the head has.
+type Records = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
+
+/// The nodes of a version.
+enum Nodes<'a> {
+    MerklePatricia(Box<mpt::Undone<'a>>),
+    Verkle(verkle::Undone<'a>),
+    Ar16mt(ar16mt::Undone<'a>),
+}
+
+impl<'a> Nodes<'a> {
+    /// Those of the head.
+    fn at(head: Head<'a>) -> Self {
+        let view = head.view();
+        match head.tree() {
+            Tree::MerklePatricia => Self::MerklePatricia(Box::new(mpt::Undone::new(view))),
+            Tree::Verkle(verkle) => Self::Verkle(verkle::Undone::new(verkle, view)),
+            Tree::Ar16mt(ar16mt) => Self::Ar16mt(ar16mt::Undone::new(*ar16mt, view)),
+        }
+    }
+
+    /// Those of a version whose flat records `undo` has, where the head has others.
+    fn back(head: Head<'a>, to: &Meta, undo: &[Write]) -> Result<Self, StateError> {
+        let mut nodes = Self::at(head);
+        nodes.step(to, undo, &|table, key| Ok(head.view().get(table, key)?))?;
+        Ok(nodes)
+    }
+}
+
+impl Steps for Nodes<'_> {
+    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+        match self {
+            Self::MerklePatricia(undone) => undone.step(to, then, now),
+            Self::Verkle(undone) => undone.step(to, then, now),
+            Self::Ar16mt(undone) => undone.step(to, then, now),
+        }
+    }
 }
 
 /// Nodes of an older version under AR16MT: those on the ways of some keys at least.
@@ -51,47 +91,6 @@ impl<'a> Deref for Ways<'_, 'a> {
     }
 }
 
-/// What lies between the head and an older version.
-struct Undone<'a> {
-    flat: BTreeMap<(Table, Box<[u8]>), Option<Value>>,
-    nodes: UndoneNodes<'a>,
-}
-
-enum UndoneNodes<'a> {
-    MerklePatricia(Box<mpt::Undone<'a>>),
-    Verkle(verkle::Undone<'a>),
-    Ar16mt(ar16mt::Undone<'a>),
-}
-
-impl<'a> Undone<'a> {
-    fn new(head: Head<'a>, to: &Meta) -> Result<Self, StateError> {
-        let undo = head.view().undo_since(to.version)?;
-        let view = head.view();
-        let nodes = match head.tree() {
-            Tree::MerklePatricia => {
-                let undone = mpt::Undone::new(AtHead(view), to, &undo)?;
-                UndoneNodes::MerklePatricia(Box::new(undone))
-            }
-            Tree::Verkle(verkle) => {
-                let mut undone = verkle::Undone::new(verkle, view);
-                undone.back(to, &undo, &|table, key| Ok(view.get(table, key)?))?;
-                UndoneNodes::Verkle(undone)
-            }
-            Tree::Ar16mt(ar16mt) => {
-                let mut undone = ar16mt::Undone::new(*ar16mt, view);
-                undone.back(to, &undo, &|table, key| Ok(view.get(table, key)?))?;
-                UndoneNodes::Ar16mt(undone)
-            }
-        };
-        let undo = undo.into_iter();
-        let flat = undo.map(|write| ((write.table, write.key), write.value));
-        Ok(Self {
-            flat: flat.collect(),
-            nodes,
-        })
-    }
-}
-
 impl<'a> Historical<'a> {
     pub(crate) fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
         head.view().retained(version)?;
@@ -102,32 +101,72 @@ impl<'a> Historical<'a> {
         Ok(Self {
             head,
             meta,
-            undone: OnceLock::new(),
+            flat: OnceLock::new(),
+            nodes: OnceLock::new(),
             proved: AtomicBool::new(false),
         })
     }
 
-    /// What lies between the head and this version, read and rebuilt at the first call.
-    fn undone(&self) -> Result<&Undone<'a>, StateError> {
-        if let Some(undone) = self.undone.get() {
-            return Ok(undone);
+    /// The version after this one. Where nodes of this version were rebuilt they lead to those of the next, which then costs as much as that one changed; where
+    /// none were it costs nothing.
+    ///
+    /// # Errors
+    /// The head, after which there is none; the store's errors.
+    pub fn next(mut self) -> Result<Self, StateError> {
+        let next = Self::new(self.head, Version(self.meta.version.0 + 1))?;
+        let (Some(mut flat), Some(mut nodes)) = (self.flat.take(), self.nodes.take()) else {
+            return Ok(next);
+        };
+        let view = self.head.view();
+        let mut changed = view.undo_of(next.meta.version)?;
+        for write in &mut changed {
+            write.value = view.get_at(next.meta.version, write.table, &write.key)?;
         }
-        let undone = Undone::new(self.head, &self.meta)?;
-        Ok(self.undone.get_or_init(|| undone))
+        let now = |table: Table, key: &[u8]| match flat.get(&(table, Box::from(key))) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(view.get(table, key)?),
+        };
+        nodes.step(&next.meta, &changed, &now)?;
+        flat.extend(records(changed));
+        Ok(Self {
+            flat: flat.into(),
+            nodes: nodes.into(),
+            ..next
+        })
+    }
+
+    /// The flat records that may be other ones than the head has, read at the first call.
+    fn flat(&self) -> Result<&Records, StateError> {
+        if let Some(flat) = self.flat.get() {
+            return Ok(flat);
+        }
+        let undo = self.head.view().undo_since(self.meta.version)?;
+        Ok(self.flat.get_or_init(|| records(undo).collect()))
+    }
+
+    /// The nodes, rebuilt at the first call.
+    fn nodes(&self) -> Result<&Nodes<'a>, StateError> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let undo = self.head.view().undo_since(self.meta.version)?;
+        let nodes = Nodes::back(self.head, &self.meta, &undo)?;
+        self.flat.get_or_init(|| records(undo).collect());
+        Ok(self.nodes.get_or_init(|| nodes))
     }
 
     /// The rebuilt tries of a Merkle-Patricia state.
-    pub(crate) fn undone_tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
-        match &self.undone()?.nodes {
-            UndoneNodes::MerklePatricia(undone) => Ok(undone),
+    pub(crate) fn tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
+        match self.nodes()? {
+            Nodes::MerklePatricia(undone) => Ok(undone),
             _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
     }
 
     /// The rebuilt nodes of a Verkle state.
-    pub(crate) fn undone_nodes(&self) -> Result<&verkle::Undone<'a>, StateError> {
-        match &self.undone()?.nodes {
-            UndoneNodes::Verkle(undone) => Ok(undone),
+    pub(crate) fn verkle_nodes(&self) -> Result<&verkle::Undone<'a>, StateError> {
+        match self.nodes()? {
+            Nodes::Verkle(undone) => Ok(undone),
             _ => Err(StateError::OtherTree(VERKLE)),
         }
     }
@@ -135,12 +174,12 @@ impl<'a> Historical<'a> {
     /// The nodes on the ways of some keys of a state in AR16MT. The first call keeps no others, which would take memory for all that changed since;
     /// from the second on they are rebuilt once for all.
     pub(crate) fn ways(&self, ar16mt: Ar16mt, keys: &[Hash]) -> Result<Ways<'_, 'a>, StateError> {
-        if self.undone.get().is_none() && !self.proved.swap(true, Ordering::Relaxed) {
+        if self.nodes.get().is_none() && !self.proved.swap(true, Ordering::Relaxed) {
             let view = self.head.view();
             return ar16mt::Undone::on_ways((ar16mt, view), &self.meta, keys).map(Ways::Own);
         }
-        match &self.undone()?.nodes {
-            UndoneNodes::Ar16mt(undone) => Ok(Ways::All(undone)),
+        match self.nodes()? {
+            Nodes::Ar16mt(undone) => Ok(Ways::All(undone)),
             _ => Err(StateError::OtherTree(AR16MT)),
         }
     }
@@ -234,6 +273,11 @@ impl<'a> Historical<'a> {
         }
     }
 
+    /// The head of the database.
+    pub fn head(&self) -> Head<'a> {
+        self.head
+    }
+
     /// The head's tables, which this version's flat records lie over.
     pub(crate) fn view(&self) -> arbor_versions::View<'a> {
         self.head.view()
@@ -258,50 +302,57 @@ impl<'a> Historical<'a> {
         }
     }
 
-    /// The writes that make this version the head again.
-    pub(crate) fn into_writes(self) -> Result<(Vec<Write>, Vec<Write>), StateError> {
-        let undone = match self.undone.into_inner() {
-            Some(undone) => undone,
-            None => Undone::new(self.head, &self.meta)?,
+    /// The writes of flat records and of nodes that make this version the head again.
+    pub(crate) fn writes_back(&self) -> Result<(Vec<Write>, Vec<Write>), StateError> {
+        let view = self.head.view();
+        let undo = view.undo_since(self.meta.version)?;
+        let now = |table: Table, key: &[u8]| Ok(view.get(table, key)?);
+        let nodes = match self.tree() {
+            Tree::MerklePatricia => mpt::writes_back(view, &self.meta, &undo)?,
+            Tree::Verkle(verkle) => {
+                let mut nodes = verkle::Undone::new(verkle, view);
+                nodes.step(&self.meta, &undo, &now)?;
+                nodes.into_writes()
+            }
+            Tree::Ar16mt(ar16mt) => {
+                let mut nodes = ar16mt::Undone::new(*ar16mt, view);
+                nodes.step(&self.meta, &undo, &now)?;
+                nodes.into_writes()
+            }
         };
-        let flat = undone
-            .flat
-            .into_iter()
-            .map(|((table, key), value)| Write { table, key, value })
-            .collect();
-        let nodes = match undone.nodes {
-            UndoneNodes::MerklePatricia(undone) => undone.into_writes()?,
-            UndoneNodes::Verkle(undone) => undone.into_writes(),
-            UndoneNodes::Ar16mt(undone) => undone.into_writes(),
-        };
-        Ok((flat, nodes))
+        Ok((undo, nodes))
     }
+}
+
+/// Writes by what they write.
+fn records(writes: Vec<Write>) -> impl Iterator<Item = ((Table, Box<[u8]>), Option<Value>)> {
+    let writes = writes.into_iter();
+    writes.map(|write| ((write.table, write.key), write.value))
 }
 
 impl Flat for Historical<'_> {
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError> {
         let view = self.head.view();
-        let Some(undone) = self.undone.get() else {
+        let Some(flat) = self.flat.get() else {
             return Ok(view.get_at(self.meta.version, table, key)?);
         };
-        match undone.flat.get(&(table, Box::from(key))) {
+        match flat.get(&(table, Box::from(key))) {
             Some(value) => Ok(value.clone()),
             None => Ok(view.get(table, key)?),
         }
     }
 
     fn entries(&self, table: Table, prefix: &[u8]) -> Result<FlatEntries<'_>, StateError> {
-        let undone = self.undone()?;
+        let flat = self.flat()?;
         let head = self.head.view().scan(table, prefix, prefix)?;
         let head = head.map(|entry| entry.map_err(StateError::from));
         let prefix: Box<[u8]> = prefix.into();
         let start = (table, prefix.clone());
-        let undone = undone
-            .flat
+        let then = flat
             .range(start..)
             .take_while(move |((t, key), _)| *t == table && key.starts_with(&prefix))
             .map(|((_, key), value)| (key.clone(), value.clone()));
-        Ok(overlaid(head, undone))
+        Ok(overlaid(head, then))
     }
 }
 

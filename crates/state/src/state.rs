@@ -300,7 +300,7 @@ impl State {
 
     /// Returns to a retained version; later ones are gone.
     pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
-        let (flat, nodes) = self.at(to)?.into_writes()?;
+        let (flat, nodes) = self.at(to)?.writes_back()?;
         self.versions.rollback(to, flat, nodes)?;
         Ok(())
     }

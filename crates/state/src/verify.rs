@@ -159,11 +159,11 @@ pub(crate) struct Counts {
     pub(crate) ranges: AtomicU64,
 }
 
-/// Walks a tree back through the versions.
-pub(crate) trait StepsBack {
-    /// Rebuilds the version before the one that it stands at from its undo record, and compares the root with `to`'s. `now` reads the
-    /// flat tables as they are at the version that it stands at.
-    fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError>;
+/// Walks a tree through the versions, back or forward.
+pub(crate) trait Steps {
+    /// Goes on to the version `to`, where the flat records that are not as they are here are `then`, and compares the root. `now` reads the
+    /// flat tables as they are here.
+    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError>;
 }
 
 /// A check under way.
@@ -299,8 +299,8 @@ impl Check<'_> {
         let (Some(newest), Some(oldest)) = (self.view.head(), self.view.oldest()) else {
             return Ok(());
         };
-        let mut steps: Box<dyn StepsBack> = match head.tree() {
-            Tree::MerklePatricia => Box::new(mpt::steps_back(head)),
+        let mut steps: Box<dyn Steps> = match head.tree() {
+            Tree::MerklePatricia => Box::new(mpt::Undone::new(self.view)),
             Tree::Verkle(verkle) => Box::new(verkle::Undone::new(verkle, self.view)),
             Tree::Ar16mt(ar16mt) => {
                 return ar16mt::check_history(self, *ar16mt, (oldest, newest.version));
@@ -326,7 +326,7 @@ impl Check<'_> {
             let meta = self.view.meta(Version(version))?;
             let meta =
                 meta.ok_or_else(|| StateError::Read(format!("no meta of version {version}")))?;
-            steps.back(&meta, &undo, &now)?;
+            steps.step(&meta, &undo, &now)?;
             let undone = undo.into_iter();
             flat.extend(undone.map(|write| ((write.table, write.key), write.value)));
             self.counts.versions.fetch_add(1, Ordering::Relaxed);

@@ -17,7 +17,9 @@ use arbor_state::verkle::{
     HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
     slot_place,
 };
-use arbor_state::{BlockRef, Network, State, StateChanges, StateError, StateView, Tree};
+use arbor_state::{
+    BlockRef, Historical, Network, State, StateChanges, StateError, StateView, Tree,
+};
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
@@ -225,14 +227,13 @@ impl Place {
 
 /// Everything readable at a version equals the model's contents, and is proven under its root where the tree has such proofs.
 fn check(state: &State, version: u64, expected: &Expected) {
+    check_then(&state.at(Version(version)).unwrap(), expected);
+}
+
+fn check_then(then: &Historical, expected: &Expected) {
     let contents = &expected.contents;
-    let root = expected.root(state.tree());
-    let then = state.at(Version(version)).unwrap();
-    assert_eq!(
-        B256::from(then.meta().root),
-        root,
-        "root of version {version}"
-    );
+    let root = expected.root(then.tree());
+    assert_eq!(B256::from(then.meta().root), root, "{:?}", then.meta());
     for number in 0..ACCOUNTS {
         let address = address(number);
         let expected = contents.get(&address);
@@ -252,7 +253,7 @@ fn check(state: &State, version: u64, expected: &Expected) {
         for slot in slots() {
             assert_eq!(then.storage(address, slot).unwrap(), value(slot));
         }
-        if matches!(state.tree(), Tree::MerklePatricia) {
+        if matches!(then.tree(), Tree::MerklePatricia) {
             let proof = then.prove(address, &slots()).unwrap();
             assert_eq!(proof.verify(root).unwrap(), Ok(()));
             for slot in proof.storage_proof {
@@ -279,6 +280,34 @@ fn check(state: &State, version: u64, expected: &Expected) {
         })
         .collect();
     assert_eq!(dumped, expected);
+}
+
+/// Who goes from one version to the next finds the same as who opens each.
+fn check_walk(state: &State, history: &[Expected]) {
+    let proof = |then: &Historical, address| match then.tree() {
+        Tree::MerklePatricia => format!("{:?}", then.prove(address, &slots()).unwrap()),
+        Tree::Verkle(_) => format!("{:?}", then.prove_leaves(address, &slots()).unwrap()),
+        Tree::Ar16mt(_) => format!("{:?}", then.prove_paths(address, &slots()).unwrap()),
+    };
+    let versions = (history.len() as u64).saturating_sub(7)..history.len() as u64;
+    let mut walked: Option<Historical> = None;
+    for version in versions {
+        let Ok(opened) = state.at(Version(version)) else {
+            continue;
+        };
+        let then = match walked.take() {
+            Some(before) => before.next().unwrap(),
+            None => state.at(Version(version)).unwrap(),
+        };
+        let address = address(version as u8 % ACCOUNTS);
+        // From the second proof on AR16MT keeps all nodes.
+        for _ in 0..2 {
+            assert_eq!(proof(&then, address), proof(&opened, address));
+        }
+        check_then(&then, &history[version as usize]);
+        walked = Some(then);
+    }
+    assert!(walked.is_none_or(|head| head.next().is_err()));
 }
 
 fn agrees_with_the_model(
@@ -370,6 +399,7 @@ fn agrees_in_runs(
             prop_assert_eq!(report.flat_root, root);
         }
     }
+    check_walk(&state, &history);
     Ok(())
 }
 

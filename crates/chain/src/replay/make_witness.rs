@@ -4,7 +4,6 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use arbor_state::verkle::{BlockLeaves, Touched};
 use arbor_state::{Head, Historical, IntermediateRoots, StateChanges, StateError, StateView};
-use arbor_versions::Version;
 
 use super::ReplayError;
 use super::record::{BlockRecord, recent_blocks};
@@ -15,32 +14,29 @@ use crate::senders::RecoveredBlock;
 use crate::witness::BlockWitness;
 
 /// A block executed over the retained state of its parent, with all that it read.
-struct Executed<'a> {
-    then: Historical<'a>,
+struct Executed {
     parent: Ancestor,
     reads: Reads,
     code: CodeReads,
     changes: StateChanges,
 }
 
-fn execute<'a>(
-    state: Head<'a>,
-    parent: Version,
+fn execute(
+    parent: &Historical<'_>,
     genesis: &Genesis,
     block: &RecoveredBlock,
     mut executor: Executor,
-) -> Result<Executed<'a>, ReplayError> {
+) -> Result<Executed, ReplayError> {
     let number = block.block.header.number;
-    let then = state.at(parent).map_err(failed(number))?;
-    let recent = recent_blocks(state, parent)?;
+    let recent = recent_blocks(parent.head(), parent.meta().version)?;
     let before = recent
         .latest()
         .cloned()
         .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
-    let view = RecordingView::new(&then, &recent);
+    let view = RecordingView::new(parent, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &genesis.spec);
     let changes = {
-        let mut roots = then.intermediate_roots();
+        let mut roots = parent.intermediate_roots();
         let roots = roots
             .as_mut()
             .map(|roots| roots as &mut dyn IntermediateRoots);
@@ -52,7 +48,6 @@ fn execute<'a>(
         code: executor.take_code_reads(),
         parent: before,
         changes,
-        then,
     })
 }
 
@@ -60,33 +55,31 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
     move |error| ReplayError::State { number, error }
 }
 
-/// Executes a block over the retained state of its parent and collects what it needs.
+/// Executes a block over the state of its parent and collects what it needs. Whoever goes on to the next block goes on from its parent ([`Historical::next`]).
 ///
 /// The witness is complete: every account, slot, code, ancestor and node that executing the block and computing its
 /// roots reads is in it. `executor` follows the chain's rules that its genesis does not say.
 ///
 /// # Errors
-/// A block that does not hold on that state; a version that is not retained; a tree that is not Merkle-Patricia.
+/// A block that does not hold on that state; a tree that is not Merkle-Patricia.
 pub fn make_witness(
-    state: Head<'_>,
-    parent: Version,
+    parent: &Historical<'_>,
     genesis: &Genesis,
     block: &RecoveredBlock,
     executor: Executor,
 ) -> Result<BlockWitness, ReplayError> {
     let number = block.block.header.number;
     let Executed {
-        then,
         parent: before,
         reads,
         changes,
         ..
-    } = execute(state, parent, genesis, block, executor)?;
-    let nodes = then
+    } = execute(parent, genesis, block, executor)?;
+    let nodes = parent
         .witness(&reads.accounts, &changes)
         .map_err(failed(number))?;
     let codes: Result<Vec<Bytes>, StateError> =
-        reads.codes.iter().map(|hash| then.code(*hash)).collect();
+        reads.codes.iter().map(|hash| parent.code(*hash)).collect();
     let oldest = reads
         .ancestors
         .first()
@@ -95,13 +88,13 @@ pub fn make_witness(
         .min(before.header.number);
     let mut headers = Vec::new();
     for ancestor in (oldest..=before.header.number).rev() {
-        headers.push(header_rlp(state, ancestor)?);
+        headers.push(header_rlp(parent.head(), ancestor)?);
     }
     Ok(BlockWitness {
         chain_id: genesis.spec.chain_id(),
         number,
         hash: block.hash,
-        pre_state_root: B256::from(then.meta().root),
+        pre_state_root: B256::from(parent.meta().root),
         post_state_root: block.block.header.state_root,
         receipts_root: block.block.header.receipts_root,
         block_rlp: encoded(&block.block),
@@ -113,7 +106,7 @@ pub fn make_witness(
     })
 }
 
-/// Executes a block over the retained state of its parent, and proves under the Verkle tree all that it touches.
+/// Executes a block over the state of its parent, and proves under the Verkle tree all that it touches.
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
@@ -121,16 +114,15 @@ pub fn make_witness(
 /// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
 ///
 /// # Errors
-/// A block that does not hold on that state; a version that is not retained; a tree other than Verkle.
+/// A block that does not hold on that state; a tree other than Verkle.
 pub fn make_execution_witness(
-    state: Head<'_>,
-    parent: Version,
+    parent: &Historical<'_>,
     genesis: &Genesis,
     block: &RecoveredBlock,
     executor: Executor,
     guarded: bool,
 ) -> Result<(ExecutionWitness, usize), ReplayError> {
-    let executed = execute(state, parent, genesis, block, executor.recording_code())?;
+    let executed = execute(parent, genesis, block, executor.recording_code())?;
     let header = &block.block.header;
     let touched = Touched {
         reads: &executed.reads.accounts,
@@ -138,13 +130,13 @@ pub fn make_execution_witness(
         changes: &executed.changes,
         guarded,
     };
-    let leaves = executed.then.block_leaves(touched);
+    let leaves = parent.block_leaves(touched);
     let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;
     let witness = ExecutionWitness {
         number: Some(header.number),
         hash: Some(block.hash),
         parent_hash: Some(header.parent_hash),
-        root_before: Some(executed.then.meta().root.into()),
+        root_before: Some(parent.meta().root.into()),
         root_after: None,
         witness,
     };

@@ -51,9 +51,12 @@ impl Replay {
         };
         let state = self.state().reader();
         let head = state.meta().map_or(Version(0), |head| head.version);
+        let parent = state
+            .at(head)
+            .map_err(|error| ReplayError::State { number, error })?;
         let wrong = |why: String| ReplayError::Witness { number, why };
         let Tree::Verkle(verkle) = state.tree() else {
-            let witness = make_witness(state, head, genesis, &block, Executor::new())?;
+            let witness = make_witness(&parent, genesis, &block, Executor::new())?;
             replay_witness(
                 &witness,
                 &genesis.spec,
@@ -78,7 +81,7 @@ impl Replay {
             });
         };
         let (witness, chunks) =
-            make_execution_witness(state, head, genesis, &block, Executor::new(), false)?;
+            make_execution_witness(&parent, genesis, &block, Executor::new(), false)?;
         let verdict = witness.check(verkle.stems().committer());
         let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
         self.block(block)?;

@@ -12,7 +12,7 @@ use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_state::verkle::Verkle;
-use arbor_state::{Head, Tree};
+use arbor_state::{Head, Historical, Tree};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
@@ -32,8 +32,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
     rules.set(&mut genesis.spec);
-    let maker = Maker {
+    let mut maker = Maker {
         state: state.reader(),
+        parent: None,
         genesis: &genesis,
         rules,
         db: &args.database.db,
@@ -128,6 +129,8 @@ fn range(
 /// What witnesses are made of.
 struct Maker<'a> {
     state: Head<'a>,
+    /// That of the block made last.
+    parent: Option<Historical<'a>>,
     genesis: &'a Genesis,
     rules: Rules,
     db: &'a Path,
@@ -148,15 +151,20 @@ enum Witness {
 }
 
 impl Maker<'_> {
-    fn make(&self, raw: RawBlock) -> Result<Witness> {
+    /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
+    fn make(&mut self, raw: RawBlock) -> Result<Witness> {
         let (state, genesis) = (self.state, self.genesis);
-        let parent = raw.header.number - 1;
-        let parent = database::version_of(state, Some(parent))?;
+        let version = database::version_of(state, Some(raw.header.number - 1))?;
+        let parent = match self.parent.take() {
+            Some(before) if before.meta().version.0 + 1 == version.0 => before.next()?,
+            _ => state.at(version)?,
+        };
+        let parent = self.parent.insert(parent);
         let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
         let executor = self.rules.executor();
         match state.tree() {
             Tree::MerklePatricia => {
-                let mut witness = make_witness(state, parent, genesis, &block, executor)?;
+                let mut witness = make_witness(parent, genesis, &block, executor)?;
                 if genesis.network().is_none() {
                     witness.config = Some(config_of(self.db)?);
                 }
@@ -168,7 +176,7 @@ impl Maker<'_> {
             ),
             Tree::Verkle(verkle) => {
                 let (mut witness, chunks) =
-                    make_execution_witness(state, parent, genesis, &block, executor, self.guarded)?;
+                    make_execution_witness(parent, genesis, &block, executor, self.guarded)?;
                 self.check(verkle, &mut witness)?;
                 Ok(Witness::Leaves {
                     block: Box::new(witness),

@@ -15,7 +15,7 @@ use super::settings::with_hasher;
 use super::{Ar16mt, LEAVES, NODES};
 use crate::StateError;
 use crate::flat::Lookup;
-use crate::verify::StepsBack;
+use crate::verify::Steps;
 
 /// The nodes of the latest version.
 #[derive(Clone, Copy)]
@@ -101,7 +101,7 @@ fn leaf_below(
     Ok(None)
 }
 
-/// The nodes of an older version: those of the head with what undoing changes laid over them.
+/// The nodes of another version than the head's: what changed on the way there laid over those of the head.
 pub(crate) struct Undone<'a> {
     head: AtHead<'a>,
     nodes: HashMap<Path, Option<Arc<[u8]>>, RandomState>,
@@ -122,13 +122,13 @@ impl<'a> Undone<'a> {
         }
     }
 
-    pub(super) fn updates_back(
+    pub(super) fn updates_to(
         &self,
-        undo: &[Write],
+        then: &[Write],
         now: Lookup<'_>,
     ) -> Result<Vec<LeafUpdate>, StateError> {
-        let mut updates = Vec::with_capacity(undo.len());
-        for Write { table, key, value } in undo {
+        let mut updates = Vec::with_capacity(then.len());
+        for Write { table, key, value } in then {
             if *table != LEAVES {
                 continue;
             }
@@ -180,9 +180,9 @@ impl<'a> Undone<'a> {
     }
 }
 
-impl StepsBack for Undone<'_> {
-    fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        let updates = self.updates_back(undo, now)?;
+impl Steps for Undone<'_> {
+    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+        let updates = self.updates_to(then, now)?;
         let standing = Standing { undone: self, now };
         let update: TreeUpdate =
             with_hasher!(self.head.ar16mt, hasher => apply(&standing, hasher, &updates))?;

@@ -52,7 +52,7 @@ impl<'a> Undone<'a> {
                 true => Ok(view.get_at(to.version, table, key)?),
                 false => Ok(view.get(table, key)?),
             };
-            let updates = undone.updates_back(&undo, &now)?;
+            let updates = undone.updates_to(&undo, &now)?;
             drop(undo);
             let standing = Standing {
                 undone: &undone,
@@ -132,7 +132,7 @@ mod tests {
     use crate::ar16mt::LeafWrite;
     use crate::flat::Flat;
     use crate::history::Ways;
-    use crate::verify::StepsBack;
+    use crate::verify::Steps;
     use crate::{BlockRef, Network, State, Tree};
 
     type Leaves = BTreeMap<Hash, Entry>;
@@ -204,7 +204,7 @@ mod tests {
             let undo = view.undo_since(Version(number)).expect("retained");
             let head = |table, key: &[u8]| Ok(view.get(table, key)?);
             whole
-                .back(then.meta(), &undo, &head)
+                .step(then.meta(), &undo, &head)
                 .expect("went back at once");
             let found = proofs(&ways);
             assert_eq!(found, proofs(&whole), "version {number}");

@@ -28,6 +28,6 @@ pub(crate) use reader::{
     AtHead, AtVersion, account, accounts_named, flat_keys, has_storage, storage,
 };
 pub(crate) use rebuild::flat_root;
-pub(crate) use undo::Undone;
-pub(crate) use verify::{check_state, steps_back};
+pub(crate) use undo::{Undone, writes_back};
+pub(crate) use verify::check_state;
 pub use witness::{MissingAccounts, Reads, WitnessState};

@@ -139,11 +139,11 @@ impl Provable for AtVersion<'_, '_> {
 
 impl NodeReader for AtVersion<'_, '_> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        self.0.undone_tries()?.overlay.nodes(requests)
+        self.0.tries()?.overlay.nodes(requests)
     }
 
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
-        self.0.undone_tries()?.overlay.leaf(request)
+        self.0.tries()?.overlay.leaf(request)
     }
 }
 

@@ -1,11 +1,11 @@
-//! The tries of an older version: the undo records applied to those of the head.
+//! The tries of other versions than the head's: what changed laid over those of the head.
 
 use std::collections::BTreeMap;
 
-use arbor_store::{Table, Value, Write};
+use arbor_store::{Value, Write};
 use arbor_tree::Hash;
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate, Overlay, TreeUpdate, apply};
-use arbor_versions::Meta;
+use arbor_versions::{Meta, View};
 
 use super::AtHead;
 use super::compute::stored_nodes;
@@ -13,61 +13,68 @@ use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, account_key, node_table, slot_
 use super::records::{AccountRecord, SlotRecord};
 use crate::StateError;
 use crate::error::corrupt;
+use crate::flat::Lookup;
+use crate::verify::Steps;
 
-/// What lies between the tries of the head and those of an older version.
+/// The tries of another version than the head's: what changed on the way there laid over those of the head.
 pub(crate) struct Undone<'a> {
-    head: AtHead<'a>,
-    update: TreeUpdate,
-    cleared: Vec<Hash>,
     pub(super) overlay: Overlay<AtHead<'a>>,
+    root: Hash,
 }
 
 impl<'a> Undone<'a> {
-    /// Rebuilds the tries of `to`, whose flat values `undo` has.
-    pub(crate) fn new(head: AtHead<'a>, to: &Meta, undo: &[Write]) -> Result<Self, StateError> {
-        let now = |table, key: &[u8]| Ok(head.0.get(table, key)?);
-        let (updates, cleared) = updates_back(undo, now)?;
-        let update = apply(&head, head.root(), &updates)?;
-        check_rebuilt(to, undo, &update)?;
-        let mut overlay = Overlay::new(head);
-        overlay.push(&update);
-        Ok(Self {
-            head,
-            update,
-            cleared,
-            overlay,
-        })
-    }
-
-    /// The writes of nodes that lead back.
-    pub(crate) fn into_writes(self) -> Result<Vec<Write>, StateError> {
-        let cleared = self.cleared.iter().map(|owner| &owner[..]);
-        let mut gone = stored_nodes(self.head.0, cleared)?;
-        let write = |table, key, value| Write { table, key, value };
-        let mut writes = Vec::with_capacity(self.update.nodes.len());
-        for change in self.update.nodes {
-            let key: Box<[u8]> = Box::from(&*change.position.key());
-            gone.remove(&key);
-            writes.push(write(node_table(&change.position), key, change.record));
+    /// Begins at the head.
+    pub(crate) fn new(view: View<'a>) -> Self {
+        let head = AtHead(view);
+        Self {
+            root: head.root(),
+            overlay: Overlay::new(head),
         }
-        writes.extend(gone.into_iter().map(|key| write(STORAGE_NODES, key, None)));
-        Ok(writes)
     }
 }
 
-/// Tree updates that lead from a later state, whose values `now` gives, back to the one whose values `undo`
-/// has, and the accounts whose storage trie does not exist there.
-pub(super) fn updates_back(
+impl Steps for Undone<'_> {
+    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+        let (updates, _) = updates_to(then, now)?;
+        let update = apply(&self.overlay, self.root, &updates)?;
+        check_rebuilt(to, then, &update)?;
+        self.overlay.push(&update);
+        self.root = update.root;
+        Ok(())
+    }
+}
+
+/// The writes of nodes that lead from the head back to the version `to`, whose flat values `undo` has.
+pub(crate) fn writes_back(
+    view: View<'_>,
+    to: &Meta,
     undo: &[Write],
-    now: impl Fn(Table, &[u8]) -> Result<Option<Value>, StateError>,
+) -> Result<Vec<Write>, StateError> {
+    let head = AtHead(view);
+    let (updates, cleared) = updates_to(undo, &|table, key| Ok(view.get(table, key)?))?;
+    let update = apply(&head, head.root(), &updates)?;
+    check_rebuilt(to, undo, &update)?;
+    let mut gone = stored_nodes(view, cleared.iter().map(|owner| &owner[..]))?;
+    let write = |table, key, value| Write { table, key, value };
+    let mut writes = Vec::with_capacity(update.nodes.len());
+    for change in update.nodes {
+        let key: Box<[u8]> = Box::from(&*change.position.key());
+        gone.remove(&key);
+        writes.push(write(node_table(&change.position), key, change.record));
+    }
+    writes.extend(gone.into_iter().map(|key| write(STORAGE_NODES, key, None)));
+    Ok(writes)
+}
+
+/// Tree updates that lead from a state whose values `now` gives to one whose values `then` has, and the accounts whose storage trie does not exist there.
+fn updates_to(
+    then: &[Write],
+    now: Lookup<'_>,
 ) -> Result<(Vec<OuterUpdate>, Vec<Hash>), StateError> {
     let mut slots: BTreeMap<Hash, Vec<InnerUpdate>> = BTreeMap::new();
-    for Write {
-        key, value: old, ..
-    } in undo.iter().filter(|write| write.table == SLOTS)
-    {
+    for Write { key, value, .. } in then.iter().filter(|write| write.table == SLOTS) {
         let (owner, slot) = split_slot_key(key)?;
-        let value = old
+        let value = value
             .as_ref()
             .map(|bytes| SlotRecord::decode(key, bytes))
             .transpose()?;
@@ -81,10 +88,7 @@ pub(super) fn updates_back(
         });
     }
     let (mut updates, mut cleared) = (Vec::new(), Vec::new());
-    for Write {
-        key, value: old, ..
-    } in undo.iter().filter(|write| write.table == ACCOUNTS)
-    {
+    for Write { key, value, .. } in then.iter().filter(|write| write.table == ACCOUNTS) {
         let owner: Hash = key[..]
             .try_into()
             .map_err(|_| wrong_length("accounts", key))?;
@@ -92,7 +96,10 @@ pub(super) fn updates_back(
             let record = bytes.map(|bytes| AccountRecord::decode(&owner, bytes));
             record.transpose()
         };
-        let (now, then) = (record(now(ACCOUNTS, key)?.as_ref())?, record(old.as_ref())?);
+        let (now, then) = (
+            record(now(ACCOUNTS, key)?.as_ref())?,
+            record(value.as_ref())?,
+        );
         if then.is_some_and(|record| account_key(record.address) != owner) {
             return Err(wrong_name("accounts", key));
         }
@@ -125,11 +132,7 @@ pub(super) fn updates_back(
 
 /// Checks what the tree makes of undo records: the version's root, and the storage root of every account,
 /// which the tree computes and does not take from the record.
-pub(super) fn check_rebuilt(
-    meta: &Meta,
-    undo: &[Write],
-    update: &TreeUpdate,
-) -> Result<(), StateError> {
+fn check_rebuilt(meta: &Meta, then: &[Write], update: &TreeUpdate) -> Result<(), StateError> {
     if update.root != meta.root {
         return Err(StateError::RebuiltRoot {
             version: meta.version.0,
@@ -137,7 +140,7 @@ pub(super) fn check_rebuilt(
             actual: update.root.into(),
         });
     }
-    let accounts = undo.iter().filter(|write| write.table == ACCOUNTS);
+    let accounts = then.iter().filter(|write| write.table == ACCOUNTS);
     for (Write { key, value, .. }, root) in accounts.zip(&update.inner_roots) {
         let Some(bytes) = value else { continue };
         if AccountRecord::decode(key, bytes)?.storage_root != *root {

@@ -4,19 +4,15 @@ use std::iter;
 use std::sync::atomic::Ordering;
 
 use alloy_primitives::{B256, KECCAK256_EMPTY};
-use arbor_store::{Table, Write};
-use arbor_tree::{Hash, Position};
-use arbor_tree_mpt::{Overlay, apply};
-use arbor_versions::{Entries, Entry, Meta, VersionsError};
+use arbor_store::Table;
+use arbor_tree::Position;
+use arbor_versions::{Entries, Entry, VersionsError};
 use rayon::prelude::*;
 
-use super::AtHead;
 use super::keys::{ACCOUNT_NODES, STORAGE_NODES, node_table};
 use super::rebuild::{Node, StoredNodes, Watch, rebuild};
 use super::records::AccountRecord;
-use super::undo::{check_rebuilt, updates_back};
-use crate::flat::Lookup;
-use crate::verify::{Check, StepsBack};
+use crate::verify::Check;
 use crate::{Head, StateError};
 
 type StoredNode = Result<Entry, VersionsError>;
@@ -122,32 +118,6 @@ impl Check<'_> {
             )),
             Some(_) => {}
         }
-    }
-}
-
-/// The tries while older and older versions are rebuilt over them.
-struct Back<'a> {
-    overlay: Overlay<AtHead<'a>>,
-    root: Hash,
-}
-
-/// Begins at the head.
-pub(crate) fn steps_back(head: Head<'_>) -> impl StepsBack {
-    let head = AtHead(head.view());
-    Back {
-        root: head.root(),
-        overlay: Overlay::new(head),
-    }
-}
-
-impl StepsBack for Back<'_> {
-    fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        let (updates, _) = updates_back(undo, now)?;
-        let update = apply(&self.overlay, self.root, &updates)?;
-        check_rebuilt(to, undo, &update)?;
-        self.overlay.push(&update);
-        self.root = update.root;
-        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use super::changes::{LeafChanges, leaf_changes};
 use super::{NODES, Verkle, stored_code};
 use crate::StateError;
 use crate::flat::Lookup;
+use crate::verify::Steps;
 
 /// The nodes of the latest version.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ impl NodeReader for AtHead<'_> {
     }
 }
 
-/// The nodes of an older version: those of the head with what undoing changes laid over them.
+/// The nodes of another version than the head's: what changed on the way there laid over those of the head.
 pub(crate) struct Undone<'a> {
     verkle: &'a Verkle,
     head: AtHead<'a>,
@@ -41,37 +42,13 @@ impl<'a> Undone<'a> {
         }
     }
 
-    /// Goes back to the version `to`, whose flat values `undo` has; `now` has those of the version that this stands at.
-    ///
-    /// # Errors
-    /// [`StateError::RebuiltRoot`] if that does not give the version's root.
-    pub(crate) fn back(
-        &mut self,
-        to: &Meta,
-        undo: &[Write],
-        now: Lookup<'_>,
-    ) -> Result<(), StateError> {
-        let update = self.update_back(undo, now)?;
-        if update.root_hash() != to.root {
-            return Err(StateError::RebuiltRoot {
-                version: to.version.0,
-                expected: to.root.into(),
-                actual: update.root_hash().into(),
-            });
-        }
-        let changed = update.nodes.into_iter();
-        self.changed
-            .extend(changed.map(|change| (change.key, change.record)));
-        Ok(())
-    }
-
-    fn update_back(&self, undo: &[Write], now: Lookup<'_>) -> Result<TreeUpdate, StateError> {
-        let present: Result<Vec<_>, StateError> = undo
+    fn update_to(&self, then: &[Write], now: Lookup<'_>) -> Result<TreeUpdate, StateError> {
+        let present: Result<Vec<_>, StateError> = then
             .iter()
             .map(|write| now(write.table, &write.key))
             .collect();
         let present = present?;
-        let flat = undo.iter().zip(&present).map(|(write, now)| Change {
+        let flat = then.iter().zip(&present).map(|(write, now)| Change {
             table: write.table,
             key: &write.key,
             old: now.as_deref(),
@@ -90,6 +67,23 @@ impl<'a> Undone<'a> {
         changed
             .map(|(key, record)| node_write(&key, record))
             .collect()
+    }
+}
+
+impl Steps for Undone<'_> {
+    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+        let update = self.update_to(then, now)?;
+        if update.root_hash() != to.root {
+            return Err(StateError::RebuiltRoot {
+                version: to.version.0,
+                expected: to.root.into(),
+                actual: update.root_hash().into(),
+            });
+        }
+        let changed = update.nodes.into_iter();
+        self.changed
+            .extend(changed.map(|change| (change.key, change.record)));
+        Ok(())
     }
 }
 

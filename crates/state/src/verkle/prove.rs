@@ -58,7 +58,7 @@ fn prove_places(
     let suffixes = places.iter().map(|(_, suffix)| *suffix);
     let keys: Vec<(Stem, u8)> = stems.iter().copied().zip(suffixes).collect();
     let reader = Version {
-        nodes: state.undone_nodes()?,
+        nodes: state.verkle_nodes()?,
         leaves: Leaves {
             flat: state,
             view,

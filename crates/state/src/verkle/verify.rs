@@ -5,21 +5,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
-use arbor_store::{Value, Write};
+use arbor_store::Value;
 use arbor_tree_verkle::{
     BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
     join, whole_values,
 };
-use arbor_versions::{Entries, Entry, Meta};
+use arbor_versions::{Entries, Entry};
 use rayon::prelude::*;
 
 use super::ordered::{OrderedLeaves, UnderStem, first_bytes};
 use super::records::{AccountRecord, account_key, decode_slot, slot_name};
-use super::{NODES, Undone, Verkle, flat_root};
+use super::{NODES, Verkle, flat_root};
 use crate::error::corrupt;
-use crate::flat::Lookup;
 use crate::tables::{ACCOUNTS, SLOTS};
-use crate::verify::{Check, StepsBack};
+use crate::verify::Check;
 use crate::{Head, StateError};
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
@@ -350,11 +349,5 @@ impl Rebuild<'_> {
 
     fn stop(&self, error: StateError) {
         lock(&self.stopped).get_or_insert(error);
-    }
-}
-
-impl StepsBack for Undone<'_> {
-    fn back(&mut self, to: &Meta, undo: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        Undone::back(self, to, undo, now)
     }
 }
