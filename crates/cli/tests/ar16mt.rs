@@ -163,6 +163,11 @@ fn many_leaves_are_proven_together() {
         let proven = check(&proof, root).ok().stdout();
         assert!(proven.contains("3 accounts and 3 slots"), "{proven}");
         assert!(proven.contains(&format!("{absent} absent")), "{proven}");
+        let of = |of: &[&str]| {
+            folder.run(&[&["verify-proof", "proof", "--root", root, "--of"], of].concat())
+        };
+        of(&[&format!("{other}:7"), "--of", &absent]).ok();
+        of(&[&format!("{other}:8")]).fails_with(&["proof", "slot 8"]);
         let slot = folder.run(&["get", "--db", "db", "--at", &at, address, slot]);
         assert!(proven.contains(slot.ok().stdout().trim()), "{proven}");
         let no_root = format!("0x{}", "00".repeat(32));
@@ -182,6 +187,7 @@ fn many_leaves_are_proven_together() {
         let proof = prove(&["--range", "0x20..0x7f"]);
         let proven = check(&proof, root).ok().stdout();
         assert!(proven.contains("and no others from 0x2000"), "{proven}");
+        of(&[&absent]).fails_with(&["proof", "range", &absent]);
         let mut less: Value = serde_json::from_str(&proof).expect("JSON");
         let entries = less["entries"].as_array_mut().expect("entries");
         assert_eq!(proven.lines().count(), entries.len() + 1);

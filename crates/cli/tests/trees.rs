@@ -353,6 +353,73 @@ fn accounts_and_slots_are_proven_under_a_verkle_root() {
         .fails_with(&["proof.json"]);
 }
 
+/// A proof of one account passed for one of another's absence: the keys of a Verkle tree do not tell whose they are.
+#[test]
+fn a_proof_is_held_to_the_account_that_is_asked_for() {
+    let folder = Folder::with_chain();
+    for tree in ["mpt", "verkle", "verkle-2023", "ar16mt"] {
+        replay(&folder, tree, &["--tree", tree]).ok();
+        let status = folder.status(tree);
+        let root = status["stateRoot"].as_str().expect("a root");
+        let accounts = dump(&folder.run(&["dump", "--db", tree]));
+        let with_storage = |line: &&String| line.contains("storage");
+        let line = accounts.values().find(with_storage).expect("a contract");
+        let account: Value = serde_json::from_str(line).expect("JSON");
+        let address = account["address"].as_str().expect("an address");
+        let storage = account["storage"].as_object().expect("slots");
+        let (slot, value) = storage.iter().next().expect("a slot");
+        let prove = |address: &str| {
+            let words = ["prove", "--db", tree, "--out", "proof.json", address];
+            folder.run(&[&words[..], &[slot, "12345678"]].concat()).ok();
+        };
+        let layout = ["--tree", tree];
+        let layout = match tree {
+            "verkle-2023" => &layout[..],
+            _ => &[],
+        };
+        let check = |of: &str| {
+            let words = ["verify-proof", "proof.json", "--root", root, "--of", of];
+            folder.run(&[&words[..], layout].concat())
+        };
+        let absent = format!("0x{}", "77".repeat(20));
+        prove(address);
+        let shown = check(&format!("{address}:12345678,{slot}")).ok().stdout();
+        let balance = account["balance"].as_str().expect("a balance");
+        let fields = format!("nonce {} balance {balance} code 0x", account["nonce"]);
+        assert!(shown.contains(&fields), "{tree}: {shown} {account}");
+        let value = value.as_str().expect("hex digits");
+        assert!(shown.contains(&format!("{value:0>64}")), "{tree}: {shown}");
+        assert!(shown.contains("2 slots"), "{tree}: {shown}");
+        check(&absent).fails_with(&["proof.json", &absent]);
+        check(&format!("{address}:99")).fails_with(&["proof.json", "slot 99"]);
+        prove(&absent);
+        let shown = check(&absent).ok().stdout();
+        // A Merkle-Patricia proof says so of an account that is not there.
+        let nothing = match tree {
+            "mpt" => "nonce 0 balance 0",
+            _ => "absent",
+        };
+        assert!(
+            shown.contains(&format!("{absent} {nothing}")),
+            "{tree}: {shown}"
+        );
+        check(address).fails_with(&["proof.json", "account"]);
+        if layout.is_empty() && tree != "verkle" {
+            let words = [
+                "verify-proof",
+                "proof.json",
+                "--root",
+                root,
+                "--of",
+                &absent,
+            ];
+            folder
+                .run(&[&words[..], &["--tree", "verkle"]].concat())
+                .fails_with(&["--tree"]);
+        }
+    }
+}
+
 /// What a replay writes, by its report.
 #[derive(PartialEq, Eq, Debug)]
 struct Written {

@@ -1,6 +1,7 @@
 //! `arbor prove` and `arbor verify-proof`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail};
@@ -8,12 +9,12 @@ use arbor_chain::json;
 use arbor_state::ar16mt::{
     AccountSlots, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
 };
-use arbor_state::verkle::{Committer, Witness, WitnessError};
+use arbor_state::verkle::{Committer, HeaderLayout, Stems, Witness, WitnessError, proven_account};
 use arbor_state::{Account, AccountProof, Historical, Tree};
 use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
-use crate::args::{Prove, VerifyProof};
+use crate::args::{Prove, TreeChoice, VerifyProof};
 use crate::{bytes, database, files, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
@@ -158,6 +159,8 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
             )
         })?;
     let address = proof.address;
+    let slots = proof.storage_proof.iter().map(|slot| slot.key).collect();
+    check_names(args, &[(address, slots)])?;
     // So geth tells what is absent; others have an empty account there.
     let account = (!proof.code_hash.is_zero()).then_some(Account {
         nonce: proof.nonce.to(),
@@ -175,17 +178,21 @@ fn show(
     account: Option<Account>,
     slots: impl IntoIterator<Item = (U256, U256)>,
 ) -> Result<()> {
+    show_account(address, account)?;
+    for (slot, value) in slots {
+        output::line(&format!("{address} slot {slot} {}", B256::from(value)))?;
+    }
+    Ok(())
+}
+
+fn show_account(address: Address, account: Option<Account>) -> Result<()> {
     output::line(&match account {
         None => format!("{address} absent"),
         Some(account) => format!(
             "{address} nonce {} balance {} code {}",
             account.nonce, account.balance, account.code_hash
         ),
-    })?;
-    for (slot, value) in slots {
-        output::line(&format!("{address} slot {slot} {}", B256::from(value)))?;
-    }
-    Ok(())
+    })
 }
 
 fn proven(args: &VerifyProof, address: Address, slots: usize) -> Result<()> {
@@ -209,6 +216,8 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
         balance: proof.balance,
         code_hash: proof.code_hash,
     });
+    let slots = proof.slots.iter().map(|slot| slot.slot).collect();
+    check_names(args, &[(proof.address, slots)])?;
     let slots = proof.slots.iter();
     show(
         proof.address,
@@ -227,6 +236,10 @@ fn verify_together(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let proven = proven
         .with_context(|| format!("{file}: malformed proof"))?
         .with_context(|| format!("{file}: false proof against root {root}"))?;
+    let slots_of = |slots: &[(U256, U256)]| slots.iter().map(|(slot, _)| *slot).collect();
+    let names = proven.iter();
+    let names = names.map(|proven| (proven.address, slots_of(&proven.slots)));
+    check_names(args, &names.collect::<Vec<_>>())?;
     let mut slots = 0;
     for proven in &proven {
         let values = proven.slots.iter().copied();
@@ -239,9 +252,59 @@ fn verify_together(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     ))
 }
 
+/// Checks that a proof, which names its accounts, has those that it must say something of.
+fn check_names(args: &VerifyProof, proven: &[(Address, Vec<U256>)]) -> Result<()> {
+    let file = args.file.display();
+    no_layout(args)?;
+    for AccountSlots { address, slots } in &args.of {
+        let mut of_account = proven.iter().filter(|(of, _)| of == address).peekable();
+        if of_account.peek().is_none() {
+            bail!(
+                "{file} is no proof of account {address} (--of), but of {}",
+                proven[0].0
+            );
+        }
+        let known: Vec<U256> = of_account.flat_map(|(_, slots)| slots).copied().collect();
+        if let Some(slot) = slots.iter().find(|slot| !known.contains(slot)) {
+            bail!("{file} says nothing of slot {slot} of account {address} (--of)");
+        }
+    }
+    Ok(())
+}
+
+/// Refuses `--tree` for what is no proof of a Verkle tree.
+fn no_layout(args: &VerifyProof) -> Result<()> {
+    match args.tree {
+        Some(_) => bail!(
+            "--tree tells Verkle trees apart, and {} is a proof of another tree",
+            args.file.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// How a Verkle tree lays accounts out.
+fn layout(args: &VerifyProof) -> Result<HeaderLayout> {
+    match args.tree {
+        None | Some(TreeChoice::Verkle) => Ok(HeaderLayout::BasicData),
+        Some(TreeChoice::Verkle2023) => Ok(HeaderLayout::FiveLeaves),
+        Some(other) => bail!(
+            "{} is a proof of a Verkle tree, not of --tree {}",
+            args.file.display(),
+            other.name()
+        ),
+    }
+}
+
 /// Checks that some leaves are all there are between two keys under AR16MT, and prints them.
 fn verify_range(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let (file, root) = (args.file.display(), args.root);
+    if let Some(of) = args.of.first() {
+        bail!(
+            "{file} is a range of leaves, and names no account (--of {})",
+            of.address
+        );
+    }
     let proof: RangeProof = json::from_value(value)
         .with_context(|| format!("{file} is not a range of an ar16mt database"))?;
     let holds = proof.verify(root);
@@ -288,7 +351,8 @@ fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.
 fn verify_leaves(args: &VerifyProof, witness: &Witness) -> Result<()> {
     let file = args.file.display();
-    let committer = Committer::within(TABLE_BYTES);
+    let layout = layout(args)?;
+    let committer = Arc::new(Committer::within(TABLE_BYTES));
     let verified = witness.verify(&committer, &args.root.0);
     let verified = verified
         .map_err(|error| match error {
@@ -304,6 +368,25 @@ fn verify_leaves(args: &VerifyProof, witness: &Witness) -> Result<()> {
              beyond index 3 (`arbor prove` opens one)",
             alloy_primitives::hex::encode(stem)
         );
+    }
+    let stems = Stems::new(Arc::clone(&committer), 0);
+    for AccountSlots { address, slots } in &args.of {
+        let proven = proven_account(&verified, layout, &stems, (*address, slots))
+            .with_context(|| format!("{file} does not show what --of asks for"))?;
+        show_account(*address, proven.account)?;
+        for (slot, value) in slots.iter().zip(proven.slots) {
+            let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());
+            output::line(&format!("{address} slot {slot} {value}"))?;
+        }
+    }
+    if !args.of.is_empty() {
+        let keys = verified.values().count();
+        let slots: usize = args.of.iter().map(|of| of.slots.len()).sum();
+        let accounts = args.of.len();
+        return output::line(&format!(
+            "proven: {accounts} accounts and {slots} slots, by {keys} keys, under root {}",
+            args.root
+        ));
     }
     let mut keys = 0;
     for (key, value) in verified.values() {

@@ -76,6 +76,32 @@ impl HeaderLayout {
             }
         }
     }
+
+    /// The account that leaves say, by suffix; none where all of them are absent or zero, as those of an account that was deleted are.
+    pub(crate) fn account(self, leaf: impl Fn(u8) -> Option<LeafValue>) -> Option<Account> {
+        let leaf = |suffix| leaf(suffix).unwrap_or_default();
+        let suffixes = self.suffixes().iter();
+        if suffixes.clone().all(|suffix| leaf(*suffix) == [0; 32]) {
+            return None;
+        }
+        let low_u64 = |value: U256| value.as_limbs()[0];
+        Some(match self {
+            Self::BasicData => {
+                // The balance is the lower half, the nonce the eight bytes above it.
+                let packed = U256::from_be_bytes(leaf(0));
+                Account {
+                    nonce: low_u64(packed >> 128),
+                    balance: packed & U256::from(u128::MAX),
+                    code_hash: leaf(1).into(),
+                }
+            }
+            Self::FiveLeaves => Account {
+                nonce: low_u64(U256::from_le_bytes(leaf(2))),
+                balance: U256::from_le_bytes(leaf(1)),
+                code_hash: leaf(3).into(),
+            },
+        })
+    }
 }
 
 /// The leaf of the code size among five.
@@ -128,6 +154,27 @@ mod tests {
             &[5, 4, 3],
         ];
         assert_eq!(starts, expected);
+    }
+
+    #[test]
+    fn leaves_say_their_account() {
+        let account = Account {
+            nonce: u64::MAX - 1,
+            balance: U256::from(u128::MAX - 2),
+            code_hash: B256::repeat_byte(7),
+        };
+        for layout in HeaderLayout::ALL {
+            let leaves = layout.leaves(&account, 0xff_ffff).unwrap();
+            let leaf = |suffix| {
+                leaves
+                    .iter()
+                    .find(|(of, _)| *of == suffix)
+                    .map(|leaf| leaf.1)
+            };
+            assert_eq!(layout.account(leaf), Some(account));
+            assert_eq!(layout.account(|_| None), None);
+            assert_eq!(layout.account(|_| Some([0; 32])), None);
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) use load::load;
 pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use nodes::Undone;
 pub use places::{StemContents, StemName, chunk_place, slot_place};
-pub use prove::{BlockLeaves, Touched};
+pub use prove::{BlockLeaves, NotProven, ProvenAccount, Touched, proven_account};
 pub(crate) use prove::{block_leaves, prove_account};
 use reader::stored_code;
 pub(crate) use reader::{

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, U256};
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{
-    NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove, prove_guarded,
+    NodeKey, NodeReader, StemUpdate, Value, ValueReader, Verified, Witness, prove, prove_guarded,
 };
 use arbor_versions::View;
 
@@ -14,12 +14,12 @@ use super::changes::{flat_changes, leaf_changes};
 use super::header::HeaderLayout;
 use super::places::{StemName, chunk_place, slot_place};
 use super::records::AccountRecord;
-use super::stems::Stem;
+use super::stems::{Stem, Stems};
 use super::values::Leaves;
 use super::{Undone, Verkle, stored_code};
 use crate::flat::Flat;
 use crate::tables::ACCOUNTS;
-use crate::{Historical, Reads, StateChanges, StateError};
+use crate::{Account, Historical, Reads, StateChanges, StateError};
 
 /// What proofs read: nodes and leaves of one version.
 struct Version<'b, 'a> {
@@ -94,6 +94,75 @@ pub(crate) fn prove_account(
 ) -> Result<Witness, StateError> {
     let places: Vec<_> = account_places(verkle.settings().layout, address, slots.iter()).collect();
     prove_places(verkle, state, view, &places, true)
+}
+
+/// What a proof shows of an account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProvenAccount {
+    /// None where all leaves of its fields are absent or zero, as a deleted account's are.
+    pub account: Option<Account>,
+    /// The values of the slots asked for, in their order; none where a slot's leaf is absent.
+    pub slots: Vec<Option<U256>>,
+}
+
+/// What a proof has no key of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotProven {
+    /// The leaf of an account's field, by its suffix.
+    #[error("it says nothing of leaf {suffix} of account {address}")]
+    Field {
+        /// The account.
+        address: Address,
+        /// The suffix of the field's leaf.
+        suffix: u8,
+    },
+    /// A slot.
+    #[error("it says nothing of slot {slot} of account {address}")]
+    Slot {
+        /// The account.
+        address: Address,
+        /// The slot.
+        slot: U256,
+    },
+}
+
+/// What a proof that holds shows of an account and some of its slots. Proofs have keys and no names: whoever asks for an account computes its keys.
+///
+/// # Errors
+/// A field or a slot of which the proof says nothing.
+pub fn proven_account(
+    verified: &Verified<'_>,
+    layout: HeaderLayout,
+    stems: &Stems,
+    (address, slots): (Address, &[U256]),
+) -> Result<ProvenAccount, NotProven> {
+    let (names, suffixes): (Vec<StemName>, Vec<u8>) =
+        account_places(layout, address, slots.iter()).unzip();
+    let values: HashMap<[u8; 32], Option<Value>> = verified.values().collect();
+    let keys = stems.of(&names).into_iter().zip(suffixes);
+    let mut values = keys.map(|(stem, suffix)| {
+        let mut key = [suffix; 32];
+        key[..31].copy_from_slice(&stem);
+        values.get(&key).copied()
+    });
+    let mut fields = HashMap::new();
+    for (suffix, value) in layout.suffixes().iter().zip(&mut values) {
+        let value = value.ok_or(NotProven::Field {
+            address,
+            suffix: *suffix,
+        })?;
+        fields.insert(*suffix, value);
+    }
+    let of_slots = slots.iter().zip(values);
+    let of_slots = of_slots.map(|(slot, value)| {
+        let slot = *slot;
+        let value = value.ok_or(NotProven::Slot { address, slot })?;
+        Ok(value.map(U256::from_be_bytes))
+    });
+    Ok(ProvenAccount {
+        slots: of_slots.collect::<Result<_, _>>()?,
+        account: layout.account(|suffix| fields.get(&suffix).copied().flatten()),
+    })
 }
 
 /// What a block touches of its parent's state, by plain name.
