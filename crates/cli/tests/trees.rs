@@ -420,6 +420,30 @@ fn a_proof_is_held_to_the_account_that_is_asked_for() {
     }
 }
 
+/// A header that says another state than its block leaves is found by whoever compares it, and called what it is.
+#[test]
+fn a_false_header_is_no_damage() {
+    let folder = Folder::with_chain();
+    replay(&folder, "mpt", &[]).ok();
+    let status = folder.status("mpt");
+    let root = status["stateRoot"].as_str().expect("a root");
+    let root: Vec<u8> = (2..66)
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&root[at..at + 2], 16).expect("hex digits"))
+        .collect();
+    let file = folder.path("chain/chain.rlp");
+    let mut blocks = std::fs::read(&file).expect("read");
+    let at = blocks.windows(32).rposition(|bytes| bytes == root);
+    blocks[at.expect("the last header has it")] ^= 1;
+    std::fs::write(&file, blocks).expect("written");
+    replay(&folder, "db", &["--tree", "verkle"]).ok();
+    let block = format!("header of block {}", status["block"]);
+    let checked = folder.run(&["verify", "--db", "db"]);
+    checked.fails_with(&["fault: ", &block, "that header is false"]);
+    let words = ["--tree", "verkle", "--check-state", "1"];
+    replay(&folder, "checked", &words).fails_with(&["state root"]);
+}
+
 /// What a replay writes, by its report.
 #[derive(PartialEq, Eq, Debug)]
 struct Written {

@@ -133,7 +133,7 @@ fn status_says_which_blocks_can_be_read() {
     assert_eq!(status["retain"], "3");
     let text = folder.run(&["status", "--db", "db"]).ok().stdout();
     let line = format!(
-        "\nretained    blocks {} to {block}, by --retain 3\n",
+        "\nretained    blocks {} to {block}; blocks to come by --retain 3\n",
         block - 3
     );
     assert!(text.ends_with(&line), "{text}");

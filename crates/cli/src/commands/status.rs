@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let setting = match (retain, setting) {
         (None, _) => ", by what --retain is not known".to_owned(),
         (_, None) => String::new(),
-        (_, Some(setting)) => format!(", by --retain {setting}"),
+        (_, Some(setting)) => format!("; blocks to come by --retain {setting}"),
     };
     output::line(&format!("retained    {range}{setting}"))
 }

@@ -61,17 +61,21 @@ pub(crate) fn check(
     for fault in &report.faults {
         output::tell(&format!("fault: {fault}"));
     }
-    let mut fault_count = report.fault_count;
     let flat_root = report.flat_root;
-    if let Some(expected) = headers.state_root().filter(|root| *root != flat_root) {
+    let other = headers.state_root().filter(|root| *root != flat_root);
+    if let Some(expected) = other {
         output::tell(&format!(
             "fault: the Merkle-Patricia root of the flat tables is {flat_root}, the header of block {} has {expected}",
             head.block_number
         ));
-        fault_count += 1;
     }
     let root = state.reader().root();
-    match fault_count {
+    match report.fault_count {
+        0 if other.is_some() => bail!(
+            "{}: every node and record agrees with root {root}, but the accounts and slots are not those that the header of block {} means: that header is false, or what the blocks were executed by",
+            dir.display(),
+            head.block_number
+        ),
         0 if !has_headers => {
             output::line(&format!("every node and record agrees with root {root}"))
         }
@@ -81,6 +85,9 @@ pub(crate) fn check(
         0 => output::line(&format!(
             "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
         )),
-        faults => bail!("{} is damaged: {faults} faults found", dir.display()),
+        faults => {
+            let faults = faults + u64::from(other.is_some());
+            bail!("{} is damaged: {faults} faults found", dir.display())
+        }
     }
 }
