@@ -551,10 +551,10 @@ pub(crate) struct VerifyProof {
     /// The state root; of what `arbor prove --storage-logs` wrote that before the block
     #[arg(long, value_name = "R")]
     pub(crate) root: B256,
-    /// An account, and slots of it, of which the proof must say what they hold; may be given again. Proofs of a Verkle tree have keys and no names, and show nothing of an account without this
+    /// An account, and slots of it, of which the proof must say what they hold; may be given again. Proofs of a Verkle tree have keys and no names, and show nothing of an account without this and --tree
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account, conflicts_with = "storage_logs")]
     pub(crate) of: Vec<AccountSlots>,
-    /// Which Verkle tree it is, whose layouts of accounts differ: verkle or verkle-2023 [default: verkle]
+    /// Which Verkle tree the proof is of, whose layouts of accounts differ: verkle or verkle-2023
     #[arg(long, value_name = "T", requires = "of", hide_possible_values = true)]
     pub(crate) tree: Option<TreeChoice>,
     /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it

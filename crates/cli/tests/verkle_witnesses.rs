@@ -665,3 +665,51 @@ fn a_gzip_of_much_and_no_witness_takes_little_memory() {
         support::Run(command.output().expect("a shell")).fails_with(&["bomb.gz", why]);
     }
 }
+
+/// A block of Shanghai that has no transactions and no withdrawals: it reads and changes nothing, and ended the range that it was in.
+#[test]
+fn a_block_that_touches_nothing_has_no_witness() {
+    let folder = Folder::new();
+    let genesis = serde_json::json!({
+        "config": {
+            "chainId": 7, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0, "byzantiumBlock": 0,
+            "constantinopleBlock": 0, "petersburgBlock": 0, "istanbulBlock": 0, "berlinBlock": 0, "londonBlock": 0,
+            "mergeNetsplitBlock": 0, "terminalTotalDifficulty": 0, "shanghaiTime": 0,
+        },
+        "difficulty": "0x0", "gasLimit": "0x1000000", "baseFeePerGas": "0x8",
+        "alloc": { "0x00000000000000000000000000000000000000aa": { "balance": "0x1234" } },
+    });
+    std::fs::write(folder.path("genesis.json"), genesis.to_string()).expect("written");
+    let nothing = "a056e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421";
+    let zeros = |bytes: usize| "00".repeat(bytes);
+    let block = [
+        "f90219f90213a0005057f1937d030a97cfb09be5447c3877266866de67629cdaf8f9ef7bc7b9c5",
+        "a01dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d4934794",
+        &zeros(20),
+        "a0654d809611335d6afe2a2809139bc00cb5816a8589b2ddfa6763400e814e7704",
+        nothing,
+        nothing,
+        "b90100",
+        &zeros(256),
+        "80018401000000800c80a0",
+        &zeros(32),
+        "88",
+        &zeros(8),
+        "07",
+        nothing,
+        "c0c0c0",
+    ];
+    let block = alloy_primitives::hex::decode(block.concat()).expect("hex digits");
+    std::fs::write(folder.path("chain.rlp"), block).expect("written");
+    let replay = ["replay", "--db", "db", "--tree", "verkle", "chain.rlp"];
+    folder.run(&[&replay[..], &SMALL].concat()).ok();
+    let says = "block 1 touches nothing";
+    let words = ["witness", "--db", "db", "--block", "1", "chain.rlp"];
+    folder.run(&words).fails_with(&[says]);
+    let made = folder.run(&[&words[..], &["--to", "1", "--out", "made"]].concat());
+    assert!(made.ok().stdout().contains(says));
+    let files = std::fs::read_dir(folder.path("made")).expect("a folder");
+    assert_eq!(files.count(), 0);
+    let bench = ["bench", "witnesses", "--trees", "verkle", "chain.rlp"];
+    folder.run(&[&bench[..], &SMALL].concat()).ok();
+}

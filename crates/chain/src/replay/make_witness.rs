@@ -110,6 +110,7 @@ pub fn make_witness(
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
+/// There is no witness of a block that touches nothing, as one without transactions, withdrawals and rewards may.
 /// `executor` is as there. With `guarded` there are further keys where they are needed for no absence to be doubtful
 /// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
 ///
@@ -121,7 +122,7 @@ pub fn make_execution_witness(
     block: &RecoveredBlock,
     executor: Executor,
     guarded: bool,
-) -> Result<(ExecutionWitness, usize), ReplayError> {
+) -> Result<Option<(ExecutionWitness, usize)>, ReplayError> {
     let executed = execute(parent, genesis, block, executor.recording_code())?;
     let header = &block.block.header;
     let touched = Touched {
@@ -131,7 +132,9 @@ pub fn make_execution_witness(
         guarded,
     };
     let leaves = parent.block_leaves(touched);
-    let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;
+    let Some(BlockLeaves { witness, chunks }) = leaves.map_err(failed(header.number))? else {
+        return Ok(None);
+    };
     let witness = ExecutionWitness {
         number: Some(header.number),
         hash: Some(block.hash),
@@ -140,7 +143,7 @@ pub fn make_execution_witness(
         root_after: None,
         witness,
     };
-    Ok((witness, chunks))
+    Ok(Some((witness, chunks)))
 }
 
 fn encoded(value: &impl Encodable) -> Bytes {

@@ -36,12 +36,15 @@ pub(crate) struct SourceFile {
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) files: Vec<SourceFile>,
+    /// Of a folder.
     pub(crate) genesis: Option<PathBuf>,
+    /// The `genesis.json` in the same folder as a file that was named itself.
+    pub(crate) genesis_beside: Option<PathBuf>,
 }
 
 /// Looks at every path and orders the files.
 pub(crate) fn discover(paths: &[PathBuf]) -> Result<Found, SourceError> {
-    let mut genesis = None;
+    let (mut genesis, mut genesis_beside) = (None, None);
     let mut names = Vec::new();
     for path in paths {
         if path.is_dir() {
@@ -49,6 +52,8 @@ pub(crate) fn discover(paths: &[PathBuf]) -> Result<Found, SourceError> {
             names.extend(files);
             genesis = genesis.or(found);
         } else {
+            let beside = path.with_file_name("genesis.json");
+            genesis_beside = genesis_beside.or(beside.is_file().then_some(beside));
             names.push(path.clone());
         }
     }
@@ -61,7 +66,11 @@ pub(crate) fn discover(paths: &[PathBuf]) -> Result<Found, SourceError> {
     for pair in files.windows(2) {
         check_neighbours(&pair[0], &pair[1])?;
     }
-    Ok(Found { files, genesis })
+    Ok(Found {
+        files,
+        genesis,
+        genesis_beside,
+    })
 }
 
 /// Chain files and genesis file of a folder: `chain.rlp`, `chain.rlp.gz` or all `*.era1`, and `genesis.json` or else

@@ -90,6 +90,7 @@ pub fn open_sources(paths: &[PathBuf]) -> Result<ChainInput, SourceError> {
         last: found.files.last().and_then(|file| file.last.clone()),
         network: found.files.iter().find_map(|file| file.network.clone()),
         genesis_file: found.genesis,
+        genesis_beside: found.genesis_beside,
         files: found.files.into(),
         current: None,
         previous: None,
@@ -108,6 +109,7 @@ pub struct ChainInput {
     parent_gas_limit: Option<u64>,
     ended: bool,
     genesis_file: Option<PathBuf>,
+    genesis_beside: Option<PathBuf>,
     first: Link,
     last: Option<Link>,
     network: Option<String>,
@@ -123,6 +125,11 @@ impl ChainInput {
     /// The genesis file beside the blocks, if a folder was given that has one.
     pub const fn genesis_file(&self) -> Option<&PathBuf> {
         self.genesis_file.as_ref()
+    }
+
+    /// The `genesis.json` in the same folder as a file of blocks that was named itself: what else lies there may be another chain's, so it counts where nothing else tells the genesis.
+    pub const fn genesis_beside(&self) -> Option<&PathBuf> {
+        self.genesis_beside.as_ref()
     }
 
     /// The first block of all files.

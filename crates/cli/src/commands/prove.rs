@@ -1,5 +1,6 @@
 //! `arbor prove` and `arbor verify-proof`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -283,15 +284,18 @@ fn no_layout(args: &VerifyProof) -> Result<()> {
     }
 }
 
-/// How a Verkle tree lays accounts out.
+/// How the Verkle tree of a proof lays accounts out. No proof tells that: the leaves of one layout have a meaning in the other, too.
 fn layout(args: &VerifyProof) -> Result<HeaderLayout> {
+    let file = args.file.display();
     match args.tree {
-        None | Some(TreeChoice::Verkle) => Ok(HeaderLayout::BasicData),
+        Some(TreeChoice::Verkle) => Ok(HeaderLayout::BasicData),
         Some(TreeChoice::Verkle2023) => Ok(HeaderLayout::FiveLeaves),
         Some(other) => bail!(
-            "{} is a proof of a Verkle tree, not of --tree {}",
-            args.file.display(),
+            "{file} is a proof of a Verkle tree, not of --tree {}",
             other.name()
+        ),
+        None => bail!(
+            "{file} is a proof of a Verkle tree, and does not say how accounts lie in it: --of needs --tree verkle, or --tree verkle-2023"
         ),
     }
 }
@@ -351,7 +355,6 @@ fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
 /// Checks a witness of a Verkle tree, and prints the keys that it proves.
 fn verify_leaves(args: &VerifyProof, witness: &Witness) -> Result<()> {
     let file = args.file.display();
-    let layout = layout(args)?;
     let committer = Arc::new(Committer::within(TABLE_BYTES));
     let verified = witness.verify(&committer, &args.root.0);
     let verified = verified
@@ -369,37 +372,49 @@ fn verify_leaves(args: &VerifyProof, witness: &Witness) -> Result<()> {
             alloy_primitives::hex::encode(stem)
         );
     }
-    let stems = Stems::new(Arc::clone(&committer), 0);
-    for AccountSlots { address, slots } in &args.of {
-        let proven = proven_account(&verified, layout, &stems, (*address, slots))
-            .with_context(|| format!("{file} does not show what --of asks for"))?;
-        show_account(*address, proven.account)?;
-        for (slot, value) in slots.iter().zip(proven.slots) {
-            let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());
-            output::line(&format!("{address} slot {slot} {value}"))?;
+    let keys = verified.values().count();
+    let root = args.root;
+    if args.of.is_empty() {
+        for (key, value) in verified.values() {
+            output::line(&format!(
+                "{} {}",
+                B256::from(key),
+                shown(value.map(B256::from))
+            ))?;
         }
-    }
-    if !args.of.is_empty() {
-        let keys = verified.values().count();
-        let slots: usize = args.of.iter().map(|of| of.slots.len()).sum();
-        let accounts = args.of.len();
-        return output::line(&format!(
-            "proven: {accounts} accounts and {slots} slots, by {keys} keys, under root {}",
-            args.root
-        ));
-    }
-    let mut keys = 0;
-    for (key, value) in verified.values() {
-        let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());
-        output::line(&format!("{} {value}", B256::from(key)))?;
-        keys += 1;
+        output::line(&format!("proven: {keys} keys under root {root}"))?;
+    } else {
+        let (layout, stems) = (layout(args)?, Stems::new(committer.clone(), 0));
+        let proven = args.of.iter().map(|AccountSlots { address, slots }| {
+            proven_account(&verified, layout, &stems, (*address, slots))
+        });
+        let proven = proven
+            .collect::<Result<Vec<_>, _>>()
+            .with_context(|| format!("{file} does not show what --of asks for"))?;
+        for (AccountSlots { address, slots }, proven) in args.of.iter().zip(&proven) {
+            show_account(*address, proven.account)?;
+            for (slot, value) in slots.iter().zip(&proven.slots) {
+                let value = shown(value.map(B256::from));
+                output::line(&format!("{address} slot {slot} {value}"))?;
+            }
+        }
+        let accounts: BTreeSet<Address> = args.of.iter().map(|of| of.address).collect();
+        let slots = args.of.iter().map(|of| of.slots.len()).sum::<usize>();
+        output::line(&format!(
+            "proven: {} accounts and {slots} slots, by some of {keys} keys, under root {root}",
+            accounts.len()
+        ))?;
     }
     let new = witness.keys().filter(|(_, diff)| diff.new.is_some());
     match new.count() {
-        0 => output::line(&format!("proven: {keys} keys under root {}", args.root)),
+        0 => Ok(()),
         new => output::line(&format!(
-            "proven: {keys} keys under root {}; {new} new values are beside them, of which no proof says anything: see verify-witness",
-            args.root
+            "{new} new values are beside them, of which no proof says anything: see verify-witness"
         )),
     }
+}
+
+/// A value, or that there is none.
+fn shown(value: Option<B256>) -> String {
+    value.map_or("absent".to_owned(), |value| value.to_string())
 }

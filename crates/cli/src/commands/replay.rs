@@ -174,12 +174,13 @@ pub(super) fn genesis_of(
     input: &ChainInput,
 ) -> Result<(Genesis, String)> {
     let stored = db.map(database::genesis_path).filter(|path| path.is_file());
-    let beside = input.genesis_file().map(|path| path.as_path());
-    let named = match (named, beside.or(stored.as_deref()), input.network()) {
-        (Some(named), ..) => Path::new(named),
-        (None, Some(path), _) => path,
-        (None, None, Some(network)) => Path::new(network),
-        (None, None, None) => bail!(
+    let of_folder = input.genesis_file().map(|path| path.as_path());
+    let known = of_folder.or(stored.as_deref());
+    let known = known.or(input.network().map(Path::new));
+    let known = known.or(input.genesis_beside().map(|path| path.as_path()));
+    let named = match named.map(Path::new).or(known) {
+        Some(named) => named,
+        None => bail!(
             "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
         ),
     };

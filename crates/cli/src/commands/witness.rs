@@ -61,8 +61,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     match (args.to, args.out.as_deref()) {
         (Some(_), Some(folder)) => range(first..=last, args.form, folder, next),
-        (_, out) => one(&next(first)?, out),
+        (_, out) => {
+            let made = next(first)?;
+            one(&made.with_context(|| needs_none(first))?, out)
+        }
     }
+}
+
+/// Says that there is no witness of a block.
+fn needs_none(block: u64) -> String {
+    format!("block {block} touches nothing of the state, so that there is nothing to prove")
 }
 
 /// Writes the witness of a block where it is wanted.
@@ -92,7 +100,7 @@ fn range(
     blocks: std::ops::RangeInclusive<u64>,
     form: WitnessForm,
     folder: &Path,
-    mut next: impl FnMut(u64) -> Result<Witness>,
+    mut next: impl FnMut(u64) -> Result<Option<Witness>>,
 ) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     stop::listen();
@@ -102,7 +110,11 @@ fn range(
         if stop::asked() {
             break;
         }
-        let witness = next(number)?;
+        done = number;
+        let Some(witness) = next(number)? else {
+            output::line(&needs_none(number))?;
+            continue;
+        };
         let bytes = match (form.is_binary(), &witness) {
             (false, _) => witness.json()?,
             (true, Witness::Leaves { block, .. }) => block.witness.to_bytes(),
@@ -118,7 +130,6 @@ fn range(
             Some(sum) => sum.add(&size),
             None => sum = Some(size),
         }
-        done = number;
     }
     match sum {
         Some(sum) => output::line(&format!("blocks {first} to {done}: {}", sum.text())),
@@ -152,7 +163,7 @@ enum Witness {
 
 impl Maker<'_> {
     /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
-    fn make(&mut self, raw: RawBlock) -> Result<Witness> {
+    fn make(&mut self, raw: RawBlock) -> Result<Option<Witness>> {
         let (state, genesis) = (self.state, self.genesis);
         let version = database::version_of(state, Some(raw.header.number - 1))?;
         let parent = match self.parent.take() {
@@ -169,19 +180,21 @@ impl Maker<'_> {
                     witness.config = Some(config_of(self.db)?);
                 }
                 witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
-                Ok(Witness::Nodes(Box::new(witness)))
+                Ok(Some(Witness::Nodes(Box::new(witness))))
             }
             Tree::Ar16mt(_) => bail!(
                 "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
             ),
             Tree::Verkle(verkle) => {
-                let (mut witness, chunks) =
-                    make_execution_witness(parent, genesis, &block, executor, self.guarded)?;
+                let made = make_execution_witness(parent, genesis, &block, executor, self.guarded)?;
+                let Some((mut witness, chunks)) = made else {
+                    return Ok(None);
+                };
                 self.check(verkle, &mut witness)?;
-                Ok(Witness::Leaves {
+                Ok(Some(Witness::Leaves {
                     block: Box::new(witness),
                     chunks,
-                })
+                }))
             }
         }
     }

@@ -187,13 +187,13 @@ pub struct BlockLeaves {
     pub chunks: usize,
 }
 
-/// Proves all that a block touches, and says what becomes of it.
+/// Proves all that a block touches, and says what becomes of it; none of a block that touches nothing, of which there is nothing to prove.
 pub(crate) fn block_leaves(
     verkle: &Verkle,
     state: &Historical<'_>,
     view: View<'_>,
     touched: Touched<'_>,
-) -> Result<BlockLeaves, StateError> {
+) -> Result<Option<BlockLeaves>, StateError> {
     let layout = verkle.settings().layout;
     let code = |hash| match touched.changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
@@ -222,13 +222,16 @@ pub(crate) fn block_leaves(
         let suffixes = update.changes.iter().map(|change| change.suffix);
         places.extend(suffixes.map(|suffix| (*name, suffix)));
     }
+    if places.is_empty() {
+        return Ok(None);
+    }
     let places: Vec<_> = places.into_iter().collect();
     let mut witness = prove_places(verkle, state, view, &places, touched.guarded)?;
     set_new(&mut witness, &changed.updates);
-    Ok(BlockLeaves {
+    Ok(Some(BlockLeaves {
         witness,
         chunks: chunks_read,
-    })
+    }))
 }
 
 /// Enters new values. All of their keys are in the witness; both ascend.
