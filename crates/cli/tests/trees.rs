@@ -404,6 +404,28 @@ fn a_proof_is_held_to_the_account_that_is_asked_for() {
             "{tree}: {shown}"
         );
         check(address).fails_with(&["proof.json", "account"]);
+        if !layout.is_empty() {
+            // New values are not proven, whatever else is; and nothing is said where not all of it can be.
+            let proof = std::fs::read(folder.path("proof.json")).expect("read");
+            let mut proof: Value = serde_json::from_slice(&proof).expect("JSON");
+            proof["stateDiff"][0]["suffixDiffs"][0]["newValue"] =
+                format!("0x{}", "11".repeat(32)).into();
+            std::fs::write(folder.path("proof.json"), proof.to_string()).expect("written");
+            let shown = check(&absent).ok().stdout();
+            assert!(shown.contains("1 new values are beside them"), "{shown}");
+            let more = format!("{absent}:99");
+            let words = [
+                "verify-proof",
+                "proof.json",
+                "--root",
+                root,
+                "--of",
+                &absent,
+            ];
+            let both = [&words[..], &["--of", &more], layout].concat();
+            let shown = folder.run(&both);
+            assert_eq!(shown.fails_with(&["slot 99"]).stdout(), "");
+        }
         // No proof tells Verkle's layouts apart: read as the other one it would say something else.
         let words = [
             "verify-proof",

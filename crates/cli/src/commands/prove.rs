@@ -260,9 +260,10 @@ fn check_names(args: &VerifyProof, proven: &[(Address, Vec<U256>)]) -> Result<()
     for AccountSlots { address, slots } in &args.of {
         let mut of_account = proven.iter().filter(|(of, _)| of == address).peekable();
         if of_account.peek().is_none() {
+            let others: Vec<_> = proven.iter().map(|(of, _)| of.to_string()).collect();
             bail!(
                 "{file} is no proof of account {address} (--of), but of {}",
-                proven[0].0
+                others.join(", ")
             );
         }
         let known: Vec<U256> = of_account.flat_map(|(_, slots)| slots).copied().collect();
