@@ -45,6 +45,11 @@ fuzz SECONDS="300" *TARGETS:
 peers-setup:
     bench-peers/setup.sh
 
+# run arbor over random chains that go-ethereum makes, in every mode (needs Go): `just chains 1 100`
+chains SEED COUNT *ARGUMENTS:
+    cargo build
+    bench-peers/random-chains/run.py {{SEED}} {{COUNT}} {{ARGUMENTS}}
+
 # compare with others: `just peers replay CHAIN_DIR...`, `just peers generated`
 peers AREA *ARGUMENTS:
     cargo build --release

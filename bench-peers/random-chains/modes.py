@@ -1,0 +1,198 @@
+"""The ways in which a chain is run. Each method of `Modes` is one; it raises `Difference` if something is wrong."""
+
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dumps import Difference, compare
+
+TIMEOUT_S = 300
+MUTANTS_TREES = ("mpt",) * 6 + ("verkle", "ar16mt")
+BEFORE_BYZANTIUM = ("frontier", "homestead", "tangerine", "spurious")
+EVM384_INTERFACES = ("v7", "immediate", "setmod", "eip-6690")
+# A verdict that lacks a check which the witness does not allow (ommers of blocks that it does not have).
+PARTIAL = 3
+
+
+class Modes:
+    """Runs one chain. `folder` has the chain, `databases` takes what is made of it."""
+
+    def __init__(self, arbor, folder, databases, seed):
+        self.arbor = str(arbor)
+        self.folder = Path(folder)
+        self.databases = Path(databases)
+        self.random = random.Random(seed)
+        self.chain = str(self.folder / "chain.rlp")
+        self.genesis = str(self.folder / "genesis.json")
+        self.counts = json.loads((self.folder / "counts.json").read_text())
+        self.length = self.counts["Blocks"]
+
+    # The modes. `ALL` names them.
+
+    def one_go(self):
+        self.replay("one")
+        self.verify("one")
+        compare(self.dump("one"), self.expected_dump())
+
+    def restarts(self):
+        for height in sorted(self.random.sample(range(self.length), min(3, self.length))):
+            self.replay("restarts", "--retain", self.random.choice(["none", "all", "3"]), "--to", str(height))
+        ways = [[], ["--threads", "1"], ["--memory", "24MiB"], ["--durable"], ["--compact"]]
+        self.replay("restarts", *self.random.choice(ways))
+        self.verify("restarts")
+        compare(self.dump("restarts"), self.expected_dump())
+
+    def reopened(self):
+        for height in range(1, self.length + 1):
+            self.replay("reopened", "--to", str(height))
+        compare(self.dump("reopened"), self.expected_dump())
+
+    def rollbacks(self):
+        self.replay("rollbacks", "--retain", "all")
+        for _ in range(2):
+            height = self.random.randrange(self.length)
+            self.run("rollback", *self.database("rollbacks"), "--to", str(height))
+            self.verify("rollbacks")
+            self.replay("rollbacks")
+        self.verify("rollbacks")
+        compare(self.dump("rollbacks"), self.expected_dump())
+
+    def last(self):
+        self.replay("last", "--verify", "last", "--retain", self.random.choice(["none", "2"]))
+        self.verify("last")
+        compare(self.dump("last"), self.expected_dump())
+
+    def tree(self, tree):
+        """Checks the state of each block, goes back and again to the end, and compares with a run in one go."""
+        self.replay(tree, "--tree", tree, "--check-state", "1", "--retain", "all")
+        self.run("rollback", *self.database(tree), "--to", str(self.random.randrange(self.length)))
+        self.replay(tree, "--check-state", "1")
+        self.verify(tree)
+        self.replay(f"{tree}-again", "--tree", tree, "--retain", "none")
+        roots = [self.roots(name) for name in (tree, f"{tree}-again")]
+        if roots[0] != roots[1]:
+            raise Difference(f"roots {roots}")
+        compare(self.dump(f"{tree}-again"), self.dump(tree))
+
+    def verkle(self):
+        self.tree("verkle")
+
+    def verkle_2023(self):
+        self.tree("verkle-2023")
+
+    def ar16mt(self):
+        self.tree("ar16mt")
+
+    def witnesses(self):
+        self.replay("history", "--retain", "all")
+        files = self.make_witnesses("history", "witnesses")
+        given = [word for file in files for word in ("--witness", file)]
+        self.run("replay", "--genesis", self.genesis, *given, allowed=(0, PARTIAL))
+        self.run("verify-witness", *files, allowed=(0, PARTIAL))
+
+    def verkle_witnesses(self):
+        self.replay("verkle-history", "--tree", "verkle", "--retain", "all")
+        self.run("verify-witness", *self.make_witnesses("verkle-history", "verkle-witnesses"))
+
+    def evm384(self):
+        for interface in EVM384_INTERFACES:
+            self.replay(f"evm384-{interface}", "--evm384", interface)
+            compare(self.dump(f"evm384-{interface}"), self.expected_dump())
+
+    def mutants(self):
+        """Offers mutated blocks after their parents: arbor accepts those that go-ethereum accepts, and no other."""
+        tree = self.random.choice(MUTANTS_TREES)
+        if self.counts["First"] in BEFORE_BYZANTIUM:
+            tree = "mpt"  # other trees leave receipts that carry Merkle-Patricia roots unverified
+        rules = ["--tree", tree, "--check-state", "1", "--retain", "all"]
+        head = None
+        for mutant in map(json.loads, (self.folder / "mutants/list.jsonl").read_text().splitlines()):
+            if mutant["Block"] - 1 != head:
+                head = mutant["Block"] - 1
+                self.replay("mutants", *rules, "--to", str(head))
+            file = str(self.folder / "mutants" / mutant["File"])
+            done = self.try_run("replay", *self.database("mutants"), *rules, "--genesis", self.genesis, file)
+            if (done.returncode == 0) != mutant["Accepted"]:
+                geth = "accepts" if mutant["Accepted"] else f"refuses ({mutant['Reason']})"
+                raise Difference(f"{mutant['File']} ({mutant['Kind']}): geth {geth}, arbor says: {done.stderr.strip()[-300:]}")
+            if mutant["Accepted"]:
+                self.run("rollback", *self.database("mutants"), "--to", str(head))
+        self.replay("mutants", *rules)
+        self.verify("mutants")
+        compare(self.dump("mutants"), self.expected_dump(), roots=tree == "mpt")
+
+    # What they are made of.
+
+    def try_run(self, *words):
+        """Runs arbor; refuses only what no input may bring about."""
+        try:
+            done = subprocess.run([self.arbor, *words], capture_output=True, text=True, timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise Difference(f"arbor {words[0]} did not end in {TIMEOUT_S} s") from None
+        if done.returncode not in (0, 1, PARTIAL) or "panicked" in done.stderr:
+            raise Difference(f"arbor {words[0]}: exit code {done.returncode}: {done.stderr.strip()[-600:]}")
+        return done
+
+    def run(self, *words, allowed=(0,)):
+        done = self.try_run(*words)
+        if done.returncode not in allowed:
+            said = (done.stderr or done.stdout).strip()[-600:]
+            raise Difference(f"arbor {words[0]}: exit code {done.returncode}: {said}")
+        return done.stdout
+
+    def database(self, name):
+        return ["--db", str(self.databases / name)]
+
+    def replay(self, name, *more):
+        return self.run("replay", *self.database(name), "--genesis", self.genesis, *more, self.chain)
+
+    def verify(self, name):
+        self.run("verify", *self.database(name))
+
+    def dump(self, name):
+        return self.run("dump", *self.database(name))
+
+    def expected_dump(self):
+        return (self.folder / "dump.jsonl").read_text()
+
+    def roots(self, name):
+        lines = self.run("status", *self.database(name)).splitlines()
+        roots = [line for line in lines if "root" in line.lower()]
+        if not roots:
+            raise Difference(f"arbor status names no root: {lines}")
+        return roots
+
+    def make_witnesses(self, database, folder):
+        out = self.databases / folder
+        self.run("witness", *self.database(database), "--block", "1", "--to", str(self.length), "--out", str(out), self.chain)
+        files = sorted(map(str, out.iterdir()))
+        if len(files) != self.length:
+            raise Difference(f"arbor witness: {len(files)} files for {self.length} blocks")
+        return files
+
+
+@dataclass
+class Mode:
+    """A way, and on which seeds it is tried: those whose remainder by `every` is 0."""
+
+    run: Callable[[Modes], None]
+    every: int = 1
+
+
+ALL = {
+    "one-go": Mode(Modes.one_go),
+    "restarts": Mode(Modes.restarts),
+    "reopened": Mode(Modes.reopened, 2),
+    "rollbacks": Mode(Modes.rollbacks),
+    "last": Mode(Modes.last),
+    "verkle": Mode(Modes.verkle),
+    "verkle-2023": Mode(Modes.verkle_2023, 4),
+    "ar16mt": Mode(Modes.ar16mt),
+    "witnesses": Mode(Modes.witnesses),
+    "verkle-witnesses": Mode(Modes.verkle_witnesses, 4),
+    "evm384": Mode(Modes.evm384),
+    "mutants": Mode(Modes.mutants),
+}
