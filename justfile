@@ -6,7 +6,7 @@ check *STEPS:
 
 # all tests, or those of one crate: `just test tree-mpt`
 test CRATE="":
-    cargo test {{ if CRATE == "" { "--workspace --exclude arbor-store-rocksdb" } else { "-p arbor-" + CRATE } }}
+    cargo {{ if CRATE == "" { "xtask test" } else { "test -p arbor-" + CRATE } }}
 
 # the official blockchain tests: all, or those with every word in their path, name or network
 official *WORDS:

@@ -21,8 +21,7 @@ format() { cargo fmt --all --check; }
 
 lint() { cargo clippy "${all_but_rocksdb[@]}" --all-targets --locked -- -D warnings; }
 
-# Uncaptured, so that tests which found no data are heard.
-test() { RUST_TEST_NOCAPTURE=1 cargo test "${all_but_rocksdb[@]}" --locked 2>&1 | tee "$log"; }
+test() { cargo xtask test --locked 2>&1 | tee "$log"; }
 
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps --locked; }
 
@@ -54,20 +53,15 @@ audit() {
     fi
 }
 
-# Also after a failure: what was done until then, and the tests' count last.
+# Also after a failure: what was done until then, and the tests' counts last.
 summary() {
-    local status=$? skipped counts
+    local status=$?
     printf '\n== summary\n'
     ((status == 0)) || notes+=("$step: FAILED")
     for note in "${notes[@]}"; do echo "$note"; done
     if [[ -s $log ]]; then
-        skipped=$(grep -o 'SKIPPED (no test data): .*' "$log" | sort -u || true)
-        if [[ -n $skipped ]]; then
-            echo "tests that found no data (ARBOR_TESTDATA names its place):"
-            sed 's/^/  /' <<<"$skipped"
-        fi
-        counts=$(awk '/^test result:/ { passed += $4; failed += $6 } END { print passed + 0, failed + 0 }' "$log")
-        echo "${counts% *} passed, ${counts#* } failed, $(grep -c . <<<"$skipped" || true) skipped"
+        grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1 ||
+            echo "0 passed, 0 failed, 0 skipped"
     fi
     rm -f "$log"
 }

@@ -1,7 +1,5 @@
 //! Senders of real transactions, ahead of execution and inline.
 
-mod testdata;
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +10,7 @@ use arbor_chain::senders::{
     InputError, Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules, recover_senders,
 };
 use arbor_chain::source::{Transaction, open_sources};
-use testdata::shared;
+use arbor_testdata::find as shared;
 
 fn options(threads: usize, blocks: usize, bytes: usize) -> PrefetchOptions {
     let pool = (threads > 1)
@@ -40,11 +38,11 @@ fn prefetch(folder: &Path, options: PrefetchOptions) -> Prefetch {
 /// Roots computed ahead are those of the headers, and reading ahead gives what reading inline gives, whatever the bounds.
 #[test]
 fn reading_ahead_changes_nothing() {
-    let Some(chains) = shared("reading_ahead_changes_nothing", "data/chains") else {
-        return;
-    };
     for name in ["execution-apis", "geth-ethtest", "hive-sync"] {
-        let folder = chains.join(name);
+        let test = "reading_ahead_changes_nothing";
+        let Some(folder) = shared(test, &format!("data/chains/{name}")) else {
+            continue;
+        };
         let inline: Vec<RecoveredBlock> = prefetch(&folder, options(1, 1, 1))
             .collect::<Result<_, _>>()
             .expect(name);

@@ -1,7 +1,5 @@
 //! Reading real chains, and rejecting what is not one.
 
-mod testdata;
-
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,11 +9,11 @@ use alloy_primitives::B256;
 use alloy_rlp::Encodable;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::{ChainInput, SourceBlock, SourceError, open_sources};
+use arbor_testdata::{find as shared, whole};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use testdata::shared;
 
 /// Blocks (with block 0, which some exports leave out) and transactions of each chain, from the data's index.
 const CHAINS: [(&str, u64, usize); 7] = [
@@ -72,12 +70,13 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 
 #[test]
 fn every_chain_decodes_to_its_listed_size() {
-    let Some(chains) = shared("every_chain_decodes_to_its_listed_size", "data/chains") else {
-        return;
-    };
+    let test = "every_chain_decodes_to_its_listed_size";
     for (name, blocks, transactions) in CHAINS {
+        let Some(folder) = shared(test, &format!("data/chains/{name}")) else {
+            continue;
+        };
         let (mut blocks_read, mut last, mut sum) = (0, 0, 0);
-        let chain = open(&[&chains.join(name)]).expect(name);
+        let chain = open(&[&folder]).expect(name);
         let first = chain.first().number;
         for block in chain {
             let block = block.expect(name);
@@ -100,7 +99,7 @@ fn every_chain_decodes_to_its_listed_size() {
 #[test]
 fn era1_and_export_hold_the_same_blocks() {
     let test = "era1_and_export_hold_the_same_blocks";
-    let Some(data) = shared(test, "data") else {
+    let Some(data) = whole(test, "data") else {
         return;
     };
     for (network, export) in [
@@ -149,7 +148,7 @@ fn an_era1_file_without_earlier_ones_decodes() {
 #[test]
 fn skipping_goes_on_at_the_block_wanted() {
     let test = "skipping_goes_on_at_the_block_wanted";
-    let Some(data) = shared(test, "data") else {
+    let Some(data) = whole(test, "data") else {
         return;
     };
     let era1 = [
@@ -333,7 +332,7 @@ fn open_one(folder: &Path, block: &[u8]) -> ChainInput {
 
 #[test]
 fn networks_are_not_mixed() {
-    let Some(data) = shared("networks_are_not_mixed", "data") else {
+    let Some(data) = whole("networks_are_not_mixed", "data") else {
         return;
     };
     let error = open(&[&data.join("era1")]).expect_err("two networks in one folder");

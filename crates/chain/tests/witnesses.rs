@@ -12,10 +12,8 @@ use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::witness::BlockWitness;
 use arbor_state::MissingAccounts;
 
-mod testdata;
-
 fn files(test: &str) -> Option<Vec<PathBuf>> {
-    let folder = testdata::shared(test, "data/witness")?;
+    let folder = arbor_testdata::find(test, "data/witness")?;
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -30,7 +28,8 @@ fn every_real_block_holds_over_its_witness() {
     let Some(files) = files("every_real_block_holds_over_its_witness") else {
         return;
     };
-    assert_eq!(files.len(), 46);
+    // In the whole set of test data, or in the small one.
+    assert!(matches!(files.len(), 46 | 4), "{} files", files.len());
     for file in files {
         let witness = BlockWitness::from_file(&file).unwrap();
         let reach = witness.check().unwrap();

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 ///
 /// Crates that share a row must not know each other. A new crate is entered here and in ARCHITECTURE.md.
 const LAYERS: &[&[&str]] = &[
-    &["arbor-cpu", "arbor-metrics"],
+    &["arbor-cpu", "arbor-metrics", "arbor-testdata"],
     &["arbor-hashing", "arbor-field"],
     &["arbor-banderwagon"],
     &["arbor-ipa"],
@@ -25,6 +25,7 @@ const LAYERS: &[&[&str]] = &[
     &["arbor-evm384"],
     &["arbor-chain", "arbor-lab"],
     &["arbor-cli"],
+    &["xtask"],
 ];
 
 /// Libraries that only some crates may name; a rule covers every package whose name is or begins with it.

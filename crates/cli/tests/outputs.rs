@@ -30,7 +30,7 @@ fn make(folder: &Folder, test: &str, words: &[&str]) -> bool {
     let made = command.args(&words[1..]).current_dir(folder.0.path());
     let made = made.status().is_ok_and(|status| status.success());
     if !made {
-        println!("SKIPPED (no right to {}): {test}", words.join(" "));
+        arbor_testdata::skip(test, &format!("no right to {}", words.join(" ")));
     }
     made
 }
@@ -83,7 +83,7 @@ fn a_report_goes_through_links_and_into_fifos_and_devices() {
             let run = report_to(&folder, name);
             // A mount may be without devices.
             if name == "null" && run.stderr().contains("ermission denied") {
-                println!("SKIPPED (devices do not work here): a report into a device");
+                arbor_testdata::skip("a report into a device", "devices do not work here");
             } else if name == "null" {
                 run.ok();
             } else {
@@ -169,7 +169,7 @@ fn names_need_not_be_utf8() {
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let (chain, db) = (name(b"n\xff"), name(b"n\xff-db"));
     if fs::rename(folder.path("chain"), folder.0.path().join(Path::new(chain))).is_err() {
-        println!("SKIPPED (names are UTF-8 here): names_need_not_be_utf8");
+        arbor_testdata::skip("names_need_not_be_utf8", "names are UTF-8 here");
         return;
     }
     let run = |words: &[&OsStr]| Run(arbor(&folder, words).output().expect("runs"));
@@ -195,7 +195,7 @@ fn a_dump_that_cannot_be_written_says_where() {
     let folder = Folder::with_chain();
     folder.run(&["replay", "--db", "db", "chain"]).ok();
     let Ok(full) = fs::File::create("/dev/full") else {
-        println!("SKIPPED (no /dev/full): a_dump_that_cannot_be_written_says_where");
+        arbor_testdata::skip("a_dump_that_cannot_be_written_says_where", "no /dev/full");
         return;
     };
     let mut command = arbor(&folder, &["dump", "--db", "db"].map(OsStr::new));

@@ -538,9 +538,14 @@ fn every_witness_is_checked() {
 /// The testnets' blocks as they were published.
 #[test]
 fn published_blocks_are_checked() {
-    let Some(vectors) = shared("vectors", "published_blocks_are_checked") else {
+    let test = "published_blocks_are_checked";
+    let (Some(_), Some(blocks)) = (
+        shared("vectors/ethereumjs_kaustinen", test),
+        shared("vectors/kaustinen_blocks", test),
+    ) else {
         return;
     };
+    let vectors = blocks.parent().expect("vectors");
     let folder = Folder::new();
     let path = |file: &str| vectors.join(file).to_str().expect("a name").to_owned();
     for testnet in [2, 4] {

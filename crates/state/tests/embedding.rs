@@ -22,21 +22,9 @@ use serde_json::Value;
 static STEMS: LazyLock<Stems> =
     LazyLock::new(|| Stems::new(Arc::new(Committer::within(6_000_000)), 1 << 20));
 
-/// A file of the shared vectors; none, with a line that says so, where they are not.
+/// A file of the vectors; none, after recording that the test of the embedding is skipped, if it is not there.
 fn vectors(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("vectors").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-    let path = path.display();
-    assert!(!required, "test data is required and missing: {path}");
-    println!("SKIPPED (no test data): embedding, {name}");
-    None
+    arbor_testdata::find("embedding", &format!("vectors/{name}"))
 }
 
 fn json(name: &str) -> Option<Value> {

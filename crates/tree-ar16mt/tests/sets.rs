@@ -6,7 +6,6 @@
 )]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use arbor_tree::conformance::flat::key;
 use arbor_tree_ar16mt::{
@@ -216,18 +215,11 @@ fn a_multiproof_has_the_hashes_that_it_needs() {
     );
 }
 
-/// A file of the original's tests; none, with a line that says so, where there is no test data.
+/// A file of the original's tests; none, after recording that the test is skipped, if it is not there.
 fn snapshot(test: &str, name: &str) -> Option<String> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
-    let folder = PathBuf::from(data).join("vectors/zksync_merkle_tree");
-    let text = std::fs::read_to_string(folder.join(format!("integration__domain__{name}.snap")));
-    if text.is_err() {
-        let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-        assert!(!required, "no test data for {test}");
-        println!("SKIPPED (no test data): {test}");
-    }
-    text.ok()
+    let name = format!("vectors/zksync_merkle_tree/integration__domain__{name}.snap");
+    let path = arbor_testdata::find(test, &name)?;
+    Some(std::fs::read_to_string(path).expect("readable"))
 }
 
 /// The fields of a log, of lists all lines.

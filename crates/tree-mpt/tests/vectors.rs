@@ -12,18 +12,9 @@ use arbor_tree_mpt::{
 };
 use serde_json::Value;
 
-/// The folder of vectors, or `None` (said aloud) where there is none.
-fn vectors(test: &str) -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
-    let folder = PathBuf::from(data).join("vectors");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-    assert!(!required, "no test data for {test}");
-    println!("SKIPPED (no test data): {test}");
-    None
+/// A file or folder of the vectors; none, after recording that the test is skipped, if it is not there.
+fn vectors(test: &str, name: &str) -> Option<PathBuf> {
+    arbor_testdata::find(test, &format!("vectors/{name}"))
 }
 
 fn json(path: &Path) -> Value {
@@ -63,7 +54,7 @@ fn operations(case: &Value) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
 }
 
 fn cases(folder: &Path, file: &str) -> Vec<(String, Value)> {
-    let Value::Object(cases) = json(&folder.join("mpt_ethereum_tests").join(file)) else {
+    let Value::Object(cases) = json(&folder.join(file)) else {
         panic!("{file} is no object");
     };
     let with_root = cases
@@ -76,7 +67,7 @@ fn cases(folder: &Path, file: &str) -> Vec<(String, Value)> {
 
 #[test]
 fn plain_trie_tests() {
-    let Some(folder) = vectors("plain_trie_tests") else {
+    let Some(folder) = vectors("plain_trie_tests", "mpt_ethereum_tests") else {
         return;
     };
     for file in ["trietest.json", "trieanyorder.json"] {
@@ -99,7 +90,7 @@ fn plain_trie_tests() {
 /// an outer leaf has an inner root.
 #[test]
 fn secure_trie_tests() {
-    let Some(folder) = vectors("secure_trie_tests") else {
+    let Some(folder) = vectors("secure_trie_tests", "mpt_ethereum_tests") else {
         return;
     };
     let files = [
@@ -230,11 +221,11 @@ fn genesis_updates(alloc: &Value) -> Vec<OuterUpdate> {
 
 #[test]
 fn genesis_states() {
-    let Some(folder) = vectors("genesis_states") else {
-        return;
-    };
     for network in ["mainnet", "sepolia", "holesky"] {
-        let genesis = json(&folder.join(format!("genesis/{network}.json")));
+        let Some(file) = vectors("genesis_states", &format!("genesis/{network}.json")) else {
+            continue;
+        };
+        let genesis = json(&file);
         let expected = hash(&genesis["stateRoot"]);
         let updates = genesis_updates(&genesis["alloc"]);
         let applied = apply(&MemoryNodes::new(), EMPTY_ROOT, &updates).expect("applies");
@@ -283,10 +274,9 @@ fn proof_nodes(nodes: &Value) -> Vec<Vec<u8>> {
 
 #[test]
 fn eth_get_proof_responses() {
-    let Some(folder) = vectors("eth_get_proof_responses") else {
+    let Some(folder) = vectors("eth_get_proof_responses", "mpt_eth_getProof") else {
         return;
     };
-    let folder = folder.join("mpt_eth_getProof");
     let chain = std::fs::read(folder.join("chain.rlp")).expect("chain.rlp");
     let state_root = last_state_root(&chain);
     for query in ["blockhash", "default-block", "latest", "with-storage"] {

@@ -63,13 +63,17 @@ fn witness(value: &Json) -> Witness {
 
 #[test]
 fn blocks_of_kaustinen_6() {
-    let Some(folder) = vectors("blocks_of_kaustinen_6") else {
+    let test = "blocks_of_kaustinen_6";
+    let (Some(blocks), Some(genesis)) = (
+        vectors(test, "kaustinen_blocks"),
+        vectors(test, "kaustinen7_besu/gen-devnet-6.csv"),
+    ) else {
         return;
     };
     // The roots before are not in the files: that of block 71 is published with rust-verkle's test of block 72.
     let block_71 = word("64e1a647f42e5c2e3c434531ccf529e1b3e93363a40db9fc8eec81f492123510");
     for (file, valid) in [("valid_block_72", true), ("invalid_block_72", false)] {
-        let block = json(&folder.join(format!("kaustinen_blocks/{file}.json")));
+        let block = json(&blocks.join(format!("{file}.json")));
         let witness = witness(&block["executionWitness"]);
         let after = root(&block["header"]["stateRoot"]);
         assert_eq!(check(&witness, block_71, Some(after)), valid, "{file}");
@@ -77,10 +81,10 @@ fn blocks_of_kaustinen_6() {
     }
 
     // Block 1 follows the genesis state. The file's state root is not the one that its one write leads to; it is held against the whole tree's.
-    let block = json(&folder.join("kaustinen_blocks/valid_block_1.json"));
+    let block = json(&blocks.join("valid_block_1.json"));
     let witness = witness(&block["executionWitness"]);
     let mut tree = MemoryTree::new();
-    let genesis = support::csv(&folder.join("kaustinen7_besu/gen-devnet-6.csv"));
+    let genesis = support::csv(&genesis);
     let before = change(&mut tree, &Settings::default(), &genesis).root_hash();
     let writes: Vec<_> = witness
         .keys()
@@ -93,13 +97,12 @@ fn blocks_of_kaustinen_6() {
 
 #[test]
 fn blocks_of_kaustinen_2_and_4() {
-    let Some(folder) = vectors("blocks_of_kaustinen_2_and_4") else {
+    let Some(folder) = vectors("blocks_of_kaustinen_2_and_4", "ethereumjs_kaustinen") else {
         return;
     };
     let mut blocks = 0;
     for testnet in [2, 4] {
-        let file =
-            format!("ethereumjs_kaustinen/client_test_testdata_blocks_kaustinen{testnet}.json");
+        let file = format!("client_test_testdata_blocks_kaustinen{testnet}.json");
         let file = json(&folder.join(file));
         for (name, pair) in file.as_object().expect("blocks") {
             let (parent, block) = (&pair["parent"], &pair["execute"]);

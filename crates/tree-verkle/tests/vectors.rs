@@ -123,10 +123,9 @@ fn a_sequence_of_inserts_and_updates() {
 
 #[test]
 fn states_of_the_testnets() {
-    let Some(folder) = vectors("states_of_the_testnets") else {
+    let Some(folder) = vectors("states_of_the_testnets", "kaustinen7_besu") else {
         return;
     };
-    let folder = folder.join("kaustinen7_besu");
     let roots = ROOTS["csv_genesis_roots_commitment"]
         .as_object()
         .expect("roots");

@@ -7,6 +7,4 @@ mod evm384;
 mod model;
 mod rules;
 mod support;
-#[path = "../testdata/mod.rs"]
-mod testdata;
 mod witness_gas;

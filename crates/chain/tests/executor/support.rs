@@ -18,23 +18,9 @@ use arbor_state::{
 use arbor_tree::{Hash, MemoryNodes};
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, apply};
 
-/// Returns a folder of test data; `None`, after saying so, if it is not there.
+/// Returns a file or folder below `data` of the test data; none, after recording that the test is skipped, if it is not there.
 pub(crate) fn data(test: &str, path: &str) -> Option<PathBuf> {
-    let root = std::env::var("ARBOR_TESTDATA").map_or_else(
-        |_| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let folder = root.join("data").join(path);
-    if folder.exists() {
-        return Some(folder);
-    }
-    assert!(
-        std::env::var("ARBOR_REQUIRE_DATA").as_deref() != Ok("1"),
-        "{} is missing",
-        folder.display()
-    );
-    println!("SKIPPED (no test data): {test}");
-    None
+    arbor_testdata::find(test, &format!("data/{path}"))
 }
 
 /// A flat state with its Merkle-Patricia trie.

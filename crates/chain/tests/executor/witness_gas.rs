@@ -22,7 +22,7 @@ use arbor_state::{Account, StateError, StateView};
 use serde_json::Value;
 
 use super::effects::{CONTRACT, SENDER, account, block, call, rules, state, tx};
-use super::testdata::shared;
+use arbor_testdata::find as shared;
 
 /// A key of the tree.
 type Key = [u8; 32];

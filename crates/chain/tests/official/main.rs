@@ -10,8 +10,6 @@ mod network;
 mod reason;
 mod run;
 mod table;
-#[path = "../testdata/mod.rs"]
-mod testdata;
 mod unsupported;
 
 use std::collections::BTreeMap;
@@ -66,7 +64,7 @@ fn main() -> ExitCode {
     let Some(selection) = Selection::from_arguments() else {
         return ExitCode::SUCCESS;
     };
-    let Some(place) = testdata::shared("official", "data/ethereum-tests") else {
+    let Some(place) = arbor_testdata::find("official", "data/ethereum-tests") else {
         return ExitCode::SUCCESS;
     };
     let start = Instant::now();

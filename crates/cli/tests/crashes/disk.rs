@@ -26,10 +26,8 @@ fn works(test: &str, words: &[&str]) -> bool {
         .status();
     let works = run.is_ok_and(|status| status.success());
     if !works {
-        println!(
-            "SKIPPED (no right or no program: {}): {test}",
-            words.join(" ")
-        );
+        let reason = format!("no right or no program: {}", words.join(" "));
+        arbor_testdata::skip(test, &reason);
     }
     works
 }

@@ -132,16 +132,7 @@ pub(crate) fn roots(folder: &Folder, file: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// A folder of the material beside the checkout, or `None` (said aloud) where there is none.
+/// A file or folder of the test data; none, after recording that the test is skipped, if it is not there.
 pub(crate) fn shared(name: &str, test: &str) -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
-    let folder = PathBuf::from(data).join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-    assert!(!required, "no test data for {test}");
-    println!("SKIPPED (no test data): {test}");
-    None
+    arbor_testdata::find(test, name)
 }

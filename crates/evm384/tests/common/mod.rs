@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "every test takes what it needs")]
 
-use std::path::PathBuf;
-
 use arbor_evm384::{AMPLE_GAS, GasSchedule, Interface, Machine, Outcome, Setup};
 use revm::primitives::Address;
 use serde_json::Value;
@@ -24,17 +22,11 @@ pub(crate) fn vectors(file: &str) -> Vec<Value> {
 
 /// What this file of the test data holds, or null, which is said, where the data is absent.
 pub(crate) fn vectors_object(file: &str) -> Value {
-    let root = std::env::var_os("ARBOR_TESTDATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("vectors").join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        let required = std::env::var_os("ARBOR_REQUIRE_DATA").is_some();
-        assert!(!required, "{} is required", path.display());
-        eprintln!("SKIPPED (no test data): {}", path.display());
+    let test = std::thread::current().name().unwrap_or(file).to_owned();
+    let Some(path) = arbor_testdata::find(&test, &format!("vectors/{file}")) else {
         return Value::Null;
     };
+    let text = std::fs::read_to_string(path).expect("readable");
     serde_json::from_str(&text).expect("JSON")
 }
 

@@ -92,18 +92,9 @@ pub fn said(records: BTreeMap<NodeKey, Vec<u8>>) -> BTreeMap<NodeKey, Record> {
         .collect()
 }
 
-/// The folder of vectors, or `None` (said aloud) where there is none.
-pub fn vectors(test: &str) -> Option<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let data = std::env::var("ARBOR_TESTDATA").unwrap_or_else(|_| default.into());
-    let folder = PathBuf::from(data).join("vectors");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    let required = std::env::var("ARBOR_REQUIRE_DATA").is_ok_and(|value| value == "1");
-    assert!(!required, "no test data for {test}");
-    println!("SKIPPED (no test data): {test}");
-    None
+/// A file or folder of the vectors; none, after recording that the test is skipped, if it is not there.
+pub fn vectors(test: &str, name: &str) -> Option<PathBuf> {
+    arbor_testdata::find(test, &format!("vectors/{name}"))
 }
 
 pub fn unhex(text: &str) -> Vec<u8> {
