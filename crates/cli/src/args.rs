@@ -29,6 +29,15 @@ pub(crate) use evm384::{
 };
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessForm};
 
+/// The codes of docs/exit-codes.md, which says what they mean for each command.
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done; what was checked holds
+    1  failed; what was checked does not hold, or cannot be read: see standard error
+    2  the command line is not understood
+    3  a verdict is partial: nothing checked is at fault, but not everything could be checked
+  130  stopped by Ctrl-C or SIGTERM; what was done until then is kept";
+
 /// An engine for Ethereum state in which the tree is a choice.
 ///
 /// Start with a chain to try things on:
@@ -42,7 +51,8 @@ pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessForm}
     version,
     propagate_version = true,
     max_term_width = 110,
-    verbatim_doc_comment
+    verbatim_doc_comment,
+    after_help = EXIT_CODES
 )]
 pub(crate) struct Arbor {
     /// What to do.
