@@ -138,10 +138,9 @@ func (m *maker) header(number int) *types.Header {
 		GasLimit:   parent.GasLimit,
 		Coinbase:   pick(d, m.coinbases...),
 	}
-	if d.oneIn(3) { // earlier or later, but under the same rules
-		if time := parent.Time + 1 + uint64(d.IntN(30)); config.LatestFork(time) == config.LatestFork(h.Time) {
-			h.Time = time
-		}
+	if d.oneIn(3) { // late, or making up for it: never ahead of the schedule, in which the merge comes before Shanghai
+		latest := m.genesis.Timestamp + secondsPerBlock*uint64(number)
+		h.Time = parent.Time + 1 + d.Uint64N(latest-parent.Time)
 	}
 	h.Difficulty = m.engine.CalcDifficulty(m.chain, h.Time, parent)
 	if h.Difficulty.Sign() == 0 {
