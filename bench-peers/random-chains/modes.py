@@ -109,7 +109,7 @@ class Modes:
             tree = "mpt"  # other trees leave receipts that carry Merkle-Patricia roots unverified
         rules = ["--tree", tree, "--check-state", "1", "--retain", "all"]
         head = None
-        for mutant in map(json.loads, (self.folder / "mutants/list.jsonl").read_text().splitlines()):
+        for mutant in self.list_mutants():
             if mutant["Block"] - 1 != head:
                 head = mutant["Block"] - 1
                 self.replay("mutants", *rules, "--to", str(head))
@@ -124,7 +124,30 @@ class Modes:
         self.verify("mutants")
         compare(self.dump("mutants"), self.expected_dump(), roots=tree == "mpt")
 
+    def mutant_witnesses(self):
+        """Puts mutated blocks into the witnesses of the blocks that they were made of. Those that geth refuses do not
+        hold. Those that geth accepts hold, or read what the witness lacks."""
+        self.replay("history", "--retain", "all")
+        files = {Path(file).stem: Path(file) for file in self.make_witnesses("history", "witnesses")}
+        changed = self.databases / "changed.json"
+        for mutant in filter(lambda mutant: "Header" in mutant, self.list_mutants()):
+            witness, header = json.loads(files[str(mutant["Block"])].read_text()), mutant["Header"]
+            block = (self.folder / "mutants" / mutant["File"]).read_bytes()
+            witness["blockRlp"] = "0x" + block.hex()
+            witness["number"], witness["hash"] = int(header["Number"]), header["Hash"]
+            witness["postStateRoot"], witness["receiptsRoot"] = header["State"], header["ReceiptsRoot"]
+            changed.write_text(json.dumps(witness))
+            done = self.try_run("replay", "--genesis", self.genesis, "--witness", str(changed))
+            named = f"{mutant['File']} ({mutant['Kind']}): geth"
+            if done.returncode == 0 and not mutant["Accepted"]:
+                raise Difference(f"{named} refuses ({mutant['Reason']}), its witness holds")
+            if done.returncode == 1 and mutant["Accepted"] and "lacks" not in done.stderr:
+                raise Difference(f"{named} accepts, arbor says: {done.stderr.strip()[-300:]}")
+
     # What they are made of.
+
+    def list_mutants(self):
+        return map(json.loads, (self.folder / "mutants/list.jsonl").read_text().splitlines())
 
     def try_run(self, *words):
         """Runs arbor; refuses only what no input may bring about."""
@@ -200,4 +223,5 @@ ALL = {
     "verkle-witnesses": Mode(Modes.verkle_witnesses, 4),
     "evm384": Mode(Modes.evm384),
     "mutants": Mode(Modes.mutants),
+    "mutant-witnesses": Mode(Modes.mutant_witnesses),
 }

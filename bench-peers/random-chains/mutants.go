@@ -24,9 +24,15 @@ type mutant struct {
 	Accepted bool
 	// Reason is geth's, if it refuses the mutant.
 	Reason string
-	// Root is the state root after the mutant, if it is accepted.
-	Root    common.Hash
+	// Header is none if the mutant is no block for geth.
+	Header  *mutantHeader `json:",omitempty"`
 	encoded []byte
+}
+
+// mutantHeader has what a witness says about its block.
+type mutantHeader struct {
+	Number                    string
+	Hash, State, ReceiptsRoot common.Hash
 }
 
 // mutator makes mutants of one block.

@@ -112,11 +112,12 @@ func (m *mutant) offer(chain *core.BlockChain) {
 		m.Reason = err.Error()
 		return
 	}
+	m.Header = &mutantHeader{block.Number().String(), block.Hash(), block.Root(), block.ReceiptHash()}
 	if _, err := chain.InsertChain(types.Blocks{&block}); err != nil {
 		m.Reason = err.Error()
 		return
 	}
-	m.Accepted, m.Root = true, block.Root()
+	m.Accepted = true
 }
 
 func (m *maker) writeMutants(folder string, mutants []*mutant) error {
