@@ -222,6 +222,7 @@ impl Executor {
         }
         let start = Instant::now();
         let keeps_empty = !rules.has(SpecId::SPURIOUS_DRAGON);
+        self.codes.begin(rules.has(SpecId::PRAGUE));
         let overlay = Overlay::new(
             state,
             chain,

@@ -406,11 +406,7 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
             Some(bytes) => bytes.clone(),
             None => self.view.code(code_hash)?,
         };
-        // Before London code could begin like a delegation (EIP-7702) without being one.
-        let code = Bytecode::new_raw_checked(bytes.clone())
-            .unwrap_or_else(|_| Bytecode::new_legacy(bytes));
-        self.codes.insert(code_hash, code.clone());
-        Ok(code)
+        Ok(self.codes.analyse(code_hash, bytes))
     }
 
     fn storage(&mut self, address: Address, key: U256) -> Result<U256, ReadError> {

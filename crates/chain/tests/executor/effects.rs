@@ -322,6 +322,39 @@ fn the_dao_fork_moves_balances() {
     assert_eq!(changes.accounts.len(), 118);
 }
 
+/// Code of the shape of a delegation (EIP-7702) is plain code before Prague, and begins with an invalid instruction. It was followed under every fork
+/// once it had been read from the state, and was plain code in the run that deployed it, so that one chain was accepted in one go and
+/// refused after a restart.
+#[test]
+fn code_of_the_shape_of_a_delegation_is_one_from_prague_on() {
+    let shape = [&[0xef, 1, 0][..], CONTRACT.as_slice()].concat();
+    let stop = |address| account(address, 1, &[0], &[]);
+    let state = state(&[
+        account(NOBODY, 1, &shape, &[]),
+        account(CONTRACT, 1, PUPPET, &[]),
+        stop(address!("00000961ef480eb55e80d19ad83579a64c007002")),
+        stop(address!("0000bbddc7ce488642fb579f8b00f3a590007251")),
+    ]);
+    let chain = RecentBlocks::default();
+    // One executor keeps code from block to block.
+    let mut executor = Executor::new();
+    for (fork, stored) in [
+        (Fork::Berlin, false),
+        (Fork::Cancun, false),
+        (Fork::Prague, true),
+        (Fork::Osaka, true),
+        (Fork::Cancun, false),
+    ] {
+        let block = block(1, vec![call(0, NOBODY, store(4, 5))]);
+        let output = executor.run(&rules(fork), &block, &[SENDER], &state, &chain, None);
+        let changes = output.expect("valid").changes;
+        assert_eq!(changes.accounts.contains_key(&NOBODY), stored, "{fork:?}");
+        if stored {
+            assert_eq!(slots(&changes, NOBODY), [(4, 0, 5)], "{fork:?}");
+        }
+    }
+}
+
 /// Before Byzantium receipts carry the root after each transaction, before the block's reward.
 #[test]
 fn intermediate_roots_are_asked_with_each_transactions_changes() {
