@@ -12,15 +12,17 @@ use super::overlay::Overlay;
 /// Wei in a gwei, the unit of withdrawals (EIP-4895).
 const GWEI: u64 = 1_000_000_000;
 
-/// Moves the balances of the DAO fork (EIP-779). Accounts that do not exist come into being, empty, as the
-/// first clients did it.
+/// Moves the balances of the DAO fork (EIP-779). Accounts that do not exist are created empty, like in the first
+/// clients. An account that has no ether is not touched, so that EIP-161 does not delete it.
 pub(super) fn move_dao_balances<S: StateView + ?Sized>(
     overlay: &mut Overlay<'_, S>,
 ) -> Result<(), StateError> {
     for account in DAO_ACCOUNTS {
-        let balance = overlay.balance(account)?.unwrap_or_default();
-        overlay.set_balance(account, U256::ZERO)?;
-        add_balance(overlay, DAO_REFUND_CONTRACT, balance)?;
+        let balance = overlay.balance(account)?;
+        if balance != Some(U256::ZERO) {
+            overlay.set_balance(account, U256::ZERO)?;
+        }
+        add_balance(overlay, DAO_REFUND_CONTRACT, balance.unwrap_or_default())?;
     }
     Ok(())
 }

@@ -322,6 +322,33 @@ fn the_dao_fork_moves_balances() {
     assert_eq!(changes.accounts.len(), 118);
 }
 
+/// Moving ether touches nothing that has none (EIP-161): an empty account of the DAO's list once was deleted if the fork was not before Spurious Dragon.
+#[test]
+fn the_dao_fork_touches_no_account_without_ether() {
+    let (empty, drained) = (
+        address!("0101f3be8ebb4bbd39a2e3b9a3639d4259832fd9"),
+        address!("bb9bc244d798123fde783fcc1c72d3bb8c189413"),
+    );
+    let rich = GenesisAccount {
+        balance: U256::from(99),
+        ..account(drained, 0, &[], &[])
+    };
+    let state = state(&[account(empty, 0, &[], &[]), rich]);
+    let rules = Rules {
+        dao: DaoRule::Transition,
+        ..rules(Fork::SpuriousDragon)
+    };
+    let chain = RecentBlocks::default();
+    let mut executor = Executor::new();
+    let output = executor.run(&rules, &block(1, Vec::new()), &[], &state, &chain, None);
+    let changes = output.expect("valid").changes;
+    check_exact(&state, &changes);
+    assert!(!changes.accounts.contains_key(&empty));
+    assert_eq!(changes.accounts[&drained].new, None);
+    // The drained account, the refund contract and the beneficiary.
+    assert_eq!(changes.accounts.len(), 3);
+}
+
 /// Code of the shape of a delegation (EIP-7702) is plain code before Prague, and begins with an invalid instruction. It was followed under every fork
 /// once it had been read from the state, and was plain code in the run that deployed it, so that one chain was accepted in one go and
 /// refused after a restart.
