@@ -26,8 +26,8 @@ use crate::stats::{FlushStats, PruneStats, Stats};
 use crate::undo::{self, UndoRecord};
 use crate::view::View;
 
-/// Metas that are kept below the head even when no history is: BLOCKHASH (yellow paper, appendix
-/// H) reaches 256 blocks back.
+/// Metas that are kept below the oldest readable version: BLOCKHASH (yellow paper, appendix H) reaches 256 blocks back,
+/// and a block can be executed on top of every readable version, after a rollback or for a witness.
 const METAS_KEPT: u64 = 256;
 /// Changes of flat tables, and of others, from which on a second thread helps to put them.
 const MANY_CHANGES: usize = 1 << 13;
@@ -506,11 +506,8 @@ impl Versions {
     /// in flight.
     fn prepare(&mut self) -> Option<FlushJob> {
         let head = self.frame.head.clone()?;
-        let oldest_meta = self
-            .frame
-            .oldest
-            .min(head.version.0.saturating_sub(METAS_KEPT))
-            .max(self.first_meta);
+        let oldest_meta = self.frame.oldest.saturating_sub(METAS_KEPT);
+        let oldest_meta = oldest_meta.max(self.first_meta);
         let to = HeadRecord {
             version: head.version.0,
             oldest: self.frame.oldest,

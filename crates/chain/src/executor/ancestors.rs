@@ -1,6 +1,7 @@
 //! The blocks before the one that is executed.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use alloy_consensus::Header;
 use alloy_primitives::B256;
@@ -79,6 +80,24 @@ impl RecentBlocks {
         self.blocks.push_back(block);
     }
 
+    /// Returns the numbers of the blocks whose hash is missing: of the 256 up to the latest one, those before the oldest known.
+    pub(crate) fn missing(&self) -> Range<u64> {
+        let known = self.hashes.len() as u64;
+        let oldest = (self.latest + 1).saturating_sub(known);
+        let first = (self.latest + 1).saturating_sub(HASHES as u64);
+        match known {
+            0 => 0..0,
+            _ => first.min(oldest)..oldest,
+        }
+    }
+
+    /// Adds the hash of the block before the oldest known one.
+    pub(crate) fn push_oldest(&mut self, hash: B256) {
+        if self.hashes.len() < HASHES {
+            self.hashes.push_front(hash);
+        }
+    }
+
     /// Returns the latest block pushed, if any.
     pub fn latest(&self) -> Option<&Ancestor> {
         self.blocks.back()
@@ -102,7 +121,9 @@ impl Ancestors for RecentBlocks {
         index
             .and_then(|index| self.hashes.get(index))
             .copied()
-            .ok_or_else(|| StateError::Read(format!("the hash of block {number} is not known")))
+            .ok_or_else(|| StateError::Read(format!(
+                "the hash of block {number} is not known, which BLOCKHASH asks for: give the chain from block {number} on"
+            )))
     }
 
     fn ancestor(&self, number: u64) -> Option<&Ancestor> {
@@ -161,6 +182,25 @@ mod tests {
         );
         assert!(recent.ancestor(9).is_none());
         assert!(recent.ancestor(10).is_some());
+    }
+
+    #[test]
+    fn older_hashes_complete_it() {
+        let mut recent = RecentBlocks::default();
+        assert!(recent.missing().is_empty(), "nothing is known");
+        recent.push(block(300));
+        assert_eq!(recent.missing(), 45..300);
+        for number in (40..300).rev() {
+            recent.push_oldest(B256::with_last_byte(number as u8));
+        }
+        assert!(recent.missing().is_empty());
+        let hash = |number| recent.block_hash(number).ok();
+        assert_eq!(hash(45), Some(B256::with_last_byte(45)));
+        assert_eq!((hash(44), hash(301)), (None, None));
+        assert!(recent.ancestor(299).is_none(), "its ommers are not known");
+        let mut young = RecentBlocks::default();
+        young.push(block(2));
+        assert_eq!(young.missing(), 0..2);
     }
 
     #[test]

@@ -6,10 +6,10 @@ use arbor_state::verkle::{BlockLeaves, Touched};
 use arbor_state::{Head, Historical, IntermediateRoots, StateChanges, StateError, StateView};
 
 use super::ReplayError;
+use super::earlier::Chain;
 use super::record::{BlockRecord, recent_blocks};
 use crate::execution_witness::ExecutionWitness;
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
-use crate::genesis::Genesis;
 use crate::senders::RecoveredBlock;
 use crate::witness::BlockWitness;
 
@@ -23,18 +23,19 @@ struct Executed {
 
 fn execute(
     parent: &Historical<'_>,
-    genesis: &Genesis,
+    chain: Chain<'_>,
     block: &RecoveredBlock,
     mut executor: Executor,
 ) -> Result<Executed, ReplayError> {
     let number = block.block.header.number;
-    let recent = recent_blocks(parent.head(), parent.meta().version)?;
+    let mut recent = recent_blocks(parent.head(), parent.meta().version)?;
+    chain.earlier.complete(&mut recent);
     let before = recent
         .latest()
         .cloned()
         .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
     let view = RecordingView::new(parent, &recent);
-    let input = BlockInput::new(block, &before.header, before.hash, &genesis.spec);
+    let input = BlockInput::new(block, &before.header, before.hash, &chain.genesis.spec);
     let changes = {
         let mut roots = parent.intermediate_roots();
         let roots = roots
@@ -64,7 +65,7 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
 /// A block that does not hold on that state; a tree that is not Merkle-Patricia.
 pub fn make_witness(
     parent: &Historical<'_>,
-    genesis: &Genesis,
+    chain: Chain<'_>,
     block: &RecoveredBlock,
     executor: Executor,
 ) -> Result<BlockWitness, ReplayError> {
@@ -74,7 +75,7 @@ pub fn make_witness(
         reads,
         changes,
         ..
-    } = execute(parent, genesis, block, executor)?;
+    } = execute(parent, chain, block, executor)?;
     let nodes = parent
         .witness(&reads.accounts, &changes)
         .map_err(failed(number))?;
@@ -88,10 +89,10 @@ pub fn make_witness(
         .min(before.header.number);
     let mut headers = Vec::new();
     for ancestor in (oldest..=before.header.number).rev() {
-        headers.push(header_rlp(parent.head(), ancestor)?);
+        headers.push(header_rlp(parent.head(), chain, ancestor)?);
     }
     Ok(BlockWitness {
-        chain_id: genesis.spec.chain_id(),
+        chain_id: chain.genesis.spec.chain_id(),
         number,
         hash: block.hash,
         pre_state_root: B256::from(parent.meta().root),
@@ -118,12 +119,12 @@ pub fn make_witness(
 /// A block that does not hold on that state; a tree other than Verkle.
 pub fn make_execution_witness(
     parent: &Historical<'_>,
-    genesis: &Genesis,
+    chain: Chain<'_>,
     block: &RecoveredBlock,
     executor: Executor,
     guarded: bool,
 ) -> Result<Option<(ExecutionWitness, usize)>, ReplayError> {
-    let executed = execute(parent, genesis, block, executor.recording_code())?;
+    let executed = execute(parent, chain, block, executor.recording_code())?;
     let header = &block.block.header;
     let touched = Touched {
         reads: &executed.reads.accounts,
@@ -150,8 +151,8 @@ fn encoded(value: &impl Encodable) -> Bytes {
     alloy_rlp::encode(value).into()
 }
 
-/// The header of a block that the database remembers.
-fn header_rlp(state: Head<'_>, number: u64) -> Result<Bytes, ReplayError> {
+/// The header of a block that the database remembers, or of an earlier one.
+fn header_rlp(state: Head<'_>, chain: Chain<'_>, number: u64) -> Result<Bytes, ReplayError> {
     let failed = |error: arbor_versions::VersionsError| ReplayError::State {
         number,
         error: error.into(),
@@ -163,6 +164,9 @@ fn header_rlp(state: Head<'_>, number: u64) -> Result<Bytes, ReplayError> {
         .transpose()
         .map_err(failed)?
         .flatten();
-    let meta = meta.ok_or(ReplayError::DamagedHeader(number))?;
-    Ok(encoded(&BlockRecord::decode(&meta)?.block.header))
+    match (meta, chain.earlier.header(number)) {
+        (Some(meta), _) => Ok(encoded(&BlockRecord::decode(&meta)?.block.header)),
+        (None, Some(header)) => Ok(encoded(header)),
+        (None, None) => Err(ReplayError::UnknownBlock(number)),
+    }
 }

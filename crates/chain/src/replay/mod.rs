@@ -6,6 +6,7 @@
 //! [`Floor`](floor::Floor) does the same without tree and store, which is the floor that a replay's time
 //! is measured against; [`stateless`] does it over a witness.
 
+mod earlier;
 mod error;
 mod failure_dump;
 pub mod floor;
@@ -22,6 +23,7 @@ pub mod stateless;
 mod stats;
 mod witness_size;
 
+pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};
 pub use genesis_state::genesis_state_root;
 #[cfg(test)]

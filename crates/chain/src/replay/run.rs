@@ -1,9 +1,12 @@
 //! The main road: execute, compute, compare, commit.
 
+use std::path::PathBuf;
+
 use alloy_primitives::{B256, U256};
 use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
+use super::earlier::EarlierBlocks;
 use super::foresight::Foresight;
 use super::pipeline::{Options, Pipeline, Roots, Verify};
 use super::record::{BlockRecord, recent_blocks};
@@ -19,6 +22,7 @@ pub struct Replay {
     spec: ChainSpec,
     executor: Executor,
     recent: RecentBlocks,
+    earlier: EarlierBlocks,
     /// The difficulties of all blocks up to the head together, where the head's record has it.
     total_difficulty: Option<U256>,
     names: RecentState,
@@ -42,6 +46,7 @@ impl Replay {
             spec: genesis.spec.clone(),
             executor: Executor::new(),
             recent: RecentBlocks::default(),
+            earlier: EarlierBlocks::default(),
             total_difficulty: None,
             names: RecentState::new(names_bytes),
             names_bytes,
@@ -63,8 +68,20 @@ impl Replay {
         self.names = RecentState::new(self.names_bytes);
         let head = self.state.head().map_or(Version(0), |head| head.version);
         self.recent = recent_blocks(self.state.reader(), head)?;
+        self.earlier.complete(&mut self.recent);
         self.total_difficulty =
             BlockRecord::of_head(&self.state)?.and_then(|record| record.total_difficulty);
+        Ok(())
+    }
+
+    /// Reads the blocks before the head that the database does not remember from the files of its chain. `BLOCKHASH` may ask for their hashes.
+    ///
+    /// # Errors
+    /// As [`EarlierBlocks::read`].
+    pub fn look_further_back(&mut self, chain: &[PathBuf]) -> Result<(), ReplayError> {
+        let head = self.state.head().map_or(Version(0), |head| head.version);
+        self.earlier = EarlierBlocks::read(self.state.reader(), head, chain)?;
+        self.earlier.complete(&mut self.recent);
         Ok(())
     }
 

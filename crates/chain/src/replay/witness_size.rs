@@ -8,7 +8,7 @@ use arbor_versions::Version;
 use serde::Serialize;
 
 use super::stateless::replay_witness;
-use super::{Replay, ReplayError, make_execution_witness, make_witness};
+use super::{Chain, Replay, ReplayError, make_execution_witness, make_witness};
 use crate::execution_witness::Verdict;
 use crate::executor::Executor;
 use crate::genesis::Genesis;
@@ -56,7 +56,7 @@ impl Replay {
             .map_err(|error| ReplayError::State { number, error })?;
         let wrong = |why: String| ReplayError::Witness { number, why };
         let Tree::Verkle(verkle) = state.tree() else {
-            let witness = make_witness(&parent, genesis, &block, Executor::new())?;
+            let witness = make_witness(&parent, Chain::of(genesis), &block, Executor::new())?;
             replay_witness(
                 &witness,
                 &genesis.spec,
@@ -80,7 +80,8 @@ impl Replay {
                 ..about
             });
         };
-        let made = make_execution_witness(&parent, genesis, &block, Executor::new(), false)?;
+        let chain = Chain::of(genesis);
+        let made = make_execution_witness(&parent, chain, &block, Executor::new(), false)?;
         let Some((witness, chunks)) = made else {
             self.block(block)?;
             return Ok(about);

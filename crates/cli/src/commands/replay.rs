@@ -405,7 +405,8 @@ fn full(
     if let (None, Some(population)) = (state.head(), genesis.population) {
         load(&mut state, &genesis, population)?;
     }
-    let replay = Replay::new(state, &genesis, budget.names())?;
+    let mut replay = Replay::new(state, &genesis, budget.names())?;
+    replay.look_further_back(&args.chain)?;
     // The database has them; together they may be larger than its caches.
     drop(text);
     genesis.alloc = Vec::new();

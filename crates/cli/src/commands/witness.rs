@@ -6,8 +6,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, Verdict};
-use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{leaf_parts, make_execution_witness, make_witness};
+use arbor_chain::replay::{Chain, EarlierBlocks, leaf_parts, make_execution_witness, make_witness};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
 use arbor_chain::witness::BlockWitness;
@@ -32,14 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let (state, mut genesis) = database::open_to_read(&args.database)?;
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
     rules.set(&mut genesis.spec);
-    let mut maker = Maker {
-        state: state.reader(),
-        parent: None,
-        genesis: &genesis,
-        rules,
-        db: &args.database.db,
-        guarded: args.guarded,
-    };
+    let state = state.reader();
     let first = args.block;
     let last = args.to.unwrap_or(first);
     if first == 0 {
@@ -49,9 +41,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("--to {last} is before --block {first}");
     }
     for block in [first, last] {
-        database::version_of(maker.state, Some(block - 1))
+        database::version_of(state, Some(block - 1))
             .with_context(|| format!("the state before block {block} is needed"))?;
     }
+    let before = database::version_of(state, Some(first - 1))?;
+    let earlier = EarlierBlocks::read(state, before, &args.chain)?;
+    let mut maker = Maker {
+        state,
+        parent: None,
+        chain: Chain {
+            genesis: &genesis,
+            earlier: &earlier,
+        },
+        rules,
+        db: &args.database.db,
+        guarded: args.guarded,
+    };
     let mut input = open_sources(&args.chain)?;
     input.skip_to(first)?;
     let mut next = |block: u64| {
@@ -142,7 +147,7 @@ struct Maker<'a> {
     state: Head<'a>,
     /// That of the block made last.
     parent: Option<Historical<'a>>,
-    genesis: &'a Genesis,
+    chain: Chain<'a>,
     rules: Rules,
     db: &'a Path,
     /// Whether Verkle witnesses leave no absence in doubt.
@@ -164,19 +169,19 @@ enum Witness {
 impl Maker<'_> {
     /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
     fn make(&mut self, raw: RawBlock) -> Result<Option<Witness>> {
-        let (state, genesis) = (self.state, self.genesis);
+        let (state, chain) = (self.state, self.chain);
         let version = database::version_of(state, Some(raw.header.number - 1))?;
         let parent = match self.parent.take() {
             Some(before) if before.meta().version.0 + 1 == version.0 => before.next()?,
             _ => state.at(version)?,
         };
         let parent = self.parent.insert(parent);
-        let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
+        let block = prepare(raw, SignatureRules::new(&chain.genesis.spec))?;
         let executor = self.rules.executor();
         match state.tree() {
             Tree::MerklePatricia => {
-                let mut witness = make_witness(parent, genesis, &block, executor)?;
-                if genesis.network().is_none() {
+                let mut witness = make_witness(parent, chain, &block, executor)?;
+                if chain.genesis.network().is_none() {
                     witness.config = Some(config_of(self.db)?);
                 }
                 witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
@@ -186,7 +191,7 @@ impl Maker<'_> {
                 "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
             ),
             Tree::Verkle(verkle) => {
-                let made = make_execution_witness(parent, genesis, &block, executor, self.guarded)?;
+                let made = make_execution_witness(parent, chain, &block, executor, self.guarded)?;
                 let Some((mut witness, chunks)) = made else {
                     return Ok(None);
                 };
