@@ -7,6 +7,7 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rlp::{Decodable, Header as RlpHeader};
 
 use super::error::{Position, SourceError};
+use super::price::{Price, price_beyond_128_bits};
 use super::receipts::Era1Receipts;
 
 /// A signed transaction as blocks hold it: blob transactions come without their blobs.
@@ -149,7 +150,7 @@ impl RawBlock {
     /// Decodes the body.
     ///
     /// # Errors
-    /// [`SourceError::Malformed`] if the body is not canonical RLP of transactions, ommers and possibly
+    /// [`SourceError::PriceBeyondFunds`] if a transaction's gas price has more than 128 bits. [`SourceError::Malformed`] if the body is not canonical RLP of transactions, ommers and possibly
     /// withdrawals, if anything follows them, if a transaction would not encode to the bytes it came from, or if there are
     /// more transactions than the gas limit has room for. That is told before the first of them is decoded: a block of the
     /// greatest size could otherwise take gigabytes and minutes before its header is looked at.
@@ -171,8 +172,18 @@ impl RawBlock {
             } => (body, rlp_len, Some(total_difficulty), Some(receipts)),
         };
         let room = Room::new(header.gas_limit, parent_gas_limit);
-        let (body, transaction_bytes) = decode_body(&items, room)
-            .map_err(|reason| position.malformed(Some(header.number), reason))?;
+        let (body, transaction_bytes) = decode_body(&items, room).map_err(|fault| match fault {
+            BodyFault::Malformed(reason) => position.malformed(Some(header.number), reason),
+            BodyFault::Price(transaction, Price { field, price }) => {
+                SourceError::PriceBeyondFunds {
+                    at: position.clone(),
+                    number: header.number,
+                    transaction,
+                    field,
+                    price,
+                }
+            }
+        })?;
         if let Some(receipts) = &receipts {
             receipts.verify(transaction_bytes.len(), header.receipts_root)?;
         }
@@ -265,8 +276,21 @@ impl Room {
 
 type DecodedBody = (BlockBody<Transaction>, Vec<Bytes>);
 
+/// Why a body is not taken.
+enum BodyFault {
+    Malformed(String),
+    /// The transaction of this index has a price that [`Transaction`] has no room for.
+    Price(usize, Price),
+}
+
+impl From<String> for BodyFault {
+    fn from(reason: String) -> Self {
+        Self::Malformed(reason)
+    }
+}
+
 /// Decodes transactions, ommers and possibly withdrawals, which must fill `items`.
-fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, String> {
+fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, BodyFault> {
     let mut rest: &[u8] = items;
     let list = list_payload(&mut rest).map_err(|e| format!("transactions: {e}"))?;
     let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list), room)?;
@@ -281,10 +305,8 @@ fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, String> {
         Some(Withdrawals::decode(&mut rest).map_err(|e| format!("withdrawals: {e}"))?)
     };
     if !rest.is_empty() {
-        return Err(format!(
-            "{} bytes follow the last field of the block",
-            rest.len()
-        ));
+        let reason = format!("{} bytes follow the last field of the block", rest.len());
+        return Err(reason.into());
     }
     Ok((
         BlockBody {
@@ -300,7 +322,10 @@ fn list_payload<'a>(buf: &mut &'a [u8]) -> Result<&'a [u8], alloy_rlp::Error> {
     RlpHeader::decode_bytes(buf, true)
 }
 
-fn decode_transactions(list: &Bytes, room: Room) -> Result<(Vec<Transaction>, Vec<Bytes>), String> {
+fn decode_transactions(
+    list: &Bytes,
+    room: Room,
+) -> Result<(Vec<Transaction>, Vec<Bytes>), BodyFault> {
     let count = count_items(list);
     room.check(count)?;
     let count = count.min(list.len() / SHORT_TRANSACTION);
@@ -310,14 +335,21 @@ fn decode_transactions(list: &Bytes, room: Room) -> Result<(Vec<Transaction>, Ve
     let mut rest: &[u8] = list;
     while !rest.is_empty() {
         let index = transactions.len();
-        let (transaction, bytes) =
-            decode_transaction(&mut rest).map_err(|e| format!("transaction {index}: {e}"))?;
+        let malformed = |reason: String| format!("transaction {index}: {reason}");
+        let bytes = transaction_bytes(&mut rest).map_err(malformed)?;
+        let transaction = match Transaction::decode_2718_exact(bytes) {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                return Err(match price_beyond_128_bits(bytes) {
+                    Some(price) => BodyFault::Price(index, price),
+                    None => malformed(error.to_string()).into(),
+                });
+            }
+        };
         again.clear();
         transaction.encode_2718(&mut again);
         if again != bytes {
-            return Err(format!(
-                "transaction {index}: its encoding is not canonical"
-            ));
+            return Err(malformed("its encoding is not canonical".into()).into());
         }
         transactions.push(transaction);
         encodings.push(list.slice_ref(bytes));
@@ -340,8 +372,8 @@ fn count_items(mut list: &[u8]) -> usize {
     count
 }
 
-/// Decodes one transaction of a block body: a list if legacy, a string holding EIP-2718 bytes otherwise.
-fn decode_transaction<'a>(rest: &mut &'a [u8]) -> Result<(Transaction, &'a [u8]), String> {
+/// The EIP-2718 bytes of the next transaction of a block body: a list if legacy, a string that holds them otherwise.
+fn transaction_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], String> {
     let start = *rest;
     let head = RlpHeader::decode(rest).map_err(|e| e.to_string())?;
     let (payload, after) = rest.split_at(head.payload_length);
@@ -354,6 +386,5 @@ fn decode_transaction<'a>(rest: &mut &'a [u8]) -> Result<(Transaction, &'a [u8])
     if !head.list && bytes.first().is_none_or(|&kind| kind > 0x7f) {
         return Err("a string without a transaction type (EIP-2718)".into());
     }
-    let transaction = Transaction::decode_2718_exact(bytes).map_err(|e| e.to_string())?;
-    Ok((transaction, bytes))
+    Ok(bytes)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, U256};
 
 /// Where in its file a block lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,22 @@ pub enum SourceError {
         number: Option<u64>,
         /// What is wrong.
         reason: String,
+    },
+    /// A transaction offers more for its gas than any account can pay. It is well formed, and no account has the funds.
+    #[error(
+        "{at} (number {number}): transaction {transaction}: insufficient funds: its {field} is {price} wei, and no account can pay 2^128 wei or more for each unit of gas"
+    )]
+    PriceBeyondFunds {
+        /// Start of the block.
+        at: Position,
+        /// The block's number.
+        number: u64,
+        /// The transaction's place in the block.
+        transaction: usize,
+        /// The name of the price.
+        field: &'static str,
+        /// The price.
+        price: U256,
     },
     /// A file is neither an export nor an era1 file.
     #[error("{}: {reason}", file.display())]

@@ -27,6 +27,7 @@ pub mod era1;
 mod error;
 mod export;
 mod input;
+mod price;
 mod receipts;
 
 pub use block::{MAX_BLOCK_BYTES, RawBlock, SourceBlock, Transaction};
