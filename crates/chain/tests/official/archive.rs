@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use super::unsupported;
+
 /// A file of fixtures: its place in the collection, and its text.
 pub(crate) struct Text {
     pub(crate) path: String,
@@ -28,6 +30,9 @@ pub(crate) fn read(
                 .unwrap_or(&path)
                 .to_string_lossy()
                 .into_owned();
+            if unsupported::file(&name) {
+                continue;
+            }
             sink(Text {
                 path: name,
                 json: std::fs::read(&path)?,
@@ -77,7 +82,8 @@ fn unpack(
             "{collection}/{}",
             entry.path()?.to_string_lossy().trim_start_matches("./")
         );
-        if entry.header().entry_type().is_file() && path.ends_with(".json") {
+        let is_json = entry.header().entry_type().is_file() && path.ends_with(".json");
+        if is_json && !unsupported::file(&path) {
             let mut json = Vec::with_capacity(entry.size() as usize);
             entry.read_to_end(&mut json)?;
             sink(Text { path, json })?;

@@ -23,6 +23,27 @@ pub(crate) struct Fixture {
     /// The whole state after that block, or its root.
     pub(crate) post_state: Option<BTreeMap<Address, Account>>,
     pub(crate) post_state_hash: Option<B256>,
+    /// What execution-spec-tests say about the network besides its name.
+    #[serde(default)]
+    pub(crate) config: Config,
+}
+
+/// Parameters of a network.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Config {
+    /// By the name of the fork that they begin with.
+    #[serde(default)]
+    pub(crate) blob_schedule: BTreeMap<String, Blobs>,
+}
+
+/// The parameters of blobs from a fork on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Blobs {
+    pub(crate) target: U256,
+    pub(crate) max: U256,
+    pub(crate) base_fee_update_fraction: U256,
 }
 
 impl Fixture {

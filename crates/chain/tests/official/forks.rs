@@ -7,13 +7,17 @@ use std::sync::Arc;
 use alloy_consensus::Transaction as _;
 use alloy_eips::eip4844::DATA_GAS_PER_BLOB;
 use alloy_primitives::{B256, Bytes, U256};
+use arbor_chain::executor::Executor;
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{Replay, ReplayError};
+use arbor_chain::replay::stateless::replay_witness;
+use arbor_chain::replay::{Chain, Replay, ReplayError, make_witness};
 use arbor_chain::senders::{InputError, RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Position, RawBlock};
-use arbor_state::{Network, State, StateError, Tree};
+use arbor_state::{MissingAccounts, Network, State, StateError, Tree};
 use arbor_store::MemoryStore;
 use arbor_versions::{Options, Retain};
+
+use super::mode::Mode;
 
 /// Bytes for accounts and slots used lately.
 const NAMES: usize = 100_000;
@@ -27,6 +31,8 @@ pub(crate) enum Rejection {
     UnknownParent(B256),
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    #[error("over its own witness: {0}")]
+    Witness(String),
 }
 
 /// A valid block that may become the head again.
@@ -41,7 +47,10 @@ struct Known {
 /// Every valid block given so far, the state after one of them, and the head.
 pub(crate) struct Forks {
     genesis: Genesis,
-    replay: Replay,
+    mode: Mode,
+    store: Arc<MemoryStore>,
+    /// `None` only while the database is closed and opened again.
+    replay: Option<Replay>,
     known: HashMap<B256, Known>,
     /// The blocks from block 0 to the one that `replay` stands at.
     branch: Vec<B256>,
@@ -50,22 +59,9 @@ pub(crate) struct Forks {
 }
 
 impl Forks {
-    pub(crate) fn new(genesis: Genesis) -> Result<Self, ReplayError> {
-        let network = Network {
-            chain_id: genesis.spec.chain_id(),
-            genesis_hash: genesis.hash,
-        };
-        let options = Options {
-            cache_bytes: 1 << 20,
-            retain: Retain::All,
-            background: false,
-            ..Options::default()
-        };
+    pub(crate) fn new(genesis: Genesis, mode: Mode) -> Result<Self, ReplayError> {
         let store = Arc::new(MemoryStore::default());
-        let failed = |error: StateError| ReplayError::State { number: 0, error };
-        let state =
-            State::open(store, None, Tree::MerklePatricia, network, options).map_err(failed)?;
-        let replay = Replay::new(state, &genesis, NAMES)?;
+        let replay = Some(open(&store, &genesis)?);
         let block_0 = Known {
             block: None,
             number: 0,
@@ -73,6 +69,8 @@ impl Forks {
             total_difficulty: genesis.header.difficulty,
         };
         Ok(Self {
+            mode,
+            store,
             replay,
             known: HashMap::from([(genesis.hash, block_0)]),
             branch: vec![genesis.hash],
@@ -124,7 +122,10 @@ impl Forks {
             block: None,
         };
         self.stand_at(header.parent_hash)?;
-        self.replay.block(block.clone())?;
+        self.execute(&block)?;
+        if self.mode == Mode::FromWitness {
+            self.check_witness(&block).map_err(Rejection::Witness)?;
+        }
         self.branch.push(block.hash);
         let best = self.known[&self.head].total_difficulty;
         // Proof of stake has no choice of forks of its own: the consensus layer names the head, here the latest block.
@@ -140,7 +141,8 @@ impl Forks {
     /// Goes to the head and gives the state there.
     pub(crate) fn finish(mut self) -> Result<(B256, State), ReplayError> {
         self.stand_at(self.head)?;
-        Ok((self.head, self.replay.into_state()))
+        let replay = self.replay.ok_or_else(closed)?;
+        Ok((self.head, replay.into_state()))
     }
 
     /// How often blocks were undone.
@@ -158,16 +160,81 @@ impl Forks {
         }
         let number = self.known[&at].number;
         if number as usize + 1 < self.branch.len() {
-            self.replay.rollback(number)?;
+            self.replay()?.rollback(number)?;
             self.branch.truncate(number as usize + 1);
             self.reorganisations += 1;
         }
         for hash in missing.into_iter().rev() {
             if let Some(block) = &self.known[&hash].block {
-                self.replay.block(block.clone())?;
+                self.execute(&block.clone())?;
             }
             self.branch.push(hash);
         }
         Ok(())
     }
+
+    fn replay(&mut self) -> Result<&mut Replay, ReplayError> {
+        self.replay.as_mut().ok_or_else(closed)
+    }
+
+    /// Executes a block on top of the head, then closes and opens the database if the mode says so.
+    fn execute(&mut self, block: &RecoveredBlock) -> Result<(), ReplayError> {
+        let executed = self.replay()?.block(block.clone());
+        if self.mode == Mode::Reopened {
+            let mut state = self.replay.take().ok_or_else(closed)?.into_state();
+            state.flush().map_err(failed)?;
+            drop(state);
+            self.replay = Some(open(&self.store, &self.genesis)?);
+        }
+        executed
+    }
+
+    /// Makes the witness of the block at the head, and executes the block over nothing else. An executor of its own has seen no code yet.
+    fn check_witness(&mut self, block: &RecoveredBlock) -> Result<(), String> {
+        let number = block.block.header.number;
+        let genesis = &self.genesis;
+        let state = self
+            .replay
+            .as_ref()
+            .ok_or("the database is closed")?
+            .state();
+        let view = state.versions().view();
+        let parent = view.version_of_block(number - 1);
+        let parent = parent.map_err(|error| error.to_string())?;
+        let parent = state.at(parent.ok_or("the parent is not retained")?);
+        let parent = parent.map_err(|error| error.to_string())?;
+        let witness = make_witness(&parent, Chain::of(genesis), block, Executor::new());
+        let witness = witness.map_err(|error| format!("making it: {error}"))?;
+        let (missing, executor) = (MissingAccounts::Error, Executor::new());
+        let output = replay_witness(&witness, &genesis.spec, missing, executor);
+        match output.map_err(|error| error.to_string())?.receipts_root {
+            Some(root) if root == block.block.header.receipts_root => Ok(()),
+            root => Err(format!("the receipts have the root {root:?}")),
+        }
+    }
+}
+
+/// Opens the database in a store, or makes it.
+fn open(store: &Arc<MemoryStore>, genesis: &Genesis) -> Result<Replay, ReplayError> {
+    let network = Network {
+        chain_id: genesis.spec.chain_id(),
+        genesis_hash: genesis.hash,
+    };
+    let options = Options {
+        cache_bytes: 1 << 20,
+        retain: Retain::All,
+        background: false,
+        ..Options::default()
+    };
+    let tree = Tree::MerklePatricia;
+    let state = State::open(store.clone(), None, tree, network, options).map_err(failed)?;
+    Replay::new(state, genesis, NAMES)
+}
+
+fn failed(error: StateError) -> ReplayError {
+    ReplayError::State { number: 0, error }
+}
+
+fn closed() -> ReplayError {
+    failed(StateError::Read("the database is closed".into()))
 }

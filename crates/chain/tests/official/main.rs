@@ -1,11 +1,12 @@
 //! The official blockchain tests, imported as a user's chain is.
 //!
 //! `cargo test -p arbor-chain --test official` runs them all, and with `-- only WORD...` those that have every word in their
-//! path, name or network. docs/official-tests.md says more.
+//! path, name or network. `-- reopened` and `-- from-witness`, with or without `only`, run them in these modes. docs/official-tests.md says more.
 
 mod archive;
 mod fixture;
 mod forks;
+mod mode;
 mod network;
 mod reason;
 mod run;
@@ -21,11 +22,15 @@ use std::time::Instant;
 
 use crate::archive::Text;
 use crate::fixture::Fixture;
+use crate::mode::{Mode, is_sampled};
 use crate::run::{Verdict, run};
 use crate::table::Table;
 
 /// Files that wait for a thread.
 const WAITING: usize = 64;
+
+/// The collections, below the test data.
+const COLLECTIONS: [&str; 2] = ["data/ethereum-tests", "data/eest"];
 
 /// Which fixtures to run.
 enum Selection {
@@ -37,15 +42,19 @@ enum Selection {
 impl Selection {
     /// Reads the words of the command line; `None` if they are about other tests. `cargo test WORD --flag` gives the same to
     /// all test programs of a crate.
-    fn from_arguments() -> Option<Self> {
-        let mut words = std::env::args()
-            .skip(1)
-            .filter(|word| !word.starts_with('-'));
-        match words.next() {
-            None => Some(Self::All),
-            Some(only) if only == "only" => Some(Self::Only(words.collect())),
-            Some(_) => None,
+    fn from_arguments() -> Option<(Self, Mode)> {
+        let words = std::env::args().skip(1);
+        let mut words = words.filter(|word| !word.starts_with('-')).peekable();
+        let mode = words.peek().and_then(|word| Mode::named(word));
+        if mode.is_some() {
+            words.next();
         }
+        let selection = match words.next() {
+            None => Self::All,
+            Some(only) if only == "only" => Self::Only(words.collect()),
+            Some(_) => return None,
+        };
+        Some((selection, mode.unwrap_or(Mode::InOneGo)))
     }
 
     fn takes(&self, path: &str, name: &str, network: &str) -> bool {
@@ -61,17 +70,20 @@ impl Selection {
 }
 
 fn main() -> ExitCode {
-    let Some(selection) = Selection::from_arguments() else {
+    let Some((selection, mode)) = Selection::from_arguments() else {
         return ExitCode::SUCCESS;
     };
-    let Some(place) = arbor_testdata::find("official", "data/ethereum-tests") else {
+    let places = COLLECTIONS.map(|place| arbor_testdata::find(&format!("official {place}"), place));
+    if places.iter().all(Option::is_none) {
         return ExitCode::SUCCESS;
-    };
+    }
     let start = Instant::now();
     let table = Mutex::new(Table::default());
-    if let Err(error) = run_all(&place, &selection, &table) {
-        println!("{}: {error}", place.display());
-        return ExitCode::FAILURE;
+    for place in places.iter().flatten() {
+        if let Err(error) = run_all(place, (&selection, mode), &table) {
+            println!("{}: {error}", place.display());
+            return ExitCode::FAILURE;
+        }
     }
     let table = table.into_inner().unwrap_or_else(PoisonError::into_inner);
     let names = matches!(selection, Selection::Only(_));
@@ -83,7 +95,11 @@ fn main() -> ExitCode {
 }
 
 /// Reads on this thread, runs on as many as there are cores.
-fn run_all(place: &Path, selection: &Selection, table: &Mutex<Table>) -> std::io::Result<()> {
+fn run_all(
+    place: &Path,
+    selection: (&Selection, Mode),
+    table: &Mutex<Table>,
+) -> std::io::Result<()> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (sender, receiver) = sync_channel(WAITING);
     let receiver = Mutex::new(receiver);
@@ -101,7 +117,11 @@ fn run_all(place: &Path, selection: &Selection, table: &Mutex<Table>) -> std::io
     })
 }
 
-fn run_files(files: &Mutex<Receiver<Text>>, selection: &Selection, table: &Mutex<Table>) {
+fn run_files(
+    files: &Mutex<Receiver<Text>>,
+    (selection, mode): (&Selection, Mode),
+    table: &Mutex<Table>,
+) {
     let add = |path: &str, name: &str, network: &str, verdict| {
         let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
         table.add(path, name, network, verdict);
@@ -124,8 +144,17 @@ fn run_files(files: &Mutex<Receiver<Text>>, selection: &Selection, table: &Mutex
             }
         };
         for (name, fixture) in &fixtures {
-            if selection.takes(&path, name, &fixture.network) {
-                add(&path, name, &fixture.network, run(&path, fixture));
+            if !selection.takes(&path, name, &fixture.network) {
+                continue;
+            }
+            add(&path, name, &fixture.network, run(&path, fixture, mode));
+            let is_whole = matches!(selection, Selection::All) && mode == Mode::InOneGo;
+            if is_whole && is_sampled(&path, name) {
+                for mode in Mode::SAMPLED {
+                    let verdict = run(&path, fixture, mode);
+                    let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+                    table.add_sampled(&path, name, mode, verdict);
+                }
             }
         }
     }

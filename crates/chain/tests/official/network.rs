@@ -2,8 +2,10 @@
 
 use arbor_chain::genesis::ChainSpec;
 
+use super::fixture::Fixture;
+
 /// Forks in order: the fixtures' name, and the fields of a geth configuration that say when it begins.
-const FORKS: [(&str, &[&str]); 15] = [
+const FORKS: [(&str, &[&str]); 17] = [
     ("Frontier", &[]),
     ("Homestead", &["homesteadBlock"]),
     ("EIP150", &["eip150Block"]),
@@ -19,12 +21,18 @@ const FORKS: [(&str, &[&str]); 15] = [
     ("Shanghai", &["shanghaiTime"]),
     ("Cancun", &["cancunTime"]),
     ("Prague", &["pragueTime"]),
+    ("Osaka", &["osakaTime"]),
+    ("BPO1", &["bpo1Time"]),
 ];
+
+/// Mainnet's deposit contract, which the fixtures' networks have (EIP-6110).
+const DEPOSIT_CONTRACT: &str = "0x00000000219ab540356cbb839cbe05303d7705fa";
 
 /// The rules of a network: of one fork from block 0 on, or of two, as in `BerlinToLondonAt5`, `ParisToShanghaiAtTime15k`
 /// and `ArrowGlacierToParisAtDiffC0000`.
-pub(crate) fn rules(network: &str) -> Result<ChainSpec, String> {
-    let config = config(network).ok_or_else(|| format!("network {network} is not known"))?;
+pub(crate) fn rules(fixture: &Fixture) -> Result<ChainSpec, String> {
+    let network = &fixture.network;
+    let config = config(fixture).ok_or_else(|| format!("network {network} is not known"))?;
     let (spec, warnings) = ChainSpec::from_json(&config).map_err(|error| error.to_string())?;
     match warnings.first() {
         Some(warning) => Err(warning.clone()),
@@ -32,7 +40,8 @@ pub(crate) fn rules(network: &str) -> Result<ChainSpec, String> {
     }
 }
 
-fn config(network: &str) -> Option<String> {
+fn config(fixture: &Fixture) -> Option<String> {
+    let network = fixture.network.as_str();
     let (first, last, start) = match network.split_once("To") {
         None => (network, network, 0),
         Some((first, rest)) => {
@@ -56,6 +65,18 @@ fn config(network: &str) -> Option<String> {
     if FORKS[last].0 == "Constantinople" {
         // Left out it would begin with Constantinople.
         fields.push(format!(r#""petersburgBlock":{}"#, u64::MAX));
+    }
+    let blobs = fixture.config.blob_schedule.iter().map(|(fork, blobs)| {
+        let (target, max) = (blobs.target, blobs.max);
+        let (fork, fraction) = (fork.to_lowercase(), blobs.base_fee_update_fraction);
+        format!(r#""{fork}":{{"target":{target},"max":{max},"baseFeeUpdateFraction":{fraction}}}"#)
+    });
+    let blobs: Vec<String> = blobs.collect();
+    if !blobs.is_empty() {
+        fields.push(format!(r#""blobSchedule":{{{}}}"#, blobs.join(",")));
+    }
+    if FORKS[..=last].iter().any(|(name, _)| *name == "Prague") {
+        fields.push(format!(r#""depositContractAddress":"{DEPOSIT_CONTRACT}""#));
     }
     Some(format!("{{{}}}", fields.join(",")))
 }

@@ -3,6 +3,7 @@
 use arbor_chain::executor::{BlockError, ExecutionError, TransactionError};
 use arbor_chain::replay::ReplayError;
 use arbor_chain::senders::InputError;
+use arbor_chain::source::SourceError;
 
 use super::forks::Rejection;
 
@@ -10,6 +11,9 @@ use super::forks::Rejection;
 pub(crate) fn reason(rejection: &Rejection) -> String {
     match rejection {
         Rejection::UnknownParent(_) => "UnknownParent".into(),
+        Rejection::Input(InputError::Source(SourceError::PriceBeyondFunds { .. })) => {
+            "PriceBeyondFunds".into()
+        }
         Rejection::Input(InputError::Source(_)) => "Undecodable".into(),
         Rejection::Input(InputError::Signature { .. }) => "Signature".into(),
         Rejection::Replay(ReplayError::StateRoot(_)) => "StateRoot".into(),
@@ -17,6 +21,7 @@ pub(crate) fn reason(rejection: &Rejection) -> String {
             block_reason(error)
         }
         Rejection::Replay(other) => format!("FAULT {}", variant(other)),
+        Rejection::Witness(_) => "FAULT Witness".into(),
     }
 }
 
@@ -112,7 +117,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("TransactionException.INTRINSIC_GAS_TOO_LOW", &["Transaction/CallGasCostMoreThanGasLimit"]),
     ("TR_IntrinsicGas", &["Transaction/CallGasCostMoreThanGasLimit"]),
     ("TransactionException.INITCODE_SIZE_EXCEEDED", &["Transaction/CreateInitCodeSizeLimit"]),
-    ("TransactionException.INSUFFICIENT_ACCOUNT_FUNDS", &["Transaction/LackOfFundForMaxFee", "Transaction/OverflowPaymentInTransaction"]),
+    ("TransactionException.INSUFFICIENT_ACCOUNT_FUNDS", &["Transaction/LackOfFundForMaxFee", "Transaction/OverflowPaymentInTransaction", "PriceBeyondFunds"]),
     ("TR_NoFunds", &["Transaction/LackOfFundForMaxFee", "Transaction/OverflowPaymentInTransaction"]),
     ("TransactionException.INSUFFICIENT_MAX_FEE_PER_GAS", &["Transaction/GasPriceLessThanBasefee"]),
     ("TR_FeeCapLessThanBlocks", &["Transaction/GasPriceLessThanBasefee"]),
@@ -131,6 +136,15 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("TransactionException.TYPE_3_TX_BLOB_COUNT_EXCEEDED", &["BlobGasAboveLimit", "Transaction/TooManyBlobs"]),
     ("TransactionException.TYPE_3_TX_INVALID_BLOB_VERSIONED_HASH", &["Transaction/BlobVersionNotSupported"]),
     ("TransactionException.TYPE_3_TX_ZERO_BLOBS", &["Transaction/EmptyBlobs"]),
+    ("TransactionException.TYPE_3_TX_MAX_BLOB_GAS_ALLOWANCE_EXCEEDED", &["BlobGasAboveLimit"]),
+    ("TransactionException.TYPE_4_EMPTY_AUTHORIZATION_LIST", &["Transaction/EmptyAuthorizationList"]),
+    ("TransactionException.GAS_LIMIT_EXCEEDS_MAXIMUM", &["Transaction/TxGasLimitGreaterThanCap"]),
+    ("TransactionException.INTRINSIC_GAS_BELOW_FLOOR_GAS_COST", &["Transaction/GasFloorMoreThanGasLimit"]),
+    // Requests (EIP-7685).
+    ("BlockException.INVALID_REQUESTS", &["RequestsHash"]),
+    ("BlockException.INVALID_DEPOSIT_EVENT_LAYOUT", &["DepositLog"]),
+    ("BlockException.SYSTEM_CONTRACT_EMPTY", &["SystemContractEmpty"]),
+    ("BlockException.SYSTEM_CONTRACT_CALL_FAILED", &["SystemCallFailed"]),
     // What execution gives.
     ("BlockException.INVALID_GAS_USED", &["GasUsed"]),
     ("InvalidGasUsed", &["GasUsed"]),

@@ -9,6 +9,7 @@ use arbor_state::{DumpAccount, State, StateError};
 
 use super::fixture::{Account, Fixture, Outcome};
 use super::forks::{Forks, Rejection};
+use super::mode::Mode;
 use super::reason::{agrees, reason};
 use super::{network, unsupported};
 
@@ -21,11 +22,11 @@ pub(crate) enum Verdict {
     Failed(String),
 }
 
-pub(crate) fn run(path: &str, fixture: &Fixture) -> Verdict {
+pub(crate) fn run(path: &str, fixture: &Fixture, mode: Mode) -> Verdict {
     if let Some(why) = unsupported::fixture(path, fixture) {
         return Verdict::Unsupported(why);
     }
-    match run_blocks(fixture) {
+    match run_blocks(fixture, mode) {
         Ok(None) => Verdict::Passed,
         Ok(Some(why)) => Verdict::Unsupported(why),
         Err(error) => Verdict::Failed(error),
@@ -33,7 +34,7 @@ pub(crate) fn run(path: &str, fixture: &Fixture) -> Verdict {
 }
 
 /// Imports the blocks and looks at what came of them. `Some`: a block shows that the fixture is not for us.
-fn run_blocks(fixture: &Fixture) -> Result<Option<&'static str>, String> {
+fn run_blocks(fixture: &Fixture, mode: Mode) -> Result<Option<&'static str>, String> {
     let (header, hash) = fixture.genesis();
     let made = header.hash_slow();
     if made != hash {
@@ -44,10 +45,10 @@ fn run_blocks(fixture: &Fixture) -> Result<Option<&'static str>, String> {
         hash,
         alloc: fixture.alloc(),
         population: None,
-        spec: network::rules(&fixture.network)?,
+        spec: network::rules(fixture)?,
         warnings: Vec::new(),
     };
-    let mut chain = Forks::new(genesis).map_err(|error| format!("block 0: {error}"))?;
+    let mut chain = Forks::new(genesis, mode).map_err(|error| format!("block 0: {error}"))?;
     for (index, block) in fixture.blocks.iter().enumerate() {
         let fault = match (block.outcome(&fixture.network), chain.import(&block.rlp)) {
             (Outcome::Valid, Ok(())) | (Outcome::Invalid(None), Err(_)) => continue,

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::mode::Mode;
 use crate::run::Verdict;
 
 /// The categories: folders of the collections.
-const CATEGORIES: [&str; 5] = [
+const CATEGORIES: [&str; 6] = [
+    "blockchain_tests",
     "ValidBlocks",
     "InvalidBlocks",
     "TransitionTests",
@@ -22,6 +24,8 @@ struct Counts([usize; 3]);
 pub(crate) struct Table {
     /// By network and category.
     counts: BTreeMap<(String, &'static str), Counts>,
+    /// Those of the sample, by mode.
+    sampled: BTreeMap<Mode, Counts>,
     /// By reason.
     unsupported: BTreeMap<&'static str, Vec<String>>,
 }
@@ -45,6 +49,19 @@ impl Table {
         self.counts.entry(key).or_default().0[which] += 1;
     }
 
+    /// Counts a fixture of the sample in another mode than that of the run.
+    pub(crate) fn add_sampled(&mut self, path: &str, name: &str, mode: Mode, verdict: Verdict) {
+        let which = match verdict {
+            Verdict::Passed => 0,
+            Verdict::Failed(why) => {
+                println!("FAILED {} {path} {name}: {why}", mode.word());
+                1
+            }
+            Verdict::Unsupported(_) => 2,
+        };
+        self.sampled.entry(mode).or_default().0[which] += 1;
+    }
+
     fn sums(&self) -> Counts {
         let mut sums = Counts::default();
         for counts in self.counts.values() {
@@ -56,6 +73,10 @@ impl Table {
     /// Whether nothing failed, and something ran.
     pub(crate) fn is_success(&self) -> bool {
         let Counts([passed, failed, unsupported]) = self.sums();
+        let failed = self
+            .sampled
+            .values()
+            .fold(failed, |sum, counts| sum + counts.0[1]);
         failed == 0 && passed + unsupported > 0
     }
 
@@ -70,6 +91,9 @@ impl Table {
             line(network, category, *counts);
         }
         line("all", "all", self.sums());
+        for (mode, counts) in &self.sampled {
+            line("sample", mode.word(), *counts);
+        }
         for (why, fixtures) in &self.unsupported {
             println!("{} unsupported: {why}", fixtures.len());
             for fixture in fixtures.iter().filter(|_| names) {

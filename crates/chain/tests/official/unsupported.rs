@@ -2,6 +2,12 @@
 
 use super::fixture::Fixture;
 
+/// Whether a file of fixtures is not for us: those of Amsterdam's development network follow drafts.
+pub(crate) fn file(path: &str) -> bool {
+    path.split('/')
+        .any(|part| part == "blockchain_tests_devnet")
+}
+
 /// Why a fixture as a whole is not for us.
 pub(crate) fn fixture(path: &str, fixture: &Fixture) -> Option<&'static str> {
     if fixture.network != "Prague" || fixture.has_requests() {
