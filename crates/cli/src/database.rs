@@ -13,7 +13,7 @@ use arbor_state::ar16mt::recovery::is_recovering;
 use arbor_state::verkle::{Form, HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::disk::{Disk, Limits};
-use arbor_store::{MemoryStore, Reader, Store};
+use arbor_store::{MemoryStore, Reader, Store, sync_name};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
     DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, Version, read_head_file,
@@ -505,8 +505,6 @@ pub(crate) fn open_or_begin(
     budget: Budget,
 ) -> Result<State> {
     let context = || format!("opening the database {}", dir.display());
-    std::fs::create_dir_all(dir)
-        .with_context(|| format!("making the database folder {}", dir.display()))?;
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
     has_head(dir, &*store).with_context(context)?;
@@ -542,13 +540,14 @@ fn tell_other_genesis(path: &Path, kept: &str, text: &str) {
     }
 }
 
-/// Replaces a file, so that a crash leaves the old one or the new one.
+/// Replaces a file, so that a crash or a power loss leaves the old one or the new one.
 pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let part = path.with_added_extension("new");
     let mut file = std::fs::File::create(&part)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    std::fs::rename(&part, path)
+    std::fs::rename(&part, path)?;
+    sync_name(path)
 }
 
 pub(crate) fn network(genesis: &Genesis) -> Network {

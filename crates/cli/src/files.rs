@@ -198,8 +198,9 @@ pub(crate) fn write_by(
             // Written beside its place and renamed, so that a reader never sees half of it.
             let unfinished = unfinished(path);
             let written = File::create(&unfinished)
-                .and_then(|mut file| buffered(&mut file))
-                .and_then(|()| fs::rename(&unfinished, path));
+                .and_then(|mut file| buffered(&mut file).and_then(|()| file.sync_all()))
+                .and_then(|()| fs::rename(&unfinished, path))
+                .and_then(|()| arbor_store::sync_name(path));
             if written.is_err() {
                 // The first error is the one to tell; there may be nothing to remove.
                 let _ = fs::remove_file(&unfinished);

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{named_version, tables_of};
 use crate::contents::{check_names, has_trees, without_mark};
-use crate::folder::{CURRENT, LOCK, MARK_BYTES, MARKER, TABLES, TREES};
+use crate::folder::{self, CURRENT, LOCK, MARKER, TABLES, TREES};
 
 /// For how long files are taken anew because the writer went on meanwhile. A first attempt takes milliseconds, a
 /// further one, which opens only the tables that are new since, a small part of one.
@@ -77,8 +77,8 @@ impl Beside {
 
 /// Whether a folder has fjall's mark of a database.
 fn is_marked(database: &Path) -> Result<bool, StoreError> {
-    let mark = read(&database.join(MARKER), fs::metadata)?;
-    Ok(mark.is_some_and(|mark| mark.len() >= MARK_BYTES))
+    folder::is_marked(database)
+        .map_err(|cause| StoreError::from_reading(&database.join(MARKER), cause))
 }
 
 /// A failure to write a file or folder of the reader's own.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use arbor_store::StoreError;
@@ -146,12 +146,46 @@ pub(crate) fn has_trees(database: &Path) -> bool {
     names.any(|name| name.to_str().and_then(number).is_some())
 }
 
+/// Whether a folder without a mark has anything that was written by a database's user: a table of a tree other than fjall's own, or a
+/// journal with more than the zeros that fjall reserves.
+pub(crate) fn has_data(database: &Path) -> Result<bool, StoreError> {
+    let root = place(database, database);
+    for tree in root.join(TREES).entries()? {
+        let is_names = tree.number() == Some(NAMES);
+        if !is_names && !tree.place.join(TABLES).entries()?.is_empty() {
+            return Ok(true);
+        }
+    }
+    for entry in root.entries()? {
+        if entry.journal()?.is_some() && !is_zeros(&entry.place)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a file has nothing but zeros, or is empty.
+fn is_zeros(file: &Place) -> Result<bool, StoreError> {
+    let failed = |cause| file.unread(cause);
+    let mut bytes = BufReader::new(File::open(&file.here).map_err(failed)?);
+    loop {
+        let block = bytes.fill_buf().map_err(failed)?;
+        if block.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        match block.len() {
+            0 => return Ok(true),
+            read => bytes.consume(read),
+        }
+    }
+}
+
 /// A database whose mark is gone.
 pub(crate) fn without_mark(database: &Path) -> StoreError {
     StoreError::Corrupt {
         path: database.to_path_buf(),
         what: format!(
-            "its file {MARKER} is not there, empty or cut short, but its folder {TREES} has data"
+            "its file {MARKER} is not there, empty, cut short or zeros, but its folder {TREES} has data"
         ),
     }
 }

@@ -1,12 +1,12 @@
 //! What fjall leaves in the folder that is put right here.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use arbor_store::StoreError;
+use arbor_store::{StoreError, sync_name};
 
-use crate::contents::{has_trees, without_mark};
+use crate::contents::{has_data, without_mark};
 
 /// fjall's mark of a database, written last at creation.
 pub(crate) const MARKER: &str = "version";
@@ -24,22 +24,45 @@ pub(crate) const MARK_BYTES: u64 = 4;
 /// fjall's first journal, written before the mark.
 const FIRST_JOURNAL: &str = "0.jnl";
 
-/// Removes what a creation that was interrupted (a crash, a full disk) has left and what fjall would stumble
-/// over. Without its mark, a database has never held data, as it has no trees.
+/// Whether a folder has fjall's mark of a database. A power loss may leave one of the right length with zeros in it.
+pub(crate) fn is_marked(path: &Path) -> io::Result<bool> {
+    let mut mark = Vec::new();
+    match File::open(path.join(MARKER)) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?.take(MARK_BYTES).read_to_end(&mut mark)?,
+    };
+    Ok(mark.len() as u64 == MARK_BYTES && mark.iter().any(|byte| *byte != 0))
+}
+
+/// Makes a database that is new durable: its mark, whose bytes fjall may leave to the system, and the names on the way to it.
+pub(crate) fn sync_new(path: &Path) -> Result<(), StoreError> {
+    let marker = path.join(MARKER);
+    File::open(&marker)
+        .and_then(|mark| mark.sync_all())
+        .and_then(|()| sync_name(&marker))
+        .and_then(|()| sync_name(path))
+        .map_err(|cause| StoreError::from_io(path, "sync", cause))
+}
+
+/// Removes what a creation that was interrupted (a crash, a full disk, a power loss) has left and what fjall would stumble
+/// over. Without its mark, a database has never held data, unless the mark was lost.
 pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     let failed = |cause| StoreError::from_io(path, "open", cause);
     let marker = path.join(MARKER);
-    match fs::metadata(&marker) {
-        Ok(found) if found.len() >= MARK_BYTES => return Ok(()),
-        _ if has_trees(path) => return Err(without_mark(path)),
-        Ok(_) => fs::remove_file(&marker).map_err(failed)?,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-        Err(cause) => return Err(failed(cause)),
+    if is_marked(path).map_err(failed)? {
+        return Ok(());
     }
-    match fs::remove_file(path.join(FIRST_JOURNAL)) {
+    if has_data(path)? {
+        return Err(without_mark(path));
+    }
+    // The mark last: a kill amid this leaves what is cleared away the next time.
+    let gone = |removed: io::Result<()>| match removed {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(cause)),
         _ => Ok(()),
-    }
+    };
+    gone(fs::remove_dir_all(path.join(TREES)))?;
+    gone(fs::remove_file(path.join(FIRST_JOURNAL)))?;
+    gone(fs::remove_file(&marker))
 }
 
 /// Makes fjall's lock file anew where it was lost. It has nothing in it, and fjall opens no database without.

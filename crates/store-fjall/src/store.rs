@@ -62,7 +62,8 @@ impl FjallStore {
         if options.create {
             folder::clear_unfinished(path)?;
         }
-        if path.join(folder::MARKER).exists() {
+        let is_new = !path.join(folder::MARKER).exists();
+        if !is_new {
             contents::check_names(path)?;
             contents::check_files(path, path)?;
             folder::restore_lock(path)?;
@@ -78,6 +79,9 @@ impl FjallStore {
             let ticks = database.keyspace(TICKS, KeyspaceCreateOptions::default)?;
             Ok((database, tables, ticks))
         })?;
+        if is_new {
+            folder::sync_new(path)?;
+        }
         Ok(Self {
             database,
             tables,

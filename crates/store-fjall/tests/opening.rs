@@ -92,6 +92,50 @@ fn an_interrupted_creation_can_be_repeated() {
     }
 }
 
+/// The mark's bytes may be lost while its length, and the trees that were made after it, are there.
+#[test]
+fn a_creation_that_lost_its_mark_in_a_power_loss_can_be_repeated() {
+    for mark in [None, Some(&[][..]), Some(&[0; 3]), Some(&[0; 4])] {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(open(folder.path()).expect("open"));
+        set_mark(folder.path(), mark);
+        fill(&open(folder.path()).expect("made anew"));
+        let store = open(folder.path()).expect("open");
+        assert!(store.get(TABLE, &[0; 4]).expect("get").is_some());
+    }
+}
+
+#[test]
+fn what_lost_its_mark_and_has_data_is_refused_and_kept() {
+    type Fill = fn(&FjallStore);
+    let in_the_journal: Fill = |store| {
+        let write = Write::put(TABLE, &[1], &[2]);
+        store.write(&[write], true).expect("written");
+    };
+    for fill in [fill as Fill, in_the_journal] {
+        let folder = tempfile::tempdir().expect("a folder");
+        fill(&open(folder.path()).expect("open"));
+        let mark = fs::read(folder.path().join("version")).expect("read");
+        set_mark(folder.path(), Some(&[0; 4]));
+        for _ in 0..2 {
+            let error = open(folder.path()).err().expect("refused");
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+        }
+        set_mark(folder.path(), Some(&mark));
+        let store = open(folder.path()).expect("all is there");
+        let mut all = store.scan(TABLE, b"", b"").expect("scan");
+        assert!(all.next().is_some());
+    }
+}
+
+fn set_mark(database: &Path, mark: Option<&[u8]>) {
+    let path = database.join("version");
+    match mark {
+        Some(bytes) => fs::write(path, bytes).expect("written"),
+        None => fs::remove_file(path).expect("removed"),
+    }
+}
+
 fn largest_file(path: &Path) -> PathBuf {
     fs::read_dir(path)
         .expect("tables")

@@ -10,6 +10,23 @@ use crate::StoreError;
 /// read or create, and some with retries; this one is taken first and refused at once.
 const LOCK: &str = "arbor.lock";
 
+/// Makes durable what a file or folder is called: its name, and that it is there.
+///
+/// # Errors
+/// If the folder that it is in cannot be opened or synced.
+pub fn sync_name(path: &Path) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    // Elsewhere folders cannot be opened.
+    match cfg!(unix) {
+        true => File::open(parent)?.sync_all(),
+        false => Ok(()),
+    }
+}
+
 /// A database's folder, locked against other handles and processes until this is dropped.
 #[derive(Debug)]
 pub struct LockedFolder {

@@ -131,7 +131,11 @@ impl DirLock {
     /// [`VersionsError::AlreadyOpen`] if it is taken, by this process or another.
     pub fn acquire(dir: &Path) -> Result<Self, VersionsError> {
         let path = dir.join(LOCK);
+        let is_new = !dir.exists();
         fs::create_dir_all(dir).map_err(io_error("create", dir.to_owned()))?;
+        if is_new {
+            arbor_store::sync_name(dir).map_err(io_error("sync", dir.to_owned()))?;
+        }
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
