@@ -272,6 +272,16 @@ fn what_a_killed_reader_leaves_is_removed_by_the_next() {
     killed.0.kill().expect("killed");
     killed.0.wait().expect("ended");
     assert_eq!(left().len(), 2, "what a killed reader leaves");
+    #[cfg(unix)]
+    for folder in left() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(&folder).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "others may read {}", folder.display());
+    }
+    // One that was killed before its folder had its lasting name.
+    let making = temporary.join("arbor-making-killed");
+    fs::create_dir(&making).expect("made");
+    fs::write(making.join("0.jnl"), b"").expect("written");
     // What is nobody's folder of a reader stays.
     let other = temporary.join("arbor-reading-notes");
     fs::write(&other, b"").expect("written");

@@ -2,7 +2,9 @@
 //!
 //! A reader that is killed leaves its folder, which under fjall has up to 64 MiB of a journal and more of versions. So each locks its folder as long as it lives,
 //! which the system ends with the process however that ends, and each new reader removes the folders that nobody has locked. A folder gets
-//! the name by which others look for it when it is locked.
+//! its lasting name when it is locked. One that another reader removes before that is made again.
+//!
+//! Only its owner may look into it: what is copied there may be of a database that is closed to others.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +14,7 @@ use crate::StoreError;
 
 /// The name of a folder that is in use or was left, before six random letters and digits.
 const READING: &str = "arbor-reading-";
-/// As long as it is not locked, or for good where folders cannot be; nobody removes these.
+/// As long as it is not locked, or for good where folders cannot be.
 const MAKING: &str = "arbor-making-";
 
 /// A folder that is gone when this is dropped, or else when the next reader makes one.
@@ -36,12 +38,29 @@ impl ReaderFolder {
     }
 
     fn make_in(temporary: &Path) -> io::Result<Self> {
-        let making = tempfile::Builder::new()
-            .prefix(MAKING)
-            .tempdir_in(temporary)?;
-        let Ok(lock) = lock(making.path()) else {
-            let (path, lock) = (making.keep(), None);
-            return Ok(Self { path, _lock: lock });
+        /// Others that begin at the same moment may each take the folder for one that was left.
+        const ATTEMPTS: usize = 100;
+        for _ in 1..ATTEMPTS {
+            match Self::try_make_in(temporary) {
+                Err(cause) if is_taken(&cause) => {}
+                made => return made,
+            }
+        }
+        Self::try_make_in(temporary)
+    }
+
+    fn try_make_in(temporary: &Path) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let making = builder.prefix(MAKING).tempdir_in(temporary)?;
+        let lock = match lock(making.path()) {
+            Ok(lock) => lock,
+            Err(cause) if is_taken(&cause) => return Err(cause),
+            Err(_) => {
+                let (path, lock) = (making.keep(), None);
+                return Ok(Self { path, _lock: lock });
+            }
         };
         let name = making.path().file_name().and_then(|name| name.to_str());
         let random = name.and_then(|name| name.strip_prefix(MAKING));
@@ -64,7 +83,7 @@ impl ReaderFolder {
             let is_readers = entry
                 .file_name()
                 .to_str()
-                .is_some_and(|name| name.starts_with(READING));
+                .is_some_and(|name| name.starts_with(READING) || name.starts_with(MAKING));
             if !is_readers || entry.path() == self.path {
                 continue;
             }
@@ -93,6 +112,14 @@ impl Drop for ReaderFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// Whether a folder that was just made is another reader's to remove, or removed.
+fn is_taken(cause: &io::Error) -> bool {
+    matches!(
+        cause.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::NotFound
+    )
 }
 
 /// Locks a folder, unless somebody has; until the file is dropped.
