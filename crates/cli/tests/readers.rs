@@ -269,7 +269,8 @@ fn status_tells_one_moment() {
     assert_eq!(found["block"], found["retained"]["newest"]);
     // What HEAD says stands where the store does not open.
     std::fs::remove_file(folder.path("db/fjall/version")).expect("removed");
-    let alone = folder.status("db");
+    let alone = folder.run(&["status", "--db", "db", "--json"]);
+    let alone = alone.fails_with(&["its file version is not there"]).json();
     assert_eq!(alone["block"], before["block"]);
     assert!(alone["retained"].is_null(), "{alone}");
 }

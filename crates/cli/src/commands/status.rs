@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::{Status, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{bytes, database, described, output, remembered};
+use crate::{bytes, database, output, remembered};
 
 pub(crate) fn run(args: &Status) -> Result<()> {
     let dir = args.db.as_path();
@@ -57,17 +57,13 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let retain = remembered::to_read(database::stored_retention(dir).map(Some));
     let setting = retain.flatten().map(show_retain);
     let stored = match recovering {
-        true => None,
-        false => match database::head_and_oldest(dir) {
-            Ok(stored) => Some(stored),
-            Err(error) => {
-                tracing::warn!(
-                    "which blocks can be read is not known: {}",
-                    described(&error)
-                );
-                None
-            }
-        },
+        true => Ok(None),
+        false => database::head_and_oldest(dir).map(Some),
+    };
+    // What the folder tells without its store is told nevertheless, before the error.
+    let (stored, opened) = match stored {
+        Ok(stored) => (stored, Ok(())),
+        Err(error) => (None, Err(error)),
     };
     // Beside a writer the store may be a flush ahead of HEAD, which stands where the store does not open.
     let (head, oldest) = match stored {
@@ -77,7 +73,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let retained = oldest.map(|oldest| [oldest, head.block_number]);
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     if args.json {
-        return output::json(&json!({
+        output::json(&json!({
             "tree": identity.tree,
             "revision": identity.revision,
             "hash": identity.hash,
@@ -95,7 +91,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             "diskBytes": size,
             "retain": setting,
             "retained": retained.map(|[oldest, newest]| json!({ "oldest": oldest, "newest": newest })),
-        }));
+        }))?;
+        return opened;
     }
     output::line(&format!(
         "tree        {} ({}, {}, layout {})",
@@ -135,7 +132,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         (_, None) => String::new(),
         (_, Some(setting)) => format!("; blocks to come by --retain {setting}"),
     };
-    output::line(&format!("retained    {range}{setting}"))
+    output::line(&format!("retained    {range}{setting}"))?;
+    opened
 }
 
 /// The latest version as HEAD has it.
