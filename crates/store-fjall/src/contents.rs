@@ -146,13 +146,24 @@ pub(crate) fn has_trees(database: &Path) -> bool {
     names.any(|name| name.to_str().and_then(number).is_some())
 }
 
-/// Whether a folder without a mark has anything that was written by a database's user: a table of a tree other than fjall's own, or a
-/// journal with more than the zeros that fjall reserves.
+/// Whether anything was written by a database's user: to a journal, of which fjall reserves zeros, or to a tree other than
+/// fjall's own, which has tables then and a version after its first, 0.
 pub(crate) fn has_data(database: &Path) -> Result<bool, StoreError> {
     let root = place(database, database);
     for tree in root.join(TREES).entries()? {
-        let is_names = tree.number() == Some(NAMES);
-        if !is_names && !tree.place.join(TABLES).entries()?.is_empty() {
+        if !tree.is_dir() || tree.number().is_none_or(|number| number == NAMES) {
+            continue;
+        }
+        let is_later = |entry: &Entry| {
+            let version = entry
+                .name()
+                .to_str()
+                .and_then(|name| name.strip_prefix('v'));
+            version.and_then(number).is_some_and(|version| version > 0)
+        };
+        if tree.place.entries()?.iter().any(is_later)
+            || !tree.place.join(TABLES).entries()?.is_empty()
+        {
             return Ok(true);
         }
     }

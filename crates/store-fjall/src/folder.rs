@@ -34,35 +34,39 @@ pub(crate) fn is_marked(path: &Path) -> io::Result<bool> {
     Ok(mark.len() as u64 == MARK_BYTES && mark.iter().any(|byte| *byte != 0))
 }
 
-/// Makes a database that is new durable: its mark, whose bytes fjall may leave to the system, and the names on the way to it.
+/// Makes a new database durable: its mark, whose bytes fjall may leave to the system, the names of its trees, and its own.
 pub(crate) fn sync_new(path: &Path) -> Result<(), StoreError> {
     let marker = path.join(MARKER);
     File::open(&marker)
         .and_then(|mark| mark.sync_all())
+        .and_then(|()| File::open(path.join(TREES))?.sync_all())
         .and_then(|()| sync_name(&marker))
         .and_then(|()| sync_name(path))
         .map_err(|cause| StoreError::from_io(path, "sync", cause))
 }
 
-/// Removes what a creation that was interrupted (a crash, a full disk, a power loss) has left and what fjall would stumble
-/// over. Without its mark, a database has never held data, unless the mark was lost.
+/// Removes the rest of a creation that was interrupted (by a crash, a full disk, a power loss) and that fjall would stumble
+/// over, if no data was written to the database. A database with data but without its mark is refused.
 pub(crate) fn clear_unfinished(path: &Path) -> Result<(), StoreError> {
     let failed = |cause| StoreError::from_io(path, "open", cause);
     let marker = path.join(MARKER);
-    if is_marked(path).map_err(failed)? {
-        return Ok(());
+    let first_journal = path.join(FIRST_JOURNAL);
+    match (is_marked(path).map_err(failed)?, has_data(path)?) {
+        (true, true) => return Ok(()),
+        (false, true) => return Err(without_mark(path)),
+        // The journal was made before the mark, so a journal that is missing was lost later, perhaps with data.
+        (true, false) if !first_journal.exists() => return Ok(()),
+        (_, false) => {}
     }
-    if has_data(path)? {
-        return Err(without_mark(path));
-    }
-    // The mark last: a kill amid this leaves what is cleared away the next time.
+    // The mark first: without it, the next call clears the rest, if this one is killed.
     let gone = |removed: io::Result<()>| match removed {
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(cause)),
         _ => Ok(()),
     };
+    gone(fs::remove_file(&marker))?;
+    sync_name(&marker).map_err(failed)?;
     gone(fs::remove_dir_all(path.join(TREES)))?;
-    gone(fs::remove_file(path.join(FIRST_JOURNAL)))?;
-    gone(fs::remove_file(&marker))
+    gone(fs::remove_file(first_journal))
 }
 
 /// Makes fjall's lock file anew where it was lost. It has nothing in it, and fjall opens no database without.

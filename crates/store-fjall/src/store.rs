@@ -59,12 +59,12 @@ impl FjallStore {
     /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
     pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let lock = LockedFolder::lock(path, folder::MARKER, options.create)?;
+        contents::check_names(path)?;
         if options.create {
             folder::clear_unfinished(path)?;
         }
         let is_new = !path.join(folder::MARKER).exists();
         if !is_new {
-            contents::check_names(path)?;
             contents::check_files(path, path)?;
             folder::restore_lock(path)?;
         }

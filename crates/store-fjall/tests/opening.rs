@@ -105,6 +105,28 @@ fn a_creation_that_lost_its_mark_in_a_power_loss_can_be_repeated() {
     }
 }
 
+/// The mark may be kept by a power loss that takes names of trees.
+#[test]
+fn a_creation_that_lost_trees_in_a_power_loss_can_be_repeated() {
+    for lost in [
+        "keyspaces",
+        "keyspaces/0",
+        "keyspaces/1",
+        "keyspaces/1/current",
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(open(folder.path()).expect("open"));
+        let place = folder.path().join(lost);
+        match place.is_dir() {
+            true => fs::remove_dir_all(place).expect("removed"),
+            false => fs::remove_file(place).expect("removed"),
+        }
+        fill(&open(folder.path()).expect("made anew"));
+        let store = open(folder.path()).expect("open");
+        assert!(store.get(TABLE, &[0; 4]).expect("get").is_some());
+    }
+}
+
 #[test]
 fn what_lost_its_mark_and_has_data_is_refused_and_kept() {
     type Fill = fn(&FjallStore);
