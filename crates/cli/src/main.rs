@@ -157,7 +157,14 @@ fn log_to_stderr(verbose: u8) {
         1 => "info",
         _ => "debug",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    // The storage engine logs the errors that it returns, and those are reported at the command's end. Only failures of its
+    // background threads are not returned.
+    let engine = match verbose {
+        0 | 1 => ",fjall=off,lsm_tree=off,fjall::worker_pool=error",
+        _ => "",
+    };
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("{level}{engine}")));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

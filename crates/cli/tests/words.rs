@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use serde_json::json;
-use support::Folder;
+use support::{Folder, flip};
 
 /// `--to 500` of a shorter chain ended without a word, and `--to` below the head with an untrue one.
 #[test]
@@ -43,6 +43,24 @@ fn it_is_said_where_to_was_not_reached_or_passed_before() {
     assert!(out.ends_with(short), "{out}");
     let out = said(&["--db", "db"]);
     assert!(!out.contains("--to"), "{out}");
+}
+
+/// The storage engine logs the errors that it returns, without the file's name.
+#[test]
+fn a_damaged_block_is_reported_once_with_its_file() {
+    let folder = Folder::with_chain();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    let tree = "db/fjall/keyspaces/0";
+    flip(&folder.path(tree).join("tables/0"), 1000);
+    let words =
+        format!("error: opening the database db for reading: the database at {tree} is damaged: ");
+    let words = [&*words, "a block of its file tables/0 has the checksum "];
+    for command in ["verify", "dump"] {
+        let run = folder.run(&[command, "--db", "db"]);
+        run.fails_with(&words);
+        let stderr = run.stderr();
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
+    }
 }
 
 /// A genesis that was lost was said to be no database, one that was cut was called damaged, with the way to mend it.

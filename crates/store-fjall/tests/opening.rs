@@ -177,12 +177,15 @@ fn a_damaged_table_is_an_error_on_reading() {
     bytes[middle] ^= 1;
     fs::write(&table, bytes).expect("write");
     let store = open(folder.path()).expect("open");
+    let name = table.strip_prefix(folder.path()).expect("in the database");
     let error = store
         .scan(TABLE, b"", b"")
         .expect("scan")
         .find_map(Result::err)
         .expect("the damage is found");
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    let words = format!("a block of its file {} ", name.display());
+    assert!(error.to_string().contains(&words), "{error}");
 }
 
 #[test]

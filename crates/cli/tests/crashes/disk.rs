@@ -96,6 +96,13 @@ fn a_full_disk_is_an_error_and_costs_nothing() {
             "{place}: {}",
             read("err.txt")
         );
+        // Of the engine's own reports, only those of its background threads are shown.
+        let errors = read("err.txt");
+        let mut logged = errors.lines().filter(|line| line.contains(" ERROR "));
+        assert!(
+            logged.all(|line| line.contains("Worker")),
+            "{place}: {errors}"
+        );
         let out = read("out.txt");
         assert!(!out.contains("replayed block"), "{place}: {out}");
         assert_eq!(chain.assert_whole("grown", &place).block, chain.last());
