@@ -33,6 +33,10 @@ avx512 *ARGUMENTS:
 kills COUNT="100" STORE="fjall":
     ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test crashes -- --nocapture leaves_a_whole_database_on_{{STORE}}
 
+# lose power at each point of a short replay (needs strace), or at some: `just power 200`
+power COUNT="all":
+    ARBOR_POWER_CUTS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_power_loss
+
 # flip bits in a database's files: `just flips 1000`
 flips COUNT="1000":
     ARBOR_FLIPS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_flipped_bit_in_a_file

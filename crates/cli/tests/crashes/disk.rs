@@ -18,7 +18,7 @@ pub(crate) fn script(folder: &Folder, program: &[&str], script: &str) -> Run {
 }
 
 /// Whether a program can be used here; tests say so where it cannot.
-fn works(test: &str, words: &[&str]) -> bool {
+pub(crate) fn works(test: &str, words: &[&str]) -> bool {
     let run = Command::new(words[0])
         .args(&words[1..])
         .stdout(Stdio::null())

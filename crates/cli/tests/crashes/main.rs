@@ -8,4 +8,10 @@ mod disk;
 mod flips;
 mod kills;
 mod load;
+#[cfg(target_os = "linux")]
+mod power;
+#[cfg(target_os = "linux")]
+mod recorded;
 mod recovery;
+#[cfg(target_os = "linux")]
+mod unsynced;
