@@ -185,6 +185,16 @@ pub(crate) fn in_words(run: &Run, place: &str) {
             && (!text.contains("panicked") || text.contains("the engine stopped at")),
         "{place}: {text}"
     );
+    reported_once(&text, place);
+}
+
+/// Asserts that errors which the engine returns are not logged, too. The failures of its background threads are.
+pub(crate) fn reported_once(text: &str, place: &str) {
+    let mut logged = text.lines().filter(|line| line.contains(" ERROR "));
+    assert!(
+        logged.all(|line| line.contains("Worker")),
+        "{place}: {text}"
+    );
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
