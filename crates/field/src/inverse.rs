@@ -26,29 +26,100 @@ struct Matrix {
     r: i64,
 }
 
-/// `factor / x` modulo the prime with `factor` = 2^512, reduced: for `x` in Montgomery form, the inverse in Montgomery form. 0 for 0.
+/// The inverse in Montgomery form of an `x` in Montgomery form. 0 for 0.
 pub(crate) fn modulo<M: Modulus>(x: &Limbs) -> Limbs {
-    arbor_metrics::FIELD_INVERSIONS.add(1);
-    let modulus = const { split(&M::MODULUS) };
-    let (mut d, mut e) = ([0; 5], const { split(&M::R2) });
-    let (mut f, mut g) = (modulus, split(x));
-    let mut eta = -1;
-    let mut len = 5;
-    // Invariants: f = d * x / factor and g = e * x / factor modulo the prime, up to the common power of two that update_de divides by.
-    while g[..len].iter().any(|&limb| limb != 0) {
-        let (next, steps) = division_steps(eta, f[0].cast_unsigned(), g[0].cast_unsigned());
-        eta = next;
-        update_cofactors::<M>(&mut d, &mut e, &steps, &modulus);
-        update_numbers(&mut f, &mut g, &steps, len);
-        let (top_f, top_g) = (f[len - 1], g[len - 1]);
-        if len > 1 && (top_f ^ (top_f >> 63)) | (top_g ^ (top_g >> 63)) == 0 {
-            f[len - 2] |= top_f << 62;
-            g[len - 2] |= top_g << 62;
-            len -= 1;
+    const { &Inversion::with_factor(&M::MODULUS, &M::R2) }.invert(x)
+}
+
+/// Inverses modulo one odd number below 2^256.
+///
+/// ```
+/// use arbor_field::Inversion;
+///
+/// const ODD: Inversion = Inversion::new(&[9, 0, 0, 0]);
+/// assert_eq!(ODD.invert(&[2, 0, 0, 0]), [5, 0, 0, 0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Inversion {
+    modulus: Signed62,
+    /// 1 / modulus modulo 2^64.
+    inverse: u64,
+    /// The inverse is multiplied by this number.
+    factor: Signed62,
+}
+
+impl Inversion {
+    /// Prepares inverses modulo `modulus`, which must be odd.
+    #[must_use]
+    pub const fn new(modulus: &Limbs) -> Self {
+        Self::with_factor(modulus, &[1, 0, 0, 0])
+    }
+
+    const fn with_factor(modulus: &Limbs, factor: &Limbs) -> Self {
+        Self {
+            modulus: split(modulus),
+            inverse: limbs::inverse_mod_word(modulus[0]),
+            factor: split(factor),
         }
     }
-    // f is now 1 or -1 (or the prime, if x was zero, and then d is zero).
-    normalize(d, f[len - 1] < 0, &modulus)
+
+    /// Returns the inverse of `x`, reduced; zero if `x` is zero. `x` is below the modulus and has no factor in common with it.
+    #[must_use]
+    pub fn invert(&self, x: &Limbs) -> Limbs {
+        arbor_metrics::FIELD_INVERSIONS.add(1);
+        let (mut d, mut e) = ([0; 5], self.factor);
+        let (mut f, mut g) = (self.modulus, split(x));
+        let mut eta = -1;
+        let mut len = 5;
+        // Invariants: f = d * x / factor and g = e * x / factor modulo the prime, up to the common power of two that
+        // `update_cofactors` divides by.
+        while g[..len].iter().any(|&limb| limb != 0) {
+            let (next, steps) = division_steps(eta, f[0].cast_unsigned(), g[0].cast_unsigned());
+            eta = next;
+            self.update_cofactors(&mut d, &mut e, &steps);
+            update_numbers(&mut f, &mut g, &steps, len);
+            let (top_f, top_g) = (f[len - 1], g[len - 1]);
+            if len > 1 && (top_f ^ (top_f >> 63)) | (top_g ^ (top_g >> 63)) == 0 {
+                f[len - 2] |= top_f << 62;
+                g[len - 2] |= top_g << 62;
+                len -= 1;
+            }
+        }
+        // f is now 1 or -1 (or the modulus, if x was zero, and then d is zero).
+        normalize(d, f[len - 1] < 0, &self.modulus)
+    }
+
+    /// `(d, e)` by the matrix over 2^62, modulo the prime; both stay above -2 primes and below one.
+    #[inline(always)]
+    fn update_cofactors(&self, d: &mut Signed62, e: &mut Signed62, t: &Matrix) {
+        let (modulus, inverse) = (&self.modulus, self.inverse);
+        // The prime is added once where d or e is negative, and as often as makes the sum divisible by 2^62.
+        let (negative_d, negative_e) = (d[4] >> 63, e[4] >> 63);
+        let mut times_d = (t.u & negative_d) + (t.v & negative_e);
+        let mut times_e = (t.q & negative_d) + (t.r & negative_e);
+        let mut carry_d = product(t.u, d[0]) + product(t.v, e[0]);
+        let mut carry_e = product(t.q, d[0]) + product(t.r, e[0]);
+        let adjust = |times: i64, carry: i128| {
+            let excess = inverse
+                .wrapping_mul(carry as u64)
+                .wrapping_add(times.cast_unsigned());
+            times - (excess & LIMB).cast_signed()
+        };
+        times_d = adjust(times_d, carry_d);
+        times_e = adjust(times_e, carry_e);
+        carry_d = (carry_d + product(modulus[0], times_d)) >> 62;
+        carry_e = (carry_e + product(modulus[0], times_e)) >> 62;
+        for i in 1..5 {
+            carry_d += product(t.u, d[i]) + product(t.v, e[i]) + product(modulus[i], times_d);
+            carry_e += product(t.q, d[i]) + product(t.r, e[i]) + product(modulus[i], times_e);
+            d[i - 1] = (carry_d & LIMB_I) as i64;
+            e[i - 1] = (carry_e & LIMB_I) as i64;
+            carry_d >>= 62;
+            carry_e >>= 62;
+        }
+        d[4] = carry_d as i64;
+        e[4] = carry_e as i64;
+    }
 }
 
 /// The Jacobi symbol (x / prime), unless it took more steps than it practically can.
@@ -209,43 +280,6 @@ fn update_numbers(f: &mut Signed62, g: &mut Signed62, t: &Matrix, len: usize) {
     }
     f[len - 1] = carry_f as i64;
     g[len - 1] = carry_g as i64;
-}
-
-/// `(d, e)` by the matrix over 2^62, modulo the prime; both stay above -2 primes and below one.
-#[inline(always)]
-fn update_cofactors<M: Modulus>(
-    d: &mut Signed62,
-    e: &mut Signed62,
-    t: &Matrix,
-    modulus: &Signed62,
-) {
-    let inverse = const { limbs::inverse_mod_word(M::MODULUS[0]) };
-    // The prime is added once where d or e is negative, and as often as makes the sum divisible by 2^62.
-    let (negative_d, negative_e) = (d[4] >> 63, e[4] >> 63);
-    let mut times_d = (t.u & negative_d) + (t.v & negative_e);
-    let mut times_e = (t.q & negative_d) + (t.r & negative_e);
-    let mut carry_d = product(t.u, d[0]) + product(t.v, e[0]);
-    let mut carry_e = product(t.q, d[0]) + product(t.r, e[0]);
-    let adjust = |times: i64, carry: i128| {
-        let excess = inverse
-            .wrapping_mul(carry as u64)
-            .wrapping_add(times.cast_unsigned());
-        times - (excess & LIMB).cast_signed()
-    };
-    times_d = adjust(times_d, carry_d);
-    times_e = adjust(times_e, carry_e);
-    carry_d = (carry_d + product(modulus[0], times_d)) >> 62;
-    carry_e = (carry_e + product(modulus[0], times_e)) >> 62;
-    for i in 1..5 {
-        carry_d += product(t.u, d[i]) + product(t.v, e[i]) + product(modulus[i], times_d);
-        carry_e += product(t.q, d[i]) + product(t.r, e[i]) + product(modulus[i], times_e);
-        d[i - 1] = (carry_d & LIMB_I) as i64;
-        e[i - 1] = (carry_e & LIMB_I) as i64;
-        carry_d >>= 62;
-        carry_e >>= 62;
-    }
-    d[4] = carry_d as i64;
-    e[4] = carry_e as i64;
 }
 
 /// Brings `d`, above -2 primes and below one, into 0..prime, negated first if asked.

@@ -15,6 +15,7 @@ pub use batch::{
     Fraction, divide_all, divide_all_to_limbs, invert_all, invert_lanes, reduce_all, to_limbs_all,
 };
 pub use element::{Element, NotReduced};
+pub use inverse::Inversion;
 pub use lanes::{Job, LANES, Lanes, SUMMED, Wide, negate_stored};
 pub use limbs::Limbs;
 pub use modulus::{Base, Modulus, Scalar};
