@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-300}
 shift || true
-all=(era1 export genesis node_record rlp_nodes proof witness undo stored head_file report settings point scalar multiproof verkle_record verkle_witness ar16mt_record ar16mt_multiproof ar16mt_proof ar16mt_accounts ar16mt_range ar16mt_logs entries)
+all=(era1 export genesis node_record rlp_nodes proof witness undo stored head_file report settings point scalar multiproof verkle_record verkle_witness ar16mt_record ar16mt_multiproof ar16mt_proof ar16mt_accounts ar16mt_range ar16mt_logs entries senders)
 (($#)) || set -- "${all[@]}"
 
 # What cargo-fuzz passes without a sanitizer. Only --target keeps build scripts and macros uninstrumented.

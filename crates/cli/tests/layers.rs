@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 const LAYERS: &[&[&str]] = &[
     &["arbor-cpu", "arbor-metrics", "arbor-testdata"],
     &["arbor-hashing", "arbor-field"],
-    &["arbor-banderwagon"],
+    &["arbor-banderwagon", "arbor-secp256k1"],
     &["arbor-ipa"],
     &["arbor-store"],
     &["arbor-store-fjall", "arbor-store-rocksdb"],

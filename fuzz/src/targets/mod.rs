@@ -8,11 +8,13 @@ mod database;
 mod entries;
 mod files;
 mod mpt;
+mod senders;
 mod verkle;
 
 pub(crate) use ar16mt::ar16mt_seeds;
 pub(crate) use commitments::commitment_seeds;
 pub(crate) use database::record_seeds;
+pub(crate) use senders::sender_seeds;
 pub(crate) use verkle::verkle_seeds;
 
 /// A decoder under its name.
@@ -44,4 +46,5 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_range", ar16mt::ar16mt_range),
     ("ar16mt_logs", ar16mt::ar16mt_logs),
     ("entries", entries::entries),
+    ("senders", senders::senders),
 ];
