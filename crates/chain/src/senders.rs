@@ -1,23 +1,25 @@
 //! Blocks made ready for execution ahead of it: decoded, hashed, their senders recovered.
 //!
-//! Recovering a sender takes some 35 microseconds, more than executing most transactions, and depends on nothing but
-//! the transaction. [`Prefetch`] therefore reads a bounded number of blocks ahead on a thread of its own and prepares
-//! them on a rayon pool, while the caller executes; without a pool it does everything on the calling thread. Blocks and
-//! errors come out in the order of the chain either way.
+//! Recovering a sender takes microseconds, as long as executing a transaction, and depends on nothing but the
+//! transaction. [`Prefetch`] therefore reads a bounded number of blocks ahead on a thread of its own and prepares them on
+//! a rayon pool, while the caller executes; without a pool it does everything on the calling thread. Either way the
+//! senders of several blocks are recovered together, and blocks and errors come out in the order of the chain.
+
+mod recovery;
+
+pub use recovery::recover_senders;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use alloy_consensus::crypto::SECP256K1N_HALF;
 use alloy_consensus::proofs::{calculate_ommers_root, calculate_withdrawals_root};
-use alloy_consensus::{Block, SignableTransaction, Transaction as _};
-use alloy_primitives::{Address, B256, Signature, U256};
-use arbor_hashing::{Digest, KeccakBatch, keccak256_fixed};
+use alloy_consensus::{Block, Transaction as _};
+use alloy_primitives::{Address, B256, U256};
 use arbor_tree_mpt::ordered_root;
 use rayon::prelude::*;
-use secp256k1::Message;
-use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+
+use recovery::Unsigned;
 
 use crate::genesis::{Activation, ChainSpec, Fork};
 use crate::source::{
@@ -112,77 +114,6 @@ impl SignatureRules {
     }
 }
 
-/// Recovers who signed each of `transactions`. What is signed, and the keys, are hashed together, in lanes.
-///
-/// # Errors
-/// The index of the first transaction without a valid signature, and what is wrong with it: `r` or `s` out of range, no such
-/// point, or, if `low_s` is asked for (from Homestead on), a high `s`.
-pub fn recover_senders(
-    transactions: &[Transaction],
-    low_s: bool,
-) -> Result<Vec<Address>, (usize, &'static str)> {
-    let bytes = transactions.iter().map(signed_bytes).sum();
-    let mut signed = KeccakBatch::with_capacity(transactions.len(), bytes);
-    for transaction in transactions {
-        signed.push_with(|bytes| encode_for_signing(transaction, bytes));
-    }
-    let digests = signed.finish().iter().zip(transactions).enumerate();
-    let keys = digests.map(|(index, (digest, transaction))| {
-        recover_key(transaction.signature(), digest, low_s).map_err(|reason| (index, reason))
-    });
-    let keys = keys.collect::<Result<Vec<[u8; 64]>, _>>()?;
-    let mut hashes = vec![[0; 32]; keys.len()];
-    keccak256_fixed(&keys, &mut hashes);
-    let addresses = hashes.iter().map(|hash| Address::from_slice(&hash[12..]));
-    Ok(addresses.collect())
-}
-
-/// Bytes that suffice for what the sender of most transactions has signed.
-fn signed_bytes(transaction: &Transaction) -> usize {
-    let items = transaction.access_list().map_or(0, |list| list.0.len());
-    192 + transaction.input().len() + 64 * items
-}
-
-/// Appends what the sender of `transaction` has signed the hash of.
-fn encode_for_signing(transaction: &Transaction, out: &mut Vec<u8>) {
-    match transaction {
-        Transaction::Legacy(signed) => signed.tx().encode_for_signing(out),
-        Transaction::Eip2930(signed) => signed.tx().encode_for_signing(out),
-        Transaction::Eip1559(signed) => signed.tx().encode_for_signing(out),
-        Transaction::Eip4844(signed) => signed.tx().encode_for_signing(out),
-        Transaction::Eip7702(signed) => signed.tx().encode_for_signing(out),
-    }
-}
-
-/// Recovers the public key, as its two coordinates, big-endian.
-fn recover_key(
-    signature: &Signature,
-    digest: &Digest,
-    low_s: bool,
-) -> Result<[u8; 64], &'static str> {
-    if low_s && signature.s() > SECP256K1N_HALF {
-        return Err("its signature has a high s (EIP-2)");
-    }
-    let mut compact = [0u8; 64];
-    compact[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
-    compact[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
-    let parity = if signature.v() {
-        RecoveryId::One
-    } else {
-        RecoveryId::Zero
-    };
-    let signature = RecoverableSignature::from_compact(&compact, parity)
-        .map_err(|_| "its signature has r or s out of range")?;
-    let key = signature
-        .recover_ecdsa(Message::from_digest(*digest))
-        .map_err(|_| "its signature is no one's")?;
-    let [_, coordinates @ ..] = key.serialize_uncompressed();
-    Ok(coordinates)
-}
-
-/// Transactions whose senders are recovered together: enough to fill lanes, few enough to spread a block over threads.
-const TOGETHER: usize = 16;
-
 /// Makes a decoded block ready. In a rayon pool large blocks are spread over its threads.
 ///
 /// # Errors
@@ -190,6 +121,43 @@ const TOGETHER: usize = 16;
 pub fn recover_block(
     source: SourceBlock,
     rules: SignatureRules,
+) -> Result<RecoveredBlock, InputError> {
+    let mut recovered = recover_blocks(vec![Ok(source)], rules);
+    recovered.pop().expect("invariant: a result for each block")
+}
+
+/// Makes decoded blocks ready, the senders of all of them together, and passes errors on. In a rayon
+/// pool the work is spread over its threads.
+fn recover_blocks(
+    sources: Vec<Result<SourceBlock, InputError>>,
+    rules: SignatureRules,
+) -> Vec<Prepared> {
+    let mut unsigned = Vec::new();
+    for source in sources.iter().flatten() {
+        let low_s = source.block.header.number >= rules.low_s_from;
+        let transactions = source.block.body.transactions.iter();
+        unsigned.extend(transactions.map(|transaction| Unsigned { transaction, low_s }));
+    }
+    let mut senders = recovery::senders(&unsigned).into_iter();
+    let sources = sources.into_iter().map(|source| {
+        let source = source?;
+        let count = source.block.body.transactions.len();
+        Ok((source, senders.by_ref().take(count).collect()))
+    });
+    let sources: Vec<Result<(SourceBlock, Vec<_>), InputError>> = sources.collect();
+    let completed =
+        |source: Result<_, _>| source.and_then(|(source, senders)| complete(source, senders));
+    if sources.len() == 1 || rayon::current_thread_index().is_none() {
+        sources.into_iter().map(completed).collect()
+    } else {
+        sources.into_par_iter().map(completed).collect()
+    }
+}
+
+/// Puts a block and its senders together, with everything else that is computed from the body.
+fn complete(
+    source: SourceBlock,
+    senders: Vec<Result<Address, &'static str>>,
 ) -> Result<RecoveredBlock, InputError> {
     let SourceBlock {
         block,
@@ -200,29 +168,16 @@ pub fn recover_block(
         total_difficulty,
         receipts,
     } = source;
-    let low_s = block.header.number >= rules.low_s_from;
-    let transactions = &block.body.transactions;
-    let recover = |(group, transactions): (usize, &[Transaction])| {
-        recover_senders(transactions, low_s).map_err(|(within, reason)| {
-            let (index, number) = (group * TOGETHER + within, block.header.number);
-            InputError::Signature {
-                at: position.clone(),
-                number,
-                index,
-                hash: *transactions[within].tx_hash(),
-                reason,
-            }
+    let checked = senders.into_iter().enumerate().map(|(index, sender)| {
+        sender.map_err(|reason| InputError::Signature {
+            at: position.clone(),
+            number: block.header.number,
+            index,
+            hash: *block.body.transactions[index].tx_hash(),
+            reason,
         })
-    };
-    let groups = transactions.chunks(TOGETHER).enumerate();
-    let senders: Vec<Result<Vec<Address>, _>> =
-        if groups.len() == 1 || rayon::current_thread_index().is_none() {
-            groups.map(recover).collect()
-        } else {
-            let groups = transactions.par_chunks(TOGETHER).enumerate();
-            groups.map(recover).collect()
-        };
-    let senders = senders.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    });
+    let senders = checked.collect::<Result<_, _>>()?;
     Ok(RecoveredBlock {
         transactions_root: ordered_root(&transaction_bytes).into(),
         ommers_hash: calculate_ommers_root(&block.body.ommers),
@@ -249,10 +204,22 @@ pub fn prepare(raw: RawBlock, rules: SignatureRules) -> Result<RecoveredBlock, I
     recover_block(raw.decode()?, rules)
 }
 
+/// [`prepare`] for many blocks, the senders of all of them together.
+fn prepare_all(raw: Vec<RawBlock>, rules: SignatureRules) -> Vec<Prepared> {
+    let decoded = |raw: RawBlock| raw.decode().map_err(InputError::from);
+    let sources = if rayon::current_thread_index().is_none() {
+        raw.into_iter().map(decoded).collect()
+    } else {
+        raw.into_par_iter().map(decoded).collect()
+    };
+    recover_blocks(sources, rules)
+}
+
 /// How far to read ahead, and on which threads.
 #[derive(Clone, Debug)]
 pub struct PrefetchOptions {
-    /// Threads that prepare blocks; none: no thread is started and every block is prepared when it is asked for.
+    /// Threads that prepare blocks. Without them the caller's thread prepares a few blocks whenever it asks for one
+    /// and none is ready.
     pub pool: Option<Arc<rayon::ThreadPool>>,
     /// Most blocks read ahead.
     pub blocks: usize,
@@ -276,13 +243,12 @@ impl Default for PrefetchOptions {
 #[derive(Debug)]
 pub struct Prefetch {
     mode: Mode,
-    rules: SignatureRules,
     ended: bool,
 }
 
 #[derive(Debug)]
 enum Mode {
-    Inline(Box<ChainInput>),
+    Inline(Inline),
     Ahead(Ahead),
 }
 
@@ -290,7 +256,13 @@ impl Prefetch {
     /// Starts reading (with a pool: at once, on a thread of its own, which ends when this is dropped).
     pub fn new(input: ChainInput, rules: SignatureRules, options: PrefetchOptions) -> Self {
         let mode = match options.pool {
-            None => Mode::Inline(Box::new(input)),
+            None => Mode::Inline(Inline {
+                input: Box::new(input),
+                rules,
+                blocks: options.blocks.min(BATCH_BLOCKS),
+                bytes: options.bytes.min(BATCH_BYTES),
+                ready: Vec::new().into_iter(),
+            }),
             Some(pool) => Mode::Ahead(Ahead::start(
                 input,
                 rules,
@@ -299,11 +271,7 @@ impl Prefetch {
                 options.bytes,
             )),
         };
-        Self {
-            mode,
-            rules,
-            ended: false,
-        }
+        Self { mode, ended: false }
     }
 }
 
@@ -315,10 +283,7 @@ impl Iterator for Prefetch {
             return None;
         }
         let block = match &mut self.mode {
-            Mode::Inline(input) => {
-                let raw = input.next_raw().map_err(InputError::from).transpose();
-                raw.map(|raw| prepare(raw?, self.rules))
-            }
+            Mode::Inline(inline) => inline.next(),
             Mode::Ahead(ahead) => ahead.next(),
         };
         self.ended = !matches!(block, Some(Ok(_)));
@@ -330,8 +295,47 @@ type Prepared = Result<RecoveredBlock, InputError>;
 
 /// Blocks handed to the pool together, so that a chain of empty blocks is not one task per block.
 const BATCH_BLOCKS: usize = 32;
-/// Bytes of RLP after which a batch is handed over whatever its number of blocks: some fifty transactions.
-const BATCH_BYTES: usize = 8 << 10;
+/// Bytes of RLP after which a batch is handed over whatever its number of blocks: about 100 transactions, enough to
+/// fill lanes on two threads.
+const BATCH_BYTES: usize = 16 << 10;
+
+/// Blocks prepared on the caller's thread, a batch at a time, so that lanes are full.
+#[derive(Debug)]
+struct Inline {
+    input: Box<ChainInput>,
+    rules: SignatureRules,
+    /// Most blocks of a batch; at least one is read.
+    blocks: usize,
+    /// Bytes of RLP after which a batch is full.
+    bytes: usize,
+    ready: std::vec::IntoIter<Prepared>,
+}
+
+impl Inline {
+    fn next(&mut self) -> Option<Prepared> {
+        if let Some(block) = self.ready.next() {
+            return Some(block);
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let error = loop {
+            match self.input.next_raw() {
+                Ok(Some(block)) => {
+                    bytes += block.rlp_len();
+                    batch.push(block);
+                    if batch.len() >= self.blocks || bytes >= self.bytes {
+                        break None;
+                    }
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            }
+        };
+        let mut prepared = prepare_all(batch, self.rules);
+        prepared.extend(error.map(|error| Err(error.into())));
+        self.ready = prepared.into_iter();
+        self.ready.next()
+    }
+}
 
 /// The consumer's end of the pipeline.
 #[derive(Debug)]
@@ -455,12 +459,8 @@ impl Feeder {
         let rules = self.rules;
         let (sender, receiver) = channel();
         self.pool.spawn(move || {
-            let prepared = batch
-                .into_par_iter()
-                .map(|raw| prepare(raw, rules))
-                .collect();
             // The consumer may have gone meanwhile.
-            let _ = sender.send(prepared);
+            let _ = sender.send(prepare_all(batch, rules));
         });
         self.batches.send(receiver).is_ok()
     }
@@ -562,10 +562,10 @@ impl Budget {
 mod tests {
     use std::path::Path;
 
-    use alloy_consensus::{BlockBody, Header, TxEip1559};
+    use alloy_consensus::{BlockBody, Header, SignableTransaction, TxEip1559};
     use alloy_eips::eip2930::{AccessList, AccessListItem};
     use alloy_eips::eip4895::Withdrawal;
-    use alloy_primitives::TxKind;
+    use alloy_primitives::{Signature, TxKind};
 
     use super::*;
 

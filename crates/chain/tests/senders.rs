@@ -63,9 +63,15 @@ fn reading_ahead_changes_nothing() {
                 "{name} {}",
                 header.number
             );
-            assert_eq!(block.senders.len(), block.block.body.transactions.len());
+            // One alone is recovered by libsecp256k1, several together in lanes.
+            let alone = block.block.body.transactions.iter().map(|transaction| {
+                recover_senders(std::slice::from_ref(transaction), false).expect("sound")[0]
+            });
+            assert_eq!(block.senders, alone.collect::<Vec<_>>());
         }
         for bounds in [
+            options(1, 7, 3000),
+            options(1, 1024, 8 << 20),
             options(2, 1, 1),
             options(2, 3, 2000),
             options(3, 1024, 8 << 20),
@@ -113,6 +119,7 @@ fn errors_keep_their_place() {
     .expect("copied");
     let counts: Vec<usize> = [
         options(1, 1, 1),
+        options(1, 1024, 8 << 20),
         options(2, 16, 4000),
         options(2, 1024, 8 << 20),
     ]
@@ -180,6 +187,25 @@ fn signatures_out_of_range_and_high_ones_are_rejected() {
         SignatureRules::new(&Network::Sepolia.spec()),
         SignatureRules::new(&Network::Hoodi.spec())
     );
+}
+
+/// Of many transactions together, the first one without a valid signature is named, whatever the others have.
+#[test]
+fn the_first_broken_one_of_many_is_named() {
+    let (one, five) = (U256::ONE, U256::from(5));
+    let good = |n: usize| signed(one, U256::from(n + 1));
+    for broken in [0, 7, 8, 15, 16, 63, 64, 99] {
+        let mut transactions: Vec<_> = (0..100).map(good).collect();
+        let alone = |transaction: &Transaction| recover_sender(transaction.clone(), true);
+        let expected: Vec<_> = transactions.iter().map(alone).collect();
+        let together = recover_senders(&transactions, true).expect("sound");
+        assert!(together.iter().map(|sender| Ok(*sender)).eq(expected));
+        transactions[broken] = signed(five, one);
+        transactions[99] = signed(U256::ZERO, one);
+        let (index, reason) = recover_senders(&transactions, true).expect_err("broken");
+        assert_eq!(index, broken);
+        assert_eq!(reason, "its signature is no one's");
+    }
 }
 
 /// The example of EIP-155: nonce 9, to 0x3535..., one ether, chain 1, signed with the key 0x4646...
