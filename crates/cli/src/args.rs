@@ -21,7 +21,7 @@ mod evm384;
 mod proofs;
 
 pub(crate) use bench::{
-    Bench, BenchCommitments, BenchEngine, BenchReads, BenchWitnesses, Loadtest,
+    Bench, BenchCommitments, BenchEngine, BenchReads, BenchSenders, BenchWitnesses, Loadtest,
 };
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,

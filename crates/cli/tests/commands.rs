@@ -552,6 +552,26 @@ fn reads_are_checked_and_measured_now_and_in_the_past() {
 }
 
 #[test]
+fn senders_are_compared_in_batches_of_the_sizes_asked_for() {
+    let folder = Folder::new();
+    let words = "bench senders --batches 2,64 --budget 1 --json --report r.json";
+    let words: Vec<&str> = words.split(' ').collect();
+    let printed = folder.run(&words).ok().stdout();
+    let printed: Value = serde_json::from_str(&printed).expect("JSON");
+    let report = std::fs::read(folder.path("r.json")).expect("written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    assert_eq!(printed, report);
+    let results = &report["results"];
+    assert_eq!(results["batches"][0]["batch"], 2);
+    // Of the batch of 64: smaller ones do not count.
+    assert_eq!(
+        results["ratio_to_libsecp256k1"],
+        results["batches"][1]["ratio"]
+    );
+    assert!(results["batches"][1]["ratio"].as_f64() > Some(0.0));
+}
+
+#[test]
 fn history_is_kept_by_commands_that_look() {
     let folder = Folder::with_chain();
     // Asked for once, remembered.

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use arbor_evm384::Interface;
+use arbor_lab::senders;
 use clap::{Args, Subcommand};
 
 use super::{Database, StoreChoice, TreeChoice, parse_disk, parse_threads, parse_tree};
@@ -20,6 +21,32 @@ pub(crate) enum Bench {
     Witnesses(BenchWitnesses),
     /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
     Engine(BenchEngine),
+    /// Senders recovered in lanes and by libsecp256k1, in turn on one thread, in batches of several sizes
+    Senders(BenchSenders),
+}
+
+/// `arbor bench senders`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchSenders {
+    /// Signatures in a batch
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = senders::BATCHES, value_parser = parse_batch)]
+    pub(crate) batches: Vec<usize>,
+    /// Milliseconds to measure each size for
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pub(crate) budget: u64,
+    /// Print the report instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+fn parse_batch(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(batch @ 1..=1_000_000) => Ok(batch),
+        _ => Err("a batch has 1 to 1000000 signatures".to_owned()),
+    }
 }
 
 /// `arbor bench engine`.

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, anyhow};
 use arbor_lab::{
     commitments::{Group, Settings, plots, run as study, table},
     measure::Budget,
-    reads,
+    reads, senders as senders_study,
 };
 
-use crate::args::{Bench, BenchCommitments, BenchReads, TreeChoice};
+use crate::args::{Bench, BenchCommitments, BenchReads, BenchSenders, TreeChoice};
 use crate::{database, files, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
@@ -18,6 +18,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Reads(args) => reads(args),
         Bench::Witnesses(args) => super::bench_witnesses::run(args),
         Bench::Engine(args) => super::bench_engine::run(args),
+        Bench::Senders(args) => senders(args),
     }
 }
 
@@ -91,5 +92,23 @@ fn reads(args: &BenchReads) -> Result<()> {
     })?;
     output::line(reads::table(&results).trim_end())?;
     let envelope = measurement.finish(serde_json::to_value(&results)?);
+    files::write_report(args.report.as_deref(), &envelope)
+}
+
+fn senders(args: &BenchSenders) -> Result<()> {
+    files::check_report(args.report.as_deref(), None)?;
+    let budget = Duration::from_millis(args.budget);
+    let mut measurement = report::measure("bench senders");
+    measurement.setting("threads", 1);
+    measurement.setting("batches", args.batches.clone());
+    measurement.setting("budget_s", budget.as_secs_f64());
+    let results = senders_study::run(&args.batches, budget)?;
+    let table = senders_study::table(&results);
+    let envelope = measurement.finish(serde_json::to_value(&results)?);
+    if args.json {
+        output::json(&envelope)?;
+    } else {
+        output::line(table.trim_end())?;
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }
