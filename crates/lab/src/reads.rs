@@ -202,7 +202,7 @@ fn is_proven(then: &Historical<'_>, address: Address, slot: U256) -> Result<bool
         proof.balance,
         proof.storage_proof[0].value,
     );
-    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(())));
+    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(_)));
     Ok(holds && proven == (nonce, balance, value))
 }
 
@@ -218,7 +218,7 @@ fn paths_are_proven(
         balance: proof.balance,
         code_hash: proof.code_hash,
     });
-    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(())));
+    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(_)));
     let value = then.storage(address, slot)?;
     Ok(holds && (account, proof.slots[0].value) == (then.account(address)?, value))
 }

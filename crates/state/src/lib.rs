@@ -23,7 +23,7 @@
 //! let root = computed.root();
 //! state.commit(&BlockRef { number: 0, hash: B256::ZERO, header: Vec::new() }, computed)?;
 //! let proof = state.prove(Address::repeat_byte(1), &[])?;
-//! assert_eq!(proof.verify(root)?, Ok(()));
+//! assert_eq!(proof.verify(root)?, Ok(Some(rich)));
 //! assert_eq!(state.account(Address::repeat_byte(1))?, Some(rich));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -255,7 +255,7 @@ fn check_then(then: &Historical, expected: &Expected) {
         }
         if matches!(then.tree(), Tree::MerklePatricia) {
             let proof = then.prove(address, &slots()).unwrap();
-            assert_eq!(proof.verify(root).unwrap(), Ok(()));
+            assert_eq!(proof.verify(root).unwrap(), Ok(account));
             for slot in proof.storage_proof {
                 assert_eq!(slot.value, value(slot.key));
             }

@@ -12,6 +12,12 @@ pub(crate) fn run(args: &Get) -> Result<()> {
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     if let Some(slot) = args.slot {
+        if then.account(args.address)?.is_none() {
+            let (address, block) = (args.address, then.meta().block_number);
+            output::tell(&format!(
+                "there is no account {address} at block {block}: its slots are zero"
+            ));
+        }
         return output::line(&format!("{:#066x}", then.storage(args.address, slot)?));
     }
     let Some(account) = then.account(args.address)? else {

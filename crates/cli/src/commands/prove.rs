@@ -149,7 +149,7 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
             args.file.display()
         )
     })?;
-    proof
+    let account = proof
         .verify(args.root)
         .with_context(|| format!("{}: malformed proof", args.file.display()))?
         .with_context(|| {
@@ -162,12 +162,6 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     let address = proof.address;
     let slots = proof.storage_proof.iter().map(|slot| slot.key).collect();
     check_names(args, &[(address, slots)])?;
-    // So geth tells what is absent; others have an empty account there.
-    let account = (!proof.code_hash.is_zero()).then_some(Account {
-        nonce: proof.nonce.to(),
-        balance: proof.balance,
-        code_hash: proof.code_hash,
-    });
     let slots = proof.storage_proof.iter();
     show(address, account, slots.map(|slot| (slot.key, slot.value)))?;
     proven(args, address, proof.storage_proof.len())
@@ -208,15 +202,10 @@ fn verify_paths(args: &VerifyProof, value: serde_json::Value) -> Result<()> {
     let file = args.file.display();
     let proof: StateProof = json::from_value(value)
         .with_context(|| format!("{file} is not a proof of an ar16mt database"))?;
-    proof
+    let account = proof
         .verify(args.root)
         .with_context(|| format!("{file}: malformed proof"))?
         .with_context(|| format!("{file}: false proof against root {}", args.root))?;
-    let account = proof.exists.then_some(Account {
-        nonce: proof.nonce,
-        balance: proof.balance,
-        code_hash: proof.code_hash,
-    });
     let slots = proof.slots.iter().map(|slot| slot.slot).collect();
     check_names(args, &[(proof.address, slots)])?;
     let slots = proof.slots.iter();

@@ -48,7 +48,7 @@ pub struct StateProof {
     pub nonce: u64,
     /// Its balance; 0 if it does not exist.
     pub balance: U256,
-    /// The hash of its code; that of none if it does not exist.
+    /// The hash of its code; zero if it does not exist.
     pub code_hash: B256,
     /// The leaf of existence and nonce.
     pub nonce_leaf: LeafProof,
@@ -88,20 +88,27 @@ pub struct FalseLeaf {
 }
 
 impl StateProof {
-    /// Checks every leaf against a root.
+    /// Checks every leaf against a root, and returns the account: `None` if the proof shows that it does not
+    /// exist.
     ///
     /// # Errors
     /// The outer one if this is no proof, the inner one for the first leaf that is not under the root.
-    pub fn verify(&self, root: B256) -> Result<Result<(), FalseLeaf>, MalformedProof> {
-        let account = Account {
+    pub fn verify(&self, root: B256) -> Result<Result<Option<Account>, FalseLeaf>, MalformedProof> {
+        let fields_said = Account {
             nonce: self.nonce,
             balance: self.balance,
             code_hash: self.code_hash,
         };
-        if !self.exists && account != ABSENT {
+        // Proofs made by earlier versions have the hash of the empty code.
+        let empty = Account {
+            code_hash: KECCAK256_EMPTY,
+            ..ABSENT
+        };
+        if !self.exists && fields_said != ABSENT && fields_said != empty {
             return Err(MalformedProof::Fields);
         }
-        let [nonce, balance, code_hash] = fields(self.exists.then_some(account));
+        let account = self.exists.then_some(fields_said);
+        let [nonce, balance, code_hash] = fields(account);
         let address = self.address;
         let own = [
             (LeafName::Nonce(address), nonce, &self.nonce_leaf),
@@ -119,14 +126,15 @@ impl StateProof {
                 return Ok(Err(FalseLeaf { what, actual }));
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(account))
     }
 }
 
+/// The fields that a proof has of an account that does not exist.
 const ABSENT: Account = Account {
     nonce: 0,
     balance: U256::ZERO,
-    code_hash: KECCAK256_EMPTY,
+    code_hash: B256::ZERO,
 };
 
 /// A leaf in words.

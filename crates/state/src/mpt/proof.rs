@@ -26,12 +26,13 @@ pub struct AccountProof {
     /// Balance in wei; zero if the account does not exist.
     #[serde(deserialize_with = "quantity")]
     pub balance: U256,
-    /// Keccak-256 of the code; zero, as geth has it, or that of the empty code if the account does
-    /// not exist.
+    /// Keccak-256 of the code. Zero if the account does not exist, as in geth; proofs of other clients
+    /// then have the hash of the empty code.
     pub code_hash: B256,
     /// The account's nonce.
     pub nonce: U64,
-    /// Root of the account's storage trie.
+    /// Root of the account's storage trie. Zero if the account does not exist, as in geth; proofs of other
+    /// clients then have the root of the empty trie.
     pub storage_hash: B256,
     /// One proof for each slot asked for.
     pub storage_proof: Vec<SlotProof>,
@@ -131,9 +132,9 @@ fn prove_account(
         address,
         account_proof: account_proof.into_iter().map(Bytes::from).collect(),
         balance: account.map_or(U256::ZERO, |account| account.balance),
-        code_hash: account.map_or(KECCAK256_EMPTY, |account| account.code_hash),
+        code_hash: account.map_or(B256::ZERO, |account| account.code_hash),
         nonce: U64::from(account.map_or(0, |account| account.nonce)),
-        storage_hash: storage_root.into(),
+        storage_hash: record.map_or(B256::ZERO, |record| record.storage_root),
         storage_proof,
     })
 }
@@ -143,23 +144,22 @@ fn bytes_of(nodes: &[Bytes]) -> Vec<Vec<u8>> {
 }
 
 impl AccountProof {
-    /// Checks every node and value against a state root. `Ok(Err(_))` says what is not proven.
+    /// Checks every node and value against a state root, and returns the account: `None` if the proof shows
+    /// that it does not exist. An account that exists and is empty is `Some`. `Ok(Err(_))` says what is not
+    /// proven.
     ///
     /// # Errors
     /// A proof whose nodes are malformed.
-    pub fn verify(&self, root: B256) -> Result<Result<(), FalseProof>, ProofError> {
-        let holds = match verify(
+    pub fn verify(&self, root: B256) -> Result<Result<Option<Account>, FalseProof>, ProofError> {
+        let account = match verify(
             &root.0,
             &account_key(self.address),
             &bytes_of(&self.account_proof),
         )? {
-            Verdict::Present(leaf) => leaf == self.leaf(),
-            Verdict::Absent => self.claims_absence(),
-            Verdict::False(_) => false,
+            Verdict::Present(leaf) if leaf == self.leaf() => Some(self.account()),
+            Verdict::Absent if self.claims_absence() => None,
+            _ => return Ok(Err(FalseProof::Account(self.address))),
         };
-        if !holds {
-            return Ok(Err(FalseProof::Account(self.address)));
-        }
         let storage_root = if self.storage_hash.is_zero() {
             EMPTY_ROOT
         } else {
@@ -177,19 +177,23 @@ impl AccountProof {
                 return Ok(Err(FalseProof::Slot(self.address, slot.key)));
             }
         }
-        Ok(Ok(()))
+        Ok(Ok(account))
+    }
+
+    /// The account that the fields describe.
+    fn account(&self) -> Account {
+        Account {
+            nonce: self.nonce.to(),
+            balance: self.balance,
+            code_hash: self.code_hash,
+        }
     }
 
     /// The leaf that the fields describe.
     fn leaf(&self) -> Vec<u8> {
-        let account = Account {
-            nonce: self.nonce.to(),
-            balance: self.balance,
-            code_hash: self.code_hash,
-        };
         AccountRecord {
             address: self.address,
-            account,
+            account: self.account(),
             storage_root: self.storage_hash,
         }
         .filled_leaf()
