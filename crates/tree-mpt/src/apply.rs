@@ -20,9 +20,9 @@ use crate::update::{ApplyStats, OuterUpdate, TreeUpdate};
 ///
 /// # Errors
 /// When updates are out of order or malformed, when a node that is needed is missing or malformed,
-/// and when `existed` is found to be wrong. It is found wrong wherever the search for the key ends
-/// at no leaf or at a leaf in memory; a stored leaf is replaced or removed without being
-/// read, so there it must be true that the key existed.
+/// and when `existed` is found to be wrong. A key that is said to be new and is there is always found, and so
+/// is a key that is said to have existed if the search for it ends at no leaf or at a leaf in memory. Only a
+/// stored leaf is replaced or removed without being read, so there it must be true that the key existed.
 pub fn apply(
     reader: &dyn NodeReader,
     root: Hash,

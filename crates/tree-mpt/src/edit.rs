@@ -139,6 +139,7 @@ impl<'a> Forest<'a> {
         match (other, value) {
             (Some(_), _) if existed => return Err(self.not_there(place, key)),
             (Some(_), None) => return Ok(false),
+            (None, _) if held.is_some() && !existed => return Err(self.there(place, key)),
             (Some(other), Some(value)) => self.split_leaf(place, other, *key, value),
             (None, None) if matches!(self.slot(place), Slot::Empty) => return Ok(false),
             (None, None) => self.set_slot(place, Slot::Empty),
@@ -196,6 +197,14 @@ impl<'a> Forest<'a> {
         node.set_slot(nibble, below);
         node.set_slot(nibble_of(&key, path.len() + shared), Slot::Leaf(leaf));
         self.set_slot(place, Slot::Node(branch));
+    }
+
+    fn there(&self, place: Place, key: &Hash) -> TreeError {
+        let (trie, path) = self.locate(place);
+        TreeError::There {
+            key: *key,
+            position: self.position(trie, path),
+        }
     }
 
     fn not_there(&self, place: Place, key: &Hash) -> TreeError {

@@ -59,6 +59,17 @@ pub enum TreeError {
         /// Where the search for it ended.
         position: Position,
     },
+    /// An update says that its key was not there before, but it was.
+    #[error(
+        "the update of key 0x{} says that the key is new, but there is a leaf of it at {position}",
+        Path::from_key(.key)
+    )]
+    There {
+        /// The key.
+        key: Hash,
+        /// Where its leaf is.
+        position: Position,
+    },
     /// A node that its parent refers to is missing.
     #[error("the node at {position} is missing")]
     MissingNode {

@@ -32,7 +32,8 @@ pub type InnerValue = SmallVec<[u8; 40]>;
 pub struct InnerUpdate {
     /// The hashed key.
     pub key: Hash,
-    /// Whether the key was present before; lets the tree replace a leaf without reading it.
+    /// Whether the key was present before; lets the tree replace a leaf without reading it. An update that wrongly
+    /// says that its key is new is an error.
     pub existed: bool,
     /// The value as hashed into the leaf (RLP for Ethereum storage), `None` to remove the key.
     pub value: Option<InnerValue>,
