@@ -9,7 +9,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
 use arbor_state::ar16mt::Ar16mt;
-use arbor_state::ar16mt::recovery::is_recovering;
 use arbor_state::verkle::{Form, HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{Head, Network, State, StateSnapshot, Tree};
 use arbor_store::disk::{Disk, Limits};
@@ -307,19 +306,7 @@ fn open_snapshot(args: &Database, network: Network) -> Result<StateSnapshot> {
     let store = open_store_to_read(dir, args.memory).with_context(context)?;
     let settings = TreeSettings::to_read(dir).unwrap_or_default();
     let tree = tree_in(dir, args.memory, &settings).with_context(context)?;
-    let state = StateSnapshot::open(store, Some(head), tree, network).with_context(context)?;
-    recovered(state.reader().meta()).with_context(context)?;
-    Ok(state)
-}
-
-/// Refuses a database that has some of a state's leaves only.
-fn recovered(head: Option<&Meta>) -> Result<()> {
-    match head {
-        Some(head) if is_recovering(&head.block_hash) => bail!(
-            "its recovery was not finished: `arbor recover` with the same file goes on with it"
-        ),
-        _ => Ok(()),
-    }
+    StateSnapshot::open(store, Some(head), tree, network).with_context(context)
 }
 
 /// What has no chain is said to be of this one: what `arbor loadtest` makes.
@@ -420,10 +407,7 @@ fn open_existing(dir: &Path, budget: Budget) -> Result<State> {
     let settings = TreeSettings::stored(dir).with_context(context)?;
     let settings = settings.unwrap_or_default();
     let tree = tree_in(dir, budget.memory, &settings).with_context(context)?;
-    let state = State::open(store, Some(lock), tree, network, budget.options());
-    let state = state.with_context(context)?;
-    recovered(state.head()).with_context(context)?;
-    Ok(state)
+    State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
 }
 
 /// Refuses a store that has a database where HEAD cannot be read: what else the database is would be guessed from it.
@@ -492,7 +476,6 @@ pub(crate) fn open_or_create(
         )?);
     };
     let state = open_or_begin(dir, (choice, tree), network(genesis), budget)?;
-    recovered(state.head()).with_context(|| format!("opening the database {}", dir.display()))?;
     keep_genesis(dir, text)?;
     Ok(state)
 }
@@ -505,10 +488,33 @@ pub(crate) fn open_or_begin(
     budget: Budget,
 ) -> Result<State> {
     let context = || format!("opening the database {}", dir.display());
+    let (store, lock) = open_or_begin_store(dir, choice, budget)?;
+    State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
+}
+
+/// Like [`open_or_begin`], but opens a database whose recovery did not finish, too.
+pub(crate) fn open_to_recover(
+    dir: &Path,
+    (choice, tree): (StoreChoice, Tree),
+    network: Network,
+    budget: Budget,
+) -> Result<State> {
+    let context = || format!("opening the database {}", dir.display());
+    let (store, lock) = open_or_begin_store(dir, choice, budget)?;
+    State::open_to_recover(store, Some(lock), tree, network, budget.options()).with_context(context)
+}
+
+/// Locks a folder and opens the store in it, or makes one.
+fn open_or_begin_store(
+    dir: &Path,
+    choice: StoreChoice,
+    budget: Budget,
+) -> Result<(Arc<dyn Store>, DirLock)> {
+    let context = || format!("opening the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
     let store = open_store(dir, Some(choice), budget).with_context(context)?;
     has_head(dir, &*store).with_context(context)?;
-    State::open(store, Some(lock), tree, network, budget.options()).with_context(context)
+    Ok((store, lock))
 }
 
 /// Keeps the text of the genesis in the folder, with which the database agrees: the latest, since forks to come are no part of its hash.

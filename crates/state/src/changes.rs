@@ -18,7 +18,7 @@ pub struct Account {
 /// One storage slot's change. Zero means absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotChange {
-    /// Value before the block (before the clearing, where storage was cleared).
+    /// Value before the block; zero in storage that the block clears first.
     pub old: U256,
     /// Value after the block.
     pub new: U256,
@@ -39,11 +39,14 @@ pub struct AccountChange {
 }
 
 /// All that a block changes, by plain address.
+///
+/// Old values are compared with the state when the changes are [computed](crate::State::compute): one that is wrong is
+/// refused as [`WrongChanges`](crate::WrongChanges).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StateChanges {
     /// Accounts that differ in any way, storage included.
     pub accounts: BTreeMap<Address, AccountChange>,
-    /// Code deployed, by its hash.
+    /// Code deployed, by its hash. Every code hash that an account gets has its code here, unless it is stored already.
     pub codes: BTreeMap<B256, Bytes>,
 }
 

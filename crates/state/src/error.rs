@@ -8,6 +8,8 @@ use arbor_tree_mpt::TreeError;
 use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
 
+use crate::checks::WrongChanges;
+use crate::computed::{HeadId, ShownHead, Unfinished};
 use crate::verkle::NoRoom;
 
 /// Why state could not be read, computed or written.
@@ -77,6 +79,38 @@ pub enum StateError {
         /// The root of the rebuilt tree.
         actual: B256,
     },
+    /// Changes that cannot be those of a block on this state.
+    #[error(transparent)]
+    WrongChanges(Box<WrongChanges>),
+    /// Computed changes were to be committed on another head than the one that they were computed on.
+    #[error(
+        "the changes were computed on {}, and the head is {}: compute them again",
+        ShownHead(computed_on),
+        ShownHead(head)
+    )]
+    Stale {
+        /// The head that they were computed on; `None`: no version.
+        computed_on: Option<HeadId>,
+        /// The head that the database has.
+        head: Option<HeadId>,
+    },
+    /// Changes of blocks that were computed together were to be committed without the others, or in another order.
+    #[error(
+        "these are the changes of block {} of {of} that were computed together: commit all of them, in their order",
+        .place + 1
+    )]
+    PartOfRun {
+        /// Blocks before this one in the run.
+        place: usize,
+        /// Blocks in the run.
+        of: usize,
+    },
+    /// What a load left to commit was to be committed to another database.
+    #[error("these changes complete a load, and this database was not loaded")]
+    NotLoaded,
+    /// The database has a part of a state: a load or a recovery did not finish.
+    #[error(transparent)]
+    Unfinished(Unfinished),
     /// A caller's own reader has no answer.
     #[error("{0}")]
     Read(String),
@@ -84,7 +118,10 @@ pub enum StateError {
 
 impl From<VersionsError> for StateError {
     fn from(error: VersionsError) -> Self {
-        Self::Versions(Box::new(error))
+        match error {
+            VersionsError::PartlyLoaded => Self::Unfinished(Unfinished::Load),
+            error => Self::Versions(Box::new(error)),
+        }
     }
 }
 

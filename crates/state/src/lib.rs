@@ -31,6 +31,8 @@
 
 pub mod ar16mt;
 mod changes;
+mod checks;
+mod computed;
 mod dump;
 mod error;
 mod flat;
@@ -51,6 +53,8 @@ mod view;
 mod work;
 
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
+pub use checks::WrongChanges;
+pub use computed::{Computed, HeadId, Timings, Unfinished};
 pub use dump::{DumpAccount, DumpHead};
 pub use error::StateError;
 pub use head::Head;
@@ -61,7 +65,7 @@ pub use mpt::{
 };
 pub use recent::RecentState;
 pub use snapshot::StateSnapshot;
-pub use state::{BlockRef, Computed, Network, State, Timings};
+pub use state::{BlockRef, Network, State};
 pub use tree::Tree;
 pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arbor_store::Reader;
 use arbor_versions::{DirLock, DirReader, Snapshot};
 
+use crate::ar16mt::recovery::check_recovered;
 use crate::head::Head;
 use crate::tree::Tree;
 use crate::{Network, StateError};
@@ -24,8 +25,25 @@ impl StateSnapshot {
     /// record lies in, looked at before the store was opened; none for a store in memory.
     ///
     /// # Errors
-    /// A store of another tree, chain, hash or layout; an older copy of the store than the head record knows.
+    /// A store of another tree, chain, hash or layout; an older copy of the store than the head record knows; a database
+    /// whose load or recovery did not finish.
     pub fn open(
+        base: Arc<dyn Reader>,
+        dir: Option<DirReader>,
+        tree: Tree,
+        network: Network,
+    ) -> Result<Self, StateError> {
+        let state = Self::open_unfinished(base, dir, tree, network)?;
+        check_recovered(state.reader().meta())?;
+        Ok(state)
+    }
+
+    /// Like [`open`](Self::open), but opens a database whose recovery did not finish, too: its head record can be written
+    /// anew, and what it holds is a part of a state.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_unfinished(
         base: Arc<dyn Reader>,
         dir: Option<DirReader>,
         tree: Tree,

@@ -1,18 +1,20 @@
 //! A chain's state: flat tables, a tree over them, and their history.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Store, Write};
 use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeStats;
 use arbor_versions::{
-    Changes, DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
+    DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions, VersionsError,
     stored_identity,
 };
 
+use crate::ar16mt::recovery::check_recovered;
 use crate::ar16mt::{LeafWrite, OperationProofs};
+use crate::checks::{check_code_hashes, check_consistent};
+use crate::computed::{Computed, Unfinished, check_run};
 use crate::flat::Ahead;
 use crate::head::Head;
 use crate::history::Historical;
@@ -20,9 +22,7 @@ use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
 use crate::tables::CODE;
 use crate::tree::{AR16MT, Tree, VERKLE};
-use crate::{
-    Account, IntermediateRoots, StateChanges, StateError, StateView, Work, ar16mt, verkle,
-};
+use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, ar16mt, verkle};
 
 /// Which chain a state belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,53 +44,13 @@ pub struct BlockRef {
     pub header: Vec<u8>,
 }
 
-/// What a block's changes make of the state: computed, not yet applied.
-#[derive(Debug)]
-pub struct Computed {
-    pub(crate) root: B256,
-    pub(crate) changes: Changes,
-    pub(crate) timings: Timings,
-    pub(crate) work: Work,
-}
-
-/// Where the time of [`State::compute`] went.
-#[derive(Clone, Copy, Default, Debug)]
-pub struct Timings {
-    /// Hashing names, reading old account records, forming tree updates.
-    pub keys: Duration,
-    /// The tree: reading nodes, restructuring, hashing.
-    pub tree: Duration,
-    /// Forming flat and node writes.
-    pub writes: Duration,
-}
-
-impl Computed {
-    /// The state root after the block.
-    pub fn root(&self) -> B256 {
-        self.root
-    }
-
-    /// Where the time went.
-    pub fn timings(&self) -> Timings {
-        self.timings
-    }
-
-    /// What it took.
-    pub fn work(&self) -> Work {
-        self.work
-    }
-
-    /// Keys and records of the nodes written (`None`: deleted), for a diagnosis.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
-        self.changes.nodes()
-    }
-}
-
 /// A chain's state: flat tables, nodes and history over a store.
 pub struct State {
     store: Arc<dyn Store>,
     pub(crate) versions: Versions,
     tree: Tree,
+    /// Whether a load began and its version was not committed.
+    is_loading: bool,
 }
 
 impl State {
@@ -99,8 +59,25 @@ impl State {
     ///
     /// # Errors
     /// A store of another tree, chain, hash or layout; an older copy of the store than the head
-    /// record knows; a directory that another process writes.
+    /// record knows; a directory that another process writes; a database whose load or recovery did not finish.
     pub fn open(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        tree: Tree,
+        network: Network,
+        options: Options,
+    ) -> Result<Self, StateError> {
+        let state = Self::open_to_recover(store, lock, tree, network, options)?;
+        state.check_finished()?;
+        Ok(state)
+    }
+
+    /// Like [`open`](Self::open), but opens a database whose recovery did not finish, too, for a
+    /// [`Recovery`](ar16mt::recovery::Recovery) to go on with. Until that has finished, nothing else is computed on it.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_to_recover(
         store: Arc<dyn Store>,
         lock: Option<DirLock>,
         tree: Tree,
@@ -116,7 +93,35 @@ impl State {
             store,
             versions,
             tree,
+            is_loading: false,
         })
+    }
+
+    /// Checks that the database has a whole state, or none.
+    fn check_finished(&self) -> Result<(), StateError> {
+        self.check_loaded()?;
+        check_recovered(self.head())
+    }
+
+    fn check_loaded(&self) -> Result<(), StateError> {
+        match self.is_loading {
+            true => Err(StateError::Unfinished(Unfinished::Load)),
+            false => Ok(()),
+        }
+    }
+
+    /// Begins a load, after which the database is not whole until what the load computes is committed.
+    ///
+    /// # Errors
+    /// A database that has a version, or in which a load began before; code that has another hash than it is given.
+    pub(crate) fn begin_load(&mut self, codes: &[(B256, Bytes)]) -> Result<(), StateError> {
+        self.check_finished()?;
+        check_code_hashes(codes.iter().map(|(code_hash, code)| (code_hash, code)))?;
+        if let Some(head) = self.head().map(|head| head.version) {
+            return Err(VersionsError::AlreadyLoaded { head }.into());
+        }
+        self.is_loading = true;
+        Ok(())
     }
 
     /// The latest version: its block, its root.
@@ -130,7 +135,11 @@ impl State {
     }
 
     /// Freezes what can be read now, for other threads, while later blocks are committed, flushed and pruned.
+    ///
+    /// # Errors
+    /// A database whose load did not finish; the store's errors.
     pub fn snapshot(&mut self) -> Result<StateSnapshot, StateError> {
+        self.check_loaded()?;
         Ok(StateSnapshot {
             versions: self.versions.snapshot()?,
             tree: self.tree.clone(),
@@ -149,8 +158,14 @@ impl State {
 
     /// Computes what changes on top of the latest version would make of the state. Called on a thread of a rayon pool,
     /// it spreads large changes over the pool.
+    ///
+    /// # Errors
+    /// [`WrongChanges`](crate::WrongChanges): old values that the state does not have, slots of an absent account, code
+    /// that is missing or has another hash; a database whose load or recovery did not finish; the store's errors.
     pub fn compute(&self, changes: &StateChanges) -> Result<Computed, StateError> {
+        self.check_finished()?;
         let view = self.versions.view();
+        check_consistent(view, &[changes])?;
         match &self.tree {
             Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
             Tree::Verkle(verkle) => {
@@ -171,10 +186,15 @@ impl State {
     /// [`commit_together`](Self::commit_together).
     ///
     /// # Errors
-    /// Another tree than Verkle; the store's errors.
+    /// Another tree than Verkle; those of [`compute`](Self::compute).
     pub fn compute_together(&self, changes: &[&StateChanges]) -> Result<Vec<Computed>, StateError> {
+        self.check_finished()?;
+        let view = self.versions.view();
         match &self.tree {
-            Tree::Verkle(verkle) => verkle::compute(verkle, self.versions.view(), changes),
+            Tree::Verkle(verkle) => {
+                check_consistent(view, changes)?;
+                verkle::compute(verkle, view, changes)
+            }
             Tree::MerklePatricia | Tree::Ar16mt(_) => Err(StateError::OtherTree(VERKLE)),
         }
     }
@@ -182,8 +202,9 @@ impl State {
     /// Computes the root that [`Head::flat_root`] gives once changes are committed that were computed on top of the latest version and follow each other.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Head::flat_root`] and of [`commit_together`](Self::commit_together).
     pub fn flat_root_after(&self, computed: &[Computed]) -> Result<B256, StateError> {
+        self.check_run(&computed.iter().collect::<Vec<_>>())?;
         let mut ahead = Ahead::of(self.versions.view());
         computed
             .iter()
@@ -194,11 +215,12 @@ impl State {
     /// Computes what writes of leaves by their keys, below any account, would make of an AR16MT state, and what that takes. A key may occur once.
     ///
     /// # Errors
-    /// Another tree; index 0; a key that occurs twice; the store's errors.
+    /// Another tree; index 0; a key that occurs twice; a database whose recovery did not finish; the store's errors.
     pub fn compute_leaves(
         &self,
         writes: &[LeafWrite],
     ) -> Result<(Computed, TreeStats), StateError> {
+        self.check_finished()?;
         match &self.tree {
             Tree::Ar16mt(ar16mt) => ar16mt::compute_leaves(*ar16mt, self.versions.view(), writes),
             Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
@@ -214,6 +236,7 @@ impl State {
         writes: &[LeafWrite],
         reads: &[Hash],
     ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+        self.check_finished()?;
         match &self.tree {
             Tree::Ar16mt(ar16mt) => {
                 ar16mt::compute_proven(*ar16mt, self.versions.view(), writes, reads)
@@ -223,6 +246,10 @@ impl State {
     }
 
     /// Makes computed changes the latest version. They reach the disk with the next flush.
+    ///
+    /// # Errors
+    /// [`StateError::Stale`] if they were computed on another head than the present one; [`StateError::PartOfRun`] if they
+    /// are some of several computed together; a database whose load or recovery did not finish; the store's errors.
     pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
         let root = computed.root;
         self.commit_as_one([(block.clone(), root)], computed)
@@ -231,31 +258,59 @@ impl State {
     /// Makes the changes of consecutive blocks, computed together, one version after the other, of which only the last
     /// can be read: see [`Versions::apply_as_one`]. With each block comes the root that it claims; the last one's is the
     /// computed one.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit).
     pub fn commit_as_one(
+        &mut self,
+        blocks: impl IntoIterator<Item = (BlockRef, B256)>,
+        computed: Computed,
+    ) -> Result<(), StateError> {
+        self.check_run(&[&computed])?;
+        self.apply_as_one(blocks, computed)
+    }
+
+    /// Like [`commit_as_one`](Self::commit_as_one), for the caller who knows what the changes were computed on.
+    pub(crate) fn apply_as_one(
         &mut self,
         blocks: impl IntoIterator<Item = (BlockRef, B256)>,
         computed: Computed,
     ) -> Result<(), StateError> {
         let metas = (self.next_version()..).zip(blocks);
         let metas = metas.map(|(version, (block, root))| meta(version, block, root));
-        Ok(self
-            .versions
-            .apply_as_one(metas.collect(), computed.changes)?)
+        self.versions
+            .apply_as_one(metas.collect(), computed.changes)?;
+        self.is_loading = false;
+        Ok(())
     }
 
     /// Makes consecutive blocks, computed together, one version after the other, or none of them.
     ///
     /// # Errors
-    /// As [`Versions::apply_together`].
+    /// Those of [`commit`](Self::commit) and of [`Versions::apply_together`].
     pub fn commit_together(
         &mut self,
         blocks: impl IntoIterator<Item = (BlockRef, Computed)>,
     ) -> Result<(), StateError> {
+        let blocks: Vec<(BlockRef, Computed)> = blocks.into_iter().collect();
+        self.check_run(
+            &blocks
+                .iter()
+                .map(|(_, computed)| computed)
+                .collect::<Vec<_>>(),
+        )?;
         let versions = (self.next_version()..).zip(blocks);
         let versions = versions.map(|(version, (block, computed))| {
             (meta(version, block, computed.root), computed.changes)
         });
-        Ok(self.versions.apply_together(versions.collect())?)
+        self.versions.apply_together(versions.collect())?;
+        self.is_loading = false;
+        Ok(())
+    }
+
+    fn check_run(&self, run: &[&Computed]) -> Result<(), StateError> {
+        check_recovered(self.head())?;
+        check_run(self.head(), self.is_loading, run)
     }
 
     fn next_version(&self) -> u64 {

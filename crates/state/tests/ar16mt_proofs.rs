@@ -60,14 +60,14 @@ fn accounts() -> (State, Vec<B256>) {
                 } else {
                     of(number - 1)
                 };
-                let new = if gone { U256::ZERO } else { of(number) };
+                let new = of(number);
                 (U256::from(slot), SlotChange { old, new })
             };
             let change = AccountChange {
                 old,
                 new: (!gone).then(|| account(number + 1)),
                 storage_cleared: gone,
-                slots: (0..3).map(slot).collect(),
+                slots: (0..if gone { 0 } else { 3 }).map(slot).collect(),
             };
             changes.accounts.insert(Address::repeat_byte(i), change);
         }

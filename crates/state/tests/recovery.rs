@@ -32,7 +32,7 @@ fn open(store: Arc<dyn Store>, retain: Retain) -> State {
         retain,
         ..Options::default()
     };
-    State::open(
+    State::open_to_recover(
         store,
         None,
         Tree::Ar16mt(Ar16mt::default()),

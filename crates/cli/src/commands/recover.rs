@@ -297,6 +297,6 @@ fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h 
         throttle: None,
     };
     let dir = args.database.db.as_path();
-    let state = database::open_or_begin(dir, (args.store, tree), network, budget)?;
+    let state = database::open_to_recover(dir, (args.store, tree), network, budget)?;
     Ok((state, genesis))
 }

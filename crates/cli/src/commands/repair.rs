@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     same_chain(dir, network)?;
     let open = |head| {
         let reader: Arc<dyn Reader> = store.clone();
-        StateSnapshot::open(reader, head, tree.clone(), network)
+        StateSnapshot::open_unfinished(reader, head, tree.clone(), network)
     };
     let head_file = read_head_file(dir).ok();
     if let Some(file) = &head_file {

@@ -15,13 +15,15 @@ use rayon::prelude::*;
 
 use super::names::{LeafName, Named};
 use super::nodes::{AtHead, spread};
-use super::reader::{Header, slots};
+use super::reader::{Header, account, slots};
 use super::records::{decode_counter, decode_leaf, encode_counter, encode_leaf, leaf_record};
 use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
+use crate::checks::{check_old_account, check_old_slot};
+use crate::error::corrupt;
 use crate::flat::Flat;
 use crate::state::code_writes;
-use crate::{Account, AccountChange, Computed, StateChanges, StateError, Timings, Work};
+use crate::{Account, AccountChange, Computed, StateChanges, StateError};
 
 /// Records that a thread forms together.
 const TOGETHER: usize = 1 << 10;
@@ -45,6 +47,14 @@ struct LeafChange {
     new: Entry,
 }
 
+/// A value that a leaf is to have.
+struct Wish {
+    name: LeafName,
+    value: Hash,
+    /// What the changes say that it held before, zeros if it is absent; `None` if they do not say.
+    said: Option<Hash>,
+}
+
 /// What changes on top of the head make of the state.
 pub(crate) fn compute(
     ar16mt: Ar16mt,
@@ -53,12 +63,17 @@ pub(crate) fn compute(
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
     let wishes = wishes(view, changes)?;
-    let names: Vec<LeafName> = wishes.iter().map(|(name, _)| *name).collect();
+    let names: Vec<LeafName> = wishes.iter().map(|wish| wish.name).collect();
     let keys = LeafName::keys(&names);
     let before = records(ar16mt, view, &keys)?;
     let mut next = next_index(&view)?;
     let (mut leaves, mut blobs) = (Vec::new(), code_writes(changes.codes.iter()));
-    for (((name, value), key), old) in wishes.into_iter().zip(keys).zip(before) {
+    for ((wish, key), old) in wishes.into_iter().zip(keys).zip(before) {
+        let Wish { name, value, said } = wish;
+        let found = old.as_ref().map_or([0; 32], |(_, entry)| entry.value);
+        if said.is_some_and(|said| said != found) {
+            return Err(old_value_error(view, changes, name, found));
+        }
         let index = match &old {
             Some((_, entry)) if entry.value == value => continue,
             Some((_, entry)) => entry.index,
@@ -190,15 +205,9 @@ fn computed(
         new: Some(&encode_counter(next)),
     });
     changes.append(nodes);
-    Ok(Computed {
-        root: update.root.into(),
-        changes,
-        timings: Timings {
-            writes: start.elapsed(),
-            ..Timings::default()
-        },
-        work: Work::default(),
-    })
+    let mut computed = Computed::on_head(view, update.root.into(), changes);
+    computed.timings.writes = start.elapsed();
+    Ok(computed)
 }
 
 fn leaf_changes(leaves: impl Iterator<Item = LeafChange>) -> Changes {
@@ -225,9 +234,10 @@ fn node_changes(nodes: Vec<NodeChange>) -> Changes {
     changes
 }
 
-/// The values that leaves are to have, in the order in which new ones are numbered. Leaves that a block does not change may be among them.
-fn wishes(view: View<'_>, changes: &StateChanges) -> Result<Vec<(LeafName, Hash)>, StateError> {
-    let mut wishes = Vec::with_capacity(2 * changes.accounts.len());
+/// The values that leaves are to have, in the order in which new ones are numbered. All fields of each account are among them, so that
+/// all old values are checked, and slots that a block does not change may be.
+fn wishes(view: View<'_>, changes: &StateChanges) -> Result<Vec<Wish>, StateError> {
+    let mut wishes = Vec::with_capacity(4 * changes.accounts.len());
     for (&address, change) in &changes.accounts {
         let (old, new) = (fields(change.old), fields(change.new));
         let names = [
@@ -235,18 +245,47 @@ fn wishes(view: View<'_>, changes: &StateChanges) -> Result<Vec<(LeafName, Hash)
             LeafName::Balance(address),
             LeafName::CodeHash(address),
         ];
-        for (name, (old, new)) in names.into_iter().zip(old.into_iter().zip(new)) {
-            if old != new {
-                wishes.push((name, new));
-            }
+        for (name, (old, value)) in names.into_iter().zip(old.into_iter().zip(new)) {
+            let said = Some(old);
+            wishes.push(Wish { name, value, said });
         }
         let slots = slot_wishes(view, address, change)?;
-        wishes.extend(slots.into_iter().map(|(slot, value)| {
-            let value = value.to_be_bytes();
-            (LeafName::Slot(address, slot), value)
+        wishes.extend(slots.into_iter().map(|(slot, (value, said))| Wish {
+            name: LeafName::Slot(address, slot),
+            value: value.to_be_bytes(),
+            said: said.map(|said| said.to_be_bytes()),
         }));
     }
     Ok(wishes)
+}
+
+/// The error of changes that say that a leaf held another value than it does.
+fn old_value_error(
+    view: View<'_>,
+    changes: &StateChanges,
+    name: LeafName,
+    found: Hash,
+) -> StateError {
+    let address = match name {
+        LeafName::Nonce(address)
+        | LeafName::Balance(address)
+        | LeafName::CodeHash(address)
+        | LeafName::Slot(address, _) => address,
+    };
+    let change = &changes.accounts[&address];
+    let checked = match name {
+        LeafName::Slot(_, slot) => {
+            let found = U256::from_be_bytes(found);
+            check_old_slot((address, slot), change.slots[&slot].old, found)
+        }
+        _ => {
+            account(&view, address).and_then(|found| check_old_account(address, change.old, found))
+        }
+    };
+    match checked {
+        Err(error) => error,
+        Ok(()) => corrupt("leaves", &name.key(), "an account's leaves do not agree"),
+    }
 }
 
 /// The values of an account's own leaves.
@@ -267,23 +306,25 @@ pub(super) fn fields(account: Option<Account>) -> [Hash; 3] {
     [header.encode(), account.balance.to_be_bytes(), code_hash.0]
 }
 
+/// The values that slots are to have, and those that the changes say that they had.
 fn slot_wishes(
     view: View<'_>,
     address: Address,
     change: &AccountChange,
-) -> Result<BTreeMap<U256, U256>, StateError> {
+) -> Result<BTreeMap<U256, (U256, Option<U256>)>, StateError> {
     let mut wishes = BTreeMap::new();
-    if change.storage_cleared || change.new.is_none() {
+    let clears = change.storage_cleared || change.new.is_none();
+    if clears {
         for slot in slots(&view, address)? {
-            wishes.insert(slot?, U256::ZERO);
+            wishes.insert(slot?, (U256::ZERO, None));
         }
     }
-    wishes.extend(
-        change
-            .slots
-            .iter()
-            .map(|(slot, change)| (*slot, change.new)),
-    );
+    for (slot, change) in &change.slots {
+        if clears {
+            check_old_slot((address, *slot), change.old, U256::ZERO)?;
+        }
+        wishes.insert(*slot, (change.new, (!clears).then_some(change.old)));
+    }
     Ok(wishes)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use alloy_primitives::U256;
 use arbor_store::Value;
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{
@@ -14,9 +15,11 @@ use rayon::prelude::*;
 use super::AtHead;
 use super::embedding::{KeyedChange, keyed, tree_updates};
 use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, flat_slot_key, node_table};
+use super::proof::Provable;
 use super::records::{AccountRecord, SlotRecord};
+use crate::checks::{check_old_account, check_old_slot};
 use crate::state::code_writes;
-use crate::{Computed, StateChanges, StateError, Timings, Work};
+use crate::{Computed, StateChanges, StateError, Timings};
 
 /// What changes on top of the head make of the state. Called on a thread of a rayon pool, it spreads large changes over the
 /// pool.
@@ -34,6 +37,11 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
         });
         records.collect()
     })?;
+    for change in &keyed {
+        let found = change.old.map(|record| record.account);
+        check_old_account(change.address, change.change.old, found)?;
+    }
+    let old_slots = OldSlots::read(head.0, &keyed)?;
     let updates = tree_updates(&keyed);
     let hashed = Instant::now();
     let cleared = keyed.iter().filter(|change| change.clears_storage());
@@ -47,7 +55,8 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
         let key = position.key();
         gone.remove(&*key);
         written.put_node(node_table(position), &key, record);
-    })?;
+    });
+    let update = update.map_err(|error| old_slot_error(head, &keyed, error))?;
     for key in gone {
         written.put_node(STORAGE_NODES, &key, None);
     }
@@ -67,44 +76,114 @@ pub(crate) fn compute(head: AtHead<'_>, changes: &StateChanges) -> Result<Comput
             new: new.map(|_| &record[..]),
         });
     }
+    let mut old_slots = old_slots.0.iter();
     for change in &keyed {
-        slot_changes(head, change, &mut written)?;
+        slot_changes(head, change, &mut old_slots, &mut written)?;
     }
     written.blobs = code_writes(changes.codes.iter());
-    Ok(Computed {
-        root: update.root.into(),
-        changes: written,
-        timings: Timings {
-            keys: hashed - start,
-            tree: applied - hashed,
-            writes: applied.elapsed(),
-        },
-        work: Work::default(),
-    })
+    let mut computed = Computed::on_head(head.0, update.root.into(), written);
+    computed.timings = Timings {
+        keys: hashed - start,
+        tree: applied - hashed,
+        writes: applied.elapsed(),
+    };
+    Ok(computed)
+}
+
+/// The records of slots that change and, as the changes say, are there before: in the order of the changes, where no
+/// storage is cleared. The changes are checked against them.
+///
+/// A slot that is said to be absent is not read here: the trie finds out without a read if that is wrong.
+struct OldSlots(Vec<Option<Value>>);
+
+impl OldSlots {
+    fn read(view: View<'_>, changes: &[KeyedChange<'_>]) -> Result<Self, StateError> {
+        let mut keys = Vec::new();
+        for change in changes {
+            let clears = change.starts_empty();
+            for slot in &change.slots {
+                match clears {
+                    true => {
+                        check_old_slot((change.address, slot.slot), slot.change.old, U256::ZERO)?
+                    }
+                    false if slot.change.old.is_zero() => {}
+                    false => keys.push(flat_slot_key(&change.key, &slot.key)),
+                }
+            }
+        }
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let records = view.multi_get(SLOTS, &wanted)?;
+        let mut found = keys.iter().zip(&records);
+        for change in changes.iter().filter(|change| !change.starts_empty()) {
+            for slot in &change.slots {
+                if slot.change.old.is_zero() {
+                    continue;
+                }
+                let Some((key, record)) = found.next() else {
+                    unreachable!("invariant: a record for each key");
+                };
+                let value = match record {
+                    Some(bytes) => SlotRecord::decode(key, bytes)?.value,
+                    None => U256::ZERO,
+                };
+                check_old_slot((change.address, slot.slot), slot.change.old, value)?;
+            }
+        }
+        Ok(Self(records))
+    }
+}
+
+/// The error of the trie in terms of the changes, if it is that a slot is there which they say is absent.
+fn old_slot_error(head: AtHead<'_>, changes: &[KeyedChange<'_>], error: StateError) -> StateError {
+    let StateError::Tree(tree) = &error else {
+        return error;
+    };
+    let TreeError::There { key, position } = &**tree else {
+        return error;
+    };
+    let Some(owner) = position.trie else {
+        return error;
+    };
+    let change = changes.iter().find(|change| change.key == owner);
+    let slot = change.and_then(|change| change.slots.iter().find(|slot| slot.key == *key));
+    let (Some(change), Some(slot)) = (change, slot) else {
+        return error;
+    };
+    let named = (change.address, slot.slot);
+    let found = head.slot_value(&owner, slot.slot);
+    match found.and_then(|found| check_old_slot(named, slot.change.old, found)) {
+        // The flat tables do not have what the trie has.
+        Ok(()) => error,
+        Err(error) => error,
+    }
 }
 
 /// The flat changes of one account's slots. A cleared storage is listed slot by slot.
 fn slot_changes(
     head: AtHead<'_>,
     change: &KeyedChange<'_>,
+    old_slots: &mut dyn Iterator<Item = &Option<Value>>,
     changes: &mut Changes,
 ) -> Result<(), StateError> {
     if !change.clears_storage() {
-        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let mut new = Vec::new();
         for slot in &change.slots {
-            let (before, after) = slot.records();
+            let old = match slot.change.old.is_zero() {
+                true => None,
+                false => old_slots.next().and_then(Option::as_deref),
+            };
             changes.put_flat(Change {
                 table: SLOTS,
                 key: &flat_slot_key(&change.key, &slot.key),
-                old: encoded(before, &mut old),
-                new: encoded(after, &mut new),
+                old,
+                new: encoded(slot.new_record(), &mut new),
             });
         }
         return Ok(());
     }
     let mut after: BTreeMap<Box<[u8]>, Value> = BTreeMap::new();
     for slot in &change.slots {
-        if let Some(record) = slot.records().1 {
+        if let Some(record) = slot.new_record() {
             after.insert(
                 flat_slot_key(&change.key, &slot.key).into(),
                 record.encode(),

@@ -75,6 +75,11 @@ pub(crate) fn tree_updates(changes: &[KeyedChange<'_>]) -> Vec<OuterUpdate> {
 }
 
 impl KeyedChange<'_> {
+    /// Whether no slot is there before those that the changes set.
+    pub(crate) fn starts_empty(&self) -> bool {
+        self.change.storage_cleared || self.old.is_none()
+    }
+
     /// Whether the storage that stood before is gone.
     pub(crate) fn clears_storage(&self) -> bool {
         (self.change.storage_cleared || self.change.new.is_none())
@@ -82,7 +87,7 @@ impl KeyedChange<'_> {
     }
 
     fn tree_update(&self) -> OuterUpdate {
-        let cleared = self.change.storage_cleared || self.old.is_none();
+        let cleared = self.starts_empty();
         let inner = match self.change.new {
             None => Vec::new(),
             Some(_) => self
@@ -122,14 +127,9 @@ impl KeyedSlot {
         }
     }
 
-    /// The slot's flat record before and after the change.
-    pub(crate) fn records(&self) -> (Option<SlotRecord>, Option<SlotRecord>) {
-        let record = |value: U256| {
-            (!value.is_zero()).then_some(SlotRecord {
-                slot: self.slot,
-                value,
-            })
-        };
-        (record(self.change.old), record(self.change.new))
+    /// The slot's flat record after the change.
+    pub(crate) fn new_record(&self) -> Option<SlotRecord> {
+        let (slot, value) = (self.slot, self.change.new);
+        (!value.is_zero()).then_some(SlotRecord { slot, value })
     }
 }

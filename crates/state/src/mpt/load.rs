@@ -1,5 +1,6 @@
 //! Building a whole state at once, from accounts sorted by their keys.
 
+use std::collections::HashSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,10 +14,11 @@ use rayon::prelude::*;
 
 use super::keys::{ACCOUNTS, SLOTS, account_key, flat_slot_key, node_table, slot_key};
 use super::records::{AccountRecord, SlotRecord};
+use crate::checks::check_loaded_code;
 use crate::node_load::NodeLoad;
 use crate::state::code_writes;
 use crate::tree::{MERKLE_PATRICIA, Tree};
-use crate::{Account, Computed, State, StateError, Timings, Work, verkle};
+use crate::{Account, Computed, State, StateError, verkle};
 
 /// An account with all its storage, as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,22 +120,32 @@ impl State {
     /// version 0 has been committed and flushed the database cannot be opened again.
     ///
     /// # Errors
-    /// AR16MT; a database that has a version; accounts or slots that do not ascend; errors of the source and of the store.
+    /// AR16MT; a database that has a version, or in which a load did not finish; code that is missing or has another hash; accounts or slots that do not ascend; errors of the source and of the store.
     pub fn load(
         &mut self,
         source: &dyn LoadSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
+        let codes = source.codes();
         match self.tree().clone() {
-            Tree::MerklePatricia => {}
+            Tree::MerklePatricia => self.begin_load(&codes)?,
             Tree::Verkle(verkle) => {
+                self.begin_load(&codes)?;
                 return verkle::load(&verkle, &mut self.versions, source, progress);
             }
             Tree::Ar16mt(_) => return Err(StateError::OtherTree(MERKLE_PATRICIA)),
         }
+        let known: HashSet<B256> = codes.iter().map(|(code_hash, _)| *code_hash).collect();
         let done = Mutex::new(0);
         let make = |first: &u8| {
-            let range = make_range(&source.range(*first)?)?;
+            let accounts = source.range(*first)?;
+            for LoadAccount {
+                address, account, ..
+            } in &accounts
+            {
+                check_loaded_code(*address, account, |code_hash| known.contains(code_hash))?;
+            }
+            let range = make_range(&accounts)?;
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             *done += 1;
             progress(*done, RANGES);
@@ -153,14 +165,8 @@ impl State {
         })?;
         load.add(&mut self.versions, nodes)?;
         load.finish(&mut self.versions)?;
-        Ok(Computed {
-            root: root.into(),
-            changes: Changes::of_blobs(code_writes(
-                source.codes().iter().map(|(hash, code)| (hash, code)),
-            )),
-            timings: Timings::default(),
-            work: Work::default(),
-        })
+        let codes = code_writes(codes.iter().map(|(hash, code)| (hash, code)));
+        Ok(Computed::of_load(root.into(), Changes::of_blobs(codes)))
     }
 }
 

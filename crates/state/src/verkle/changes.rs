@@ -16,6 +16,7 @@ use super::records::{
     AccountRecord, CodeLeaves, account_key, decode_slot, encode_slot, slot_key, slot_name,
 };
 use super::stems::{Stem, Stems};
+use crate::checks::{check_old_account, check_old_slot};
 use crate::flat::Flat;
 use crate::tables::{ACCOUNTS, SLOTS};
 use crate::{AccountChange, StateChanges, StateError};
@@ -34,7 +35,10 @@ pub(super) fn flat_changes(
         let key = address.as_slice();
         let old = before.value(ACCOUNTS, key)?;
         let record = old.as_ref().map(|bytes| AccountRecord::decode(key, bytes));
-        let after = account_after(record.transpose()?.as_ref(), change, code)?;
+        let record = record.transpose()?;
+        let found = record.and_then(|record| record.account);
+        check_old_account(*address, change.old, found)?;
+        let after = account_after(record.as_ref(), change, code)?;
         let new = after.map(|record| record.encode());
         put(&mut flat, ACCOUNTS, key, old.as_deref(), new.as_deref());
     }
@@ -45,11 +49,10 @@ pub(super) fn flat_changes(
         }
         for (slot, change) in &change.slots {
             let key = slot_key(*address, *slot);
-            let old = match change.old.is_zero() {
-                // Never set, or set and cleared again.
-                true => before.value(SLOTS, &key)?,
-                false => Some(encode_slot(change.old)),
-            };
+            let old = before.value(SLOTS, &key)?;
+            let found = old.as_ref().map(|bytes| decode_slot(&key, bytes));
+            let found = found.transpose()?.unwrap_or_default();
+            check_old_slot((*address, *slot), change.old, found)?;
             let new = (old.is_some() || !change.new.is_zero()).then(|| encode_slot(change.new));
             put(&mut flat, SLOTS, &key, old.as_deref(), new.as_deref());
         }
@@ -97,6 +100,9 @@ fn cleared_slots(
     change: &AccountChange,
     flat: &mut Changes,
 ) -> Result<(), StateError> {
+    for (slot, change) in &change.slots {
+        check_old_slot((address, *slot), change.old, U256::ZERO)?;
+    }
     let set = change.slots.iter();
     let set = set.filter(|(_, change)| !change.new.is_zero());
     let mut after: BTreeMap<Box<[u8]>, Value> = set

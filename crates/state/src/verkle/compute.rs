@@ -58,15 +58,9 @@ pub(crate) fn compute(
             last.put_shared_node(NODES, change.key.encode(), change.record);
         }
     }
-    let roots = Point::to_bytes_batch(&update.roots);
-    let computed = versions.into_iter().zip(roots);
-    let computed = computed.map(|(changes, root)| Computed {
-        root: root.into(),
-        changes,
-        timings: Timings::default(),
-        work: Work::default(),
-    });
-    let mut computed: Vec<Computed> = computed.collect();
+    let roots = Point::to_bytes_batch(&update.roots).into_iter();
+    let roots = roots.map(|root| root.into());
+    let mut computed = Computed::run(view, roots.zip(versions));
     if let Some(last) = computed.last_mut() {
         last.work = work;
         last.timings = Timings {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY};
+use alloy_primitives::{B256, Bytes};
 use arbor_store::Write;
 use arbor_tree_verkle::{NodeKey, Part, build_part, join};
 use arbor_versions::{Changes, Versions};
@@ -13,10 +13,11 @@ use super::changes::code_size;
 use super::nodes::node_write;
 use super::ordered::{OrderedLeaves, first_bytes};
 use super::records::{AccountRecord, encode_slot, slot_key};
+use crate::checks::check_loaded_code;
 use crate::node_load::NodeLoad;
 use crate::state::code_writes;
 use crate::tables::{ACCOUNTS, SLOTS};
-use crate::{Computed, LoadAccount, LoadSource, StateError, Timings, Work};
+use crate::{Computed, LoadAccount, LoadSource, StateError};
 
 /// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
 const TOGETHER: usize = 16;
@@ -81,12 +82,8 @@ pub(crate) fn load(
     })?;
     load.add(versions, nodes)?;
     load.finish(versions)?;
-    Ok(Computed {
-        root: root.to_bytes().into(),
-        changes: Changes::of_blobs(blobs),
-        timings: Timings::default(),
-        work: Work::default(),
-    })
+    let root = root.to_bytes().into();
+    Ok(Computed::of_load(root, Changes::of_blobs(blobs)))
 }
 
 /// Loads what is made of each account, ascending by address.
@@ -112,10 +109,11 @@ fn account_write(
     account: &LoadAccount,
     codes: &BTreeMap<B256, Bytes>,
 ) -> Result<Write, StateError> {
-    let code_size = match account.account.code_hash {
-        KECCAK256_EMPTY => 0,
-        hash => code_size(codes.get(&hash).ok_or(StateError::MissingCode(hash))?.len())?,
-    };
+    let code_hash = account.account.code_hash;
+    check_loaded_code(account.address, &account.account, |code_hash| {
+        codes.contains_key(code_hash)
+    })?;
+    let code_size = code_size(codes.get(&code_hash).map_or(0, |code| code.len()))?;
     Ok(Write {
         table: ACCOUNTS,
         key: account.address.as_slice().into(),

@@ -3,14 +3,15 @@
 use alloy_primitives::B256;
 use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeError;
-use arbor_versions::{Change, Changes, Version};
+use arbor_versions::{Change, Changes, Meta, Version};
 
 use super::super::LEAVES;
-use super::super::compute::name_write;
+use super::super::compute::{compute_leaves, name_write};
 use super::super::names::Named;
 use super::{Chunk, EntriesHead, Place, RecoveryError};
 use crate::state::code_writes;
-use crate::{BlockRef, Computed, State, StateError, Timings, Work};
+use crate::tree::AR16MT;
+use crate::{BlockRef, Computed, State, StateError, Tree, Unfinished};
 
 /// The hash of no block: that of versions in the middle of a recovery.
 const RECOVERING: B256 = B256::repeat_byte(0xff);
@@ -19,6 +20,14 @@ const RECOVERING: B256 = B256::repeat_byte(0xff);
 #[must_use]
 pub fn is_recovering(block_hash: &Hash) -> bool {
     *block_hash == RECOVERING
+}
+
+/// Refuses a database that has some of a state's leaves only.
+pub(crate) fn check_recovered(head: Option<&Meta>) -> Result<(), StateError> {
+    match head.is_some_and(|head| is_recovering(&head.block_hash)) {
+        true => Err(StateError::Unfinished(Unfinished::Recovery)),
+        false => Ok(()),
+    }
 }
 
 /// Takes in a list of entries, in which order ever they come.
@@ -99,7 +108,10 @@ impl<'a> Recovery<'a> {
         self.follow(place.before)?;
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
-                let computed = self.state.compute_leaves(&leaves);
+                let Tree::Ar16mt(ar16mt) = self.state.tree() else {
+                    return Err(StateError::OtherTree(AR16MT).into());
+                };
+                let computed = compute_leaves(*ar16mt, self.state.versions.view(), &leaves);
                 // They are sorted for it, so keys that do not ascend are the same.
                 let (computed, _) = computed.map_err(|error| match error {
                     StateError::Ar16mt(tree) => match *tree {
@@ -141,19 +153,16 @@ impl<'a> Recovery<'a> {
             hash: RECOVERING,
             header: [&place.after[..], &done.to_be_bytes()].concat(),
         };
-        self.state.commit(&block, computed)?;
+        let root = computed.root();
+        self.state.apply_as_one([(block, root)], computed)?;
         (self.last, self.done) = (Some(place.after), done);
         Ok(())
     }
 
     /// The leaves as they are, with blobs.
     fn unchanged(&self, blobs: Vec<arbor_store::Write>) -> Computed {
-        Computed {
-            root: self.state.root(),
-            changes: Changes::of_blobs(blobs),
-            timings: Timings::default(),
-            work: Work::default(),
-        }
+        let (view, root) = (self.state.versions.view(), self.state.root());
+        Computed::on_head(view, root, Changes::of_blobs(blobs))
     }
 
     /// Makes what is in durable, to go on later.
@@ -187,7 +196,7 @@ impl<'a> Recovery<'a> {
             (at, block.root)
         });
         let first = self.state.head().map_or(0, |head| head.version.0 + 1);
-        self.state.commit_as_one(blocks, computed)?;
+        self.state.apply_as_one(blocks, computed)?;
         self.state.versions.forget_beginning(Version(first));
         Ok(self.state.flush()?)
     }

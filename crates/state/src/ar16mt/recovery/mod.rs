@@ -17,6 +17,7 @@ use crate::{Network, StateError, Tree};
 
 pub use export::Order;
 pub use file::{EntriesReader, EntriesWriter, Place, Totals};
+pub(crate) use import::check_recovered;
 pub use import::{Recovery, is_recovering};
 
 use super::LeafWrite;
