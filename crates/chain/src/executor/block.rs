@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope};
+use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope, Transaction as _};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_evm384::engine::{FramesContext, Runner};
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface};
@@ -18,6 +18,7 @@ use revm::primitives::hardfork::SpecId;
 use revm::{MainBuilder, MainnetEvm};
 
 use super::access_events::AccessEvents;
+use super::bounds::{self, Exceeded};
 use super::code_cache::CodeCache;
 use super::code_reads::CodeReads;
 use super::fees::blob_base_fee;
@@ -103,6 +104,7 @@ pub struct Executor {
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
     evm384: Option<(Evm384, Runner)>,
+    max_gas: Option<u64>,
 }
 
 /// 384-bit arithmetic as opcodes, switched on for a whole chain whatever the fork.
@@ -135,6 +137,14 @@ impl Executor {
         Self {
             evm384: Some((evm384, runner)),
             ..Self::default()
+        }
+    }
+
+    /// Has it refuse blocks whose transactions may use more gas together, which it would take long to execute.
+    pub fn with_max_gas(self, max_gas: u64) -> Self {
+        Self {
+            max_gas: Some(max_gas),
+            ..self
         }
     }
 
@@ -220,6 +230,7 @@ impl Executor {
             }
             .into());
         }
+        self.check_gas(block)?;
         let start = Instant::now();
         let keeps_empty = !rules.has(SpecId::SPURIOUS_DRAGON);
         self.codes.begin(rules.has(SpecId::PRAGUE));
@@ -295,6 +306,22 @@ impl Executor {
     }
 }
 
+impl Executor {
+    /// Checks that the gas that a block's transactions may use, each its limit and all together the block's, is within the bound.
+    fn check_gas(&self, block: &Block) -> Result<(), Stop> {
+        let Some(bound) = self.max_gas else {
+            return Ok(());
+        };
+        let limits = block.body.transactions.iter().map(|tx| tx.gas_limit());
+        let gas = limits.fold(0, u64::saturating_add);
+        let gas = gas.min(block.header.gas_limit);
+        match gas <= bound {
+            true => Ok(()),
+            false => Err(Exceeded::Gas { gas, bound }.into()),
+        }
+    }
+}
+
 /// What ends a block early, before it is known which block that was.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -302,6 +329,14 @@ pub(super) enum Stop {
     Invalid(Box<BlockError>, Option<Box<BlockOutput>>),
     /// The state is.
     State(StateError),
+    /// It takes more than this engine gives.
+    Exceeded(Exceeded),
+}
+
+impl From<Exceeded> for Stop {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
 }
 
 impl Stop {
@@ -317,6 +352,11 @@ impl Stop {
                 number,
                 hash,
                 error,
+            },
+            Self::Exceeded(exceeded) => ExecutionError::Exceeded {
+                number,
+                hash,
+                exceeded,
             },
         }
     }
@@ -349,6 +389,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) access_events: Option<AccessEvents>,
     /// What EVM384 does with frames, if the chain has it.
     pub(super) runner: Option<&'a mut Runner>,
+    /// Whether a frame has asked for more memory than there is, which ends the block.
+    pub(super) memory_exceeded: bool,
 }
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
@@ -359,6 +401,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         code_reads: Option<&'a mut CodeReads>,
     ) -> Self {
         let mut cfg = CfgEnv::new_with_spec(rules.spec).with_chain_id(rules.chain_id);
+        cfg.memory_limit = bounds::MEMORY;
         if let Some(gas) = rules.exp_byte_gas {
             cfg.gas_params.override_gas([(GasId::exp_byte_gas(), gas)]);
         }
@@ -409,6 +452,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             code_reads,
             runner: None,
             access_events: rules.witness_gas.map(AccessEvents::new),
+            memory_exceeded: false,
         }
     }
 
@@ -501,6 +545,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
                         }
                         .into(),
                         TransactionStop::State(error) => Stop::State(error),
+                        TransactionStop::Exceeded(exceeded) => exceeded.into(),
                     })?;
             self.receipts.push(receipt);
         }
@@ -515,15 +560,17 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
         gas_before: u64,
     ) -> Result<ReceiptEnvelope, TransactionStop> {
         check_transaction(self.rules, tx, available)?;
-        let result = self
-            .evm
-            .transact(tx_env(tx, sender))
-            .map_err(|error| match error {
-                EVMError::Database(error) => TransactionStop::State(error.0),
-                EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
-                // Header errors concern fields whose presence is checked beforehand; revm has no others.
-                other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
-            })?;
+        let result = self.evm.transact(tx_env(tx, sender));
+        if self.evm.memory_exceeded {
+            let index = self.receipts.len();
+            return Err(TransactionStop::Exceeded(Exceeded::Memory { index }));
+        }
+        let result = result.map_err(|error| match error {
+            EVMError::Database(error) => TransactionStop::State(error.0),
+            EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
+            // Header errors concern fields whose presence is checked beforehand; revm has no others.
+            other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
+        })?;
         self.evm.take_over()?;
         let gas_used = gas_before + result.tx_gas_used();
         let status = if self.rules.has(SpecId::BYZANTIUM) {
@@ -593,6 +640,7 @@ fn gas_used(receipts: &[ReceiptEnvelope]) -> u64 {
 enum TransactionStop {
     Invalid(TransactionError),
     State(StateError),
+    Exceeded(Exceeded),
 }
 
 impl From<TransactionError> for TransactionStop {

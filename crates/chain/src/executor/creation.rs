@@ -111,12 +111,13 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_run(
         &mut self,
     ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ReadError>> {
-        match (&self.access_events, &self.code_reads, &mut self.runner) {
+        let ran = match (&self.access_events, &self.code_reads, &mut self.runner) {
             (Some(_), ..) => self.frame_run_metered(),
             (None, Some(_), _) => self.frame_run_recorded(),
             (None, None, Some(runner)) => runner.frame_run(&mut self.evm),
             (None, None, None) => self.evm.frame_run(),
-        }
+        };
+        self.check_memory(ran)
     }
 
     fn frame_return_result(

@@ -4,7 +4,7 @@ use alloy_primitives::{Address, B256, Bloom, Bytes, U256};
 use arbor_state::StateError;
 use revm::context::result::InvalidTransaction;
 
-use super::BlockOutput;
+use super::{BlockOutput, Exceeded};
 
 /// Why a block gave no output.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,17 @@ pub enum ExecutionError {
         #[source]
         error: StateError,
     },
+    /// Executing it takes more than this engine gives; says nothing about the block.
+    #[error("block {number} ({hash}) is not executed: {exceeded}")]
+    Exceeded {
+        /// The block's number.
+        number: u64,
+        /// The block's hash.
+        hash: B256,
+        /// What it takes.
+        #[source]
+        exceeded: Exceeded,
+    },
 }
 
 impl ExecutionError {
@@ -40,7 +51,7 @@ impl ExecutionError {
     pub fn block_error(&self) -> Option<&BlockError> {
         match self {
             Self::Invalid { error, .. } => Some(error),
-            Self::State { .. } => None,
+            Self::State { .. } | Self::Exceeded { .. } => None,
         }
     }
 }

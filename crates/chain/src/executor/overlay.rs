@@ -10,6 +10,7 @@ use revm::database_interface::{DBErrorMarker, Database};
 use revm::state::{Account as EvmAccount, AccountId, AccountInfo, EvmState};
 
 use super::Ancestors;
+use super::bounds::READS;
 use super::code_cache::CodeCache;
 use super::hash_cache::HashCache;
 
@@ -148,6 +149,8 @@ pub(super) struct Overlay<'a, S: ?Sized> {
     hashes: &'a mut HashCache,
     accounts: Vec<Entry>,
     index: AddressMap<u32>,
+    /// Accounts and slots read.
+    reads: usize,
     new_codes: B256Map<Bytes>,
     keeps_empty: bool,
     delta: Option<Delta>,
@@ -170,6 +173,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             hashes,
             accounts: Vec::new(),
             index: AddressMap::default(),
+            reads: 0,
             new_codes: B256Map::default(),
             keeps_empty,
             delta: None,
@@ -340,6 +344,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
         if let Some(index) = self.index.get(&address) {
             return Ok(*index as usize);
         }
+        self.count_read()?;
         let original = self.view.account(address)?;
         let index = self.accounts.len();
         self.accounts.push(Entry::of(original));
@@ -348,11 +353,22 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
         Ok(index)
     }
 
+    fn count_read(&mut self) -> Result<(), StateError> {
+        self.reads += 1;
+        match self.reads <= READS {
+            true => Ok(()),
+            false => Err(StateError::Read(format!(
+                "the block reads more than {READS} accounts and slots, which is the bound"
+            ))),
+        }
+    }
+
     fn slot(&mut self, index: usize, address: Address, key: U256) -> Result<U256, StateError> {
-        let entry = &mut self.accounts[index];
-        if let Some(slot) = entry.slots.get(&key) {
+        if let Some(slot) = self.accounts[index].slots.get(&key) {
             return Ok(slot.current);
         }
+        self.count_read()?;
+        let entry = &mut self.accounts[index];
         if entry.has_no_old_storage() {
             return Ok(U256::ZERO);
         }
