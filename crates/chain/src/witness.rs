@@ -1,5 +1,6 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
+mod authority;
 mod parts;
 mod reading;
 
@@ -8,16 +9,17 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alloy_consensus::Header;
+use alloy_consensus::{EMPTY_ROOT_HASH, Header};
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem};
-use crate::genesis::{ChainSpec, Genesis, Network};
 use crate::json::{self, JsonError};
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
+
+pub use authority::{Authority, JudgedBy};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -50,7 +52,8 @@ pub struct BlockWitness {
         deserialize_with = "json::unique"
     )]
     pub config: Option<Value>,
-    /// What the chain's blocks mean beyond that, in the words in which `arbor replay` is asked for it.
+    /// What the chain's blocks mean beyond that, in the words in which `arbor replay` is asked for it. It is a note: a
+    /// witness does not choose the rules that it is judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<String>,
 }
@@ -117,15 +120,26 @@ pub enum WitnessProblem {
         /// What the configuration says.
         actual: u64,
     },
-    /// It has the chain id of a public network but other rules, by which it could hold although it does not there.
+    /// It has the chain id of a public network and another configuration, by which an invalid block could hold.
     #[error(
-        "it has the chain id of {network}, but a configuration in which {difference}: give --genesis to say whose rules hold"
+        "it has the chain id of {network}, but a configuration in which {difference}. If it is of another chain, give that chain's genesis file with --genesis"
     )]
     OtherRules {
         /// The network's name.
         network: &'static str,
-        /// The first fork that starts elsewhere.
+        /// The first field that differs.
         difference: String,
+    },
+    /// Its configuration is not that of the genesis given.
+    #[error("it has a configuration in which {0} in the genesis given: it is of another chain")]
+    NotOfGenesis(String),
+    /// It is of another chain than the genesis given.
+    #[error("it is of chain {actual}, the genesis given of chain {expected}")]
+    OtherChain {
+        /// The chain id in the genesis.
+        expected: u64,
+        /// The one in the witness.
+        actual: u64,
     },
     /// It is of a Verkle tree, where trie nodes are wanted.
     #[error(
@@ -226,11 +240,11 @@ impl BlockWitness {
             self.pre_state_root,
             parent.1.state_root,
         )?;
-        if !self
-            .state_nodes
-            .iter()
-            .any(|node| keccak256(node) == self.pre_state_root)
-        {
+        // A block that changes nothing may read nothing, and what is empty needs no node.
+        let (before, after) = (self.pre_state_root, self.post_state_root);
+        let unneeded = before == after || before == EMPTY_ROOT_HASH;
+        let mut nodes = self.state_nodes.iter();
+        if !unneeded && !nodes.any(|node| keccak256(node) == before) {
             return Err(WitnessProblem::NoRootNode(self.pre_state_root));
         }
         Ok(WitnessBlock { block, ancestors })
@@ -265,60 +279,33 @@ impl BlockWitness {
             .collect();
         let mut reach = WitnessReach::default();
         let mut seen: HashSet<B256> = HashSet::from([self.pre_state_root]);
+        let mut code_hashes = HashSet::new();
         let mut next = vec![self.pre_state_root];
         while let Some(hash) = next.pop() {
             let Some(node) = waiting.remove(&hash) else {
                 continue;
             };
             reach.nodes += 1;
-            let mut found = Vec::new();
+            let mut found = References::default();
             let read = match node.len() {
-                0..=LONGEST_NODE => references(node, 0, &mut found),
+                0..=LONGEST_NODE => found.add(node, 0),
                 _ => Err(alloy_rlp::Error::Custom("longer than a state's node")),
             };
             read.map_err(|error| WitnessProblem::Rlp {
                 what: format!("node {hash}"),
                 error,
             })?;
-            next.extend(found.into_iter().filter(|hash| seen.insert(*hash)));
+            next.extend(found.nodes.into_iter().filter(|hash| seen.insert(*hash)));
+            code_hashes.extend(found.codes);
         }
         reach.other_nodes = waiting.len();
         reach.codes = self
             .codes
             .iter()
-            .filter(|code| seen.contains(&keccak256(code)))
+            .filter(|code| code_hashes.contains(&keccak256(code)))
             .count();
         reach.other_codes = self.codes.len() - reach.codes;
         Ok(reach)
-    }
-
-    /// The rules of the block's chain: those of the public network with its chain id, or those of the configuration
-    /// in the witness.
-    pub fn spec(&self) -> Result<ChainSpec, WitnessProblem> {
-        let network = Network::ALL
-            .into_iter()
-            .find(|network| network.chain_id() == self.chain_id);
-        let Some(config) = &self.config else {
-            let spec = network.map(Network::spec);
-            return spec.ok_or(WitnessProblem::UnknownChain(self.chain_id));
-        };
-        let genesis = serde_json::json!({ "config": config, "alloc": {} }).to_string();
-        let spec = Genesis::from_json(&genesis, &crate::replay::genesis_state_root)?.spec;
-        if spec.chain_id() != self.chain_id {
-            return Err(WitnessProblem::ChainId {
-                expected: self.chain_id,
-                actual: spec.chain_id(),
-            });
-        }
-        if let Some(network) = network
-            && let Some(difference) = network.spec().differences(&spec).next()
-        {
-            return Err(WitnessProblem::OtherRules {
-                network: network.name(),
-                difference,
-            });
-        }
-        Ok(spec)
     }
 }
 
@@ -358,39 +345,88 @@ const LONGEST_NODE: usize = 1 << 10;
 /// shorter than a hash.
 const DEEPEST: usize = 32;
 
-/// Collects every 32-byte string in an RLP list, also in lists inside strings, as account leaves have them.
-fn references(rlp: &[u8], depth: usize, found: &mut Vec<B256>) -> Result<(), alloy_rlp::Error> {
-    // The root of an empty trie.
-    if rlp == [0x80] {
-        return Ok(());
-    }
-    if depth == DEEPEST {
-        return Err(alloy_rlp::Error::Custom("lists nested too deep for a node"));
-    }
-    let mut rest = rlp;
-    let mut items = alloy_rlp::Header::decode_bytes(&mut rest, true)?;
-    while !items.is_empty() {
-        let whole = items;
-        let header = alloy_rlp::Header::decode(&mut items)?;
-        let (payload, after) = items
-            .split_at_checked(header.payload_length)
-            .ok_or(alloy_rlp::Error::InputTooShort)?;
-        let item = &whole[..whole.len() - after.len()];
-        items = after;
-        match (header.list, payload.len()) {
-            (true, _) => references(item, depth + 1, found)?,
-            (false, 32) => found.push(B256::from_slice(payload)),
-            // A leaf's value: an account is a list in a string. Anything else has nothing to refer to.
-            (false, _) if payload.first().is_some_and(|&byte| byte >= 0xc0) => {
-                let mut inner = Vec::new();
-                if references(payload, depth + 1, &mut inner).is_ok() {
-                    found.append(&mut inner);
-                }
+/// Hashes in a node: of nodes, and of codes, which are no nodes whatever else is among these.
+#[derive(Default)]
+struct References {
+    nodes: Vec<B256>,
+    codes: Vec<B256>,
+}
+
+/// Items of a branch: sixteen children and a value that no state has.
+const BRANCH: usize = 17;
+
+impl References {
+    /// Adds those in a node, and in the nodes inlined in it.
+    fn add(&mut self, rlp: &[u8], depth: usize) -> Result<(), alloy_rlp::Error> {
+        // The root of an empty trie.
+        if rlp == [0x80] {
+            return Ok(());
+        }
+        if depth == DEEPEST {
+            return Err(alloy_rlp::Error::Custom("lists nested too deep for a node"));
+        }
+        let items = items(rlp)?;
+        match &items[..] {
+            // The flag of a leaf is in the first half-byte of its path.
+            [path, leaf] if path.payload.first().is_some_and(|byte| byte & 0x20 != 0) => {
+                self.add_leaf(leaf)
             }
-            _ => {}
+            [_, child] => self.add_child(child, depth),
+            branch if branch.len() == BRANCH => {
+                let mut children = branch[..BRANCH - 1].iter();
+                children.try_for_each(|child| self.add_child(child, depth))
+            }
+            _ => Err(alloy_rlp::Error::Custom(
+                "neither a branch nor an extension or a leaf",
+            )),
         }
     }
-    Ok(())
+
+    fn add_child(&mut self, child: &Item<'_>, depth: usize) -> Result<(), alloy_rlp::Error> {
+        if child.list {
+            return self.add(child.rlp, depth + 1);
+        }
+        if let Ok(hash) = B256::try_from(child.payload) {
+            self.nodes.push(hash);
+        }
+        Ok(())
+    }
+
+    /// An account refers to its storage and its code. A slot's value is no list, and refers to nothing.
+    fn add_leaf(&mut self, leaf: &Item<'_>) -> Result<(), alloy_rlp::Error> {
+        let is_account = !leaf.list && leaf.payload.first().is_some_and(|&byte| byte >= 0xc0);
+        if is_account && let [_, _, storage, code] = &items(leaf.payload)?[..] {
+            self.nodes.extend(B256::try_from(storage.payload));
+            self.codes.extend(B256::try_from(code.payload));
+        }
+        Ok(())
+    }
+}
+
+/// An item of an RLP list.
+struct Item<'a> {
+    list: bool,
+    payload: &'a [u8],
+    rlp: &'a [u8],
+}
+
+fn items(mut rlp: &[u8]) -> Result<Vec<Item<'_>>, alloy_rlp::Error> {
+    let mut rest = alloy_rlp::Header::decode_bytes(&mut rlp, true)?;
+    let mut items = Vec::new();
+    while !rest.is_empty() {
+        let whole = rest;
+        let header = alloy_rlp::Header::decode(&mut rest)?;
+        let (payload, after) = rest
+            .split_at_checked(header.payload_length)
+            .ok_or(alloy_rlp::Error::InputTooShort)?;
+        rest = after;
+        items.push(Item {
+            list: header.list,
+            payload,
+            rlp: &whole[..whole.len() - after.len()],
+        });
+    }
+    Ok(items)
 }
 
 fn decode_whole<T: Decodable>(what: &str, bytes: &[u8]) -> Result<T, WitnessProblem> {
@@ -472,6 +508,6 @@ mod tests {
             node.append(&mut head);
         }
         node.reverse();
-        assert!(references(&node, 0, &mut Vec::new()).is_err());
+        assert!(References::default().add(&node, 0).is_err());
     }
 }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::keccak256;
-use arbor_chain::executor::Executor;
+use arbor_chain::executor::{Executor, OmmerCheck};
 use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::witness::BlockWitness;
 use arbor_state::MissingAccounts;
@@ -47,6 +47,13 @@ fn every_real_block_holds_over_its_witness() {
             output = replay_witness(&witness, &spec, MissingAccounts::Absent, Executor::new());
         }
         let output = output.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        // None of these witnesses has seven ancestors and a block with ommers.
+        let ommers = &witness.decode().unwrap().block.block.body.ommers;
+        let checked = match ommers.is_empty() {
+            true => OmmerCheck::Full,
+            false => OmmerCheck::Partial,
+        };
+        assert_eq!(output.ommers, checked, "{}", file.display());
         assert_eq!(
             output.receipts_root,
             Some(witness.receipts_root),

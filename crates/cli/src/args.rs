@@ -193,7 +193,7 @@ pub(crate) struct Replay {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required_unless_present = "witness")]
     pub(crate) chain: Vec<PathBuf>,
-    /// Replay blocks with their pre-state witnesses instead, without a database
+    /// Replay blocks with their pre-state witnesses instead, without a database. They are judged by the rules of the network with their chain id, or of --genesis; seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "report",
         "failure_dump", "durable", "compact",
@@ -202,6 +202,9 @@ pub(crate) struct Replay {
     /// Take accounts that a witness cannot show as absent, as geth does; enough only if the header is trusted
     #[arg(long)]
     pub(crate) assume_absent: bool,
+    /// Exit with 0, and not with 3, if no witness has a fault but a verdict is partial: the output names what was not checked
+    #[arg(long)]
+    pub(crate) accept_partial: bool,
     /// Directory of the database; made if absent
     #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]
     pub(crate) db: Option<PathBuf>,
@@ -216,18 +219,14 @@ pub(crate) struct Replay {
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
-    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on [default: as before; not, for a new database]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) gas: Option<GasChoice>,
+    #[command(flatten)]
+    pub(crate) rules: RuleFlags,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK")]
     pub(crate) to: Option<u64>,
-    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690 [default: as before]
-    #[arg(long, value_name = "I")]
-    pub(crate) evm384: Option<Interface>,
-    /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
-    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]
-    pub(crate) evm384_schedule: GasSchedule,
+    /// Execute no block whose transactions may use more gas together: a hostile one would take too long
+    #[arg(long, value_name = "GAS", default_value = "1000000000")]
+    pub(crate) max_gas: u64,
     /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall")]
     pub(crate) store: StoreChoice,
@@ -288,6 +287,20 @@ impl Replay {
             threads => threads,
         }
     }
+}
+
+/// Rules that no genesis has.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RuleFlags {
+    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on [default: as before; not, for a new database]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) gas: Option<GasChoice>,
+    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690 [default: as before]
+    #[arg(long, value_name = "I")]
+    pub(crate) evm384: Option<Interface>,
+    /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]
+    pub(crate) evm384_schedule: GasSchedule,
 }
 
 /// Which state roots a replay computes.
@@ -580,6 +593,11 @@ pub(crate) struct Recover {
     /// The root that it must have; without it, the one in the file, which is no better than whoever the file is from
     #[arg(long, value_name = "R")]
     pub(crate) root: Option<B256>,
+    /// Genesis of the snapshot's chain, in geth's JSON form, or the name of a network: the root does not cover the one in the snapshot, which must be the same in every field [default: the known network's with its chain id, else the snapshot's]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    #[command(flatten)]
+    pub(crate) rules: RuleFlags,
     /// The store of a new database, which has to keep it
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreChoice,

@@ -539,10 +539,8 @@ fn tell_other_genesis(path: &Path, kept: &str, text: &str) {
     if kept.hash != now.hash {
         let (kept, now) = (kept.hash, now.hash);
         tracing::warn!("{path} is that of genesis {kept}: that of {now} takes its place");
-    } else if let Some(difference) = kept.spec.differences(&now.spec).next() {
+    } else if let Some(difference) = kept.spec.differences(&now.spec).first() {
         tracing::warn!("by the genesis now given {difference}: it takes the place of {path}");
-    } else if let Some(difference) = now.spec.differences(&kept.spec).next() {
-        tracing::warn!("by {path} {difference}: the genesis now given takes its place");
     }
 }
 

@@ -28,13 +28,15 @@ use arbor_state::StateError;
 use arbor_versions::VersionsError;
 use args::{Arbor, Command};
 use clap::{CommandFactory, Parser};
+use commands::replay_witness::Partial;
 use tracing_subscriber::EnvFilter;
 
 /// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another. `bench` asks for the counts.
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
-/// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 130 stopped when asked to (by
+/// Exit codes: 0 done, 1 failed (what and where is on stderr), 2 the command line is not understood, 3 no fault was found
+/// but a verdict is partial (`replay --witness`), 130 stopped when asked to (by
 /// Ctrl-C or SIGTERM), with what was done until then kept.
 fn main() -> ExitCode {
     // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on. It comes first: what is freed
@@ -46,6 +48,10 @@ fn main() -> ExitCode {
     match run(&arbor.command) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Partial>() => {
+            output::tell(&format!("partial: {error}"));
+            ExitCode::from(Partial::EXIT_CODE)
+        }
         Err(error) => {
             output::tell(&format!("error: {}", described(&error)));
             if let Some(dir) = without_head(&error) {

@@ -9,7 +9,7 @@ use arbor_evm384::GasSchedule;
 use arbor_versions::read_head_file;
 use clap::ValueEnum;
 
-use crate::args::{GasChoice, Replay};
+use crate::args::{GasChoice, RuleFlags};
 use crate::database::write_whole;
 use crate::{output, remembered};
 
@@ -23,8 +23,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those that a replay asks for.
-    pub(crate) fn asked(args: &Replay) -> Self {
+    /// Those that the command line asks for.
+    pub(crate) fn asked(args: &RuleFlags) -> Self {
         let schedule = args.evm384_schedule;
         Self {
             gas: args.gas,
@@ -118,6 +118,26 @@ impl Rules {
             ),
             ("evm384_schedule", schedule.map(str::to_owned)),
         ]
+    }
+
+    /// Checks that the command line asks for these rules, which a file notes: a file does not choose its rules.
+    ///
+    /// # Errors
+    /// Other rules; the message names both.
+    pub(crate) fn must_be_asked_for(self, asked: Self, file: &str) -> Result<()> {
+        if self == asked {
+            return Ok(());
+        }
+        let wanted = match &self.words()[..] {
+            [] => "leave out --gas and --evm384".to_owned(),
+            words => format!("give {}", words.join(" ")),
+        };
+        bail!(
+            "{file} notes that blocks are executed {}, and the command line asks for blocks {}. Rules are taken from the command line alone: \
+             if the chain has the rules of {file}, {wanted}",
+            self.described(),
+            asked.described()
+        )
     }
 
     fn described(self) -> String {

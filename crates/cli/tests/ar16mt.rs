@@ -407,12 +407,14 @@ fn a_refused_recovery_changes_no_database() {
         .run(&["snapshot", "--db", "two", "--out", "list"])
         .ok();
     folder
-        .run(&["recover", "--db", "one", "list"])
+        .run(&["recover", "--db", "one", "list", "--evm384", "v7"])
         .fails_with(&["has the state of block 9 already"]);
     let rules = std::fs::read(folder.path("one/rules")).unwrap_or_default();
     assert!(!String::from_utf8_lossy(&rules).contains("v7"));
     replay("one", &[]);
-    folder.run(&["recover", "--db", "three", "list"]).ok();
+    folder
+        .run(&["recover", "--db", "three", "list", "--evm384", "v7"])
+        .ok();
     let rules = std::fs::read_to_string(folder.path("three/rules")).expect("rules");
     assert!(rules.contains("v7"), "{rules}");
 }

@@ -6,8 +6,10 @@ use alloy_eips::{eip2935, eip4788, eip7002, eip7251, eip7840::BlobParams};
 use alloy_genesis::{ChainConfig, Genesis, GenesisAccount};
 use alloy_primitives::{Address, B256, Bytes, U256};
 
+use crate::genesis::ChainSpec;
+
 use super::{
-    GeneratorSettings,
+    GeneratorSettings, Preset,
     contracts::{self, Places, slots},
 };
 
@@ -61,6 +63,15 @@ pub(super) fn genesis(
             .collect(),
         ..Default::default()
     }
+}
+
+/// The specification of the chains that [`generate`](super::generate) makes, if they are not given another chain id.
+pub fn chain_spec() -> ChainSpec {
+    let config = config(Preset::Tiny.settings().chain_id);
+    let text = serde_json::to_string(&config).expect("invariant: it is a plain structure");
+    let read = ChainSpec::from_json(&text);
+    let (spec, _) = read.expect("invariant: it is geth's form, and in order (tested)");
+    spec
 }
 
 fn config(chain_id: u64) -> ChainConfig {

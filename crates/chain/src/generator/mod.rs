@@ -50,4 +50,5 @@ mod testing;
 
 pub use error::GeneratorError;
 pub use generate::{Phase, Progress, Summary, generate};
+pub use genesis::chain_spec;
 pub use settings::{GeneratorSettings, Kind, Mix, Preset, SettingsError};

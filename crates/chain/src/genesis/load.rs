@@ -209,14 +209,10 @@ impl Genesis {
             return self;
         };
         let known = network.spec();
-        if known.chain_id() != self.spec.chain_id() {
-            let (own, known) = (self.spec.chain_id(), known.chain_id());
-            self.warnings.push(format!(
-                "block 0 is {}'s, but chainId is {own} instead of {known}",
-                network.name()
-            ));
+        if known.terminal_total_difficulty() == self.spec.terminal_total_difficulty() {
+            self.spec.merge_block = known.merge_block();
         }
-        let differences = known.differences(&self.spec);
+        let differences = known.differences(&self.spec).into_iter();
         self.warnings
             .extend(differences.map(|what| format!("{what} as on {}", network.name())));
         self

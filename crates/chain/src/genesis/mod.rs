@@ -16,6 +16,7 @@
 
 mod classic;
 mod config;
+mod difference;
 mod difficulty;
 mod error;
 mod file;

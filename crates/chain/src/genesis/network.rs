@@ -85,6 +85,15 @@ impl Network {
         }
     }
 
+    /// Number of the first proof-of-stake block.
+    pub(super) const fn merge_block(self) -> u64 {
+        match self {
+            Self::Mainnet => 15_537_394,
+            Self::Sepolia => 1_450_409,
+            Self::Holesky | Self::Hoodi => 1,
+        }
+    }
+
     /// The fork schedule, from the networks' published configurations.
     pub fn spec(self) -> ChainSpec {
         let mut config = Config {
@@ -154,7 +163,10 @@ impl Network {
                 },
             ),
         ];
-        ChainSpec::new(config).expect("invariant: the built-in schedules are in order (tested)")
+        let mut spec = ChainSpec::new(config)
+            .expect("invariant: the built-in schedules are in order (tested)");
+        spec.merge_block = Some(self.merge_block());
+        spec
     }
 
     fn block_forks(self) -> Vec<(Fork, Activation)> {

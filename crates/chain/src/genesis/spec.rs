@@ -52,6 +52,8 @@ pub struct ChainSpec {
     pub(super) chain_id: u64,
     pub(super) forks: BTreeMap<Fork, Activation>,
     pub(super) terminal_total_difficulty: Option<U256>,
+    /// Number of the first proof-of-stake block, if it is known.
+    pub(super) merge_block: Option<u64>,
     pub(super) dao: Option<DaoFork>,
     pub(super) eip155: Option<u64>,
     pub(super) eip160: Option<u64>,
@@ -80,6 +82,8 @@ impl ChainSpec {
             chain_id: config.chain_id,
             forks,
             terminal_total_difficulty: config.terminal_total_difficulty,
+            // Every total difficulty reaches 0, so that only the genesis is not one of proof of stake.
+            merge_block: (config.terminal_total_difficulty == Some(U256::ZERO)).then_some(1),
             dao: config.dao,
             eip155: config.eip155,
             eip160: config.eip160,
@@ -128,18 +132,6 @@ impl ChainSpec {
         self.forks.get(&fork).copied()
     }
 
-    /// Where another specification has a fork of this one elsewhere, or not at all.
-    pub fn differences(&self, other: &Self) -> impl Iterator<Item = String> {
-        self.forks().filter_map(|(fork, at)| {
-            let starts = match other.activation(fork) {
-                Some(same) if same == at => return None,
-                Some(other) => format!("at {other}"),
-                None => "never".to_owned(),
-            };
-            Some(format!("{fork:?} starts {starts} instead of at {at}"))
-        })
-    }
-
     /// The latest fork whose rules hold for a block. `merged`: the block is a proof-of-stake block; forks by time wait
     /// for that, as the execution specifications have it.
     pub fn fork_at(&self, number: u64, timestamp: u64, merged: bool) -> Fork {
@@ -169,9 +161,20 @@ impl ChainSpec {
         self.fork_of(header).spec_id()
     }
 
-    /// Whether the block is a proof-of-stake block: difficulty 0 (EIP-3675) on a chain that has a merge.
+    /// Whether the block is a proof-of-stake block (EIP-3675). Its number decides if it is known at which block the chain
+    /// merged; otherwise its difficulty of 0.
     pub fn is_proof_of_stake(&self, header: &Header) -> bool {
-        self.terminal_total_difficulty.is_some() && header.difficulty.is_zero()
+        match (self.terminal_total_difficulty, self.merge_block) {
+            (None, _) => false,
+            (Some(_), Some(first)) if header.number > 0 => header.number >= first,
+            (Some(_), _) => header.difficulty.is_zero(),
+        }
+    }
+
+    /// Number of the first proof-of-stake block, if it is known: on public networks, and if every total difficulty
+    /// suffices.
+    pub const fn merge_block(&self) -> Option<u64> {
+        self.merge_block
     }
 
     /// Total difficulty that the last proof-of-work block must reach, none if the chain never merges.

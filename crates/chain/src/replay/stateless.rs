@@ -1,9 +1,12 @@
 //! Replay of a block over its witness, with no database.
 
-use alloy_primitives::B256;
+use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
+use alloy_primitives::{B256, U256};
 use arbor_state::{IntermediateRoots, MissingAccounts, StateError, WitnessState};
 
-use crate::executor::{Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, RecentBlocks};
+use crate::executor::{
+    Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, OmmerCheck, RecentBlocks,
+};
 use crate::genesis::ChainSpec;
 use crate::senders::{InputError, SignatureRules, recover_block};
 use crate::witness::{BlockWitness, WitnessProblem};
@@ -45,7 +48,15 @@ pub enum StatelessError {
     },
 }
 
-/// Executes a block over its witness and checks receipts and post-state root. `executor` follows the chain's rules that its specification does not have.
+/// Executes a block over its witness and checks receipts and post-state root. `executor` follows the chain's rules that
+/// its specification does not have.
+///
+/// Neither its seal nor its membership in the canonical chain is checked. [`BlockOutput::ommers`] is partial if the
+/// block has ommers, and the witness has fewer than seven ancestors or one with ommers of its own: a witness does not
+/// contain these, so an ommer may be one of them.
+///
+/// # Errors
+/// A block that breaks a rule, and a witness that contradicts itself or lacks what the block reads.
 pub fn replay_witness(
     witness: &BlockWitness,
     spec: &ChainSpec,
@@ -70,9 +81,15 @@ pub fn replay_witness(
         });
     }
     let (parent_hash, parent) = &decoded.ancestors[0];
-    let input = BlockInput::new(&recovered, parent, *parent_hash, spec);
+    let mut input = BlockInput::new(&recovered, parent, *parent_hash, spec);
+    input.parent_total_difficulty = total_difficulty(&decoded.ancestors, spec);
     let mut roots = state.pending_roots();
-    let output = executor.execute(&input, &state, &recent, Some(&mut roots))?;
+    let mut output = executor.execute(&input, &state, &recent, Some(&mut roots))?;
+    let mut elders = decoded.ancestors.iter().take(GENERATIONS);
+    let unknown = elders.any(|(_, elder)| elder.ommers_hash != EMPTY_OMMER_ROOT_HASH);
+    if unknown && !recovered.block.body.ommers.is_empty() {
+        output.ommers = OmmerCheck::Partial;
+    }
     let actual = state
         .pending_roots()
         .root_after(&output.changes)
@@ -90,4 +107,22 @@ pub fn replay_witness(
         });
     }
     Ok(output)
+}
+
+/// Ancestors among which an ommer's parent and ommers that were included before are looked for.
+const GENERATIONS: usize = 7;
+
+/// The total difficulty up to the parent, if the ancestors show it: they reach down to the genesis, or what they have
+/// alone suffices for the merge. Where a known network merged, no witness decides.
+fn total_difficulty(ancestors: &[(B256, Header)], spec: &ChainSpec) -> Option<U256> {
+    if spec.merge_block().is_some() {
+        return None;
+    }
+    let difficulties = ancestors.iter().map(|(_, header)| header.difficulty);
+    let total = difficulties.fold(U256::ZERO, U256::saturating_add);
+    let whole = ancestors
+        .last()
+        .is_some_and(|(_, oldest)| oldest.number == 0);
+    let merged = spec.terminal_total_difficulty();
+    (whole || merged.is_some_and(|terminal| total >= terminal)).then_some(total)
 }

@@ -14,6 +14,7 @@ pub(crate) mod prove;
 pub(crate) mod recover;
 pub(crate) mod repair;
 pub(crate) mod replay;
+pub(crate) mod replay_witness;
 pub(crate) mod status;
 pub(crate) mod verify;
 pub(crate) mod verify_witness;

@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use arbor_chain::genesis::Genesis;
+use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
 use arbor_state::ar16mt::recovery::{
     EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals,
@@ -137,11 +137,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     if let Some(wanted) = args.root.filter(|wanted| *wanted != root) {
         bail!("{} has root {root}, not {wanted}", args.file.display());
     }
-    let rules = head.rules.as_deref().map(|text| {
-        let rules = Rules::parse(text);
-        rules.ok_or_else(|| anyhow!("{}: unknown rules {text:.100?}", args.file.display()))
-    });
-    let rules = rules.transpose()?;
+    let rules = rules_of(args, &head).with_context(context)?;
     let (mut state, genesis) = open(args, &head)?;
     let dir = args.database.db.as_path();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
@@ -153,8 +149,9 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     // A database that has something of a state has these already, and maybe of another file.
     if before == 0 && !finished {
         rules.map_or(Ok(()), |rules| rules.remember(dir))?;
-        if let Some(text) = genesis {
-            database::keep_genesis(dir, text)?;
+        if let Some(genesis) = genesis {
+            tell_believed(&genesis, &head, rules.unwrap_or_default())?;
+            database::keep_genesis(dir, &genesis.text)?;
         }
     }
     let in_all = pool.install(|| add_all(&mut recovery, &mut entries, size));
@@ -264,18 +261,117 @@ fn add_all<R: Read>(
     Ok(true)
 }
 
-/// Opens the database to recover into, and finds the text of its genesis.
-fn open<'h>(args: &Recover, head: &'h EntriesHead) -> Result<(State, Option<&'h str>)> {
+/// The rules to remember: those that the command line asks for. What a snapshot notes of them must be the same, because its root
+/// does not cover them.
+fn rules_of(args: &Recover, head: &EntriesHead) -> Result<Option<Rules>> {
+    let asked = Rules::asked(&args.rules);
+    let Some(text) = &head.rules else {
+        return Ok((asked != Rules::default()).then_some(asked));
+    };
+    let noted = Rules::parse(text).ok_or_else(|| anyhow!("unknown rules {text:.100?}"))?;
+    noted.must_be_asked_for(asked, "the snapshot")?;
+    Ok(Some(asked))
+}
+
+/// A genesis that was compared as far as it can be.
+struct Compared {
+    text: String,
+    genesis: Genesis,
+    /// With whose it was compared, if with any.
+    with: Option<String>,
+}
+
+/// Finds the genesis in a snapshot, whose root does not cover it, and compares it with the one that the command line gives, or with the
+/// public network's that has its chain id or its block 0.
+///
+/// # Errors
+/// Another genesis; the first field that differs is named.
+fn compared(args: &Recover, head: &EntriesHead) -> Result<Option<Compared>> {
+    let Some(text) = head.genesis_json.as_deref() else {
+        if let Some(given) = &args.genesis {
+            bail!("it has no chain, but --genesis {given} is given");
+        }
+        return Ok(None);
+    };
+    let genesis = Genesis::from_json(text, &genesis_state_root).context("its genesis")?;
+    let id = genesis.spec.chain_id();
+    let known = ChainNetwork::ALL
+        .into_iter()
+        .find(|known| known.chain_id() == id);
+    let known = genesis.network().or(known);
+    let (spec, hash, with) = match (&args.genesis, known) {
+        (Some(given), _) => {
+            let wanted = Genesis::load(given, &genesis_state_root)?;
+            (wanted.spec, wanted.hash, format!("--genesis {given}"))
+        }
+        (None, Some(network)) => {
+            let (spec, name) = (network.spec(), network.name().to_owned());
+            (spec, network.genesis_hash(), name)
+        }
+        (None, None) => {
+            let with = None;
+            return Ok(Some(Compared {
+                text: text.to_owned(),
+                genesis,
+                with,
+            }));
+        }
+    };
+    let difference = spec.differences(&genesis.spec).into_iter().next();
+    let difference = difference.or_else(|| {
+        let found = genesis.hash;
+        (found != hash).then(|| format!("the hash of block 0 is {found} instead of {hash}"))
+    });
+    match (difference, &args.genesis) {
+        (None, _) => Ok(Some(Compared {
+            text: text.to_owned(),
+            genesis,
+            with: Some(with),
+        })),
+        (Some(difference), Some(_)) => bail!("its genesis is not that of {with}: {difference}"),
+        (Some(difference), None) => bail!(
+            "its genesis is not that of {with}, whose chain id or block 0 it has: {difference}. If it is of another chain, \
+             give that chain's genesis file with --genesis"
+        ),
+    }
+}
+
+/// Prints what was taken from a snapshot although its root does not cover it.
+fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules) -> Result<()> {
+    let (id, hash) = (genesis.genesis.spec.chain_id(), genesis.genesis.hash);
+    let compared = match &genesis.with {
+        Some(with) => format!("the same in every field as that of {with}"),
+        None => "taken from the snapshot: --genesis compares it with a file".to_owned(),
+    };
+    let forks = genesis.genesis.spec.forks();
+    let forks: Vec<String> = forks
+        .map(|(fork, at)| format!("{fork:?} at {at}"))
+        .collect();
+    let rules = match &rules.words()[..] {
+        [] => "none beyond these".to_owned(),
+        words => words.join(" "),
+    };
+    output::line(&format!(
+        "not covered by the root: chain {id}, genesis {hash} ({compared}); forks: {}; rules: {rules}",
+        forks.join(", ")
+    ))?;
+    match head.blocks.last() {
+        Some(block) => output::line(&format!(
+            "not covered by the root: block {} with hash {}",
+            block.number, block.hash
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Opens the database to recover into, and finds its genesis.
+fn open(args: &Recover, head: &EntriesHead) -> Result<(State, Option<Compared>)> {
     let context = || args.file.display().to_string();
     let tree = head.tree().with_context(context)?;
-    let genesis = head.genesis_json.as_deref();
-    let network = match genesis {
-        Some(text) => {
-            let genesis = Genesis::from_json(text, &genesis_state_root);
-            database::network(&genesis.context("its genesis").with_context(context)?)
-        }
-        None => NO_CHAIN,
-    };
+    let genesis = compared(args, head).with_context(context)?;
+    let network = genesis
+        .as_ref()
+        .map_or(NO_CHAIN, |found| database::network(&found.genesis));
     let said = head.network();
     if said != network {
         let Network {

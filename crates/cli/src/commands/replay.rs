@@ -5,19 +5,17 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
-use arbor_chain::genesis::{Genesis, Network, Population};
+use anyhow::{Context, Result, bail};
+use arbor_chain::genesis::{Genesis, Population};
 use arbor_chain::replay::floor::Floor;
-use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, Roots, Series, Sums, Verify, genesis_state_root,
 };
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
-use arbor_chain::witness::BlockWitness;
 use arbor_metrics::Measurement;
 use arbor_state::verkle::Verkle;
-use arbor_state::{MissingAccounts, State, Tree};
+use arbor_state::{State, Tree};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -28,13 +26,18 @@ use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
-use crate::{described, files, output, stop};
+use crate::{files, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if !args.witness.is_empty() {
-        return witnesses(args);
+        return super::replay_witness::run(args);
     }
     // The parser asks for no --witness where there is a chain, which excludes it.
+    if args.accept_partial {
+        bail!(
+            "--accept-partial is of no use without --witness: a database's verdicts are never partial"
+        );
+    }
     if args.assume_absent {
         bail!("--assume-absent is of no use without --witness: a database shows what is absent");
     }
@@ -83,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
-    let rules = Rules::asked(args).agreed(args.db.as_deref())?;
+    let rules = Rules::asked(&args.rules).agreed(args.db.as_deref())?;
     rules.set(&mut genesis.spec);
     report::rules(&mut measurement, rules);
     for warning in &genesis.warnings {
@@ -341,7 +344,7 @@ fn floor(
     }
     let last = last_block(args, &input);
     input.skip_to(1)?;
-    let mut floor = Floor::new(genesis).with_executor(rules.executor());
+    let mut floor = Floor::new(genesis).with_executor(rules.executor().with_max_gas(args.max_gas));
     let mut blocks = wanted(args, ahead(args, input, genesis, genesis.header.gas_limit)?);
     let mut road = Road::new(args, measurement, 1, last);
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
@@ -410,7 +413,7 @@ fn full(
     // The database has them; together they may be larger than its caches.
     drop(text);
     genesis.alloc = Vec::new();
-    let mut replay = replay.with_executor(rules.executor());
+    let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
     let (head, _) = replay.head();
     let roots_file = roots_file
         .map(|file| RootsFile::open(&file, replay.state()))
@@ -599,68 +602,4 @@ fn finish(
         output::line("stopped as asked; run the same command again to go on")?;
     }
     Ok(())
-}
-
-/// Replays blocks over their witnesses. One that does not hold does not keep the others from being looked at.
-fn witnesses(args: &Args) -> Result<()> {
-    let named = args
-        .genesis
-        .as_deref()
-        .map(|named| Genesis::load(named, &genesis_state_root))
-        .transpose()?;
-    let mut failed = Vec::new();
-    for file in &args.witness {
-        if let Err(error) = witness(args, file, named.as_ref()) {
-            failed.push(error);
-        }
-    }
-    match (failed.len(), args.witness.len()) {
-        (0, _) => Ok(()),
-        (_, 1) => Err(failed.remove(0)),
-        (count, all) => {
-            for error in &failed {
-                output::tell(&format!("error: {}", described(error)));
-            }
-            bail!("{count} of {all} witnesses do not hold")
-        }
-    }
-}
-
-fn witness(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<()> {
-    let missing = match args.assume_absent {
-        true => MissingAccounts::Absent,
-        false => MissingAccounts::Error,
-    };
-    let name = || file.display().to_string();
-    let witness = BlockWitness::from_file(file)?;
-    let mut spec = match genesis {
-        Some(genesis) => genesis.spec.clone(),
-        None => witness.spec().with_context(name)?,
-    };
-    let asked = Rules::asked(args);
-    let rules = match &witness.rules {
-        Some(text) if asked == Rules::default() => {
-            Rules::parse(text).ok_or_else(|| anyhow!("{}: unknown rules {text:?}", name()))?
-        }
-        _ => asked,
-    };
-    rules.set(&mut spec);
-    let start = Instant::now();
-    let output = replay_witness(&witness, &spec, missing, rules.executor()).with_context(name)?;
-    let network = Network::ALL
-        .into_iter()
-        .find(|network| network.chain_id() == witness.chain_id);
-    output::line(&format!(
-        "{}: {} block {} holds: {} transactions, {} gas, state root {}, {:.1} ms",
-        name(),
-        network.map_or_else(
-            || format!("chain {}", witness.chain_id),
-            |network| network.name().to_owned()
-        ),
-        witness.number,
-        output.receipts.len(),
-        output.gas_used,
-        witness.post_state_root,
-        start.elapsed().as_secs_f64() * 1e3,
-    ))
 }

@@ -1,0 +1,178 @@
+//! `arbor replay --witness`: blocks judged over their witnesses, without a database.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::executor::{BlockOutput, OmmerCheck};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::genesis_state_root;
+use arbor_chain::replay::stateless::replay_witness;
+use arbor_chain::witness::{Authority, BlockWitness, JudgedBy};
+use arbor_state::MissingAccounts;
+
+use crate::args::Replay as Args;
+use crate::rules::Rules;
+use crate::{described, output};
+
+/// Some verdicts are partial. The exit code is another one than that of an error.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{partial} of {all} verdicts are partial: a rule was not checked, as the output says. --accept-partial exits with 0"
+)]
+pub(crate) struct Partial {
+    partial: usize,
+    all: usize,
+}
+
+impl Partial {
+    /// The exit code.
+    pub(crate) const EXIT_CODE: u8 = 3;
+}
+
+/// Replays blocks over their witnesses. A block that does not hold does not keep the others from being judged.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let genesis = args
+        .genesis
+        .as_deref()
+        .map(|named| Genesis::load(named, &genesis_state_root))
+        .transpose()?;
+    for warning in genesis.iter().flat_map(|genesis| &genesis.warnings) {
+        tracing::warn!("genesis: {warning}");
+    }
+    let mut failed = Vec::new();
+    let (mut partial, all) = (0, args.witness.len());
+    for file in &args.witness {
+        match judge(args, file, genesis.as_ref()) {
+            Ok(Verdict::Holds) => {}
+            Ok(Verdict::Partial) => partial += 1,
+            Err(error) => failed.push(error),
+        }
+    }
+    match (failed.len(), all) {
+        (0, _) if partial > 0 && !args.accept_partial => Err(Partial { partial, all }.into()),
+        (0, _) => Ok(()),
+        (_, 1) => Err(failed.remove(0)),
+        (count, _) => {
+            for error in &failed {
+                output::tell(&format!("error: {}", described(error)));
+            }
+            bail!("{count} of {all} witnesses do not hold")
+        }
+    }
+}
+
+/// What is known of a block in which no fault was found.
+enum Verdict {
+    /// Every rule was checked that block and witness can show.
+    Holds,
+    /// Some were not.
+    Partial,
+}
+
+fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict> {
+    let name = || file.display().to_string();
+    let witness = BlockWitness::from_file(file)?;
+    let rules = asked(args, &witness).with_context(name)?;
+    let mut judged = witness.judged_by(genesis).with_context(name)?;
+    for warning in &judged.warnings {
+        tracing::warn!("{}: {warning}", name());
+    }
+    rules.set(&mut judged.spec);
+    let missing = match args.assume_absent {
+        true => MissingAccounts::Absent,
+        false => MissingAccounts::Error,
+    };
+    let start = Instant::now();
+    let executor = rules.executor().with_max_gas(args.max_gas);
+    let output = replay_witness(&witness, &judged.spec, missing, executor);
+    let output = output.with_context(name)?;
+    let time = start.elapsed().as_secs_f64() * 1e3;
+    let unchecked = unchecked(&witness, &judged, &output);
+    let verdict = match &unchecked[..] {
+        [] => "holds".to_owned(),
+        reasons => format!(
+            "has no fault, but the verdict is partial ({})",
+            reasons.join("; ")
+        ),
+    };
+    let assumed = match args.assume_absent {
+        true => "; accounts that the witness does not show were taken as absent",
+        false => "",
+    };
+    output::line(&format!(
+        "{}: {} block {} {verdict}: {} transactions, {} gas, state root {}, {time:.1} ms; judged by {}{assumed}; \
+         not checked: its seal, and whether it is in the canonical chain",
+        name(),
+        chain(&judged, rules),
+        witness.number,
+        output.receipts.len(),
+        output.gas_used,
+        witness.post_state_root,
+        described_rules(args, &judged, rules),
+    ))?;
+    Ok(match unchecked.is_empty() {
+        true => Verdict::Holds,
+        false => Verdict::Partial,
+    })
+}
+
+/// The rules that the command line asks for. What the witness notes of rules must be the same: it does not choose them.
+fn asked(args: &Args, witness: &BlockWitness) -> Result<Rules> {
+    let asked = Rules::asked(&args.rules);
+    let Some(text) = &witness.rules else {
+        return Ok(asked);
+    };
+    let noted = Rules::parse(text).ok_or_else(|| anyhow!("unknown rules {text:.100?}"))?;
+    noted.must_be_asked_for(asked, "the witness")?;
+    Ok(asked)
+}
+
+/// Why a verdict is partial, if it is.
+fn unchecked(witness: &BlockWitness, judged: &JudgedBy, output: &BlockOutput) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if judged.authority == Authority::Witness {
+        let chain = witness.chain_id;
+        reasons.push(format!(
+            "chain {chain} is not known, and the witness's own configuration may be anybody's: give --genesis"
+        ));
+    }
+    if output.ommers == OmmerCheck::Partial {
+        let given = witness.ancestor_headers_rlp.len();
+        reasons.push(format!(
+            "its ommers were not fully checked: this takes the headers of 7 ancestors without ommers of their own, and the witness has {given}"
+        ));
+    }
+    let number = witness.number;
+    let limits = judged.spec.limitations().iter();
+    let limits = limits
+        .filter(|limit| limit.from <= number && limit.until.is_none_or(|until| number < until));
+    reasons.extend(limits.map(ToString::to_string));
+    reasons
+}
+
+/// Names the chain: a public network only if nothing was changed of its rules.
+fn chain(judged: &JudgedBy, rules: Rules) -> String {
+    match judged.authority {
+        Authority::Network(network) if rules == Rules::default() => network.name().to_owned(),
+        _ => format!("chain {}", judged.spec.chain_id()),
+    }
+}
+
+fn described_rules(args: &Args, judged: &JudgedBy, rules: Rules) -> String {
+    let whose = match judged.authority {
+        Authority::Network(network) => format!("the rules of {}", network.name()),
+        Authority::Generator => "the rules of the chains that `arbor generate` makes".to_owned(),
+        Authority::Genesis => {
+            format!(
+                "the genesis {}",
+                args.genesis.as_deref().unwrap_or_default()
+            )
+        }
+        Authority::Witness => "the configuration in the witness".to_owned(),
+    };
+    match &rules.words()[..] {
+        [] => whose,
+        words => format!("{whose} with {}", words.join(" ")),
+    }
+}
