@@ -268,6 +268,19 @@ impl ExecutionWitness {
     /// A witness that is malformed or larger than any block's, or no root to hold it against. One that is false is no error.
     pub fn check(&self, committer: &Committer) -> Result<Verdict, ExecutionWitnessProblem> {
         let root = self.root_before.ok_or(ExecutionWitnessProblem::NoRoot)?;
+        if self.witness == Witness::default() {
+            // The block touches nothing: there is nothing to prove, and the root stays.
+            return Ok(match self.root_after {
+                Some(expected) if expected != root => Verdict::OtherRoot {
+                    expected,
+                    actual: root,
+                },
+                _ => Verdict::Holds {
+                    root_after: root,
+                    doubtful: 0,
+                },
+            });
+        }
         let (keys, stems) = (self.witness.keys().count(), self.witness.state_diff.len());
         let commitments = self.witness.proof.commitments_by_path.len();
         if KEY * keys + STEM * stems + COMMITMENT * commitments > MOST_CHECKED {

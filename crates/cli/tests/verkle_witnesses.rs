@@ -708,13 +708,32 @@ fn a_block_that_touches_nothing_has_no_witness() {
     std::fs::write(folder.path("chain.rlp"), block).expect("written");
     let replay = ["replay", "--db", "db", "--tree", "verkle", "chain.rlp"];
     folder.run(&[&replay[..], &SMALL].concat()).ok();
-    let says = "block 1 touches nothing";
     let words = ["witness", "--db", "db", "--block", "1", "chain.rlp"];
-    folder.run(&words).fails_with(&[says]);
+    for out in ["one.json", "one.ssz"] {
+        folder.run(&[&words[..], &["--out", out]].concat()).ok();
+    }
+    let verify = |more: &[&str]| folder.run(&[&["verify-witness"], more].concat());
+    let said = verify(&["one.json"]).ok().stdout();
+    assert!(said.contains("holds"), "{said}");
+    let text = std::fs::read_to_string(folder.path("one.json")).expect("a witness");
+    let witness: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let root = witness["header"]["stateRoot"].as_str().expect("a root");
+    verify(&["one.ssz", "--root", root, "--root-after", root]).ok();
+    let other = format!("0x{}", "00".repeat(32));
+    verify(&["one.ssz", "--root", root, "--root-after", &other]).fails_with(&["one.ssz"]);
     let made = folder.run(&[&words[..], &["--to", "1", "--out", "made"]].concat());
-    assert!(made.ok().stdout().contains(says));
-    let files = std::fs::read_dir(folder.path("made")).expect("a folder");
-    assert_eq!(files.count(), 0);
+    assert!(made.ok().stdout().contains("0 keys under 0 stems"));
+    verify(&["made/1.json"]).ok();
+    // Under Merkle-Patricia it has no nodes, not even the root's.
+    let replay = ["replay", "--db", "mpt", "chain.rlp"];
+    folder.run(&[&replay[..], &SMALL].concat()).ok();
+    let words = ["witness", "--db", "mpt", "--block", "1", "chain.rlp"];
+    folder
+        .run(&[&words[..], &["--out", "nodes.json"]].concat())
+        .ok();
+    verify(&["nodes.json"]).ok();
+    let words = ["replay", "--witness", "nodes.json", "--genesis"];
+    folder.run(&[&words[..], &["genesis.json"]].concat()).ok();
     let bench = ["bench", "witnesses", "--trees", "verkle", "chain.rlp"];
     folder.run(&[&bench[..], &SMALL].concat()).ok();
 }

@@ -262,11 +262,11 @@ impl<'a> Historical<'a> {
         ar16mt::storage_logs(*ar16mt, (&before, self))
     }
 
-    /// Proves under a Verkle tree all that a block on top of this version touches, with the values that it leaves; none of a block that touches nothing.
+    /// Proves under a Verkle tree all that a block on top of this version touches, with the values that it leaves; nothing of a block that touches nothing.
     ///
     /// # Errors
     /// Another tree; the store's errors.
-    pub fn block_leaves(&self, touched: Touched<'_>) -> Result<Option<BlockLeaves>, StateError> {
+    pub fn block_leaves(&self, touched: Touched<'_>) -> Result<BlockLeaves, StateError> {
         match self.tree() {
             Tree::Verkle(verkle) => verkle::block_leaves(verkle, self, self.head.view(), touched),
             _ => Err(StateError::OtherTree(VERKLE)),

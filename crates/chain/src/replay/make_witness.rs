@@ -1,5 +1,7 @@
 //! Making the witness of a block from a retained state.
 
+use std::collections::HashSet;
+
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use arbor_state::verkle::{BlockLeaves, Touched};
@@ -19,6 +21,23 @@ struct Executed {
     reads: Reads,
     code: CodeReads,
     changes: StateChanges,
+    /// Before Byzantium, the changes up to each transaction, whose root is in its receipt.
+    receipts: Vec<StateChanges>,
+}
+
+/// Passes questions for roots between transactions on, and keeps what they are about.
+struct RecordingRoots<R> {
+    roots: R,
+    so_far: Vec<StateChanges>,
+}
+
+impl<R: IntermediateRoots> IntermediateRoots for RecordingRoots<R> {
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
+        let mut so_far = self.so_far.last().cloned().unwrap_or_default();
+        so_far.extend(changes);
+        self.so_far.push(so_far);
+        self.roots.root_after(changes)
+    }
 }
 
 fn execute(
@@ -36,19 +55,22 @@ fn execute(
         .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
     let view = RecordingView::new(parent, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &chain.genesis.spec);
-    let changes = {
-        let mut roots = parent.intermediate_roots();
-        let roots = roots
-            .as_mut()
-            .map(|roots| roots as &mut dyn IntermediateRoots);
-        executor.execute(&input, &view, &view, roots)?.changes
-    };
+    let roots = parent.intermediate_roots();
+    let mut roots = roots.map(|roots| RecordingRoots {
+        roots,
+        so_far: Vec::new(),
+    });
+    let asked = roots.as_mut();
+    let asked = asked.map(|roots| roots as &mut dyn IntermediateRoots);
+    let changes = executor.execute(&input, &view, &view, asked)?.changes;
+    let receipts = roots.map_or_else(Vec::new, |roots| roots.so_far);
     let reads = view.into_reads();
     Ok(Executed {
         reads,
         code: executor.take_code_reads(),
         parent: before,
         changes,
+        receipts,
     })
 }
 
@@ -74,11 +96,17 @@ pub fn make_witness(
         parent: before,
         reads,
         changes,
+        receipts,
         ..
     } = execute(parent, chain, block, executor)?;
-    let nodes = parent
-        .witness(&reads.accounts, &changes)
-        .map_err(failed(number))?;
+    let needed = |changes| parent.witness(&reads.accounts, changes);
+    let mut nodes = needed(&changes).map_err(failed(number))?;
+    // A trie that is changed and changed back needs nodes that the block's change as a whole does not need.
+    let mut known: HashSet<Bytes> = nodes.iter().cloned().collect();
+    for changes in &receipts {
+        let needed = needed(changes).map_err(failed(number))?;
+        nodes.extend(needed.into_iter().filter(|node| known.insert(node.clone())));
+    }
     let codes: Result<Vec<Bytes>, StateError> =
         reads.codes.iter().map(|hash| parent.code(*hash)).collect();
     let oldest = reads
@@ -111,7 +139,7 @@ pub fn make_witness(
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
-/// There is no witness of a block that touches nothing, as one without transactions, withdrawals and rewards may.
+/// That of a block that touches nothing, like one without transactions, withdrawals and rewards, is empty.
 /// `executor` is as there. With `guarded` there are further keys where they are needed for no absence to be doubtful
 /// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
 ///
@@ -123,7 +151,7 @@ pub fn make_execution_witness(
     block: &RecoveredBlock,
     executor: Executor,
     guarded: bool,
-) -> Result<Option<(ExecutionWitness, usize)>, ReplayError> {
+) -> Result<(ExecutionWitness, usize), ReplayError> {
     let executed = execute(parent, chain, block, executor.recording_code())?;
     let header = &block.block.header;
     let touched = Touched {
@@ -133,9 +161,7 @@ pub fn make_execution_witness(
         guarded,
     };
     let leaves = parent.block_leaves(touched);
-    let Some(BlockLeaves { witness, chunks }) = leaves.map_err(failed(header.number))? else {
-        return Ok(None);
-    };
+    let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;
     let witness = ExecutionWitness {
         number: Some(header.number),
         hash: Some(block.hash),
@@ -144,7 +170,7 @@ pub fn make_execution_witness(
         root_after: None,
         witness,
     };
-    Ok(Some((witness, chunks)))
+    Ok((witness, chunks))
 }
 
 fn encoded(value: &impl Encodable) -> Bytes {

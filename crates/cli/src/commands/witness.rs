@@ -6,6 +6,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, Verdict};
+use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{Chain, EarlierBlocks, leaf_parts, make_execution_witness, make_witness};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
@@ -66,16 +67,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     match (args.to, args.out.as_deref()) {
         (Some(_), Some(folder)) => range(first..=last, args.form, folder, next),
-        (_, out) => {
-            let made = next(first)?;
-            one(&made.with_context(|| needs_none(first))?, out)
-        }
+        (_, out) => one(&next(first)?, out),
     }
-}
-
-/// Says that there is no witness of a block.
-fn needs_none(block: u64) -> String {
-    format!("block {block} touches nothing of the state, so that there is nothing to prove")
 }
 
 /// Writes the witness of a block where it is wanted.
@@ -105,7 +98,7 @@ fn range(
     blocks: std::ops::RangeInclusive<u64>,
     form: WitnessForm,
     folder: &Path,
-    mut next: impl FnMut(u64) -> Result<Option<Witness>>,
+    mut next: impl FnMut(u64) -> Result<Witness>,
 ) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     stop::listen();
@@ -116,10 +109,7 @@ fn range(
             break;
         }
         done = number;
-        let Some(witness) = next(number)? else {
-            output::line(&needs_none(number))?;
-            continue;
-        };
+        let witness = next(number)?;
         let bytes = match (form.is_binary(), &witness) {
             (false, _) => witness.json()?,
             (true, Witness::Leaves { block, .. }) => block.witness.to_bytes(),
@@ -168,7 +158,7 @@ enum Witness {
 
 impl Maker<'_> {
     /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
-    fn make(&mut self, raw: RawBlock) -> Result<Option<Witness>> {
+    fn make(&mut self, raw: RawBlock) -> Result<Witness> {
         let (state, chain) = (self.state, self.chain);
         let version = database::version_of(state, Some(raw.header.number - 1))?;
         let parent = match self.parent.take() {
@@ -182,24 +172,22 @@ impl Maker<'_> {
             Tree::MerklePatricia => {
                 let mut witness = make_witness(parent, chain, &block, executor)?;
                 if chain.genesis.network().is_none() {
-                    witness.config = Some(config_of(self.db)?);
+                    witness.config = Some(config_of(self.db, chain.genesis)?);
                 }
                 witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
-                Ok(Some(Witness::Nodes(Box::new(witness))))
+                Ok(Witness::Nodes(Box::new(witness)))
             }
             Tree::Ar16mt(_) => bail!(
                 "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
             ),
             Tree::Verkle(verkle) => {
                 let made = make_execution_witness(parent, chain, &block, executor, self.guarded)?;
-                let Some((mut witness, chunks)) = made else {
-                    return Ok(None);
-                };
+                let (mut witness, chunks) = made;
                 self.check(verkle, &mut witness)?;
-                Ok(Some(Witness::Leaves {
+                Ok(Witness::Leaves {
                     block: Box::new(witness),
                     chunks,
-                }))
+                })
             }
         }
     }
@@ -373,18 +361,18 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The chain's configuration, from the genesis that the database keeps.
-fn config_of(db: &Path) -> Result<Value> {
+fn config_of(db: &Path, kept: &Genesis) -> Result<Value> {
     let path = database::genesis_path(db);
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let mut genesis: Value =
         serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
     let mut config = genesis["config"].take();
-    // JSON numbers beyond 64 bits are not kept whole here. A total difficulty that no chain reaches says the same as none.
+    // A JSON value rounds a number of more than 64 bits. In a string it is exact.
     if config["terminalTotalDifficulty"].is_f64()
-        && let Some(fields) = config.as_object_mut()
+        && let Some(total) = kept.spec.terminal_total_difficulty()
     {
-        fields.remove("terminalTotalDifficulty");
+        config["terminalTotalDifficulty"] = total.to_string().into();
     }
     Ok(config)
 }

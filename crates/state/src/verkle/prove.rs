@@ -187,13 +187,13 @@ pub struct BlockLeaves {
     pub chunks: usize,
 }
 
-/// Proves all that a block touches, and says what becomes of it; none of a block that touches nothing, of which there is nothing to prove.
+/// Proves all that a block touches, and says what becomes of it. The witness of a block that touches nothing is empty.
 pub(crate) fn block_leaves(
     verkle: &Verkle,
     state: &Historical<'_>,
     view: View<'_>,
     touched: Touched<'_>,
-) -> Result<Option<BlockLeaves>, StateError> {
+) -> Result<BlockLeaves, StateError> {
     let layout = verkle.settings().layout;
     let code = |hash| match touched.changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
@@ -223,15 +223,18 @@ pub(crate) fn block_leaves(
         places.extend(suffixes.map(|suffix| (*name, suffix)));
     }
     if places.is_empty() {
-        return Ok(None);
+        return Ok(BlockLeaves {
+            witness: Witness::default(),
+            chunks: 0,
+        });
     }
     let places: Vec<_> = places.into_iter().collect();
     let mut witness = prove_places(verkle, state, view, &places, touched.guarded)?;
     set_new(&mut witness, &changed.updates);
-    Ok(Some(BlockLeaves {
+    Ok(BlockLeaves {
         witness,
         chunks: chunks_read,
-    }))
+    })
 }
 
 /// Enters new values. All of their keys are in the witness; both ascend.
