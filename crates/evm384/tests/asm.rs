@@ -200,3 +200,18 @@ fn errors_in_files_and_macros_say_the_way() {
     let text = format!("macro m0\nSTOP\nend\n{doubling}m23");
     assert!(error(&[("a", &text)]).contains("more than 262144 bytes"));
 }
+
+/// The column of each word was counted from the beginning of its line: a line of 400,000 words took minutes.
+#[test]
+fn long_lines_take_linear_time() {
+    let words = "é".repeat(400_000).replace('é', "STOP  ");
+    let wrong = format!("{}FLY", &words[..6 * 200_000]);
+    let start = std::time::Instant::now();
+    let error = assemble(Interface::V7, &wrong).expect_err("FLY is no instruction");
+    assert_eq!(error.place.column, 6 * 200_000 + 1);
+    assert_eq!(error.fault, Fault::NoInstruction("FLY".to_owned()));
+    let error = assemble(Interface::V7, &words).expect_err("no contract has that much code");
+    assert!(matches!(error.fault, Fault::TooLong(_)));
+    let taken = start.elapsed();
+    assert!(taken.as_secs() < 20, "{taken:?}");
+}

@@ -118,16 +118,18 @@ pub(super) fn tokens(file: &Arc<str>, line: &str, number: usize) -> Vec<Token> {
     let code = line.split(';').next().unwrap_or_default();
     let mut tokens = Vec::new();
     let mut start = None;
-    for (at, character) in code.char_indices().chain([(code.len(), ' ')]) {
+    // Counted along the way: counting from the beginning for each word takes quadratic time.
+    let characters = code.char_indices().chain([(code.len(), ' ')]);
+    for (column, (at, character)) in (1..).zip(characters) {
         match (start, character.is_whitespace()) {
-            (None, false) => start = Some(at),
-            (Some(begin), true) => {
+            (None, false) => start = Some((at, column)),
+            (Some((begin, column)), true) => {
                 tokens.push(Token {
                     text: code[begin..at].to_owned(),
                     place: Place {
                         file: Arc::clone(file),
                         line: number,
-                        column: code[..begin].chars().count() + 1,
+                        column,
                     },
                     scope: 0,
                 });
