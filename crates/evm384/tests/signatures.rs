@@ -162,6 +162,17 @@ fn signatures_are_verified() {
     }
 }
 
+/// The sample was no signature of its message, and the first call of the contract returned 0.
+#[test]
+fn the_sample_is_a_true_signature() {
+    let (key, signature) = signed(0x1234_5678_9abc_def1, b"message");
+    let sample = BuiltIn::VerifySignature.sample();
+    assert_eq!(sample, [&key[..], &signature, b"message"].concat());
+    for (interface, goal) in variants() {
+        assert!(verified(interface, goal, sample.clone()));
+    }
+}
+
 /// A zero key with a zero signature satisfies the equation for every message.
 #[test]
 fn what_is_no_key_or_signature_is_refused() {

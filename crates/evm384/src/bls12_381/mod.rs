@@ -22,4 +22,5 @@ pub use group::Group;
 pub use hash::{SIGNATURE_DOMAIN, hash_to_g2, map_to_g2};
 pub use msm::{ORDER, Sum};
 pub use program::{Pairing, Part};
+pub(crate) use signature::sample as signature_sample;
 pub use signature::verifier;

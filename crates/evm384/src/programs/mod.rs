@@ -14,7 +14,9 @@ use verkle::Statement;
 use revm::primitives::Address;
 
 use crate::Interface;
-use crate::bls12_381::{Goal, Group, Pairing, Part, Program, Sum, map_to_g2, verifier};
+use crate::bls12_381::{
+    Goal, Group, Pairing, Part, Program, Sum, map_to_g2, signature_sample, verifier,
+};
 
 /// A contract that is written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -205,13 +207,7 @@ impl BuiltIn {
             // Every window of the scalar has some bits.
             Self::Multiples(group) => [group.generator(), vec![0x5a; 32]].concat(),
             Self::MapToG2 => Group::G2.generator()[..128].to_vec(),
-            // No signature of the message, which takes as long to find out.
-            Self::VerifySignature => [
-                Group::G1.generator(),
-                Group::G2.generator(),
-                b"message".to_vec(),
-            ]
-            .concat(),
+            Self::VerifySignature => signature_sample(),
             // x = 3, and a hundred coefficients.
             Self::Polynomial(_) => (3..=103)
                 .flat_map(|n| [[0; 63].as_slice(), &[n]].concat())
