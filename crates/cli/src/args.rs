@@ -24,8 +24,8 @@ pub(crate) use bench::{
     Bench, BenchCommitments, BenchEngine, BenchReads, BenchSenders, BenchWitnesses, Loadtest,
 };
 pub(crate) use evm384::{
-    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
-    Evm384Vectors, GoalChoice,
+    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
+    Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
 };
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessForm};
 

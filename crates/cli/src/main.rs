@@ -23,6 +23,8 @@ use std::process::ExitCode;
 #[cfg(unix)]
 use std::sync::Arc;
 
+use anyhow::Context;
+use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 use arbor_lab::allocations::{self, Counting};
 use arbor_state::StateError;
 use arbor_versions::VersionsError;
@@ -45,7 +47,7 @@ fn main() -> ExitCode {
     take_full_files_for_errors();
     let arbor = Arbor::parse();
     log_to_stderr(arbor.verbose);
-    match run(&arbor.command) {
+    match check_backend().and_then(|()| run(&arbor.command)) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<Partial>() => {
@@ -62,6 +64,18 @@ fn main() -> ExitCode {
             }
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Reports a name in [`BACKEND_VARIABLE`] that [`Backend::detect`] would panic at.
+fn check_backend() -> anyhow::Result<()> {
+    let Some(name) = std::env::var_os(BACKEND_VARIABLE) else {
+        return Ok(());
+    };
+    let backend: Backend = name.to_string_lossy().parse().context(BACKEND_VARIABLE)?;
+    match backend.is_available() {
+        true => Ok(()),
+        false => Err(UnsupportedBackend::Missing(backend)).context(BACKEND_VARIABLE),
     }
 }
 

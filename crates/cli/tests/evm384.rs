@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::HashSet;
+use std::process::Command;
 
 use alloy_primitives::Bytes;
 use arbor_evm384::{Backend, End, GasSchedule, Machine, Setup, reference};
@@ -248,4 +249,112 @@ fn evm384_debugs_by_commands_on_standard_input() {
     let map: Value = serde_json::from_str(&map).expect("JSON");
     assert_eq!(map["slots"][1]["name"], "f");
     assert_eq!(map["instructions"][4]["place"]["line"], 4);
+}
+
+/// `debug` named a file with code in hex in its help, and took text alone.
+#[test]
+fn evm384_debugs_code_of_which_there_is_no_text() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("sum.hex"), "0x6001\n600201\n").expect("written");
+    let debug = |contract: &str, commands: &str| {
+        folder.run_with_input(&["evm384", "debug", contract], commands)
+    };
+    let answers = debug("sum.hex", "step 2\nstack\ncontinue\n").ok().stdout();
+    assert!(answers.contains("0x0004: ADD"), "{answers}");
+    assert!(answers.ends_with("ended, 9 gas\n"), "{answers}");
+    // An instruction whose letters are hex digits is text.
+    std::fs::write(folder.path("add.easm"), "ADD ADD").expect("written");
+    let answers = debug("add.easm", "continue\n").ok().stdout();
+    assert!(answers.ends_with("halted: StackUnderflow\n"), "{answers}");
+    let help = folder.run(&["evm384", "debug", "--help"]).ok().stdout();
+    assert!(!help.contains("`-` reads standard input"), "{help}");
+    debug("-", "").fails_with(&["give the program as a file"]);
+}
+
+/// A program that is passed on must not print words of files that its writer could not read.
+#[cfg(unix)]
+#[test]
+fn evm384_includes_files_of_the_programs_folder_alone() {
+    let folder = Folder::new();
+    let write = |name: &str, text: &str| std::fs::write(folder.path(name), text).expect("written");
+    std::fs::create_dir_all(folder.path("program/parts")).expect("made");
+    write("secret", "confidential words");
+    write("program/parts/stop.easm", "STOP");
+    write("program/up.easm", "include \"../secret\"");
+    write("program/link.easm", "include \"linked\"");
+    write(
+        "program/inside.easm",
+        "include \"parts/../parts/stop.easm\"",
+    );
+    let secret = folder.path("secret");
+    let absolute = format!("include \"{}\"", secret.display());
+    write("absolute.easm", &absolute);
+    std::os::unix::fs::symlink(&secret, folder.path("program/linked")).expect("linked");
+    let inside = folder.run(&["evm384", "asm", "program/inside.easm"]);
+    assert_eq!(inside.ok().stdout(), "00\n");
+    for (word, file) in [
+        ("asm", "program/up.easm"),
+        ("asm", "program/link.easm"),
+        ("debug", "program/link.easm"),
+    ] {
+        let run = folder.run(&["evm384", word, file]);
+        run.fails_with(&["outside the program's folder", "--include-outside"]);
+        assert!(!run.stderr().contains("confidential"), "{}", run.stderr());
+        folder
+            .run(&["evm384", word, file, "--include-outside"])
+            .fails_with(&["'confidential' is no instruction"]);
+    }
+    std::fs::create_dir(folder.path("elsewhere")).expect("made");
+    std::fs::rename(
+        folder.path("absolute.easm"),
+        folder.path("elsewhere/a.easm"),
+    )
+    .expect("moved");
+    let run = Command::new(env!("CARGO_BIN_EXE_arbor"))
+        .args(["evm384", "asm", "a.easm"])
+        .current_dir(folder.path("elsewhere"))
+        .output();
+    support::Run(run.expect("it runs")).fails_with(&["outside the program's folder"]);
+}
+
+/// The variable's name ended every command in a panic.
+#[test]
+fn an_unknown_backend_is_an_error_that_names_the_choices() {
+    let folder = Folder::new();
+    for words in [["evm384", "run", "sha1"], ["status", "--db", "db"]] {
+        let run = Command::new(env!("CARGO_BIN_EXE_arbor"))
+            .args(words)
+            .env("ARBOR_BACKEND", "foo")
+            .current_dir(folder.0.path())
+            .output();
+        let run = support::Run(run.expect("it runs"));
+        run.fails_with(&["ARBOR_BACKEND", "'foo'", "portable, avx2, avx512"]);
+        assert_eq!(run.0.status.code(), Some(1));
+    }
+}
+
+/// Code and gas of a call without intrinsic gas, as go-ethereum 1.17.7 (core/vm/runtime) takes it: a transaction warms its sender, its
+/// recipient, the coinbase and the precompiles. Each of them was charged as cold.
+#[test]
+fn evm384_warms_what_a_transaction_warms() {
+    let folder = Folder::new();
+    for (code, gas) in [
+        ("3031", 102),
+        ("3331", 102),
+        ("3231", 102),
+        ("4131", 102),
+        ("600231", 103),
+        ("61010031", 103),
+        ("61020031", 2603),
+        ("5f5f5f5f60025afa", 173),
+        ("5f5f5f5f60025afa5f5f5f5f60025afa", 346),
+        ("5f5f5f5f60055afa", 613),
+    ] {
+        std::fs::write(folder.path("code.hex"), code).expect("written");
+        for more in [&[][..], &["--no-engine"]] {
+            let words = [&["evm384", "run", "code.hex", "--json"], more].concat();
+            let run = folder.run(&words).ok().json();
+            assert_eq!(run["gas_used"], gas, "{code} {more:?}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use revm::interpreter::Interpreter;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_types::{InputsTr, Jumps};
 
-use crate::asm::{Assembly, NamedSlots};
+use crate::asm::{Assembly, NamedSlots, lines};
 use crate::build::{Program, Routine, Slot};
 use crate::interface::{immediate, registers, setmod};
 use crate::reference::{self, U384};
@@ -81,6 +81,18 @@ impl From<&Program> for Symbols {
 }
 
 impl Symbols {
+    /// Names for code of which there is no text: each line of its disassembly is a place, named by its position.
+    #[must_use]
+    pub fn of_code(interface: Interface, code: &[u8]) -> Self {
+        let places = lines(interface, code);
+        Self {
+            places: places
+                .map(|(position, _)| (position, format!("{position:#06x}")))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
     fn place(&self, position: usize) -> &str {
         let behind = self.places.partition_point(|(begin, _)| *begin <= position);
         match behind.checked_sub(1) {

@@ -22,17 +22,24 @@ pub(crate) enum Evm384 {
     /// Turn code, in hex, into text
     Disasm(Evm384Text),
     /// Execute step by step, by commands on standard input: `help` lists them
-    Debug(Evm384Call),
+    Debug(Evm384Debug),
     /// Print cases for other implementers, as JSON: code, calldata and what comes of them
     Vectors(Evm384Vectors),
 }
 
-/// A contract and the rules that it runs under.
+/// The help of the built-in contracts' names, and what else may stand in their place.
+macro_rules! contracts {
+    ($more:literal) => {
+        concat!(
+            "miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bls12-377-mul, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify",
+            $more
+        )
+    };
+}
+
+/// The rules that a contract runs under.
 #[derive(Debug, Args)]
-pub(crate) struct Evm384Contract {
-    /// miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bls12-377-mul, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify, or a file with code in hex; `-` reads standard input
-    #[arg(value_name = "CONTRACT")]
-    pub(crate) contract: String,
+pub(crate) struct Evm384Rules {
     /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) interface: Interface,
@@ -56,11 +63,11 @@ pub(crate) enum GoalChoice {
 /// The most gas that a call of `arbor evm384` may have: its memory then stays below 200 MB.
 const MAX_GAS: u64 = 1 << 36;
 
-/// A call of a contract.
+/// How a contract is called.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Call {
     #[command(flatten)]
-    pub(crate) contract: Evm384Contract,
+    pub(crate) rules: Evm384Rules,
     /// Calldata in hex [default: that of the built-in contract's sample, else none]
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
@@ -72,6 +79,8 @@ pub(crate) struct Evm384Call {
 /// `arbor evm384 run`.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Run {
+    #[arg(value_name = "CONTRACT", help = contracts!(", or a file with code in hex; `-` reads standard input"))]
+    pub(crate) contract: String,
     #[command(flatten)]
     pub(crate) call: Evm384Call,
     /// Interpret instruction by instruction, without the engine
@@ -82,11 +91,32 @@ pub(crate) struct Evm384Run {
     pub(crate) json: bool,
 }
 
+/// `arbor evm384 debug`.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Debug {
+    #[arg(value_name = "CONTRACT", help = contracts!(", or a file with text for `arbor evm384 asm`, or with code in hex; commands come from standard input, so `-` is no file here"))]
+    pub(crate) contract: String,
+    #[command(flatten)]
+    pub(crate) call: Evm384Call,
+    #[command(flatten)]
+    pub(crate) includes: Evm384Includes,
+}
+
+/// The files that a program may include.
+#[derive(Debug, Args)]
+pub(crate) struct Evm384Includes {
+    /// Let `include` read files outside the program's folder, too
+    #[arg(long)]
+    pub(crate) include_outside: bool,
+}
+
 /// `arbor evm384 gas`.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Gas {
+    #[arg(value_name = "CONTRACT", help = contracts!(""))]
+    pub(crate) contract: String,
     #[command(flatten)]
-    pub(crate) contract: Evm384Contract,
+    pub(crate) rules: Evm384Rules,
     /// Write its code here, in hex
     #[arg(long, value_name = "FILE")]
     pub(crate) code: Option<PathBuf>,
@@ -111,6 +141,8 @@ pub(crate) struct Evm384Bench {
 pub(crate) struct Evm384Asm {
     #[command(flatten)]
     pub(crate) text: Evm384Text,
+    #[command(flatten)]
+    pub(crate) includes: Evm384Includes,
     /// Write the source map here, as JSON: for each instruction its position, file, line, column and macros; and slots
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,

@@ -1,12 +1,12 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
 use std::io::{self, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
-use arbor_evm384::asm::{Assembly, Place, assemble_file, disassemble};
+use arbor_evm384::asm::{Assembly, AssemblyError, Place, assemble_file, disassemble};
 use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
@@ -14,8 +14,8 @@ use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Mac
 use serde_json::{Value, json};
 
 use crate::args::{
-    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Contract, Evm384Gas, Evm384Run, Evm384Text,
-    Evm384Vectors, GoalChoice,
+    Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
+    Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
 };
 use crate::{files, output, report};
 
@@ -34,7 +34,7 @@ pub(crate) fn run(word: &Evm384) -> Result<()> {
     }
 }
 
-fn goal(args: &Evm384Contract) -> Goal {
+fn goal(args: &Evm384Rules) -> Goal {
     match args.goal {
         GoalChoice::Time => Goal::Time,
         GoalChoice::Gas => Goal::Gas,
@@ -42,7 +42,7 @@ fn goal(args: &Evm384Contract) -> Goal {
 }
 
 /// A machine with a contract that is written here, and those that it calls.
-fn machine(args: &Evm384Contract, contract: BuiltIn, setup: Setup) -> Result<(Machine, Program)> {
+fn machine(args: &Evm384Rules, contract: BuiltIn, setup: Setup) -> Result<(Machine, Program)> {
     ensure!(
         Interface::ON_MEMORY.contains(&args.interface),
         "the built-in contracts have no form for {}, whose operands are not in memory",
@@ -60,24 +60,28 @@ fn names() -> String {
 
 fn hex_file(path: &Path) -> Result<Vec<u8>> {
     let text = String::from_utf8(output::read_input(path)?).context("the file is no text")?;
+    from_hex(&text).with_context(|| format!("{}: not hex", path.display()))
+}
+
+fn from_hex(text: &str) -> Result<Vec<u8>, hex::FromHexError> {
     let digits: String = text.split_whitespace().collect();
-    hex::decode(&digits).with_context(|| format!("{}: not hex", path.display()))
+    hex::decode(&digits)
 }
 
 fn call(args: &Evm384Run) -> Result<()> {
     let Evm384Call {
-        contract,
+        rules,
         calldata,
         gas,
     } = &args.call;
     let setup = Setup {
         engine: !args.no_engine,
-        ..Setup::new(contract.interface, contract.schedule)
+        ..Setup::new(rules.interface, rules.schedule)
     };
-    let (mut machine, sample) = match BuiltIn::named(&contract.contract) {
-        Some(built_in) => (machine(contract, built_in, setup)?.0, built_in.sample()),
+    let (mut machine, sample) = match BuiltIn::named(&args.contract) {
+        Some(built_in) => (machine(rules, built_in, setup)?.0, built_in.sample()),
         None => {
-            let code = hex_file(Path::new(&contract.contract))
+            let code = hex_file(Path::new(&args.contract))
                 .with_context(|| format!("the built-in contracts are: {}", names()))?;
             (Machine::new(setup, code), Vec::new())
         }
@@ -97,20 +101,20 @@ fn call(args: &Evm384Run) -> Result<()> {
 }
 
 fn gas(args: &Evm384Gas) -> Result<()> {
-    let Evm384Contract {
-        contract,
+    let Evm384Rules {
         interface,
         schedule,
         ..
-    } = &args.contract;
-    let Some(built_in) = BuiltIn::named(contract) else {
+    } = &args.rules;
+    let Some(built_in) = BuiltIn::named(&args.contract) else {
         bail!(
-            "'{contract}' is none of the contracts whose routines are known: {}",
+            "'{}' is none of the contracts whose routines are known: {}",
+            args.contract,
             names()
         );
     };
     let setup = Setup::new(*interface, *schedule);
-    let (mut machine, program) = machine(&args.contract, built_in, setup)?;
+    let (mut machine, program) = machine(&args.rules, built_in, setup)?;
     let sample = built_in.sample();
     let sample_bytes = sample.len();
     let used = machine.call(sample.into(), AMPLE_GAS)?.gas_used;
@@ -160,7 +164,8 @@ fn gas(args: &Evm384Gas) -> Result<()> {
 
 fn asm(args: &Evm384Asm) -> Result<()> {
     let Evm384Text { file, interface } = &args.text;
-    let assembly = assembled(file, *interface)?;
+    let source = Source::of(file, &args.includes)?;
+    let assembly = source.assemble(*interface)?;
     if let Some(path) = &args.map {
         let written = files::write_by(path, &mut |file| write_map(file, &assembly));
         written.with_context(|| format!("writing {}", path.display()))?;
@@ -191,35 +196,93 @@ fn write_map(file: &mut dyn Write, assembly: &Assembly) -> io::Result<()> {
     writeln!(file, "],\"slots\":{}}}", json!(slots))
 }
 
-/// Code from a file and what it includes; `-` is standard input, which includes from the current folder.
-fn assembled(file: &Path, interface: Interface) -> Result<Assembly> {
-    let read = |name: &str| -> Result<String, String> {
-        let bytes = output::read_input(Path::new(name)).map_err(|error| format!("{error:#}"))?;
-        String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())
-    };
-    Ok(assemble_file(interface, &file.to_string_lossy(), &read)?)
+/// A program's text, and the folder from which it may include files.
+struct Source<'a> {
+    file: &'a Path,
+    text: String,
+    /// `None`: any file may be included.
+    folder: Option<PathBuf>,
 }
 
-fn debug(args: &Evm384Call) -> Result<()> {
+impl<'a> Source<'a> {
+    /// Reads a program; `-` is standard input, which includes from the current folder.
+    fn of(file: &'a Path, includes: &Evm384Includes) -> Result<Self> {
+        let unreadable = || format!("'{}' cannot be read", file.display());
+        let text = String::from_utf8(output::read_input(file).with_context(unreadable)?)
+            .with_context(|| format!("'{}' is not text", file.display()))?;
+        let folder = match file.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let folder = match includes.include_outside {
+            true => None,
+            false => Some(folder.canonicalize().with_context(unreadable)?),
+        };
+        Ok(Self { file, text, folder })
+    }
+
+    /// The code of the program and of the files that it includes.
+    fn assemble(&self, interface: Interface) -> Result<Assembly, AssemblyError> {
+        let main = self.file.to_string_lossy();
+        let read = |name: &str| match name == main {
+            true => Ok(self.text.clone()),
+            false => self.included(Path::new(name)),
+        };
+        assemble_file(interface, &main, &read)
+    }
+
+    /// The text of an included file. An error message shows words of the file, so a program that is passed on must not reach files that its writer
+    /// could not read. Links and `..` are resolved before folders are compared.
+    fn included(&self, name: &Path) -> Result<String, String> {
+        let path = name.canonicalize().map_err(|error| error.to_string())?;
+        if let Some(folder) = &self.folder
+            && !path.starts_with(folder)
+        {
+            let folder = folder.display();
+            return Err(format!(
+                "it lies outside the program's folder {folder}; --include-outside allows that"
+            ));
+        }
+        let bytes = output::read_input(&path).map_err(|error| format!("{error:#}"))?;
+        String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())
+    }
+}
+
+/// Text for the assembler, or else code in hex, with names for its positions.
+fn debugged(args: &Evm384Debug, interface: Interface) -> Result<(Vec<u8>, Symbols)> {
+    if args.contract == "-" {
+        bail!("standard input has the debugger's commands: give the program as a file");
+    }
+    let source = Source::of(Path::new(&args.contract), &args.includes)?;
+    match (source.assemble(interface), from_hex(&source.text)) {
+        (Ok(assembly), _) => {
+            let symbols = Symbols::from(&assembly);
+            Ok((assembly.code, symbols))
+        }
+        (Err(_), Ok(code)) => {
+            let symbols = Symbols::of_code(interface, &code);
+            Ok((code, symbols))
+        }
+        (Err(error), Err(_)) => Err(error.into()),
+    }
+}
+
+fn debug(args: &Evm384Debug) -> Result<()> {
     let Evm384Call {
-        contract,
+        rules,
         calldata,
         gas,
-    } = args;
-    let interface = contract.interface;
-    let setup = Setup::new(interface, contract.schedule);
-    let (mut machine, symbols, sample) = match BuiltIn::named(&contract.contract) {
+    } = &args.call;
+    let interface = rules.interface;
+    let setup = Setup::new(interface, rules.schedule);
+    let (mut machine, symbols, sample) = match BuiltIn::named(&args.contract) {
         Some(built_in) => {
-            let (machine, program) = machine(contract, built_in, setup)?;
+            let (machine, program) = machine(rules, built_in, setup)?;
             (machine, Symbols::from(&program), built_in.sample())
         }
         None => {
-            if contract.contract == "-" {
-                bail!("standard input has the debugger's commands: give the program as a file");
-            }
-            let assembly = assembled(Path::new(&contract.contract), interface)?;
-            let symbols = Symbols::from(&assembly);
-            (Machine::new(setup, assembly.code), symbols, Vec::new())
+            let (code, symbols) = debugged(args, interface)?;
+            (Machine::new(setup, code), symbols, Vec::new())
         }
     };
     let commands = BufReader::new(std::io::stdin());

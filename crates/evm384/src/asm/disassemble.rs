@@ -12,14 +12,25 @@ use crate::{Interface, Offsets, Operation};
 #[must_use]
 pub fn disassemble(interface: Interface, code: &[u8]) -> String {
     let mut text = String::new();
-    let mut position = 0;
-    while position < code.len() {
-        let (line, length) = instruction(interface, code, position);
+    for (position, line) in lines(interface, code) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{line:<48} ; {position:#06x}");
-        position += length;
     }
     text
+}
+
+/// The lines of [`disassemble`], each with the position where its code begins.
+pub(crate) fn lines(interface: Interface, code: &[u8]) -> impl Iterator<Item = (usize, String)> {
+    let mut next = 0;
+    std::iter::from_fn(move || {
+        let position = next;
+        if position >= code.len() {
+            return None;
+        }
+        let (line, length) = instruction(interface, code, position);
+        next += length;
+        Some((position, line))
+    })
 }
 
 fn instruction(interface: Interface, code: &[u8], position: usize) -> (String, usize) {

@@ -31,4 +31,5 @@ mod source;
 
 pub use assemble::{Assembly, Mapped, NamedSlots, assemble, assemble_file};
 pub use disassemble::disassemble;
+pub(crate) use disassemble::lines;
 pub use source::{AssemblyError, Fault, Place};

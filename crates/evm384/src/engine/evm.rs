@@ -6,7 +6,9 @@ use quick_cache::Weighter;
 use quick_cache::unsync::Cache;
 use revm::bytecode::Bytecode;
 use revm::context::result::{EVMError, ExecutionResult, HaltReason};
-use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, Evm, FrameStack, Journal, TxEnv};
+use revm::context::{
+    BlockEnv, CfgEnv, Context, ContextTr, Evm, FrameStack, Journal, JournalTr, TxEnv,
+};
 use revm::context_interface::context::ContextError;
 use revm::database_interface::Database;
 use revm::handler::instructions::EthInstructions;
@@ -213,6 +215,9 @@ impl<DB: Database> EngineEvm<DB> {
 
     /// Makes a call that costs no intrinsic gas, and forgets what it changed.
     ///
+    /// The accounts that a transaction warms before it is executed are warm: the caller and the callee, from Berlin on all
+    /// precompiles (EIP-2929), and from Shanghai on the coinbase (EIP-3651).
+    ///
     /// # Errors
     ///
     /// If the database fails.
@@ -220,8 +225,14 @@ impl<DB: Database> EngineEvm<DB> {
         &mut self,
         transaction: TxEnv,
     ) -> Result<ExecutionResult<HaltReason>, ExecutionError<DB>> {
+        let caller = transaction.caller;
         self.inner.ctx.tx = transaction;
-        let result = MainnetHandler::default().run_system_call(self);
+        let mut handler: MainnetHandler<Self, ExecutionError<DB>, EthFrame<EthInterpreter>> =
+            MainnetHandler::default();
+        let result = handler.load_accounts(self).and_then(|()| {
+            JournalTr::load_account(&mut self.inner.ctx.journaled_state, caller)?;
+            handler.run_system_call(self)
+        });
         self.inner.ctx.journaled_state.inner.discard_tx();
         self.inner.ctx.journaled_state.inner.finalize();
         result
