@@ -22,6 +22,7 @@ mod proofs;
 
 pub(crate) use bench::{
     Bench, BenchCommitments, BenchEngine, BenchReads, BenchSenders, BenchWitnesses, Loadtest,
+    NumberingChoice,
 };
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
@@ -121,6 +122,16 @@ fn parse_tree(name: &str) -> Result<TreeChoice, String> {
     match TreeChoice::from_str(name, false) {
         Ok(TreeChoice::None) => {
             Err("--tree none is no tree, and there is nothing to measure".into())
+        }
+        choice => choice,
+    }
+}
+
+/// A tree that blocks have witnesses of.
+fn parse_witness_tree(name: &str) -> Result<TreeChoice, String> {
+    match TreeChoice::from_str(name, false) {
+        Ok(TreeChoice::None | TreeChoice::Ar16mt) => {
+            Err("there are no witnesses of this tree: give mpt, verkle or verkle-2023".into())
         }
         choice => choice,
     }

@@ -2,6 +2,9 @@
 
 mod support;
 
+use alloy_primitives::{B256, U256, address};
+use arbor_state::ar16mt::{Entry, LeafName};
+use arbor_tree_ar16mt::naive;
 use serde_json::Value;
 use support::Folder;
 
@@ -404,4 +407,44 @@ fn the_load_tests_database_is_looked_at() {
         folder.run(&["dump", "--db", tree]).ok();
         folder.run(&["get", "--db", tree, contract, "3"]).ok();
     }
+}
+
+/// Leaf j of block v of W writes has the index (v + 1) W + j: the rule of zksync-era's load test at 3e29e4a. The tree by its definition says what root that gives.
+#[test]
+fn leaves_are_numbered_by_either_rule() {
+    let folder = Folder::new();
+    let root = |more: &[&str]| {
+        let out = folder.run(&[&["loadtest", "3", "20"], more].concat());
+        let out = out.ok().stdout();
+        out.lines().last().expect("a root").to_owned()
+    };
+    let contract = address!("4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2");
+    let by_definition = |index: &dyn Fn(u64) -> u64| {
+        let leaves = (0..60).map(|slot| {
+            let entry = Entry {
+                index: index(slot),
+                value: U256::from(20 + slot).to_be_bytes(),
+            };
+            (LeafName::Slot(contract, U256::from(slot)).key(), entry)
+        });
+        format!("root: {}", B256::from(naive::root(&leaves.collect())))
+    };
+    let published = by_definition(&|slot| slot + 1);
+    let upstream = by_definition(&|slot| (slot / 20 + 1) * 20 + slot % 20);
+    assert_ne!(published, upstream);
+    assert_eq!(root(&[]), published);
+    assert_eq!(root(&["--numbering", "published", "-M"]), published);
+    for more in [&[][..], &["-M", "--proofs", "--reads", "5"]] {
+        let words = [&["--numbering", "upstream"], more].concat();
+        assert_eq!(root(&words), upstream);
+    }
+    // Leaves that change take new numbers, which the check and the proofs at the end hold to.
+    let changed = ["--numbering", "upstream", "--updates", "5", "--proofs"];
+    assert_ne!(root(&changed), upstream);
+    let refused = |more: &[&str]| {
+        let words = [&["loadtest", "1", "5", "--numbering", "upstream"], more];
+        folder.run(&words.concat())
+    };
+    refused(&["--tree", "mpt"]).fails_with(&["--numbering upstream", "ar16mt alone"]);
+    refused(&["--db", "db"]).fails_with(&["--numbering upstream", "without --db"]);
 }

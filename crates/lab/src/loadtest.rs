@@ -1,9 +1,8 @@
 //! The load test of zkSync's tree, for every tree: blocks of new leaves, updates and reads.
 //!
 //! Leaf `i` is slot `i` of one contract, and what is written to it are running numbers, as in the original: block `b` of `w` writes and `u` updates brings the
-//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on. Blocks that only change leaves may follow. In AR16MT leaves are numbered from 1 on as they come, by which 75 blocks of 150,000 have the
-//! published root (of zksync-era's `core/lib/merkle_tree/README.md`; the load test there has since given leaves the numbers of their values). Which slots are read
-//! and updated is drawn from [`Settings::seed`].
+//! slots from `b * w` on with the values from `(b + 1) * (w + u)` on. Blocks that only change leaves may follow. [`Numbering`] gives the leaves of an AR16MT
+//! tree their indices. The slots that are read and updated are drawn from [`Settings::seed`].
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
@@ -13,8 +12,8 @@ use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
 use arbor_metrics::ProcessUsage;
 use arbor_state::ar16mt::{Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Computed, SlotChange, State, StateChanges, StateError,
-    StateView, Tree,
+    Account, AccountChange, BlockRef, Computed, LeafIndices, SlotChange, State, StateChanges,
+    StateError, StateView, Tree,
 };
 use arbor_versions::{Stats, TableSpec, VersionsError};
 use rayon::prelude::*;
@@ -42,8 +41,40 @@ pub struct Settings {
     pub reads: u64,
     /// Which leaves those are.
     pub seed: u64,
+    /// The indices of leaves (AR16MT alone).
+    pub numbering: Numbering,
     /// Whether each write and read is proven, with the root after it (AR16MT alone).
     pub proofs: bool,
+}
+
+/// The rule by which the leaves of an AR16MT tree get their indices, on which the root depends.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Numbering {
+    /// Leaves have the indices 1, 2, 3, ... in the order in which they were first written, and keep them. With this rule, 75 blocks of 150,000 leaves have
+    /// the root that zksync-era publishes in `core/lib/merkle_tree/README.md`.
+    #[default]
+    Published,
+    /// Leaf `j` of block `v` has the index `(v + 1) W + j`, where `W` is the number of writes of a block, updates included. The load test of zksync-era
+    /// uses this rule at 3e29e4a: each write stores the number that is its value as the index of the leaf, too.
+    Upstream,
+}
+
+impl Numbering {
+    /// The index of a slot's leaf while the slot holds a value.
+    fn index(self, slot: u64, value: u64) -> u64 {
+        match self {
+            Self::Published => slot + 1,
+            Self::Upstream => value,
+        }
+    }
+
+    /// The indices that the check of the whole database expects.
+    fn indices(self) -> LeafIndices {
+        match self {
+            Self::Published => LeafIndices::Consecutive,
+            Self::Upstream => LeafIndices::Chosen,
+        }
+    }
 }
 
 /// Why there are no figures.
@@ -307,18 +338,22 @@ pub fn run(
         blocks,
     };
     if results.stopped_after.is_none() {
-        end(state, &mut results)?;
+        end(settings.numbering, state, &mut results)?;
     }
     Ok(results)
 }
 
 /// Merges the store's files, checks the whole database, and counts its tables.
-fn end(state: &mut State, results: &mut Results) -> Result<(), LoadTestError> {
+fn end(
+    numbering: Numbering,
+    state: &mut State,
+    results: &mut Results,
+) -> Result<(), LoadTestError> {
     let compacting = Instant::now();
     state.compact()?;
     results.compact_s = Some(seconds(compacting));
     let (verifying, usage) = (Instant::now(), ProcessUsage::now());
-    let report = state.verify()?;
+    let report = state.verify_indexed(numbering.indices())?;
     if !report.is_ok() {
         return Err(LoadTestError::Faults {
             faults: report.fault_count,
@@ -550,7 +585,7 @@ impl Load {
             .zip(first..)
             .map(|(slot, new)| SlotWrite {
                 slot,
-                index: index(slot),
+                index: self.settings.numbering.index(slot, new),
                 old: self.value(slot),
                 new,
             })
@@ -652,7 +687,7 @@ impl Load {
                 None => before.0,
             };
             let entry = |slot, number: u64| Entry {
-                index: index(slot),
+                index: self.settings.numbering.index(slot, number),
                 value: U256::from(number).to_be_bytes(),
             };
             let (slot, new) = match changes.get(operation) {
@@ -683,11 +718,6 @@ impl Load {
         }
         Ok(())
     }
-}
-
-/// The index of a slot's leaf, which it keeps.
-fn index(slot: u64) -> u64 {
-    slot + 1
 }
 
 /// What a block writes, as the state takes it.

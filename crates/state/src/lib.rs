@@ -67,6 +67,6 @@ pub use recent::RecentState;
 pub use snapshot::StateSnapshot;
 pub use state::{BlockRef, Network, State};
 pub use tree::Tree;
-pub use verify::{MetaCheck, VerifyProgress, VerifyReport};
+pub use verify::{LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
 pub use work::{Counts, Published, Work};

@@ -81,10 +81,26 @@ pub struct VerifyProgress {
 /// Says what is wrong with the caller's own part of a version's record, which is the block's header.
 pub type MetaCheck<'a> = &'a mut (dyn FnMut(&Meta) -> Result<(), String> + Send);
 
+/// The indices that the leaves of an AR16MT database may have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum LeafIndices {
+    /// All numbers from 1 to the number of leaves, as every chain numbers its leaves.
+    #[default]
+    Consecutive,
+    /// Any different numbers, chosen by the caller of [`State::compute_leaves`].
+    Chosen,
+}
+
 impl State {
     /// Checks the whole database, as [`StateSnapshot::verify`] does, without a look at the headers.
     pub fn verify(&mut self) -> Result<VerifyReport, StateError> {
-        self.snapshot()?.verify(&|_| {}, &mut |_| Ok(()))
+        self.verify_indexed(LeafIndices::Consecutive)
+    }
+
+    /// Checks the whole database like [`Self::verify`], in which leaves may have these indices.
+    pub fn verify_indexed(&mut self, indices: LeafIndices) -> Result<VerifyReport, StateError> {
+        self.snapshot()?
+            .verify_indexed(indices, &|_| {}, &mut |_| Ok(()))
     }
 }
 
@@ -111,8 +127,18 @@ impl StateSnapshot {
         progress: &(dyn Fn(VerifyProgress) + Sync),
         meta: MetaCheck<'_>,
     ) -> Result<VerifyReport, StateError> {
+        self.verify_indexed(LeafIndices::Consecutive, progress, meta)
+    }
+
+    fn verify_indexed(
+        &self,
+        indices: LeafIndices,
+        progress: &(dyn Fn(VerifyProgress) + Sync),
+        meta: MetaCheck<'_>,
+    ) -> Result<VerifyReport, StateError> {
         let head = self.reader();
         let check = Check {
+            indices,
             view: head.view(),
             tables: head.tree().tables(),
             progress,
@@ -169,6 +195,7 @@ pub(crate) trait Steps {
 /// A check under way.
 pub(crate) struct Check<'a> {
     pub(crate) view: View<'a>,
+    pub(crate) indices: LeafIndices,
     tables: &'static [TableSpec],
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
     pub(crate) counts: Counts,

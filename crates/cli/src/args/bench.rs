@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use arbor_evm384::Interface;
 use arbor_lab::senders;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Database, StoreChoice, TreeChoice, parse_disk, parse_threads, parse_tree};
+use super::{
+    Database, StoreChoice, TreeChoice, parse_disk, parse_threads, parse_tree, parse_witness_tree,
+};
 use crate::bytes;
 
 /// What is measured.
@@ -83,7 +85,8 @@ pub(crate) struct BenchWitnesses {
         long,
         value_name = "T,...",
         value_delimiter = ',',
-        default_value = "mpt,verkle"
+        default_value = "mpt,verkle",
+        value_parser = parse_witness_tree
     )]
     pub(crate) trees: Vec<TreeChoice>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
@@ -128,6 +131,15 @@ pub(crate) struct BenchReads {
     pub(crate) report: Option<PathBuf>,
 }
 
+/// How the load test numbers the leaves of an AR16MT tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NumberingChoice {
+    /// 1, 2, 3, ... in the order in which leaves are first written; gives the root that zksync-era publishes for 75 blocks of 150,000
+    Published,
+    /// (v + 1) W + j for leaf j of block v with W writes, both counted from 0; gives the roots of zksync-era's load test at 3e29e4a
+    Upstream,
+}
+
 /// `arbor loadtest`.
 ///
 /// Prints what each block took, then the whole database's check and a summary. Of a block, `load`, `apply` and `hash` are seconds summed over all threads; the
@@ -156,6 +168,9 @@ pub(crate) struct Loadtest {
     /// Which leaves are read and changed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) rng_seed: u64,
+    /// How leaves are numbered; their numbers are hashed with their values, so the root depends on them (AR16MT alone)
+    #[arg(long, value_name = "RULE", default_value = "published")]
+    pub(crate) numbering: NumberingChoice,
     /// Prove each write and read, with the root after it (AR16MT alone)
     #[arg(long, conflicts_with = "no_hash")]
     pub(crate) proofs: bool,

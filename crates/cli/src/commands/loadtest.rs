@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
-use arbor_lab::loadtest::{BlockFigures, Progress, Results, Settings, run as load};
+use arbor_lab::loadtest::{BlockFigures, Numbering, Progress, Results, Settings, run as load};
 use arbor_metrics::{Machine, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{State, Tree};
 use arbor_store::{MemoryStore, Store};
 use arbor_versions::{Options, Retain};
 
-use crate::args::{Loadtest as Args, TreeChoice};
+use crate::args::{Loadtest as Args, NumberingChoice, TreeChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::stop::Stop;
 use crate::{bytes, files, output, report, stop};
@@ -40,6 +40,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         update_blocks: args.update_blocks,
         reads: args.reads,
         seed: args.rng_seed,
+        numbering: match args.numbering {
+            NumberingChoice::Published => Numbering::Published,
+            NumberingChoice::Upstream => Numbering::Upstream,
+        },
         proofs: args.proofs,
     };
     let folder = match (&args.db, args.in_memory) {
@@ -170,6 +174,11 @@ const READ_PROVEN: u64 = 700;
 const CHANGED: u64 = 40;
 
 fn tree(args: &Args) -> Result<Tree> {
+    if args.numbering == NumberingChoice::Upstream && args.db.is_some() {
+        bail!(
+            "--numbering upstream leaves gaps between the numbers of leaves, which other commands refuse in a database: give it without --db"
+        );
+    }
     if args.tree == TreeChoice::Ar16mt {
         let hash = match args.no_hash {
             true => HashChoice::NoOp,
@@ -180,6 +189,10 @@ fn tree(args: &Args) -> Result<Tree> {
     }
     for (flag, given) in [
         ("--no-hash", args.no_hash),
+        (
+            "--numbering upstream",
+            args.numbering == NumberingChoice::Upstream,
+        ),
         ("--proofs", args.proofs),
         ("--chunk-size", args.chunk_size.is_some()),
     ] {
@@ -199,6 +212,11 @@ fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
     measurement.setting("updates", args.updates);
     measurement.setting("update_blocks", args.update_blocks);
     measurement.setting("rng_seed", args.rng_seed);
+    let numbering = match args.numbering {
+        NumberingChoice::Published => "published",
+        NumberingChoice::Upstream => "upstream",
+    };
+    measurement.setting("numbering", numbering);
     measurement.setting("proofs", args.proofs);
     measurement.setting("no_hash", args.no_hash);
     measurement.setting("in_memory", args.in_memory);
@@ -447,6 +465,7 @@ mod tests {
             update_blocks: 2,
             reads: 0,
             seed: 0,
+            numbering: Numbering::Published,
             proofs: false,
         };
         let tree = Tree::Ar16mt(Ar16mt {
