@@ -243,7 +243,7 @@ impl Outcome {
                 format!("nothing to do: the head is block {head}, and --to is {to}")
             }
             _ => format!(
-                "nothing to do: the chain ends at or before the head, which is block {head}"
+                "nothing to do: the database has every block of the chain; its head is block {head}"
             ),
         }
     }
@@ -309,7 +309,8 @@ mod tests {
     #[test]
     fn where_nothing_is_done_the_reason_is_told() {
         let mut outcome = outcome(0, Some(200), 200);
-        let ends = "nothing to do: the chain ends at or before the head, which is block 200";
+        let ends =
+            "nothing to do: the database has every block of the chain; its head is block 200";
         assert_eq!(outcome.nothing(), ends);
         outcome.to = Some(300);
         assert_eq!(outcome.nothing(), ends);

@@ -35,7 +35,7 @@ fn it_is_said_where_to_was_not_reached_or_passed_before() {
     assert!(out.ends_with(short), "{out}");
     let out = said(&["--db", "db", "--to", "500"]);
     assert!(
-        out.starts_with("nothing to do: the chain ends at or before the head"),
+        out.starts_with("nothing to do: the database has every block of the chain"),
         "{out}"
     );
     assert!(out.ends_with(short), "{out}");
@@ -198,4 +198,36 @@ fn a_small_budget_is_not_divided_into_nothing() {
     folder
         .run(&["replay", "--store", "memory", "chain", "--memory", "1TiB"])
         .ok();
+}
+
+/// The trees before the one that has no witnesses were measured first, for hours on a long chain.
+#[test]
+fn trees_without_witnesses_are_refused_before_blocks_are_read() {
+    let folder = Folder::new();
+    for (trees, words) in [
+        ("mpt,none", ["none", "mpt, verkle or verkle-2023"]),
+        ("mpt,ar16mt", ["ar16mt", "mpt, verkle or verkle-2023"]),
+        ("mpt,verkle,mpt", ["--trees", "mpt twice"]),
+    ] {
+        folder
+            .run(&["bench", "witnesses", "no-chain", "--trees", trees])
+            .fails_with(&words);
+    }
+}
+
+/// A second demo in a folder told of 0 transactions and of a chain that ends before the head.
+#[test]
+fn a_second_demo_says_that_the_first_one_is_kept() {
+    let folder = Folder::new();
+    let demo = || folder.run(&["demo", "--out", "d"]).ok().stdout();
+    let first = demo();
+    assert!(!first.contains("earlier demo"), "{first}");
+    let second = demo();
+    assert!(
+        second.starts_with("d has the chain of an earlier demo"),
+        "{second}"
+    );
+    assert!(!second.contains("0 transactions"), "{second}");
+    let done = "nothing to do: the database has every block of the chain; its head is block 200";
+    assert!(second.contains(done), "{second}");
 }

@@ -24,6 +24,11 @@ const MEAN: usize = 101;
 
 pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     files::check_report(args.report.as_deref(), None)?;
+    for (index, tree) in args.trees.iter().enumerate() {
+        if args.trees[..index].contains(tree) {
+            bail!("--trees names {} twice", tree.name());
+        }
+    }
     let mut measurement = report::measure("bench witnesses");
     let names: Vec<_> = args.trees.iter().map(|tree| tree.name()).collect();
     measurement.setting("trees", names);

@@ -14,6 +14,12 @@ use crate::output;
 
 pub(crate) fn run(args: &Demo) -> Result<()> {
     let (chain, db) = (args.out.join("chain"), args.out.join("db"));
+    if chain.exists() {
+        output::line(&format!(
+            "{} has the chain of an earlier demo, which is kept: the commands go on from there\n",
+            args.out.display()
+        ))?;
+    }
     output::line(&format!(
         "$ arbor generate --preset demo --out {}",
         chain.display()

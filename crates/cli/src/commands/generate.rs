@@ -74,20 +74,26 @@ pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> 
     if let Some(progress) = progress {
         progress.finish();
     }
-    output::line(&format!(
-        "{}: {} blocks, {}; {} transactions in this run, {} failed",
+    let chain = format!(
+        "{}: {} blocks, {}",
         summary.chain.display(),
         summary.head,
-        bytes::show(summary.bytes),
-        summary.transactions,
-        summary.failed
-    ))?;
-    let kinds: Vec<String> = Kind::ALL
-        .iter()
-        .zip(summary.by_kind)
-        .map(|(kind, count)| format!("{} {count}", kind.name()))
-        .collect();
-    output::line(&format!("  {}", kinds.join(", ")))?;
+        bytes::show(summary.bytes)
+    );
+    if summary.transactions == 0 {
+        output::line(&format!("{chain}; no transactions were added in this run"))?;
+    } else {
+        output::line(&format!(
+            "{chain}; {} transactions in this run, {} failed",
+            summary.transactions, summary.failed
+        ))?;
+        let kinds: Vec<String> = Kind::ALL
+            .iter()
+            .zip(summary.by_kind)
+            .map(|(kind, count)| format!("{} {count}", kind.name()))
+            .collect();
+        output::line(&format!("  {}", kinds.join(", ")))?;
+    }
     output::line(&format!(
         "  head {} with state root {}",
         summary.head_hash, summary.state_root
