@@ -295,7 +295,7 @@ fn wrong_values_are_named() {
     let listed = |storage: &str| {
         let account = format!(r#"{{"balance": "0x1", "nonce": "0x1", "storage": {storage}}}"#);
         let text = format!(
-            r#"{{"config": {{}}, "alloc": {{"{:040x}": {account}}}}}"#,
+            r#"{{"config": {{}}, "gasLimit": 1, "difficulty": 1, "alloc": {{"{:040x}": {account}}}}}"#,
             0xaa
         );
         Genesis::from_json(&text, &naive_state_root).map(|genesis| genesis.alloc[0].storage.clone())
@@ -310,7 +310,7 @@ fn wrong_values_are_named() {
         (r#"{"0x02": "0x05", "0x02": "0x05"}"#, "0002 is there twice"),
         (
             &format!(r#"{{"0x02": "0x{}"}}"#, "00".repeat(33)),
-            "33 bytes for a slot",
+            "up to 32 bytes",
         ),
     ] {
         let error = listed(storage).expect_err("refused").to_string();
@@ -321,18 +321,22 @@ fn wrong_values_are_named() {
         let error = spec_of(&format!(r#"{{"chainId": "{number}"}}"#)).expect_err("no number");
         assert!(error.to_string().contains("chainId"), "{error}");
     }
-    let twice = r#"{"config": {}, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
+    let twice = r#"{"config": {}, "gasLimit": 1, "difficulty": 1, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
         "0x00000000000000000000000000000000000000Aa": {"balance": "2"}}}"#;
     let error = Genesis::from_json(twice, &naive_state_root).expect_err("listed twice");
     assert!(
         matches!(error, GenesisError::DuplicateAccount(_)),
         "{error}"
     );
-    let stated = r#"{"config": {}, "alloc": {}, "stateRoot":
+    let stated = r#"{"config": {}, "gasLimit": 1, "difficulty": 1, "alloc": {}, "stateRoot":
         "0x0100000000000000000000000000000000000000000000000000000000000000"}"#;
     let error = Genesis::from_json(stated, &naive_state_root).expect_err("another root");
     assert!(matches!(error, GenesisError::StateRoot { .. }), "{error}");
-    let error = Genesis::from_json(r#"{"alloc": {}}"#, &naive_state_root).expect_err("no config");
+    let error = Genesis::from_json(
+        r#"{"gasLimit": 1, "difficulty": 1, "alloc": {}}"#,
+        &naive_state_root,
+    )
+    .expect_err("no config");
     assert!(matches!(error, GenesisError::NoConfig(_)), "{error}");
 }
 
@@ -346,22 +350,18 @@ fn great_total_difficulties_are_exact() {
 }
 
 #[test]
-fn presets_without_accounts_say_where_to_get_them() {
-    let error = Genesis::load("mainnet", &naive_state_root).expect_err("not built in");
-    assert!(
-        error
-            .to_string()
-            .contains("geth --mainnet dumpgenesis > genesis.json"),
-        "{error}"
-    );
+fn networks_are_known_by_name() {
+    for network in Network::ALL {
+        let genesis = Genesis::load(network.name(), &naive_state_root).expect("built in");
+        assert_eq!(genesis.hash, network.genesis_hash(), "{}", network.name());
+        assert!(genesis.warnings.is_empty(), "{:?}", genesis.warnings);
+    }
     let error = Genesis::load("mainet", &naive_state_root).expect_err("misspelt");
     assert!(matches!(error, GenesisError::UnknownPreset(_)), "{error}");
-    assert_ne!(
-        Genesis::load("sepolia", &naive_state_root)
-            .expect("built in")
-            .hash,
-        B256::ZERO
-    );
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let named = folder.path().to_str().expect("text");
+    let error = Genesis::load(named, &naive_state_root).expect_err("a folder");
+    assert!(matches!(error, GenesisError::Folder(_)), "{error}");
 }
 
 /// Every proof-of-work block of the real chains has the difficulty that the rules give it.
@@ -398,4 +398,159 @@ fn difficulties_follow_the_rules() {
             parent = block.header;
         }
     }
+}
+
+/// One genesis in the forms that geth reads; go-ethereum 1.17.7 makes the same block 0 of all of them.
+#[test]
+fn forms_that_geth_reads_are_one_genesis() {
+    let genesis = |text: &str| {
+        let genesis = Genesis::from_json(text, &naive_state_root);
+        genesis.unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let plain = r#"{"config": {"chainId": 5, "londonBlock": 0, "terminalTotalDifficulty": 7}, "nonce": "0x9",
+        "timestamp": "0x10", "extraData": "0x0102", "gasLimit": "0x1388", "difficulty": "0x20000",
+        "mixHash": "0x0000000000000000000000000000000000000000000000000000000000000007",
+        "coinbase": "0x00000000000000000000000000000000000000bb",
+        "alloc": {"00000000000000000000000000000000000000aa": {"balance": "0xde0b6b3a764000000",
+            "nonce": "0x2", "code": "0x6001", "storage": {
+            "0x0000000000000000000000000000000000000000000000000000000000000001":
+            "0x00000000000000000000000000000000000000000000000000000000000000ff"}}}}"#;
+    let wanted = genesis(plain);
+    for (from, to) in [
+        // Numbers without quotes, of any size; decimal, and with another prefix.
+        ("\"0xde0b6b3a764000000\"", "256000000000000000000"),
+        ("\"0xde0b6b3a764000000\"", "\"256000000000000000000\""),
+        ("\"0xde0b6b3a764000000\"", "\"0X0DE0B6B3A764000000\""),
+        ("\"0x9\"", "9"),
+        ("\"0x20000\"", "131072"),
+        ("\"0x1388\"", "\"5000\""),
+        ("\"0x1388\"", "\"0x0000000000000000000000001388\""),
+        // Names in another case.
+        ("chainId", "chainID"),
+        ("londonBlock", "londonblock"),
+        ("gasLimit", "gaslimit"),
+        ("mixHash", "MIXHASH"),
+        ("balance", "Balance"),
+        ("code", "CODE"),
+        // Addresses with a prefix, slots and values without one and without leading zeros.
+        (
+            "\"00000000000000000000000000000000000000aa\"",
+            "\"0x00000000000000000000000000000000000000AA\"",
+        ),
+        (
+            "\"00000000000000000000000000000000000000aa\"",
+            "\"0X00000000000000000000000000000000000000aa\"",
+        ),
+        (
+            "\"0x0000000000000000000000000000000000000000000000000000000000000001\"",
+            "\"01\"",
+        ),
+        (
+            "\"0x00000000000000000000000000000000000000000000000000000000000000ff\"",
+            "\"0xFF\"",
+        ),
+        // Null is as if the field were not there.
+        (
+            "\"nonce\": \"0x9\"",
+            "\"baseFeePerGas\": null, \"nonce\": \"0x9\"",
+        ),
+        (
+            "\"londonBlock\": 0",
+            "\"londonBlock\": 0, \"shanghaiTime\": null",
+        ),
+        ("\n", "\r\n"),
+    ] {
+        assert!(plain.contains(from), "{from}");
+        let found = genesis(&plain.replace(from, to));
+        assert_eq!(found.hash, wanted.hash, "{to}");
+        assert_eq!(found.spec.chain_id(), 5, "{to}");
+        assert_eq!(found.warnings, Vec::<String>::new(), "{to}");
+    }
+    let also = plain.replace(
+        "\"nonce\": \"0x2\"",
+        "\"nonce\": \"0x2\", \"comment\": {}, \"secretKey\": \"0x01\"",
+    );
+    let found = genesis(&also);
+    assert_eq!(found.hash, wanted.hash);
+    let unknown =
+        "alloc.00000000000000000000000000000000000000aa.comment is not known and has no effect";
+    assert_eq!(found.warnings, [unknown]);
+}
+
+#[test]
+fn what_is_no_genesis_is_refused_with_its_field() {
+    let plain = r#"{"config": {"chainId": 5}, "gasLimit": "0x1388", "difficulty": "0x20000", "alloc":
+        {"00000000000000000000000000000000000000aa": {"balance": "0x1", "storage": {"0x01": "0x02"}}}}"#;
+    assert!(Genesis::from_json(plain, &naive_state_root).is_ok());
+    for (from, to, wanted) in [
+        ("\"gasLimit\": \"0x1388\", ", "", "genesis has no gasLimit"),
+        (
+            "\"difficulty\": \"0x20000\", ",
+            "",
+            "genesis has no difficulty",
+        ),
+        ("\"0x1388\"", "null", "genesis has no gasLimit"),
+        (
+            "\"0x1388\"",
+            "\"0x10000000000000000\"",
+            "gasLimit is \\\"0x10000000000000000\\\": expected a number below 2^64",
+        ),
+        ("\"0x1388\"", "1.5", "gasLimit is 1.5: expected a number"),
+        ("\"0x1388\"", "\"-1\"", "expected a number below 2^64"),
+        (
+            "\"0x1388\"",
+            "\"0x1388\", \"GasLimit\": 1",
+            "also as `gasLimit`",
+        ),
+        (
+            "\"0x1\"",
+            "\"0x1z\"",
+            "alloc.00000000000000000000000000000000000000aa.balance is",
+        ),
+        ("\"balance\": \"0x1\", ", "", "expected a balance in it"),
+        ("\"0x02\"", "\"0x2\"", "aa.storage.0x01 is"),
+        ("00aa\"", "00ag\"", "expected an address instead of"),
+        (
+            "{\"chainId\": 5}",
+            "{\"chainId\": \"five\"}",
+            "config.chainId is",
+        ),
+        ("{\"chainId\": 5}", "[]", "config is []"),
+    ] {
+        assert!(plain.contains(from), "{from}");
+        let text = plain.replace(from, to);
+        let error = Genesis::from_json(&text, &naive_state_root).expect_err(to);
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+    let parity = r#"{"name": "Foo", "engine": {"Ethash": {}}, "params": {"networkID": "0x1"},
+        "genesis": {"difficulty": "0x1"}, "accounts": {}}"#;
+    let error = Genesis::from_json(parity, &naive_state_root).expect_err("a chainspec");
+    assert!(
+        error
+            .to_string()
+            .contains("chainspec in Nethermind's or Parity's form"),
+        "{error}"
+    );
+}
+
+/// The largest total difficulty was refused, and rules of other clients passed for names without a meaning.
+#[test]
+fn configurations_are_exact_and_say_what_is_missing() {
+    let most = U256::MAX.to_string();
+    let spec = spec_of(&format!(r#"{{"terminalTotalDifficulty": {most}}}"#)).expect("sound");
+    assert_eq!(spec.terminal_total_difficulty(), Some(U256::MAX));
+    let above = format!(r#"{{"terminalTotalDifficulty": {most}0}}"#);
+    assert!(spec_of(&above).is_err());
+    let with = |config: &str| genesis_with(config).expect("sound").warnings;
+    let warnings = with(r#"{"chainId": 5, "contractSizeLimit": 49152}"#);
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}")
+    };
+    let wanted = "config.contractSizeLimit = 49152 changes rules and is not supported";
+    assert!(warning.starts_with(wanted), "{warning}");
+    let warnings = with(r#"{"chainId": 5, "futureTime": 1, "ethash": {}}"#);
+    assert_eq!(
+        warnings,
+        ["config.futureTime is not known and has no effect"]
+    );
 }

@@ -63,7 +63,7 @@ const PARTS_OF_LATER_FORKS: [(&str, &str); 5] = [
 ];
 
 /// Takes core-geth's fields, if there are any.
-pub(super) fn read(raw: &mut RawConfig, config: &mut Config) -> Result<(), GenesisError> {
+pub(super) fn read(raw: &mut RawConfig<'_>, config: &mut Config) -> Result<(), GenesisError> {
     for (fork, proposals) in FORKS {
         read_fork(raw, config, fork, proposals)?;
     }
@@ -84,7 +84,7 @@ pub(super) fn read(raw: &mut RawConfig, config: &mut Config) -> Result<(), Genes
 }
 
 fn read_fork(
-    raw: &mut RawConfig,
+    raw: &mut RawConfig<'_>,
     config: &mut Config,
     fork: Fork,
     proposals: &[&str],
@@ -134,7 +134,7 @@ fn read_fork(
     Ok(())
 }
 
-fn read_rewards(raw: &mut RawConfig, config: &mut Config) -> Result<(), GenesisError> {
+fn read_rewards(raw: &mut RawConfig<'_>, config: &mut Config) -> Result<(), GenesisError> {
     let from = raw
         .number("ecip1017FBlock")?
         .or(raw.number("ecip1017Block")?);
@@ -150,7 +150,7 @@ fn read_rewards(raw: &mut RawConfig, config: &mut Config) -> Result<(), GenesisE
     Ok(())
 }
 
-fn read_bomb(raw: &mut RawConfig, config: &mut Config) -> Result<(), GenesisError> {
+fn read_bomb(raw: &mut RawConfig<'_>, config: &mut Config) -> Result<(), GenesisError> {
     let pause_from = raw.number("ecip1010PauseBlock")?;
     let length = raw.number("ecip1010Length")?;
     let gone_from = raw.number("disposalBlock")?;

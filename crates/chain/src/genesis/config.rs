@@ -1,17 +1,12 @@
 //! The `config` object of a genesis file: fork schedule and parameters.
 
-use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-
 use alloy_primitives::{Address, U256};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
 
 use super::difficulty::Bomb;
+use super::fields::{Fields, Value};
 use super::rewards::RewardSchedule;
 use super::spec::{DaoFork, Limitation};
 use super::{Activation, Fork, GenesisError};
-use crate::json::{Unique, twice};
 
 /// Everything that a [`super::ChainSpec`] is made of.
 #[derive(Clone, Debug, Default)]
@@ -78,21 +73,50 @@ const WITHOUT_EFFECT: [&str; 6] = [
     "proofOfWork",
 ];
 
+/// Names of other clients that change rules which this program does not have. A chain with one of them may be judged
+/// wrongly, so a replay warns of each.
+const UNSUPPORTED: [&str; 14] = [
+    "verkleTime",
+    "enableVerkleAtGenesis",
+    "ubtTime",
+    "enableUBTAtGenesis",
+    "isQuorum",
+    "optimism",
+    "contractSizeLimit",
+    "evmStackSize",
+    "maxCodeSize",
+    "zeroBaseFee",
+    "fixedBaseFee",
+    "ibft2",
+    "qbft",
+    "parlia",
+];
+
 /// The fields of `config`, taken out one by one so that those left over can be reported.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RawConfig {
-    fields: BTreeMap<String, Value>,
-    /// Apart from the others because it may exceed 64 bits, which a JSON value of serde_json would round.
-    terminal_total_difficulty: Option<u128>,
+#[derive(Debug)]
+pub(crate) struct RawConfig<'t> {
+    fields: Fields<'t>,
 }
 
-impl RawConfig {
+impl<'t> RawConfig<'t> {
+    /// Reads the object.
+    pub(super) fn parse(config: &Value<'t>) -> Result<Self, GenesisError> {
+        let fields = config.fields()?;
+        Ok(Self { fields })
+    }
+
+    /// Reads the object's text.
+    pub(super) fn of_text(config: &'t str) -> Result<Self, GenesisError> {
+        let fields = Fields::parse(config, "config")?;
+        Ok(Self { fields })
+    }
+
     /// Turns the fields into a configuration; the second value lists what had no meaning here.
     pub(crate) fn read(mut self) -> Result<(Config, Vec<String>), GenesisError> {
         let chain_id = self.number("chainId")?;
         let mut config = Config {
             chain_id: chain_id.unwrap_or(1),
-            terminal_total_difficulty: self.terminal_total_difficulty.map(U256::from),
+            terminal_total_difficulty: self.wide("terminalTotalDifficulty")?,
             ..Config::default()
         };
         let mut warnings = Vec::new();
@@ -116,50 +140,57 @@ impl RawConfig {
         config.blobs = self.blob_schedule(&mut warnings)?;
         config.deposit_contract = self.address("depositContractAddress")?;
         super::classic::read(&mut self, &mut config)?;
-        if let Some(clique) = self
-            .fields
-            .remove("clique")
-            .filter(|value| !value.is_null())
-        {
+        if let Some(clique) = self.fields.take("clique") {
+            let clique = clique.text();
             warnings.push(format!("config: clique {clique} (proof of authority): seals are not checked, and blocks pay rewards as under proof of work"));
         }
         for field in WITHOUT_EFFECT {
-            self.fields.remove(field);
+            self.fields.take(field);
         }
-        let unknown = self.fields.iter().filter(|(_, value)| !value.is_null());
-        warnings.extend(unknown.map(|(name, value)| {
-            format!("config: {name} = {value} is not known and has no effect")
-        }));
+        for field in UNSUPPORTED {
+            if let Some(value) = self.fields.take(field) {
+                let (path, value) = (value.path(), value.text());
+                warnings.push(format!(
+                    "{path} = {value} changes rules and is not supported: blocks that depend on it are judged without it"
+                ));
+            }
+        }
+        let unknown = self.fields.left();
+        warnings.extend(unknown.map(|name| format!("{name} is not known and has no effect")));
         Ok((config, warnings))
     }
 
-    /// Takes a number: a JSON number, or a string of decimal or `0x` hexadecimal digits.
+    /// Takes a number of 64 bits.
     pub(crate) fn number(&mut self, field: &str) -> Result<Option<u64>, GenesisError> {
-        match self.fields.remove(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => parse_number(&value)
-                .map(Some)
-                .ok_or_else(|| wrong(field, &value, "a number of 64 bits")),
+        let Some(value) = self.fields.take(field) else {
+            return Ok(None);
+        };
+        // In a header's and an account's numbers it is zero.
+        if value.string().is_some_and(|text| text.is_empty()) {
+            return Err(value.wrong("a number below 2^64"));
         }
+        value.narrow().map(Some)
+    }
+
+    /// Takes a number of 256 bits.
+    fn wide(&mut self, field: &str) -> Result<Option<U256>, GenesisError> {
+        let value = self.fields.take(field);
+        value.map(|value| value.number()).transpose()
     }
 
     fn address(&mut self, field: &str) -> Result<Option<Address>, GenesisError> {
-        match self.fields.remove(field) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let address = value.as_str().and_then(|text| text.parse().ok());
-                address
-                    .map(Some)
-                    .ok_or_else(|| wrong(field, &value, "an address"))
-            }
-        }
+        let value = self.fields.take(field);
+        value.map(|value| value.address()).transpose()
     }
 
     fn dao(&mut self) -> Result<Option<DaoFork>, GenesisError> {
-        let support = match self.fields.remove("daoForkSupport") {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(support)) => support,
-            Some(value) => return Err(wrong("daoForkSupport", &value, "true or false")),
+        let support = match self.fields.take("daoForkSupport") {
+            None => false,
+            Some(value) => match value.text() {
+                "true" => true,
+                "false" => false,
+                _ => return Err(value.wrong("true or false")),
+            },
         };
         Ok(self
             .number("daoForkBlock")?
@@ -170,100 +201,39 @@ impl RawConfig {
         &mut self,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<(Fork, BlobEntry)>, GenesisError> {
-        let entries = match self.fields.remove("blobSchedule") {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Object(entries)) => entries,
-            Some(value) => return Err(wrong("blobSchedule", &value, "an object")),
+        let Some(entries) = self.fields.take("blobSchedule") else {
+            return Ok(Vec::new());
         };
+        let mut entries = entries.fields()?;
         let mut schedule = Vec::new();
-        for (name, value) in entries {
-            let Some((_, _, fork)) = TIME_FORKS.iter().find(|(_, known, _)| *known == name) else {
-                warnings.push(format!(
-                    "config: blobSchedule.{name} is not a known fork and has no effect"
-                ));
+        for (_, name, fork) in TIME_FORKS {
+            let Some(entry) = entries.take(name) else {
                 continue;
             };
-            let part = |part: &str| {
-                let number = value.get(part).and_then(parse_number);
-                number.ok_or_else(|| {
-                    wrong(
-                        &format!("blobSchedule.{name}.{part}"),
-                        &value,
-                        "a number there",
-                    )
-                })
+            let mut parts = entry.fields()?;
+            let mut part = |name: &str| match parts.take(name) {
+                Some(part) => part.narrow(),
+                None => Err(entry.wrong(&format!("a number {name} in it"))),
             };
+            let (target, max) = (part("target")?, part("max")?);
             let fraction = u128::from(part("baseFeeUpdateFraction")?);
             if fraction == 0 {
-                return Err(wrong(
-                    &format!("blobSchedule.{name}"),
-                    &value,
-                    "a fraction above 0",
-                ));
+                return Err(entry.wrong("a baseFeeUpdateFraction above 0"));
             }
             schedule.push((
-                *fork,
+                fork,
                 BlobEntry {
-                    target: part("target")?,
-                    max: part("max")?,
+                    target,
+                    max,
                     fraction,
                 },
             ));
+            let left = parts.left();
+            warnings.extend(left.map(|name| format!("{name} is not known and has no effect")));
         }
+        let unknown = entries.left();
+        warnings
+            .extend(unknown.map(|name| format!("{name} is not a known fork and has no effect")));
         Ok(schedule)
-    }
-}
-
-fn wrong(field: &str, value: &Value, wanted: &str) -> GenesisError {
-    GenesisError::Field {
-        field: field.to_owned(),
-        reason: format!("{value} instead of {wanted}"),
-    }
-}
-
-fn parse_number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number.as_u64(),
-        Value::String(text) => {
-            let (digits, base) = match text.strip_prefix("0x") {
-                Some(digits) => (digits, 16),
-                None => (text.as_str(), 10),
-            };
-            // A sign would be read too.
-            let is_number = digits.chars().all(|digit| digit.is_digit(base));
-            let number = u64::from_str_radix(digits, base).ok();
-            number.filter(|_| is_number)
-        }
-        _ => None,
-    }
-}
-
-impl<'de> Deserialize<'de> for RawConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = RawConfig;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a chain configuration")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawConfig, A::Error> {
-                let (mut config, mut names) = (RawConfig::default(), HashSet::new());
-                while let Some(name) = map.next_key::<String>()? {
-                    if !names.insert(name.clone()) {
-                        return Err(twice(&name));
-                    }
-                    if name == "terminalTotalDifficulty" {
-                        config.terminal_total_difficulty = map.next_value()?;
-                    } else {
-                        let Unique(value) = map.next_value()?;
-                        config.fields.insert(name, value);
-                    }
-                }
-                Ok(config)
-            }
-        }
-        deserializer.deserialize_map(Fields)
     }
 }

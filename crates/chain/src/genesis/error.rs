@@ -23,10 +23,18 @@ pub enum GenesisError {
     /// The file is not JSON of the form wanted; the message has line and column.
     #[error("genesis is not in geth's form: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field of the configuration has a value that cannot be used.
-    #[error("genesis config: {field}: {reason}")]
+    /// A file of another program's form.
+    #[error(
+        "this is a chainspec in Nethermind's or Parity's form (it has {0} and no gasLimit): convert it to geth's genesis.json"
+    )]
+    Chainspec(String),
+    /// A field that every genesis has.
+    #[error("genesis has no {0}")]
+    Missing(&'static str),
+    /// A field has a value that cannot be used.
+    #[error("genesis: {field} is {reason}")]
     Field {
-        /// Its name in the file.
+        /// Its path in the file.
         field: String,
         /// What is wrong.
         reason: String,
@@ -62,14 +70,9 @@ pub enum GenesisError {
         /// Root of the accounts.
         computed: B256,
     },
-    /// A preset is known by its rules but its accounts are not in this program.
-    #[error(
-        "{name}'s genesis accounts are not built in: give them with --genesis FILE (`geth --{name} dumpgenesis > genesis.json` writes one)"
-    )]
-    NoAllocation {
-        /// The network.
-        name: &'static str,
-    },
+    /// A folder in place of a file.
+    #[error("{} is a folder: give the genesis file in it, or the name of a network", .0.display())]
+    Folder(PathBuf),
     /// Neither a file nor a preset.
     #[error("{0} is neither a file nor one of mainnet, sepolia, holesky, hoodi")]
     UnknownPreset(String),

@@ -1,14 +1,12 @@
 //! A genesis file as it is written: header fields and accounts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use alloy_primitives::{Address, B256, Bytes, U64, U256};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::GenesisError;
 use super::config::RawConfig;
+use super::fields::{Fields, Value, address, each_entry, word};
 use super::population::Population;
 
 /// An account that exists from the start.
@@ -26,167 +24,165 @@ pub struct GenesisAccount {
     pub storage: Vec<(B256, U256)>,
 }
 
-/// The file's content. Go's decoder ignores the case of names, so files spell `mixHash` in two ways.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct GenesisFile {
-    pub(super) config: Option<RawConfig>,
-    pub(super) nonce: U256,
-    pub(super) timestamp: U256,
+/// The content of a file in geth's form.
+#[derive(Debug, Default)]
+pub(super) struct GenesisFile<'t> {
+    pub(super) config: Option<RawConfig<'t>>,
+    pub(super) nonce: u64,
+    pub(super) timestamp: u64,
     pub(super) extra_data: Bytes,
-    pub(super) gas_limit: U256,
+    pub(super) gas_limit: u64,
     pub(super) difficulty: U256,
-    #[serde(alias = "mixhash")]
     pub(super) mix_hash: B256,
     pub(super) coinbase: Address,
-    pub(super) alloc: Alloc,
-    pub(super) number: U256,
-    pub(super) gas_used: U256,
+    /// In ascending order of addresses.
+    pub(super) alloc: Vec<GenesisAccount>,
+    pub(super) number: u64,
+    pub(super) gas_used: u64,
     pub(super) parent_hash: B256,
-    pub(super) base_fee_per_gas: Option<U256>,
-    pub(super) excess_blob_gas: Option<U256>,
-    pub(super) blob_gas_used: Option<U256>,
-    pub(super) slot_number: Option<U256>,
+    pub(super) base_fee_per_gas: Option<u64>,
+    pub(super) excess_blob_gas: Option<u64>,
+    pub(super) blob_gas_used: Option<u64>,
+    pub(super) slot_number: Option<u64>,
     pub(super) state_root: Option<B256>,
     pub(super) population: Option<Population>,
 }
 
-/// The names that [`GenesisFile`] reads, and one of other tools that repeats what follows from the rest.
-const KNOWN: [&str; 19] = [
-    "config",
-    "nonce",
-    "timestamp",
-    "extraData",
-    "gasLimit",
-    "difficulty",
-    "mixHash",
-    "mixhash",
-    "coinbase",
-    "alloc",
-    "number",
-    "gasUsed",
-    "parentHash",
-    "baseFeePerGas",
-    "excessBlobGas",
-    "blobGasUsed",
-    "slotNumber",
-    "stateRoot",
-    "population",
-];
+/// Names that files of other forms have, and geth's has not: of Nethermind's and Parity's chainspec.
+const CHAINSPEC: [&str; 4] = ["engine", "params", "accounts", "genesis"];
 
-impl GenesisFile {
+impl<'t> GenesisFile<'t> {
     /// Reads a file's text; the second value lists names that have no meaning here.
-    pub(super) fn parse(text: &str) -> Result<(Self, Vec<String>), GenesisError> {
-        let file = serde_json::from_str(text)?;
-        let names: BTreeMap<String, IgnoredAny> = serde_json::from_str(text)?;
-        let unknown = names
-            .into_keys()
-            .filter(|name| !KNOWN.contains(&name.as_str()));
-        Ok((
-            file,
-            unknown
-                .map(|name| format!("{name} is not known and has no effect"))
-                .collect(),
-        ))
-    }
-}
-
-/// Accounts in ascending order of addresses.
-#[derive(Debug, Default)]
-pub(super) struct Alloc {
-    pub(super) accounts: Vec<GenesisAccount>,
-    /// An address that is listed twice.
-    pub(super) duplicate: Option<Address>,
-}
-
-impl<'de> Deserialize<'de> for Alloc {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Accounts;
-        impl<'de> Visitor<'de> for Accounts {
-            type Value = Alloc;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of accounts by address")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Alloc, A::Error> {
-                let mut accounts = Vec::new();
-                while let Some((address, listed)) = map.next_entry::<Address, Listed>()? {
-                    accounts.push(GenesisAccount {
-                        address,
-                        balance: listed.balance,
-                        nonce: listed.nonce.unwrap_or_default().to(),
-                        code: listed.code.unwrap_or_default(),
-                        storage: listed.storage.unwrap_or_default().0,
-                    });
-                }
-                accounts.sort_by_key(|account| account.address);
-                let duplicate = accounts
-                    .windows(2)
-                    .find(|pair| pair[0].address == pair[1].address);
-                let duplicate = duplicate.map(|pair| pair[0].address);
-                Ok(Alloc {
-                    accounts,
-                    duplicate,
-                })
+    pub(super) fn parse(text: &'t str) -> Result<(Self, Vec<String>), GenesisError> {
+        let mut fields = Fields::parse(text, "")?;
+        let foreign: Vec<&str> = CHAINSPEC
+            .into_iter()
+            .filter(|name| fields.has(name))
+            .collect();
+        if foreign.len() > 1 && !fields.has("gasLimit") {
+            return Err(GenesisError::Chainspec(foreign.join(", ")));
+        }
+        let mut unknown = Vec::new();
+        let mut narrow = |name: &str| -> Result<Option<u64>, GenesisError> {
+            let value = fields.take(name);
+            value.map(|value| value.narrow()).transpose()
+        };
+        let mut file = Self {
+            nonce: narrow("nonce")?.unwrap_or_default(),
+            timestamp: narrow("timestamp")?.unwrap_or_default(),
+            gas_limit: narrow("gasLimit")?.ok_or(GenesisError::Missing("gasLimit"))?,
+            number: narrow("number")?.unwrap_or_default(),
+            gas_used: narrow("gasUsed")?.unwrap_or_default(),
+            base_fee_per_gas: narrow("baseFeePerGas")?,
+            excess_blob_gas: narrow("excessBlobGas")?,
+            blob_gas_used: narrow("blobGasUsed")?,
+            slot_number: narrow("slotNumber")?,
+            ..Self::default()
+        };
+        let difficulty = fields.take("difficulty");
+        let difficulty = difficulty.ok_or(GenesisError::Missing("difficulty"))?;
+        file.difficulty = difficulty.number()?;
+        if let Some(config) = fields.take("config") {
+            file.config = Some(RawConfig::parse(&config)?);
+        }
+        if let Some(extra_data) = fields.take("extraData") {
+            file.extra_data = extra_data.bytes()?;
+        }
+        if let Some(coinbase) = fields.take("coinbase") {
+            file.coinbase = coinbase.address()?;
+        }
+        let hashes = [
+            ("mixHash", &mut file.mix_hash),
+            ("parentHash", &mut file.parent_hash),
+        ];
+        for (name, hash) in hashes {
+            if let Some(value) = fields.take(name) {
+                *hash = value.hash()?;
             }
         }
-        deserializer.deserialize_map(Accounts)
+        let state_root = fields.take("stateRoot");
+        file.state_root = state_root.map(|root| root.hash()).transpose()?;
+        if let Some(population) = fields.take("population") {
+            let read = serde_json::from_str(population.text());
+            file.population = Some(read.map_err(|error| population.wrong(&error.to_string()))?);
+        }
+        match fields.take("alloc") {
+            Some(alloc) => file.alloc = accounts(&alloc, &mut unknown)?,
+            None if file.population.is_none() => return Err(GenesisError::Missing("alloc")),
+            None => {}
+        }
+        unknown.extend(fields.left());
+        let unknown = unknown.into_iter();
+        let unknown = unknown.map(|name| format!("{name} is not known and has no effect"));
+        Ok((file, unknown.collect()))
     }
 }
 
-/// An account as it is listed.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Listed {
-    nonce: Option<U64>,
-    balance: U256,
-    code: Option<Bytes>,
-    storage: Option<Slots>,
-    /// Whose it is, in files for tests.
-    #[serde(rename = "secretKey", default)]
-    _secret_key: IgnoredAny,
+/// The accounts that are listed, in ascending order of addresses. Fields without a meaning here are added to `unknown`.
+fn accounts(
+    alloc: &Value<'_>,
+    unknown: &mut Vec<String>,
+) -> Result<Vec<GenesisAccount>, GenesisError> {
+    let mut accounts = Vec::new();
+    each_entry(alloc, &mut |name, value| {
+        let Some(address) = address(name) else {
+            return Err(alloc.wrong(&format!("an address instead of '{name}'")));
+        };
+        accounts.push(account(address, &value, unknown)?);
+        Ok(())
+    })?;
+    accounts.sort_by_key(|account| account.address);
+    let mut pairs = accounts.windows(2);
+    match pairs.find(|pair| pair[0].address == pair[1].address) {
+        Some(pair) => Err(GenesisError::DuplicateAccount(pair[0].address)),
+        None => Ok(accounts),
+    }
+}
+
+fn account(
+    address: Address,
+    listed: &Value<'_>,
+    unknown: &mut Vec<String>,
+) -> Result<GenesisAccount, GenesisError> {
+    let mut fields = listed.fields()?;
+    let nonce = fields.take("nonce").map(|nonce| nonce.narrow());
+    let code = fields.take("code").map(|code| code.bytes());
+    let storage = fields.take("storage").map(|storage| slots(&storage));
+    let balance = fields.take("balance");
+    let balance = balance.ok_or_else(|| listed.wrong("a balance in it"))?;
+    // Whose account it is, in files for tests.
+    fields.take("secretKey");
+    unknown.extend(fields.left());
+    Ok(GenesisAccount {
+        address,
+        balance: balance.number()?,
+        nonce: nonce.transpose()?.unwrap_or_default(),
+        code: code.transpose()?.unwrap_or_default(),
+        storage: storage.transpose()?.unwrap_or_default(),
+    })
 }
 
 /// Slots in ascending order, without those that are zero.
-#[derive(Default)]
-struct Slots(Vec<(B256, U256)>);
-
-impl<'de> Deserialize<'de> for Slots {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Slots;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of values by slot")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots, A::Error> {
-                let mut slots = BTreeMap::new();
-                while let Some((slot, value)) = map.next_entry::<Bytes, Bytes>()? {
-                    let slot = word(&slot)?;
-                    if slots.insert(slot, word(&value)?).is_some() {
-                        return Err(Error::custom(format!("slot {slot} is there twice")));
-                    }
-                }
-                let slots = slots.into_iter();
-                let slots = slots.map(|(slot, value)| (slot, U256::from_be_bytes(value.0)));
-                Ok(Slots(slots.filter(|(_, value)| !value.is_zero()).collect()))
+fn slots(storage: &Value<'_>) -> Result<Vec<(B256, U256)>, GenesisError> {
+    let mut slots = BTreeMap::new();
+    each_entry(storage, &mut |name, value| {
+        let wanted = "up to 32 bytes in hexadecimal";
+        let Some(slot) = word(name) else {
+            return Err(storage.wrong(&format!("slots by number, {wanted}, instead of '{name}'")));
+        };
+        let text = value.string();
+        let read = text.and_then(|text| word(&text));
+        let read = read.ok_or_else(|| value.wrong(wanted))?;
+        match slots.insert(slot, read) {
+            None => Ok(()),
+            Some(_) => {
+                Err(storage.wrong(&format!("each slot once, but slot {slot} is there twice")))
             }
         }
-        deserializer.deserialize_map(Entries)
-    }
-}
-
-/// A slot or a value, of which leading zeros may be left out.
-fn word<E: Error>(bytes: &Bytes) -> Result<B256, E> {
-    match bytes.len() {
-        0..=32 => Ok(B256::left_padding_from(bytes)),
-        length => Err(E::custom(format!(
-            "{length} bytes for a slot or its value, which have 32"
-        ))),
-    }
+    })?;
+    let slots = slots.into_iter();
+    let slots = slots.map(|(slot, value)| (slot, U256::from_be_bytes(value.0)));
+    Ok(slots.filter(|(_, value)| !value.is_zero()).collect())
 }
 
 impl GenesisAccount {
@@ -204,14 +200,4 @@ impl GenesisAccount {
             storage,
         }
     }
-}
-
-/// Narrows a header field to 64 bits.
-pub(super) fn narrow(field: &str, value: U256) -> Result<u64, GenesisError> {
-    let error = |_| {
-        GenesisError::Json(serde_json::Error::custom(format!(
-            "{field} = {value} exceeds 64 bits"
-        )))
-    };
-    u64::try_from(value).map_err(error)
 }

@@ -11,16 +11,13 @@ use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_primitives::{B64, B256, keccak256};
 
-use super::file::{GenesisFile, narrow};
+use super::file::GenesisFile;
 use super::spec::ChainSpec;
 use super::{Fork, GenesisAccount, GenesisError, Network, Population};
 use crate::source::ChainInput;
 
 /// Computes the Merkle-Patricia state root of accounts, given in ascending order of addresses.
 pub type StateRootFn<'a> = &'a dyn Fn(&[GenesisAccount]) -> B256;
-
-/// Sepolia's genesis: 15 accounts. Source: go-ethereum's `DefaultSepoliaGenesisBlock`.
-const SEPOLIA: &str = include_str!("sepolia.json");
 
 /// Bytes of the longest genesis that is read: ten million accounts.
 const LONGEST: u64 = 1 << 30;
@@ -43,51 +40,37 @@ pub struct Genesis {
 }
 
 impl Genesis {
-    /// Loads what a user names: a file, or else a preset.
+    /// Loads what a user names: a file, or else a network. A folder with a network's name does not hide the network.
     ///
     /// # Errors
-    /// [`GenesisError`] if it is neither, if the preset's accounts are not built in, or as [`Self::from_json`].
+    /// [`GenesisError`] if it is neither, or as [`Self::from_json`].
     pub fn load(file_or_preset: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+        Self::from_json(&Self::text_of(file_or_preset)?, state_root)
+    }
+
+    /// The text of what a user names: a file's, or else that of a network's genesis.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if it is neither, or the file cannot be read.
+    pub fn text_of(file_or_preset: &str) -> Result<String, GenesisError> {
         let path = Path::new(file_or_preset);
-        if path.exists() {
-            return Self::from_file(path, state_root);
+        let is_folder = path.is_dir();
+        if path.exists() && !is_folder {
+            return Self::read_text(path);
         }
         match Network::from_name(file_or_preset) {
-            Some(network) => Self::preset(network, state_root),
+            Some(network) => Ok(network.genesis_text()),
+            None if is_folder => Err(GenesisError::Folder(path.to_path_buf())),
             None => Err(GenesisError::UnknownPreset(file_or_preset.to_owned())),
         }
     }
 
-    /// The text of a preset's genesis file.
+    /// A public network's genesis.
     ///
     /// # Errors
-    /// [`GenesisError`] if it is no preset, or its accounts are not built in.
-    pub fn text_of(preset: &str) -> Result<&'static str, GenesisError> {
-        match Network::from_name(preset) {
-            Some(network) => Self::preset_text(network),
-            None => Err(GenesisError::UnknownPreset(preset.to_owned())),
-        }
-    }
-
-    /// A public network's genesis, if its accounts are built in (Sepolia's are).
-    ///
-    /// # Errors
-    /// [`GenesisError::NoAllocation`] for the others; the message says how to get a file.
+    /// None for the networks there are: their accounts and rules are built in.
     pub fn preset(network: Network, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
-        Self::from_json(Self::preset_text(network)?, state_root)
-    }
-
-    /// The text of a public network's genesis file, if its accounts are built in.
-    ///
-    /// # Errors
-    /// [`GenesisError::NoAllocation`] for the others.
-    pub fn preset_text(network: Network) -> Result<&'static str, GenesisError> {
-        match network {
-            Network::Sepolia => Ok(SEPOLIA),
-            _ => Err(GenesisError::NoAllocation {
-                name: network.name(),
-            }),
-        }
+        Self::from_json(&network.genesis_text(), state_root)
     }
 
     /// Reads a genesis file.
@@ -130,10 +113,7 @@ impl Genesis {
     /// state is not that of its accounts.
     pub fn from_json(text: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
         let (mut file, mut warnings) = GenesisFile::parse(text)?;
-        if let Some(address) = file.alloc.duplicate {
-            return Err(GenesisError::DuplicateAccount(address));
-        }
-        let alloc = std::mem::take(&mut file.alloc.accounts);
+        let alloc = std::mem::take(&mut file.alloc);
         let root = match file.population {
             Some(population) => root_with(population, &alloc, file.state_root)?,
             None => state_root(&alloc),
@@ -235,7 +215,7 @@ fn root_with(
 
 /// Block 0 by the rules of the public network whose block 0 it is.
 fn public_block_zero(
-    file: &GenesisFile,
+    file: &GenesisFile<'_>,
     root: B256,
 ) -> Result<(Header, B256, ChainSpec), GenesisError> {
     let mut hash = B256::ZERO;
@@ -253,23 +233,20 @@ fn public_block_zero(
 /// Makes the header of block 0 as geth does: a field of a later fork is there if the fork is active by number and time,
 /// merged or not.
 fn block_zero(
-    file: &GenesisFile,
+    file: &GenesisFile<'_>,
     spec: &ChainSpec,
     state_root: B256,
 ) -> Result<Header, GenesisError> {
-    let number = narrow("number", file.number)?;
+    let (number, timestamp) = (file.number, file.timestamp);
     if number != 0 {
         return Err(GenesisError::Number(number));
     }
-    let timestamp = narrow("timestamp", file.timestamp)?;
     let fork = spec.fork_at(number, timestamp, true);
     let london = spec.fork_at(number, timestamp, false) >= Fork::London;
-    let optional =
-        |field: &str, value: Option<_>| value.map(|value| narrow(field, value)).transpose();
-    let base_fee = optional("baseFeePerGas", file.base_fee_per_gas)?.unwrap_or(INITIAL_BASE_FEE);
-    let blob_gas_used = optional("blobGasUsed", file.blob_gas_used)?.unwrap_or(0);
-    let excess_blob_gas = optional("excessBlobGas", file.excess_blob_gas)?.unwrap_or(0);
-    let slot = optional("slotNumber", file.slot_number)?.unwrap_or(0);
+    let base_fee = file.base_fee_per_gas.unwrap_or(INITIAL_BASE_FEE);
+    let blob_gas_used = file.blob_gas_used.unwrap_or(0);
+    let excess_blob_gas = file.excess_blob_gas.unwrap_or(0);
+    let slot = file.slot_number.unwrap_or(0);
     let from = |first: Fork| london && fork >= first;
     Ok(Header {
         parent_hash: file.parent_hash,
@@ -281,12 +258,12 @@ fn block_zero(
         logs_bloom: Default::default(),
         difficulty: file.difficulty,
         number,
-        gas_limit: narrow("gasLimit", file.gas_limit)?,
-        gas_used: narrow("gasUsed", file.gas_used)?,
+        gas_limit: file.gas_limit,
+        gas_used: file.gas_used,
         timestamp,
         extra_data: file.extra_data.clone(),
         mix_hash: file.mix_hash,
-        nonce: B64::from(narrow("nonce", file.nonce)?),
+        nonce: B64::from(file.nonce),
         base_fee_per_gas: london.then_some(base_fee),
         withdrawals_root: from(Fork::Shanghai).then_some(EMPTY_WITHDRAWALS),
         blob_gas_used: from(Fork::Cancun).then_some(blob_gas_used),

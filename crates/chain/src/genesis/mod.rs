@@ -19,6 +19,7 @@ mod config;
 mod difference;
 mod difficulty;
 mod error;
+mod fields;
 mod file;
 mod fork;
 mod load;

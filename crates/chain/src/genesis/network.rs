@@ -1,6 +1,9 @@
 //! The public networks: names, ids, genesis hashes and fork schedules.
 
+use std::io::Read;
+
 use alloy_primitives::{Address, B256, U256, address, b256};
+use flate2::read::GzDecoder;
 
 use super::config::{BlobEntry, Config};
 use super::spec::{ChainSpec, DaoFork};
@@ -74,6 +77,24 @@ impl Network {
                 b256!("bbe312868b376a3001692a646dd2d7d1e4406380dfd86b98aa8a34d1557c971b")
             }
         }
+    }
+
+    /// The text of its genesis file, without the rules, which [`spec`](Self::spec) has: facts of go-ethereum's
+    /// `core/genesis.go` and `core/genesis_alloc.go`, packed by `scripts/pack-genesis.py`.
+    ///
+    /// # Panics
+    /// Never: the tests unpack all of them.
+    pub fn genesis_text(self) -> String {
+        let packed: &[u8] = match self {
+            Self::Mainnet => include_bytes!("presets/mainnet.json.gz"),
+            Self::Sepolia => include_bytes!("presets/sepolia.json.gz"),
+            Self::Holesky => include_bytes!("presets/holesky.json.gz"),
+            Self::Hoodi => include_bytes!("presets/hoodi.json.gz"),
+        };
+        let mut text = String::new();
+        let read = GzDecoder::new(packed).read_to_string(&mut text);
+        read.expect("invariant: packed text is whole (tested)");
+        text
     }
 
     /// Total difficulty from which on proof of stake decides (EIP-3675).

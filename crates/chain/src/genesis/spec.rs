@@ -103,7 +103,7 @@ impl ChainSpec {
     /// # Errors
     /// [`GenesisError`] if it is not in that form, or forks contradict each other.
     pub fn from_json(config: &str) -> Result<(Self, Vec<String>), GenesisError> {
-        let (config, warnings) = serde_json::from_str::<RawConfig>(config)?.read()?;
+        let (config, warnings) = RawConfig::of_text(config)?.read()?;
         Ok((Self::new(config)?, warnings))
     }
 

@@ -189,8 +189,8 @@ pub(super) fn genesis_of(
     };
     let shown = || format!("genesis {}", named.display());
     // It is read once: a pipe has it no second time.
-    let text = match named.to_str().filter(|_| !named.exists()) {
-        Some(name) => Genesis::text_of(name).with_context(shown)?.to_owned(),
+    let text = match named.to_str() {
+        Some(name) => Genesis::text_of(name).with_context(shown)?,
         None => Genesis::read_text(named).with_context(shown)?,
     };
     let genesis = Genesis::from_json(&text, &genesis_state_root).with_context(shown)?;
