@@ -97,7 +97,7 @@ fn a_configuration_other_than_the_genesis_is_refused_by_its_field() {
         (
             "depositContractAddress",
             json!("0x00000000000000000000000000000000000000aa"),
-            "depositContractAddress is 0x00000000000000000000000000000000000000aa",
+            "depositContractAddress is 0x00000000000000000000000000000000000000AA",
         ),
         (
             "osakaTime",
