@@ -61,6 +61,8 @@ pub(crate) struct EntryReader {
     file: BufReader<File>,
     len: u64,
     offset: u64,
+    /// Whether the file was read past `offset` by a stream.
+    adrift: bool,
     /// Blocks before the one being read; for messages only.
     pub(crate) ordinal: u64,
 }
@@ -74,6 +76,7 @@ impl EntryReader {
             file: BufReader::with_capacity(1 << 17, file),
             len,
             offset: 0,
+            adrift: false,
             ordinal: 0,
         })
     }
@@ -87,6 +90,12 @@ impl EntryReader {
     }
 
     pub(crate) fn seek(&mut self, offset: u64) -> Result<(), SourceError> {
+        if std::mem::take(&mut self.adrift) {
+            self.offset = self
+                .file
+                .stream_position()
+                .map_err(|e| self.place.io(offset, e))?;
+        }
         let moved = match i64::try_from(i128::from(offset) - i128::from(self.offset)) {
             Ok(distance) => self.file.seek_relative(distance),
             Err(_) => self.file.seek(SeekFrom::Start(offset)).map(drop),
@@ -160,12 +169,11 @@ impl EntryReader {
         }
     }
 
-    /// Reads the data of `entry`, whose header was just read.
-    pub(crate) fn data(&mut self, entry: Entry) -> Result<Vec<u8>, SourceError> {
-        let len = usize::try_from(entry.len).expect("invariant: an entry's length is 32 bits");
-        let mut data = vec![0; len];
-        self.fill(&mut data, kind::name(entry.kind).unwrap_or("an entry"))?;
-        Ok(data)
+    /// The data of `entry`, whose header was just read, as it is read: nothing is allocated for the length that the header claims. [`Self::skip`] must follow.
+    pub(crate) fn stream(&mut self, entry: Entry) -> impl Read {
+        // Where the file is afterwards depends on the reader.
+        self.adrift = true;
+        (&mut self.file).take(entry.len)
     }
 
     /// Goes behind the data of `entry`, whose header was just read.
@@ -175,13 +183,14 @@ impl EntryReader {
 
     /// Reads the data of `entry`, which must have `N` bytes.
     pub(crate) fn fixed<const N: usize>(&mut self, entry: Entry) -> Result<[u8; N], SourceError> {
-        let data = self.data(entry)?;
-        let name = kind::name(entry.kind).unwrap_or("entry");
-        data.try_into().map_err(|data: Vec<u8>| {
-            let reason = format!("{name} of {} bytes instead of {N}", data.len());
-            self.place
+        if entry.len != N as u64 {
+            let name = kind::name(entry.kind).unwrap_or("entry");
+            let reason = format!("{name} of {} bytes instead of {N}", entry.len);
+            return Err(self
+                .place
                 .at(entry.offset, self.ordinal)
-                .malformed(None, reason)
-        })
+                .malformed(None, reason));
+        }
+        self.array(kind::name(entry.kind).unwrap_or("an entry"))
     }
 }

@@ -12,7 +12,7 @@
 //! The file's name is NETWORK-EPOCH-HASH.era1, with the first four bytes of the accumulator. A name of that form must
 //! agree with the content; a file named otherwise is read too.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use alloy_consensus::Header;
@@ -27,10 +27,13 @@ use super::input::Link;
 /// Greatest header after decompression, in bytes.
 const MAX_HEADER_BYTES: u64 = 1 << 16;
 
-/// Decompresses snappy's framing format, which carries a checksum for each 64 KiB.
-pub(crate) fn unframe(compressed: &[u8], limit: u64) -> Result<Vec<u8>, String> {
+/// Greatest size of one block's receipts as they lie in the file, in bytes: those of a full block of before the merge have a few hundred thousand.
+const MAX_PACKED_BYTES: u64 = 128 << 20;
+
+/// Decompresses snappy's framing format, which carries a checksum for each 64 KiB. Reads no more than the data needs.
+pub(crate) fn unframe(compressed: impl Read, limit: u64) -> Result<Vec<u8>, String> {
     let mut data = Vec::new();
-    let mut decoder = snap::read::FrameDecoder::new(compressed).take(limit + 1);
+    let mut decoder = snap::read::FrameDecoder::new(Chunks::new(compressed)).take(limit + 1);
     decoder
         .read_to_end(&mut data)
         .map_err(|e| format!("snappy: {e}"))?;
@@ -38,6 +41,69 @@ pub(crate) fn unframe(compressed: &[u8], limit: u64) -> Result<Vec<u8>, String> 
         return Err(format!("snappy: more than {limit} bytes"));
     }
     Ok(data)
+}
+
+/// Passes over the chunks that a reader must skip (padding among them), whatever their length: the decoder refuses those longer than a chunk of data.
+pub(crate) struct Chunks<R> {
+    from: R,
+    /// Of the chunk being read, its header, what of that was read, and the bytes that follow.
+    head: [u8; 4],
+    read: usize,
+    left: u64,
+}
+
+impl<R: Read> Chunks<R> {
+    pub(crate) const fn new(from: R) -> Self {
+        Self {
+            from,
+            head: [0; 4],
+            read: 4,
+            left: 0,
+        }
+    }
+
+    /// Reads the header of the next chunk that is not skipped; false at the end. A header that was cut short is passed on as it is.
+    fn next_chunk(&mut self) -> io::Result<bool> {
+        loop {
+            let mut head = Vec::new();
+            (&mut self.from).take(4).read_to_end(&mut head)?;
+            let Ok(whole) = <[u8; 4]>::try_from(head.as_slice()) else {
+                self.read = 4 - head.len();
+                self.head[self.read..].copy_from_slice(&head);
+                self.left = 0;
+                return Ok(!head.is_empty());
+            };
+            let length = u64::from(u32::from_le_bytes([whole[1], whole[2], whole[3], 0]));
+            if !(0x80..=0xfe).contains(&whole[0]) {
+                (self.head, self.read, self.left) = (whole, 0, length);
+                return Ok(true);
+            }
+            let skipped = io::copy(&mut (&mut self.from).take(length), &mut io::sink())?;
+            if skipped < length {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("a skippable chunk of {length} bytes has {skipped}"),
+                ));
+            }
+        }
+    }
+}
+
+impl<R: Read> Read for Chunks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if into.is_empty() || (self.read == 4 && self.left == 0 && !self.next_chunk()?) {
+            return Ok(0);
+        }
+        if self.read < 4 {
+            let mut head = &self.head[self.read..];
+            let count = head.read(into)?;
+            self.read += count;
+            return Ok(count);
+        }
+        let count = (&mut self.from).take(self.left).read(into)?;
+        self.left -= count as u64;
+        Ok(count)
+    }
 }
 
 /// What an era1 file's name says.
@@ -174,7 +240,7 @@ impl Era1File {
         let body = self.entries.expect(kind::COMPRESSED_BODY)?;
         let body = self.unframed(body, MAX_BLOCK_BYTES)?;
         let receipts = self.entries.expect(kind::COMPRESSED_RECEIPTS)?;
-        let receipts = self.entries.data(receipts)?;
+        let receipts = self.packed(receipts)?;
         let total = self.total(&position, &header, hash)?;
         let block = RawBlock::from_era1(
             position,
@@ -239,12 +305,32 @@ impl Era1File {
     }
 
     fn unframed(&mut self, entry: Entry, limit: u64) -> Result<Vec<u8>, SourceError> {
-        let data = self.entries.data(entry)?;
-        unframe(&data, limit).map_err(|reason| {
-            let name = kind::name(entry.kind).unwrap_or("entry");
-            let at = self.entries.place.at(entry.offset, self.entries.ordinal);
-            at.malformed(None, format!("{name}: {reason}"))
-        })
+        let data = unframe(self.entries.stream(entry), limit);
+        let data = data.map_err(|reason| self.malformed(entry, &reason))?;
+        // What follows the data, if anything does, was checked to be in the file.
+        self.entries.skip(entry)?;
+        Ok(data)
+    }
+
+    /// Reads receipts as they lie in the file, but for chunks that are skipped.
+    fn packed(&mut self, entry: Entry) -> Result<Vec<u8>, SourceError> {
+        let mut data = Vec::new();
+        let read = Chunks::new(self.entries.stream(entry))
+            .take(MAX_PACKED_BYTES + 1)
+            .read_to_end(&mut data);
+        read.map_err(|e| self.malformed(entry, &format!("snappy: {e}")))?;
+        if data.len() as u64 > MAX_PACKED_BYTES {
+            let reason = format!("more than {MAX_PACKED_BYTES} bytes");
+            return Err(self.malformed(entry, &reason));
+        }
+        self.entries.skip(entry)?;
+        Ok(data)
+    }
+
+    fn malformed(&self, entry: Entry, reason: &str) -> SourceError {
+        let name = kind::name(entry.kind).unwrap_or("entry");
+        let at = self.entries.place.at(entry.offset, self.entries.ordinal);
+        at.malformed(None, format!("{name}: {reason}"))
     }
 
     /// Reads and checks the block's total difficulty, and records the block for the accumulator.
@@ -375,4 +461,74 @@ fn read_index(entries: &mut EntryReader) -> Result<BlockIndex, SourceError> {
         previous = offset;
     }
     Ok(BlockIndex { first, offsets, at })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn chunk(kind: u8, length: u32) -> Vec<u8> {
+        let mut chunk = vec![kind];
+        chunk.extend(&length.to_le_bytes()[..3]);
+        chunk.resize(4 + length as usize, 0);
+        chunk
+    }
+
+    fn framed(data: &[u8]) -> Vec<u8> {
+        let mut encoder = snap::write::FrameEncoder::new(Vec::new());
+        encoder.write_all(data).expect("in memory");
+        encoder.into_inner().expect("in memory")
+    }
+
+    #[test]
+    fn skippable_chunks_have_any_length() {
+        let data: Vec<u8> = (0..200_000_u32).map(|i| (i % 251) as u8).collect();
+        let frames = framed(&data);
+        for (kind, length) in [
+            (0xfe, 0),
+            (0xfe, 100_000),
+            (0x80, 200_000),
+            (0xfd, (1 << 24) - 1),
+        ] {
+            // Behind the stream identifier, and at the end.
+            let mut padded = frames[..10].to_vec();
+            padded.extend(chunk(kind, length));
+            padded.extend(&frames[10..]);
+            padded.extend(chunk(kind, length));
+            assert_eq!(
+                unframe(&*padded, 200_000).as_deref(),
+                Ok(&*data),
+                "{kind:#x}"
+            );
+            padded.pop();
+            let cut = unframe(&*padded, 200_000);
+            assert!(cut.is_err(), "{kind:#x} {length}: {cut:?}");
+        }
+        assert!(unframe(&*frames, 199_999).is_err());
+        // Chunks that a reader must know.
+        let mut reserved = frames.clone();
+        reserved.extend(chunk(0x02, 5));
+        assert!(unframe(&*reserved, 200_000).is_err());
+        assert!(unframe(&frames[..frames.len() - 1], 200_000).is_err());
+        assert!(unframe(&frames[..12], 200_000).is_err());
+    }
+
+    /// A length is only a claim: 4 GB of nothing in a sparse file are not allocated.
+    #[test]
+    fn a_claimed_length_is_not_allocated() {
+        let mut read = 0_u64;
+        struct Zeros<'a>(&'a mut u64);
+        impl Read for Zeros<'_> {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                *self.0 += into.len() as u64;
+                into.fill(0);
+                Ok(into.len())
+            }
+        }
+        let refused = unframe(Zeros(&mut read).take(u32::MAX.into()), MAX_BLOCK_BYTES);
+        assert!(refused.is_err());
+        assert!(read < 1 << 20, "{read} bytes were read");
+    }
 }

@@ -70,7 +70,7 @@ impl Era1Receipts {
     }
 
     fn decompress(&self) -> Result<Vec<u8>, SourceError> {
-        unframe(&self.compressed, MAX_RECEIPTS_BYTES)
+        unframe(&self.compressed[..], MAX_RECEIPTS_BYTES)
             .map_err(|e| self.malformed(format!("receipts: {e}")))
     }
 
