@@ -50,13 +50,18 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 }
 
 /// Bytes of a file that is read whole.
-const LONGEST_INPUT: u64 = 1 << 30;
+pub(crate) const LONGEST_INPUT: u64 = 1 << 30;
 
 /// Reads a file, or standard input for `-`.
 ///
 /// # Errors
 /// More than a gigabyte, which no proof has.
 pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>> {
+    read_within(path, LONGEST_INPUT)
+}
+
+/// As [`read_input`], for what has so many bytes at most.
+pub(crate) fn read_within(path: &Path, most: u64) -> Result<Vec<u8>> {
     let reading = || match path == Path::new("-") {
         true => "reading standard input".to_owned(),
         false => format!("reading {}", path.display()),
@@ -66,10 +71,13 @@ pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>> {
         false => Box::new(std::fs::File::open(path).with_context(reading)?),
     };
     let mut bytes = Vec::new();
-    let mut input = input.take(LONGEST_INPUT + 1);
+    let mut input = input.take(most + 1);
     input.read_to_end(&mut bytes).with_context(reading)?;
-    if bytes.len() as u64 > LONGEST_INPUT {
-        bail!("{}: it has more than {LONGEST_INPUT} bytes", reading());
+    if bytes.len() as u64 > most {
+        bail!(
+            "{}: it has more than {most} bytes, which is more than is read",
+            reading()
+        );
     }
     Ok(bytes)
 }

@@ -8,6 +8,46 @@ use serde_json::Value;
 use support::{Folder, Run, an_account, flip};
 
 /// With the engine's mark gone, `arbor get` took the database for an interrupted creation and deleted its journal.
+/// The second run of a database that has the name of its network, and one of each other network.
+#[test]
+fn a_folder_does_not_hide_the_network_of_its_name() {
+    let folder = Folder::new();
+    folder
+        .run(&["generate", "--preset", "demo", "--out", "chain"])
+        .ok();
+    for network in ["mainnet", "sepolia", "holesky", "hoodi"] {
+        std::fs::create_dir(folder.path(network)).expect("made");
+        // It is found, and the chain is another's.
+        folder
+            .run(&["replay", "--db", network, "--genesis", network, "chain"])
+            .fails_with(&[&format!("this is {network}'s genesis")]);
+    }
+}
+
+/// What a node answers instead of a proof is shown.
+#[test]
+fn a_nodes_error_is_shown() {
+    let folder = Folder::new();
+    let answer = r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "missing trie node 1234"}}"#;
+    std::fs::write(folder.path("proof.json"), answer).expect("written");
+    let root = format!("0x{}", "11".repeat(32));
+    folder
+        .run(&["verify-proof", "--root", &root, "proof.json"])
+        .fails_with(&["proof.json", "missing trie node 1234"]);
+}
+
+/// Input without an end is refused, and the error names the bound.
+#[cfg(unix)]
+#[test]
+fn a_proof_without_an_end_is_refused() {
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("/dev/zero", folder.path("proof.ssz")).expect("linked");
+    let root = format!("0x{}", "11".repeat(32));
+    folder
+        .run(&["verify-proof", "--root", &root, "proof.ssz"])
+        .fails_with(&["proof.ssz", "more than 16777216 bytes"]);
+}
+
 #[test]
 fn a_lost_mark_does_not_cost_the_data() {
     let folder = Folder::with_chain();

@@ -104,13 +104,22 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 /// Bytes of memory that a proof in JSON may take to be read: a range of a million leaves has 500 MB.
 const MOST_HELD: u64 = 1 << 30;
 
+/// Bytes of a proof in the binary form, which takes 42 times as much memory to be read: 250,000 leaves with their values.
+const MOST_BINARY: u64 = 16 << 20;
+
 /// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
-    let bytes = output::read_input(&args.file)?;
+    let binary = is_binary(&args.file) && !args.storage_logs;
+    let most = if binary {
+        MOST_BINARY
+    } else {
+        output::LONGEST_INPUT
+    };
+    let bytes = output::read_within(&args.file, most)?;
     if args.storage_logs {
         return verify_logs(args, &bytes);
     }
-    if is_binary(&args.file) {
+    if binary {
         let witness = Witness::from_bytes(&bytes)
             .with_context(|| format!("{}: malformed witness", args.file.display()))?;
         return verify_leaves(args, &witness);
@@ -118,6 +127,17 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
     let value = json::parse_within(&bytes, MOST_HELD);
     drop(bytes);
     let mut value = value.with_context(|| format!("{}: malformed JSON", args.file.display()))?;
+    if let Some(error) = value.get("error").filter(|error| !error.is_null())
+        && value.get("result").is_none_or(serde_json::Value::is_null)
+    {
+        let message = error.get("message").and_then(serde_json::Value::as_str);
+        let said = message.map_or_else(|| error.to_string(), str::to_owned);
+        bail!(
+            "{}: the node answered with an error instead of a proof: {:?}",
+            args.file.display(),
+            said.chars().take(500).collect::<String>()
+        );
+    }
     if let Some(result) = value.get_mut("result") {
         value = result.take();
     }
