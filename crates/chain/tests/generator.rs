@@ -14,7 +14,7 @@ use arbor_chain::generator::{
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
-use arbor_state::{BlockRef, Network, State, StateChanges, StateView, Tree};
+use arbor_state::{BlockRef, MPT, Network, State, StateChanges, StateView};
 use arbor_store::MemoryStore;
 use tempfile::TempDir;
 
@@ -62,14 +62,8 @@ fn replay(folder: &Path) -> (Vec<RecoveredBlock>, State) {
         genesis_hash: genesis.hash,
     };
     let store = Arc::new(MemoryStore::default());
-    let mut state = State::open(
-        store,
-        None,
-        Tree::MerklePatricia,
-        network,
-        Default::default(),
-    )
-    .expect("opens");
+    let mut state =
+        State::open(store, None, MPT.tree(), network, Default::default()).expect("opens");
     let commit = |state: &mut State, header: &Header, hash, changes: &StateChanges| {
         let computed = state.compute(changes).expect("computed");
         assert_eq!(

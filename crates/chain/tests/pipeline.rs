@@ -16,7 +16,7 @@ use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Veri
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
 use arbor_state::verkle::{Committer, Verkle, VerkleSettings};
-use arbor_state::{Network, State, Tree};
+use arbor_state::{MPT, Network, State, Tree};
 use arbor_store::disk::{Disk, Limits};
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
@@ -68,7 +68,7 @@ fn open(store: Arc<dyn Store>, retain: Retain) -> Replay {
 }
 
 fn open_with(store: Arc<dyn Store>, options: arbor_versions::Options) -> Replay {
-    open_tree(store, Tree::MerklePatricia, options)
+    open_tree(store, MPT.tree(), options)
 }
 
 fn open_tree(store: Arc<dyn Store>, tree: Tree, options: arbor_versions::Options) -> Replay {
@@ -180,7 +180,7 @@ fn verkle(together: bool) -> Tree {
         together,
         ..VerkleSettings::default()
     };
-    Tree::Verkle(Verkle::with(COMMITTER.clone(), settings))
+    Arc::new(Verkle::with(COMMITTER.clone(), settings))
 }
 
 /// Blocks whose roots are computed together have the roots that they have one by one, and each is a version; on every way, whether the state is checked in between or not.
@@ -355,7 +355,7 @@ fn an_account_that_only_the_flat_tables_have_is_found_by_the_check() {
     const EVERY: u64 = 9;
     const HASHED: Table = Table(0x80);
     const BY_ADDRESS: Table = Table(1);
-    let in_headers = ways().map(|way| (Tree::MerklePatricia, HASHED, way));
+    let in_headers = ways().map(|way| (MPT.tree(), HASHED, way));
     let others = ways().filter(|way| matches!(way.verify, Verify::Every));
     let others =
         others.flat_map(|way| [true, false].map(|together| (verkle(together), BY_ADDRESS, way)));

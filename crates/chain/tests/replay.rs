@@ -13,7 +13,7 @@ use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
-use arbor_state::{Network, State, Tree};
+use arbor_state::{MPT, Network, State};
 use arbor_store::MemoryStore;
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn state(genesis: &Genesis) -> State {
     State::open(
         Arc::new(MemoryStore::default()),
         None,
-        Tree::MerklePatricia,
+        MPT.tree(),
         network,
         Default::default(),
     )

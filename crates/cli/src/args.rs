@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use arbor_state::Tree;
 use arbor_state::ar16mt::recovery::MOST_TOGETHER;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bytes;
-use crate::tree_settings::TreeSettings;
+use crate::trees::{self, TreeChoice};
 
 mod bench;
 mod evm384;
@@ -117,26 +118,6 @@ pub(crate) enum Command {
     },
 }
 
-/// A tree, which `none` is not.
-fn parse_tree(name: &str) -> Result<TreeChoice, String> {
-    match TreeChoice::from_str(name, false) {
-        Ok(TreeChoice::None) => {
-            Err("--tree none is no tree, and there is nothing to measure".into())
-        }
-        choice => choice,
-    }
-}
-
-/// A tree that blocks have witnesses of.
-fn parse_witness_tree(name: &str) -> Result<TreeChoice, String> {
-    match TreeChoice::from_str(name, false) {
-        Ok(TreeChoice::None | TreeChoice::Ar16mt) => {
-            Err("there are no witnesses of this tree: give mpt, verkle or verkle-2023".into())
-        }
-        choice => choice,
-    }
-}
-
 /// A store that keeps what is put into it.
 fn parse_disk(name: &str) -> Result<StoreChoice, String> {
     let kept = StoreChoice::value_variants().iter();
@@ -221,12 +202,11 @@ pub(crate) struct Replay {
     pub(crate) db: Option<PathBuf>,
     /// The tree that commits to the state; `none` executes alone, in memory, and needs no database [default: the database's; mpt for a
     /// new one]
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "T", value_parser = trees::choice_parser())]
     pub(crate) tree: Option<TreeChoice>,
-    /// How a Verkle tree is stored and computed, to measure what each is worth: compressed, no-images, leaf-commitments, points-only,
-    /// published, single-images, single-affine, single-blocks, narrow-tables [default: as before; none, for a new database]
-    #[arg(long, value_name = "WORD,...", value_delimiter = ',')]
-    pub(crate) tree_settings: Vec<TreeSetting>,
+    /// How the tree is stored and computed, to measure the effect of each setting [default: as before; none, for a new database]
+    #[arg(long, value_name = "WORD,...", value_delimiter = ',', value_parser = trees::parse_setting, long_help = tree_settings_help())]
+    pub(crate) tree_settings: Vec<String>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
@@ -279,14 +259,19 @@ pub(crate) struct Replay {
     pub(crate) throttle: Option<Limits>,
 }
 
+fn tree_settings_help() -> String {
+    format!(
+        "How the tree is stored and computed, to measure the effect of each setting [default: as before; none, for a new database]{}",
+        trees::settings_by_tree()
+    )
+}
+
 impl Replay {
-    /// Unflushed bytes kept in memory; none where every node of every block is to be written, as the tree's settings may have it.
-    pub(crate) fn write_back(&self, settings: &TreeSettings) -> u64 {
-        let through = settings.as_slice().contains(&TreeSetting::Published);
-        let usual = if through {
-            0
-        } else {
-            bytes::usual_write_back(self.memory)
+    /// Unflushed bytes kept in memory; none if the tree is to be written through.
+    pub(crate) fn write_back(&self, tree: Option<&Tree>) -> u64 {
+        let usual = match tree.is_some_and(|tree| tree.writes_through()) {
+            true => 0,
+            false => bytes::usual_write_back(self.memory),
         };
         self.write_back.unwrap_or(usual)
     }
@@ -351,90 +336,6 @@ impl GasChoice {
             Self::Eip4762 => WitnessGas::Eip4762,
             Self::Kaustinen6 => WitnessGas::Kaustinen6,
         }));
-    }
-}
-
-/// The trees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TreeChoice {
-    /// Merkle-Patricia, Keccak-256
-    Mpt,
-    /// Verkle (EIP-6800), Pedersen commitments
-    Verkle,
-    /// The same with accounts laid out as before July 2024, a leaf for each field
-    #[value(name = "verkle-2023")]
-    Verkle2023,
-    /// zkSync's binary tree, BLAKE2s
-    Ar16mt,
-    /// No tree, no store: execution alone
-    None,
-}
-
-impl TreeChoice {
-    /// Its name on the command line and in reports.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Mpt => "mpt",
-            Self::Verkle => "verkle",
-            Self::Verkle2023 => "verkle-2023",
-            Self::Ar16mt => "ar16mt",
-            Self::None => "none",
-        }
-    }
-}
-
-/// What can be set of a Verkle tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum TreeSetting {
-    /// Store points in 32 bytes, not 64
-    Compressed,
-    /// Store no images of commitments in the scalar field
-    NoImages,
-    /// Store leaves' own commitments
-    LeafCommitments,
-    /// Store the commitment to a leaf's values also where few values would be shorter
-    PointsOnly,
-    /// Store nodes as the published systems do: leaves with all their values, their own commitment, C1 and C2, and every node of every block at once;
-    /// for a new database, since leaves that are stored otherwise stay without values
-    Published,
-    /// Map commitments to the scalar field one by one
-    SingleImages,
-    /// Make points affine one by one
-    SingleAffine,
-    /// Compute the root of each block by itself, not with those of the blocks after it
-    SingleBlocks,
-    /// Give the first five points no wider tables than the others
-    NarrowTables,
-}
-
-impl TreeSetting {
-    /// Whether it says how nodes are stored, and not only how they are computed.
-    pub(crate) fn is_stored(self) -> bool {
-        match self {
-            Self::Compressed
-            | Self::NoImages
-            | Self::LeafCommitments
-            | Self::PointsOnly
-            | Self::Published => true,
-            Self::SingleImages | Self::SingleAffine | Self::SingleBlocks | Self::NarrowTables => {
-                false
-            }
-        }
-    }
-
-    /// Its name on the command line and in reports.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Compressed => "compressed",
-            Self::NoImages => "no-images",
-            Self::LeafCommitments => "leaf-commitments",
-            Self::PointsOnly => "points-only",
-            Self::Published => "published",
-            Self::SingleImages => "single-images",
-            Self::SingleAffine => "single-affine",
-            Self::SingleBlocks => "single-blocks",
-            Self::NarrowTables => "narrow-tables",
-        }
     }
 }
 

@@ -8,9 +8,7 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_state::ar16mt::Ar16mt;
-use arbor_state::verkle::{Form, HeaderLayout, Verkle, VerkleSettings};
-use arbor_state::{Head, Network, State, StateSnapshot, Tree};
+use arbor_state::{Head, Network, Settings, State, StateSnapshot, Tree, TreeKind};
 use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store, sync_name};
 use arbor_store_fjall::FjallStore;
@@ -19,10 +17,11 @@ use arbor_versions::{
     stored_identity,
 };
 
-use crate::args::{Database, StoreChoice, TreeChoice, TreeSetting, parse_retain, show_retain};
+use crate::args::{Database, StoreChoice, parse_retain, show_retain};
 use crate::bytes;
 use crate::remembered;
 use crate::tree_settings::TreeSettings;
+use crate::trees::{self, TREES};
 
 /// How memory and history are divided.
 #[derive(Clone, Copy, Debug)]
@@ -62,85 +61,57 @@ impl Budget {
     }
 }
 
-/// How a Verkle state is made within a memory budget.
-fn verkle_settings(memory: u64, asked: &[TreeSetting]) -> VerkleSettings {
-    let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let mut settings = VerkleSettings::default();
-    settings.table_bytes = settings.table_bytes.min(part(memory / 3));
-    settings.stem_bytes = part(memory / 256);
-    settings.leaf_bytes = settings.leaf_bytes.max(part(memory / 4));
-    let tree = &mut settings.tree;
-    if asked.contains(&TreeSetting::Published) {
-        tree.form = Form::PUBLISHED;
-        settings.together = false;
-    }
-    for setting in asked {
-        match setting {
-            TreeSetting::Compressed => tree.form.compressed = true,
-            TreeSetting::NoImages => tree.form.images = false,
-            TreeSetting::LeafCommitments => tree.form.leaf_commitments = true,
-            TreeSetting::PointsOnly => tree.form.values = false,
-            // The others change what it begins with.
-            TreeSetting::Published => {}
-            TreeSetting::SingleImages => tree.batched_images = false,
-            TreeSetting::SingleAffine => tree.batched_affine = false,
-            TreeSetting::SingleBlocks => settings.together = false,
-            TreeSetting::NarrowTables => settings.wide_tables = false,
-        }
-    }
-    settings
+/// The tree to make a new database with.
+pub(crate) fn tree(kind: &TreeKind, memory: u64, settings: &TreeSettings) -> Result<Tree> {
+    made(kind, None, memory, settings)
 }
 
-/// The tree to make a new database with; `None` for no tree at all.
-pub(crate) fn tree(choice: TreeChoice, memory: u64, asked: &[TreeSetting]) -> Option<Tree> {
-    let verkle = |layout| {
-        Tree::Verkle(Verkle::new(VerkleSettings {
-            layout,
-            ..verkle_settings(memory, asked)
-        }))
-    };
-    match choice {
-        TreeChoice::Mpt => Some(Tree::MerklePatricia),
-        TreeChoice::Verkle => Some(verkle(HeaderLayout::BasicData)),
-        TreeChoice::Verkle2023 => Some(verkle(HeaderLayout::FiveLeaves)),
-        TreeChoice::Ar16mt => Some(Tree::Ar16mt(Ar16mt::default())),
-        TreeChoice::None => None,
-    }
-}
-
-/// The tree that a database says it has; `None` where nothing says so.
-pub(crate) fn tree_choice(dir: &Path) -> Option<TreeChoice> {
+/// The tree that a database says it has; `None` if nothing says so.
+pub(crate) fn tree_kind(dir: &Path) -> Option<&'static TreeKind> {
     let file = read_head_file(dir).ok()?;
-    match Tree::of(&file.identity, VerkleSettings::default())? {
-        Tree::MerklePatricia => Some(TreeChoice::Mpt),
-        Tree::Verkle(verkle) => Some(match verkle.settings().layout {
-            HeaderLayout::BasicData => TreeChoice::Verkle,
-            HeaderLayout::FiveLeaves => TreeChoice::Verkle2023,
-        }),
-        Tree::Ar16mt(_) => Some(TreeChoice::Ar16mt),
-    }
+    TREES.of_identity(&file.identity)
 }
 
-/// The tree of an existing database, which changes nodes as its settings say. Where HEAD does not tell it, opening the database tells why.
+/// The tree of an existing database, which changes nodes as its settings say. If HEAD does not name it, opening the database says why.
 fn tree_in(dir: &Path, memory: u64, settings: &TreeSettings) -> Result<Tree> {
     let Ok(HeadFile { identity, .. }) = read_head_file(dir) else {
-        return Ok(Tree::MerklePatricia);
+        return Ok(trees::usual().tree());
     };
-    known_tree(&identity, memory, settings.as_slice())
+    known_tree(&identity, memory, settings)
 }
 
 /// The tree that an identity names, which changes nodes as its settings say.
 pub(crate) fn known_tree(
     identity: &Identity,
     memory: u64,
-    settings: &[TreeSetting],
+    settings: &TreeSettings,
 ) -> Result<Tree> {
-    Tree::of(identity, verkle_settings(memory, settings)).ok_or_else(|| {
-        let Identity { tree, revision, .. } = identity;
-        anyhow!(
-            "its tree is {tree} of revision {revision}, which this version of arbor does not know"
-        )
-    })
+    let Some(kind) = TREES.of_identity(identity) else {
+        let Identity {
+            tree,
+            revision,
+            hash,
+            ..
+        } = identity;
+        bail!(
+            "its tree is {tree} of revision {revision}, hashed with {hash}, which this version of arbor does not know"
+        );
+    };
+    made(kind, Some(identity.hash.clone()), memory, settings)
+}
+
+fn made(
+    kind: &TreeKind,
+    hash: Option<String>,
+    memory: u64,
+    settings: &TreeSettings,
+) -> Result<Tree> {
+    let words = settings.as_slice().to_vec();
+    Ok((kind.make)(&Settings {
+        hash,
+        memory: Some(memory),
+        words,
+    })?)
 }
 
 /// History that a database keeps where nothing else was ever asked for: versions below the head.
@@ -596,19 +567,4 @@ fn oldest_block(state: Head<'_>) -> Result<u64> {
     let oldest = view.oldest().unwrap_or(head.version);
     let meta = view.meta(oldest)?;
     Ok(meta.map_or(head.block_number, |meta| meta.block_number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_order_of_tree_settings_means_nothing() {
-        let form = |asked: &[TreeSetting]| verkle_settings(1 << 30, asked).tree.form;
-        let (published, compressed) = (TreeSetting::Published, TreeSetting::Compressed);
-        let both = form(&[compressed, published]);
-        assert_eq!(both, form(&[published, compressed]));
-        assert_ne!(both, form(&[published]));
-        assert_ne!(both, form(&[compressed]));
-    }
 }

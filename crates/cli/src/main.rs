@@ -16,6 +16,7 @@ mod roots;
 mod rules;
 mod stop;
 mod tree_settings;
+mod trees;
 
 use std::io::IsTerminal;
 use std::path::Path;

@@ -8,13 +8,15 @@ use anyhow::Result;
 use arbor_chain::replay::{Series, Sums};
 use arbor_cpu::Backend;
 use arbor_metrics::{Measurement, Versions};
+use arbor_state::Tree;
 use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use serde_json::{Value, json};
 
-use crate::args::{Replay as Args, TreeChoice, show_retain};
+use crate::args::{Replay as Args, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
+use crate::trees::TreeChoice;
 use crate::{bytes, files, output};
 
 /// The versions recorded by the build script.
@@ -34,10 +36,14 @@ pub(crate) fn measure(command: &str) -> Measurement {
 }
 
 /// Starts the measurement of a replay, its settings recorded but for the [`rules`].
-pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> Measurement {
+pub(crate) fn start(
+    args: &Args,
+    (choice, made): (TreeChoice, Option<&Tree>),
+    settings: &TreeSettings,
+) -> Measurement {
     let mut measurement = measure("replay");
-    measurement.setting("tree", tree.name());
-    measurement.setting("tree_settings", settings.names());
+    measurement.setting("tree", choice.name());
+    measurement.setting("tree_settings", settings.as_slice());
     let check_state = args.check_state.map(NonZeroU64::get);
     measurement.setting("check_state", check_state);
     let shown = |path: &PathBuf| path.display().to_string();
@@ -53,7 +59,7 @@ pub(crate) fn start(args: &Args, tree: TreeChoice, settings: &TreeSettings) -> M
     }
     measurement.setting("store", args.store.name());
     measurement.setting("memory_bytes", args.memory);
-    measurement.setting("write_back_bytes", args.write_back(settings));
+    measurement.setting("write_back_bytes", args.write_back(made));
     measurement.setting("threads", args.thread_count());
     // Of a database: see `retain`.
     measurement.setting("retain", Value::Null);

@@ -343,8 +343,8 @@ mod tests {
     use std::sync::Arc;
 
     use alloy_primitives::U256;
-    use arbor_state::ar16mt::Ar16mt;
-    use arbor_state::{BlockRef, StateChanges, Tree};
+    use arbor_state::ar16mt::AR16MT;
+    use arbor_state::{BlockRef, StateChanges};
     use arbor_store::MemoryStore;
     use arbor_versions::{Changes, Identity, Options, Retain, Versions};
 
@@ -441,10 +441,7 @@ mod tests {
     #[test]
     fn what_the_database_does_not_know_is_not_looked_for() {
         const FAR: u64 = 1 << 50;
-        let (store, tree) = (
-            Arc::new(MemoryStore::default()),
-            Tree::Ar16mt(Ar16mt::default()),
-        );
+        let (store, tree) = (Arc::new(MemoryStore::default()), AR16MT.tree());
         let options = Options {
             retain: Retain::None,
             ..Options::default()

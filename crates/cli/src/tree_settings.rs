@@ -1,23 +1,23 @@
-//! How a database's Verkle tree is stored and computed: what `--tree-settings` asked for. How it is stored it remembers from when it was made.
+//! How a database's tree is stored and computed: what `--tree-settings` asked for. How it is stored it remembers from when it was made.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use arbor_state::Scope;
 use arbor_versions::read_head_file;
-use clap::ValueEnum;
 
-use crate::args::TreeSetting;
 use crate::database::write_whole;
+use crate::trees::{self, TREES};
 use crate::{output, remembered};
 
 /// Settings, each once, in the order of their list. None: the default.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub(crate) struct TreeSettings(Vec<TreeSetting>);
+pub(crate) struct TreeSettings(Vec<String>);
 
 impl TreeSettings {
-    pub(crate) fn new(settings: &[TreeSetting]) -> Self {
+    pub(crate) fn new(settings: &[String]) -> Self {
         let mut settings = settings.to_vec();
-        settings.sort_unstable();
+        settings.sort_by_cached_key(|word| (place(word), word.clone()));
         settings.dedup();
         Self(settings)
     }
@@ -65,8 +65,10 @@ impl TreeSettings {
 
     /// Those that say how nodes are stored.
     fn of_storing(&self) -> Self {
-        let stored = self.0.iter().filter(|setting| setting.is_stored());
-        Self(stored.copied().collect())
+        let is_stored = |word: &&String| {
+            trees::setting(word).is_some_and(|setting| setting.scope == Scope::Stored)
+        };
+        Self(self.0.iter().filter(is_stored).cloned().collect())
     }
 
     /// Has the database in a folder remember how its nodes are stored.
@@ -76,17 +78,13 @@ impl TreeSettings {
             return Ok(());
         }
         let path = file(dir);
-        let text = format!("{}\n", storing.names().join(","));
+        let text = format!("{}\n", storing.0.join(","));
         write_whole(&path, &text).with_context(|| format!("writing {}", path.display()))
     }
 
-    pub(crate) fn as_slice(&self) -> &[TreeSetting] {
-        &self.0
-    }
-
     /// The words of the command line.
-    pub(crate) fn names(&self) -> Vec<&'static str> {
-        self.0.iter().map(|setting| setting.name()).collect()
+    pub(crate) fn as_slice(&self) -> &[String] {
+        &self.0
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -94,19 +92,28 @@ impl TreeSettings {
         if names.is_empty() {
             return Some(Self::default());
         }
-        let named = |name: &str| TreeSetting::from_str(name, false).ok();
-        let settings: Option<Vec<_>> = names.split(',').map(named).collect();
+        let known = |word: &str| trees::setting(word).map(|_| word.to_owned());
+        let settings: Option<Vec<_>> = names.split(',').map(known).collect();
         Some(Self::new(&settings?))
     }
 }
 
 impl std::fmt::Display for TreeSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.names()[..] {
+        match &self.0[..] {
             [] => f.write_str("the default --tree-settings"),
             names => write!(f, "--tree-settings {}", names.join(",")),
         }
     }
+}
+
+/// Where a setting stands in the lists of the trees.
+fn place(word: &str) -> Option<usize> {
+    let settings = TREES.rows().flat_map(|kind| kind.settings);
+    let found = trees::setting(word)?;
+    settings
+        .enumerate()
+        .find_map(|(place, setting)| (setting == found).then_some(place))
 }
 
 fn file(dir: &Path) -> PathBuf {
@@ -121,7 +128,8 @@ mod tests {
     fn settings_are_read_as_they_were_written() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let dir = folder.path();
-        let all = TreeSetting::value_variants();
+        let all = TREES.find("verkle").expect("a tree").settings;
+        let all: Vec<String> = all.iter().map(|setting| setting.name.to_owned()).collect();
         for count in (0..=all.len()).rev() {
             let settings = TreeSettings::new(&all[..count]);
             settings.remember(dir).expect("written");
@@ -129,7 +137,7 @@ mod tests {
                 TreeSettings::stored(dir).expect("read"),
                 Some(settings.of_storing())
             );
-            let reversed: Vec<_> = all[..count].iter().rev().copied().collect();
+            let reversed: Vec<_> = all[..count].iter().rev().cloned().collect();
             assert_eq!(TreeSettings::new(&reversed), settings);
         }
         for damaged in ["", "compressed", "compresed\n", "compressed,\n"] {

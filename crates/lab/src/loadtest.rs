@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
 use arbor_metrics::ProcessUsage;
-use arbor_state::ar16mt::{Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats};
+use arbor_state::ar16mt::{
+    Ar16mt, Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats,
+};
 use arbor_state::{
     Account, AccountChange, BlockRef, Computed, LeafIndices, SlotChange, State, StateChanges,
-    StateError, StateView, Tree,
+    StateError, StateView,
 };
 use arbor_versions::{Stats, TableSpec, VersionsError};
 use rayon::prelude::*;
@@ -603,10 +605,11 @@ impl Load {
         };
         let reads_s = seconds(start);
         let giving = Instant::now();
-        let given = match (state.tree(), self.settings.proofs) {
-            (Tree::Ar16mt(_), true) => Given::Proven(leaf_writes(&changes), keys_of(&proven)),
-            (Tree::Ar16mt(_), false) => Given::Leaves(leaf_writes(&changes)),
-            _ => Given::Slots(slot_changes(&changes, block == 0)),
+        let by_leaves = state.tree().downcast::<Ar16mt>().is_some();
+        let given = match (by_leaves, self.settings.proofs) {
+            (true, true) => Given::Proven(leaf_writes(&changes), keys_of(&proven)),
+            (true, false) => Given::Leaves(leaf_writes(&changes)),
+            (false, _) => Given::Slots(slot_changes(&changes, block == 0)),
         };
         let leaves_s = seconds(giving);
         let (computed, tree, proofs) = given.compute(state)?;

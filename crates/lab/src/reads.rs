@@ -13,7 +13,9 @@ use std::time::Instant;
 use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
 use arbor_ipa::Committer;
-use arbor_state::{Account, Head, Historical, StateError, StateSnapshot, StateView, Tree};
+use arbor_state::ar16mt::Ar16mt;
+use arbor_state::verkle::Verkle;
+use arbor_state::{Account, Head, Historical, StateError, StateSnapshot, StateView};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -178,10 +180,13 @@ fn check<E>(then: &Historical<'_>, names: &Names) -> Result<(), ReadsError<E>> {
     let absent = names.absent.iter().map(|&address| (address, U256::ZERO));
     let some = names.slots.iter().copied().take(CHECKED);
     for (address, slot) in some.chain(absent.take(CHECKED)) {
-        let holds = match then.tree() {
-            Tree::MerklePatricia => is_proven(then, address, slot)?,
-            Tree::Ar16mt(_) => paths_are_proven(then, address, slot)?,
-            Tree::Verkle(_) => leaves_are_proven(&committer, then, address, slot)?,
+        let tree = then.tree();
+        let holds = if tree.downcast::<Verkle>().is_some() {
+            leaves_are_proven(&committer, then, address, slot)?
+        } else if tree.downcast::<Ar16mt>().is_some() {
+            paths_are_proven(then, address, slot)?
+        } else {
+            is_proven(then, address, slot)?
         };
         if !holds {
             let version = then.meta().version.0;

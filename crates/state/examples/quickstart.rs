@@ -4,7 +4,7 @@ use std::{error::Error, sync::Arc};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, Tree,
+    Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, standard,
 };
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, Version};
@@ -26,13 +26,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (chain_id, genesis_hash) = (1337, B256::ZERO);
     #[rustfmt::skip]
     let network = Network { chain_id, genesis_hash };
-    let mut state = State::open(
-        store,
-        Some(lock),
-        Tree::MerklePatricia,
-        network,
-        Default::default(),
-    )?;
+    let tree = standard()
+        .find("mpt")
+        .ok_or("there is no such tree")?
+        .tree();
+    let mut state = State::open(store, Some(lock), tree, network, Default::default())?;
 
     // Each block gives what it changes by plain names, with the values before and after.
     for (number, old, new) in [(0, None, rich(1_000)), (1, Some(rich(1_000)), rich(400))] {

@@ -6,8 +6,8 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
-use crate::tree::Tree;
-use crate::{Account, StateError, StateView, ar16mt, mpt, verkle};
+use crate::plain::WithSlots;
+use crate::{LoadAccount, StateError, StateView, mpt};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -41,21 +41,28 @@ impl Historical<'_> {
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
     ) -> Result<(), E> {
-        match self.tree() {
-            Tree::MerklePatricia => mpt::dump(self, &mut sink),
-            Tree::Verkle(_) => verkle::dump(self, &mut sink),
-            Tree::Ar16mt(_) => ar16mt::dump(self, &mut sink),
+        for entry in self.tree().listing(self)? {
+            let entry = entry?;
+            sink(self.dumped(entry)?)?;
         }
+        Ok(())
     }
 
     /// Completes an account's line with its code.
-    pub(crate) fn dumped(&self, dumped: Dumped) -> Result<DumpAccount, StateError> {
-        let Dumped {
+    fn dumped(&self, listed: WithSlots) -> Result<DumpAccount, StateError> {
+        let WithSlots {
             address,
             account,
-            storage_root,
             slots,
-        } = dumped;
+            storage_root,
+        } = listed;
+        let storage_root = match storage_root {
+            Some(root) => root,
+            None => {
+                let slots = slots.iter().copied();
+                mpt::storage_root(&LoadAccount::new(address, account, slots))?
+            }
+        };
         let code = match account.code_hash {
             KECCAK256_EMPTY => None,
             hash => Some(self.code(hash)?),
@@ -74,14 +81,6 @@ impl Historical<'_> {
             key: arbor_hashing::keccak256(address.as_slice()).into(),
         })
     }
-}
-
-/// An account as the flat tables have it.
-pub(crate) struct Dumped {
-    pub(crate) address: Address,
-    pub(crate) account: Account,
-    pub(crate) storage_root: B256,
-    pub(crate) slots: Vec<(U256, U256)>,
 }
 
 /// Hex of the big-endian bytes without leading zero bytes.

@@ -8,17 +8,17 @@ use arbor_versions::{Changes, Entries, VersionsError, View};
 use crate::StateError;
 
 /// A key of a flat table.
-pub(crate) type FlatKey = Box<[u8]>;
+pub type FlatKey = Box<[u8]>;
 
 /// Flat records with their keys, ascending.
-pub(crate) type FlatEntries<'a, E = StateError> =
+pub type FlatEntries<'a, E = StateError> =
     Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), E>> + 'a>;
 
 /// Looks up a flat value by table and key.
-pub(crate) type Lookup<'a> = &'a (dyn Fn(Table, &[u8]) -> Result<Option<Value>, StateError> + Sync);
+pub type Lookup<'a> = &'a (dyn Fn(Table, &[u8]) -> Result<Option<Value>, StateError> + Sync);
 
 /// The flat tables as they are at the head of a database, or were at an older version.
-pub(crate) trait Flat {
+pub trait Flat {
     /// The value of a key.
     fn value(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StateError>;
 
@@ -77,7 +77,7 @@ pub(crate) fn overlaid<'a, E: 'a>(
 }
 
 /// The flat tables with changes that are not applied yet laid over them.
-pub(crate) struct Ahead<'a> {
+pub struct Ahead<'a> {
     view: View<'a>,
     changed: BTreeMap<(Table, FlatKey), Option<Value>>,
 }
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::tables::{ACCOUNTS, CODE, COMMON, SLOTS};
-    use crate::{Network, Tree};
+    use crate::{MPT, Network};
 
     type Flats = BTreeMap<(Table, FlatKey), Value>;
     /// Keys with their new values, if any.
@@ -182,7 +182,7 @@ mod tests {
             dirty_bytes: usize::MAX,
             ..Options::default()
         };
-        let identity = Tree::MerklePatricia.identity(network);
+        let identity = MPT.tree().identity(network);
         let store = Arc::new(MemoryStore::default());
         Versions::create(store, None, &identity, &COMMON, options).unwrap()
     }

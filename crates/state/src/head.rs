@@ -4,10 +4,10 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_versions::{Meta, Version, View};
 
 use crate::flat::Ahead;
+use crate::kind::RootPlace;
 use crate::mpt::{self, AtHead};
 use crate::tables::CODE;
-use crate::tree::Tree;
-use crate::{Account, Historical, IntermediateRoots, StateError, StateView};
+use crate::{Account, Historical, IntermediateRoots, StateError, StateView, Tree};
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -48,13 +48,11 @@ impl<'a> Head<'a> {
         Historical::new(self, version)
     }
 
-    /// Roots of changes laid over the latest version, for receipts from before Byzantium; none of a tree other than the one that
+    /// RootPlace of changes laid over the latest version, for receipts from before Byzantium; none of a tree other than the one that
     /// those receipts mean.
     pub fn intermediate_roots(self) -> Option<impl IntermediateRoots + 'a> {
-        match self.tree {
-            Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtHead(self.view))),
-            Tree::Verkle(_) | Tree::Ar16mt(_) => None,
-        }
+        let is_meant = self.tree.kind().roots == RootPlace::InHeaders;
+        is_meant.then(|| mpt::PendingRoots::new(AtHead(self.view)))
     }
 
     /// Computes the Merkle-Patricia root, which headers carry, from the flat tables alone, reading no node, on the threads of the

@@ -1,24 +1,22 @@
 //! The state at an older version: flat values from the undo records, nodes rebuilt from them.
 
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
-use arbor_tree::Hash;
 use arbor_tree_verkle::Witness;
-use arbor_versions::{Meta, Version};
+use arbor_versions::{Meta, Version, View};
 
 use crate::ar16mt::Ar16mt;
-use crate::flat::{Flat, FlatEntries, Lookup, overlaid};
+use crate::flat::{Flat, FlatEntries, overlaid};
 use crate::head::Head;
+use crate::kind::RootPlace;
 use crate::mpt::{self, AtVersion};
-use crate::tree::{AR16MT, MERKLE_PATRICIA, Tree, VERKLE};
-use crate::verify::Steps;
-use crate::verkle::{BlockLeaves, Touched};
-use crate::{Account, IntermediateRoots, StateError, StateView, ar16mt, verkle};
+use crate::state_tree::{Nodes, Then, wanted};
+use crate::verkle::{BlockLeaves, Touched, Verkle};
+use crate::{Account, IntermediateRoots, StateError, StateView, Tree, ar16mt, verkle};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -30,66 +28,13 @@ pub struct Historical<'a> {
     head: Head<'a>,
     meta: Meta,
     flat: OnceLock<Records>,
-    nodes: OnceLock<Nodes<'a>>,
+    nodes: OnceLock<Nodes>,
     /// Whether a proof was made that kept only its own nodes.
     proved: AtomicBool,
 }
 
 /// Flat records that may be other ones than the head has.
 type Records = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
-
-/// The nodes of a version.
-enum Nodes<'a> {
-    MerklePatricia(Box<mpt::Undone<'a>>),
-    Verkle(verkle::Undone<'a>),
-    Ar16mt(ar16mt::Undone<'a>),
-}
-
-impl<'a> Nodes<'a> {
-    /// Those of the head.
-    fn at(head: Head<'a>) -> Self {
-        let view = head.view();
-        match head.tree() {
-            Tree::MerklePatricia => Self::MerklePatricia(Box::new(mpt::Undone::new(view))),
-            Tree::Verkle(verkle) => Self::Verkle(verkle::Undone::new(verkle, view)),
-            Tree::Ar16mt(ar16mt) => Self::Ar16mt(ar16mt::Undone::new(*ar16mt, view)),
-        }
-    }
-
-    /// Those of a version whose flat records `undo` has, where the head has others.
-    fn back(head: Head<'a>, to: &Meta, undo: &[Write]) -> Result<Self, StateError> {
-        let mut nodes = Self::at(head);
-        nodes.step(to, undo, &|table, key| Ok(head.view().get(table, key)?))?;
-        Ok(nodes)
-    }
-}
-
-impl Steps for Nodes<'_> {
-    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        match self {
-            Self::MerklePatricia(undone) => undone.step(to, then, now),
-            Self::Verkle(undone) => undone.step(to, then, now),
-            Self::Ar16mt(undone) => undone.step(to, then, now),
-        }
-    }
-}
-
-/// Nodes of an older version under AR16MT: those on the ways of some keys at least.
-pub(crate) enum Ways<'s, 'a> {
-    All(&'s ar16mt::Undone<'a>),
-    Own(ar16mt::Undone<'a>),
-}
-
-impl<'a> Deref for Ways<'_, 'a> {
-    type Target = ar16mt::Undone<'a>;
-
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::All(undone) => undone,
-            Self::Own(undone) => undone,
-        }
-    }
-}
 
 impl<'a> Historical<'a> {
     pub(crate) fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
@@ -126,7 +71,8 @@ impl<'a> Historical<'a> {
             Some(value) => Ok(value.clone()),
             None => Ok(view.get(table, key)?),
         };
-        nodes.step(&next.meta, &changed, &now)?;
+        let tree = self.head.tree();
+        tree.step(view, &mut nodes, &next.meta, &changed, &now)?;
         flat.extend(records(changed));
         Ok(Self {
             flat: flat.into(),
@@ -144,57 +90,13 @@ impl<'a> Historical<'a> {
         Ok(self.flat.get_or_init(|| records(undo).collect()))
     }
 
-    /// The nodes, rebuilt at the first call.
-    fn nodes(&self) -> Result<&Nodes<'a>, StateError> {
-        if let Some(nodes) = self.nodes.get() {
-            return Ok(nodes);
-        }
-        let undo = self.head.view().undo_since(self.meta.version)?;
-        let nodes = Nodes::back(self.head, &self.meta, &undo)?;
-        self.flat.get_or_init(|| records(undo).collect());
-        Ok(self.nodes.get_or_init(|| nodes))
-    }
-
-    /// The rebuilt tries of a Merkle-Patricia state.
-    pub(crate) fn tries(&self) -> Result<&mpt::Undone<'a>, StateError> {
-        match self.nodes()? {
-            Nodes::MerklePatricia(undone) => Ok(undone),
-            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
-        }
-    }
-
-    /// The rebuilt nodes of a Verkle state.
-    pub(crate) fn verkle_nodes(&self) -> Result<&verkle::Undone<'a>, StateError> {
-        match self.nodes()? {
-            Nodes::Verkle(undone) => Ok(undone),
-            _ => Err(StateError::OtherTree(VERKLE)),
-        }
-    }
-
-    /// The nodes on the ways of some keys of a state in AR16MT. The first call keeps no others, which would take memory for all that changed since;
-    /// from the second on they are rebuilt once for all.
-    pub(crate) fn ways(&self, ar16mt: Ar16mt, keys: &[Hash]) -> Result<Ways<'_, 'a>, StateError> {
-        if self.nodes.get().is_none() && !self.proved.swap(true, Ordering::Relaxed) {
-            let view = self.head.view();
-            return ar16mt::Undone::on_ways((ar16mt, view), &self.meta, keys).map(Ways::Own);
-        }
-        match self.nodes()? {
-            Nodes::Ar16mt(undone) => Ok(Ways::All(undone)),
-            _ => Err(StateError::OtherTree(AR16MT)),
-        }
-    }
-
     /// Proves an account's fields and some of its slots under a Verkle tree, present or absent: a witness without new values.
     ///
     /// # Errors
     /// Another tree; the store's errors.
     pub fn prove_leaves(&self, address: Address, slots: &[U256]) -> Result<Witness, StateError> {
-        match self.tree() {
-            Tree::Verkle(verkle) => {
-                verkle::prove_account(verkle, self, self.head.view(), (address, slots))
-            }
-            _ => Err(StateError::OtherTree(VERKLE)),
-        }
+        let verkle = wanted::<Verkle>(self.tree(), &verkle::VERKLE)?;
+        verkle::prove_account(verkle, self, (address, slots))
     }
 
     /// Proves an account and some of its slots under AR16MT, present or absent.
@@ -206,10 +108,8 @@ impl<'a> Historical<'a> {
         address: Address,
         slots: &[U256],
     ) -> Result<ar16mt::StateProof, StateError> {
-        match self.tree() {
-            Tree::Ar16mt(ar16mt) => ar16mt::prove_account(*ar16mt, self, address, slots),
-            _ => Err(StateError::OtherTree(AR16MT)),
-        }
+        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
+        ar16mt::prove_account(*ar16mt, self, address, slots)
     }
 
     /// Proves several accounts and slots of them by one multiproof under AR16MT, present or absent.
@@ -220,10 +120,8 @@ impl<'a> Historical<'a> {
         &self,
         accounts: &[ar16mt::AccountSlots],
     ) -> Result<ar16mt::StateMultiproof, StateError> {
-        match self.tree() {
-            Tree::Ar16mt(ar16mt) => ar16mt::prove_many(*ar16mt, self, accounts),
-            _ => Err(StateError::OtherTree(AR16MT)),
-        }
+        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
+        ar16mt::prove_many(*ar16mt, self, accounts)
     }
 
     /// Proves all leaves of AR16MT from one key to another, both included; neither needs to be a leaf's. They are held in memory.
@@ -231,10 +129,8 @@ impl<'a> Historical<'a> {
     /// # Errors
     /// Another tree; the store's errors.
     pub fn prove_range(&self, from: B256, to: B256) -> Result<ar16mt::RangeProof, StateError> {
-        match self.tree() {
-            Tree::Ar16mt(ar16mt) => ar16mt::prove_range(*ar16mt, self, (from, to)),
-            _ => Err(StateError::OtherTree(AR16MT)),
-        }
+        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
+        ar16mt::prove_range(*ar16mt, self, (from, to))
     }
 
     /// The leaves of AR16MT that this version writes, in the form that zkSync's prover is given: first those that were there, then new ones, both ascending by index.
@@ -243,9 +139,7 @@ impl<'a> Historical<'a> {
     /// # Errors
     /// Another tree, a version whose predecessor is not retained; the store's errors.
     pub fn storage_logs(&self) -> Result<ar16mt::StorageLogs, StateError> {
-        let Tree::Ar16mt(ar16mt) = self.tree() else {
-            return Err(StateError::OtherTree(AR16MT));
-        };
+        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
         let Some(before) = self.meta.version.0.checked_sub(1) else {
             return Err(StateError::Read(
                 "the first version has none before it, on which its leaves were written".into(),
@@ -267,20 +161,13 @@ impl<'a> Historical<'a> {
     /// # Errors
     /// Another tree; the store's errors.
     pub fn block_leaves(&self, touched: Touched<'_>) -> Result<BlockLeaves, StateError> {
-        match self.tree() {
-            Tree::Verkle(verkle) => verkle::block_leaves(verkle, self, self.head.view(), touched),
-            _ => Err(StateError::OtherTree(VERKLE)),
-        }
+        let verkle = wanted::<Verkle>(self.tree(), &verkle::VERKLE)?;
+        verkle::block_leaves(verkle, self, touched)
     }
 
     /// The head of the database.
     pub fn head(&self) -> Head<'a> {
         self.head
-    }
-
-    /// The head's tables, which this version's flat records lie over.
-    pub(crate) fn view(&self) -> arbor_versions::View<'a> {
-        self.head.view()
     }
 
     /// The version's block and root.
@@ -293,33 +180,18 @@ impl<'a> Historical<'a> {
         self.head.tree()
     }
 
-    /// Roots of changes laid over this version, for receipts from before Byzantium; none of a tree other than the one that
+    /// RootPlace of changes laid over this version, for receipts from before Byzantium; none of a tree other than the one that
     /// those receipts mean.
     pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + use<'_, 'a>> {
-        match self.tree() {
-            Tree::MerklePatricia => Some(mpt::PendingRoots::new(AtVersion(self))),
-            Tree::Verkle(_) | Tree::Ar16mt(_) => None,
-        }
+        let is_meant = self.tree().kind().roots == RootPlace::InHeaders;
+        is_meant.then(|| mpt::PendingRoots::new(AtVersion(self)))
     }
 
     /// The writes of flat records and of nodes that make this version the head again.
     pub(crate) fn writes_back(&self) -> Result<(Vec<Write>, Vec<Write>), StateError> {
         let view = self.head.view();
         let undo = view.undo_since(self.meta.version)?;
-        let now = |table: Table, key: &[u8]| Ok(view.get(table, key)?);
-        let nodes = match self.tree() {
-            Tree::MerklePatricia => mpt::writes_back(view, &self.meta, &undo)?,
-            Tree::Verkle(verkle) => {
-                let mut nodes = verkle::Undone::new(verkle, view);
-                nodes.step(&self.meta, &undo, &now)?;
-                nodes.into_writes()
-            }
-            Tree::Ar16mt(ar16mt) => {
-                let mut nodes = ar16mt::Undone::new(*ar16mt, view);
-                nodes.step(&self.meta, &undo, &now)?;
-                nodes.into_writes()
-            }
-        };
+        let nodes = self.tree().writes_back(view, &self.meta, &undo)?;
         Ok((undo, nodes))
     }
 }
@@ -353,6 +225,33 @@ impl Flat for Historical<'_> {
             .take_while(move |((t, key), _)| *t == table && key.starts_with(&prefix))
             .map(|((_, key), value)| (key.clone(), value.clone()));
         Ok(overlaid(head, then))
+    }
+}
+
+impl Then for Historical<'_> {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn view(&self) -> View<'_> {
+        self.head.view()
+    }
+
+    fn nodes(&self) -> Result<&Nodes, StateError> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(nodes);
+        }
+        let (view, tree) = (self.head.view(), self.head.tree());
+        let undo = view.undo_since(self.meta.version)?;
+        let mut nodes = tree.nodes(view);
+        let now = |table: Table, key: &[u8]| Ok(view.get(table, key)?);
+        tree.step(view, &mut nodes, &self.meta, &undo, &now)?;
+        self.flat.get_or_init(|| records(undo).collect());
+        Ok(self.nodes.get_or_init(|| nodes))
+    }
+
+    fn is_proven_again(&self) -> bool {
+        self.nodes.get().is_some() || self.proved.swap(true, Ordering::Relaxed)
     }
 }
 

@@ -10,11 +10,12 @@
 //! ```
 //! use std::sync::Arc;
 //! use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-//! use arbor_state::{Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, Tree};
+//! use arbor_state::{Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, standard};
 //! use arbor_store::MemoryStore;
 //!
 //! let network = Network { chain_id: 1, genesis_hash: B256::ZERO };
-//! let mut state = State::open(Arc::new(MemoryStore::default()), None, Tree::MerklePatricia, network, Default::default())?;
+//! let tree = standard().find("mpt").expect("it is one of them").tree();
+//! let mut state = State::open(Arc::new(MemoryStore::default()), None, tree, network, Default::default())?;
 //! let rich = Account { nonce: 0, balance: U256::from(1_000), code_hash: KECCAK256_EMPTY };
 //! let mut changes = StateChanges::default();
 //! changes.accounts.insert(Address::repeat_byte(1), AccountChange { new: Some(rich), ..Default::default() });
@@ -38,6 +39,7 @@ mod error;
 mod flat;
 mod head;
 mod history;
+mod kind;
 mod mpt;
 mod nearest;
 mod node_load;
@@ -45,8 +47,9 @@ mod plain;
 mod recent;
 mod snapshot;
 mod state;
+mod state_tree;
 mod tables;
-mod tree;
+mod trees;
 mod verify;
 pub mod verkle;
 mod view;
@@ -57,16 +60,23 @@ pub use checks::WrongChanges;
 pub use computed::{Computed, HeadId, Timings, Unfinished};
 pub use dump::{DumpAccount, DumpHead};
 pub use error::StateError;
+pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup};
 pub use head::Head;
 pub use history::Historical;
-pub use mpt::{
-    AccountProof, FalseProof, LoadAccount, LoadSlot, LoadSource, MissingAccounts, Reads, SlotProof,
-    WitnessState, state_root,
+pub use kind::{
+    BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
+    StoredAs, TreeKind, Zeros,
 };
+pub use mpt::{
+    AccountProof, FalseProof, LoadAccount, LoadSlot, LoadSource, MPT, MerklePatricia,
+    MissingAccounts, Reads, SlotProof, WitnessState, state_root,
+};
+pub use plain::WithSlots;
 pub use recent::RecentState;
 pub use snapshot::StateSnapshot;
 pub use state::{BlockRef, Network, State};
-pub use tree::Tree;
-pub use verify::{LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
+pub use state_tree::{Accounts, Nodes, StateTree, Then, Tree};
+pub use trees::standard;
+pub use verify::{Check, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
 pub use view::{IntermediateRoots, StateView};
 pub use work::{Counts, Published, Work};

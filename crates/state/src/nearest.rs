@@ -3,9 +3,8 @@
 use alloy_primitives::{Address, U256};
 use arbor_tree::Hash;
 
+use crate::StateError;
 use crate::head::Head;
-use crate::tree::Tree;
-use crate::{StateError, ar16mt, mpt, verkle};
 
 impl Head<'_> {
     /// The first account, in the order of the flat table, whose key is `from` or above; `None` past the last. Where keys are plain names, the first
@@ -14,11 +13,7 @@ impl Head<'_> {
     /// # Errors
     /// Those of the store; a record that cannot be read.
     pub fn account_from(self, from: &Hash) -> Result<Option<Address>, StateError> {
-        match self.tree() {
-            Tree::MerklePatricia => mpt::account_from(self.view(), from),
-            Tree::Verkle(_) => verkle::account_from(self.view(), from),
-            Tree::Ar16mt(_) => ar16mt::account_from(self.view(), from),
-        }
+        self.tree().account_from(self.view(), from)
     }
 
     /// A slot of the first account with storage whose key is `account` or above: the first whose key is `slot` or above, else the
@@ -31,10 +26,6 @@ impl Head<'_> {
         account: &Hash,
         slot: &Hash,
     ) -> Result<Option<(Address, U256)>, StateError> {
-        match self.tree() {
-            Tree::MerklePatricia => mpt::slot_from(self.view(), account, slot),
-            Tree::Verkle(_) => verkle::slot_from(self.view(), account, slot),
-            Tree::Ar16mt(_) => ar16mt::slot_from(self.view(), account, slot),
-        }
+        self.tree().slot_from(self.view(), account, slot)
     }
 }

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
     use crate::mpt::TABLES;
-    use crate::{Network, State, Tree};
+    use crate::{MPT, Network, State};
 
     /// Of each depth some are loaded on the way, and others at the end.
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         let state = State::open(
             Arc::clone(&store) as Arc<dyn Store>,
             None,
-            Tree::MerklePatricia,
+            MPT.tree(),
             network,
             Default::default(),
         );

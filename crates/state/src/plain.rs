@@ -4,9 +4,8 @@ use alloy_primitives::{Address, B256, U256};
 use arbor_tree::Hash;
 use rayon::prelude::*;
 
-use crate::dump::{DumpAccount, Dumped};
 use crate::mpt::{account_leaves, root_of_leaves};
-use crate::{Account, Historical, LoadAccount, StateError, mpt};
+use crate::{Account, LoadAccount, StateError};
 
 /// Accounts whose storage is hashed together, unless they have many slots.
 const TOGETHER: usize = 1 << 12;
@@ -14,11 +13,15 @@ const TOGETHER: usize = 1 << 12;
 const MANY_SLOTS: usize = 1 << 16;
 
 /// An account with its slots that are not zero.
-pub(crate) struct WithSlots {
-    pub(crate) address: Address,
-    pub(crate) account: Account,
-    /// Ascending by slot.
-    pub(crate) slots: Vec<(U256, U256)>,
+pub struct WithSlots {
+    /// The account's address.
+    pub address: Address,
+    /// The account itself.
+    pub account: Account,
+    /// Slots and values, in the order of the flat table.
+    pub slots: Vec<(U256, U256)>,
+    /// The root of the account's storage trie, if the tree keeps it.
+    pub storage_root: Option<B256>,
 }
 
 /// Computes the root on the threads of the caller's pool, of the accounts that are listed by the first byte of their addresses. Memory grows with the
@@ -58,30 +61,6 @@ fn leaves(
     }
     leaves.extend(account_leaves(&waiting)?);
     Ok(leaves)
-}
-
-/// Passes all accounts on, in the order in which they come.
-pub(crate) fn dump<E: From<StateError>>(
-    state: &Historical<'_>,
-    accounts: impl Iterator<Item = Result<WithSlots, StateError>>,
-    sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
-) -> Result<(), E> {
-    for entry in accounts {
-        let WithSlots {
-            address,
-            account,
-            slots,
-        } = entry?;
-        let load = LoadAccount::new(address, account, slots.iter().copied());
-        let storage_root = mpt::storage_root(&load)?;
-        sink(state.dumped(Dumped {
-            address,
-            account,
-            storage_root,
-            slots,
-        })?)?;
-    }
-    Ok(())
 }
 
 /// A slot of the first account with storage whose address is not below the first bytes of `account`: the first from `slot` on, else the

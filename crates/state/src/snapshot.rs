@@ -7,8 +7,7 @@ use arbor_versions::{DirLock, DirReader, Snapshot};
 
 use crate::ar16mt::recovery::check_recovered;
 use crate::head::Head;
-use crate::tree::Tree;
-use crate::{Network, StateError};
+use crate::{Network, StateError, Tree};
 
 /// A version and the retained ones before it, which stay as they are while later ones are committed, flushed and pruned.
 ///
@@ -49,7 +48,7 @@ impl StateSnapshot {
         tree: Tree,
         network: Network,
     ) -> Result<Self, StateError> {
-        let versions = Snapshot::open(base, dir, &tree.identity(network), tree.tables())?;
+        let versions = Snapshot::open(base, dir, &tree.identity(network), tree.kind().tables)?;
         Ok(Self { versions, tree })
     }
 

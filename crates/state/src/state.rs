@@ -12,17 +12,18 @@ use arbor_versions::{
 };
 
 use crate::ar16mt::recovery::check_recovered;
-use crate::ar16mt::{LeafWrite, OperationProofs};
+use crate::ar16mt::{Ar16mt, LeafWrite, OperationProofs};
 use crate::checks::{check_code_hashes, check_consistent};
 use crate::computed::{Computed, Unfinished, check_run};
 use crate::flat::Ahead;
 use crate::head::Head;
 use crate::history::Historical;
-use crate::mpt::{self, AtHead};
 use crate::snapshot::StateSnapshot;
+use crate::state_tree::wanted;
 use crate::tables::CODE;
-use crate::tree::{AR16MT, Tree, VERKLE};
-use crate::{Account, IntermediateRoots, StateChanges, StateError, StateView, ar16mt, verkle};
+use crate::{
+    Account, IntermediateRoots, LoadSource, StateChanges, StateError, StateView, Tree, ar16mt,
+};
 
 /// Which chain a state belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +85,7 @@ impl State {
         network: Network,
         options: Options,
     ) -> Result<Self, StateError> {
-        let (identity, tables) = (tree.identity(network), tree.tables());
+        let (identity, tables) = (tree.identity(network), tree.kind().tables);
         let versions = match stored_identity(&*store)? {
             None => Versions::create(Arc::clone(&store), lock, &identity, tables, options)?,
             Some(_) => Versions::open(Arc::clone(&store), lock, &identity, tables, options)?,
@@ -114,7 +115,7 @@ impl State {
     ///
     /// # Errors
     /// A database that has a version, or in which a load began before; code that has another hash than it is given.
-    pub(crate) fn begin_load(&mut self, codes: &[(B256, Bytes)]) -> Result<(), StateError> {
+    fn begin_load(&mut self, codes: &[(B256, Bytes)]) -> Result<(), StateError> {
         self.check_finished()?;
         check_code_hashes(codes.iter().map(|(code_hash, code)| (code_hash, code)))?;
         if let Some(head) = self.head().map(|head| head.version) {
@@ -163,17 +164,8 @@ impl State {
     /// [`WrongChanges`](crate::WrongChanges): old values that the state does not have, slots of an absent account, code
     /// that is missing or has another hash; a database whose load or recovery did not finish; the store's errors.
     pub fn compute(&self, changes: &StateChanges) -> Result<Computed, StateError> {
-        self.check_finished()?;
-        let view = self.versions.view();
-        check_consistent(view, &[changes])?;
-        match &self.tree {
-            Tree::MerklePatricia => mpt::compute(AtHead(view), changes),
-            Tree::Verkle(verkle) => {
-                let mut computed = verkle::compute(verkle, view, &[changes])?;
-                Ok(computed.pop().expect("invariant: one for each"))
-            }
-            Tree::Ar16mt(ar16mt) => ar16mt::compute(*ar16mt, view, changes),
-        }
+        let mut computed = self.compute_together(&[changes])?;
+        Ok(computed.pop().expect("invariant: one for each"))
     }
 
     /// Whether a replay is to compute the roots of consecutive blocks together: whether the tree gains by that, and nobody asked for a flush of each version.
@@ -182,21 +174,17 @@ impl State {
         self.tree.computes_together() && !options.durable_each && options.dirty_bytes > 0
     }
 
-    /// Computes what changes that follow each other would make of the state, beginning at the latest version: the roots after each, all nodes with the last, for
-    /// [`commit_together`](Self::commit_together).
+    /// Computes what the changes of consecutive blocks make of the state, beginning at the latest
+    /// version: the root after each, for [`commit_together`](Self::commit_together).
     ///
     /// # Errors
-    /// Another tree than Verkle; those of [`compute`](Self::compute).
+    /// A tree that does not [compute together](Self::computes_together), if there is more than one
+    /// block; those of [`compute`](Self::compute).
     pub fn compute_together(&self, changes: &[&StateChanges]) -> Result<Vec<Computed>, StateError> {
         self.check_finished()?;
         let view = self.versions.view();
-        match &self.tree {
-            Tree::Verkle(verkle) => {
-                check_consistent(view, changes)?;
-                verkle::compute(verkle, view, changes)
-            }
-            Tree::MerklePatricia | Tree::Ar16mt(_) => Err(StateError::OtherTree(VERKLE)),
-        }
+        check_consistent(view, changes)?;
+        self.tree.compute(view, changes)
     }
 
     /// Computes the root that [`Head::flat_root`] gives once changes are committed that were computed on top of the latest version and follow each other.
@@ -221,10 +209,8 @@ impl State {
         writes: &[LeafWrite],
     ) -> Result<(Computed, TreeStats), StateError> {
         self.check_finished()?;
-        match &self.tree {
-            Tree::Ar16mt(ar16mt) => ar16mt::compute_leaves(*ar16mt, self.versions.view(), writes),
-            Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
-        }
+        let ar16mt = *wanted::<Ar16mt>(&self.tree, &ar16mt::AR16MT)?;
+        ar16mt::compute_leaves(ar16mt, self.versions.view(), writes)
     }
 
     /// As [`compute_leaves`](Self::compute_leaves), with a proof of each write and then of each of some reads, and the root after each.
@@ -237,12 +223,8 @@ impl State {
         reads: &[Hash],
     ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
         self.check_finished()?;
-        match &self.tree {
-            Tree::Ar16mt(ar16mt) => {
-                ar16mt::compute_proven(*ar16mt, self.versions.view(), writes, reads)
-            }
-            Tree::MerklePatricia | Tree::Verkle(_) => Err(StateError::OtherTree(AR16MT)),
-        }
+        let ar16mt = *wanted::<Ar16mt>(&self.tree, &ar16mt::AR16MT)?;
+        ar16mt::compute_proven(ar16mt, self.versions.view(), writes, reads)
     }
 
     /// Makes computed changes the latest version. They reach the disk with the next flush.
@@ -317,6 +299,28 @@ impl State {
         self.head().map_or(0, |head| head.version.0 + 1)
     }
 
+    /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and
+    /// returns what is then to be committed as version 0; its root is that of the state.
+    ///
+    /// Every record is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the
+    /// state) for each thread and the account nodes of a sixteenth; under a Verkle tree
+    /// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a
+    /// sixteenth of them; under AR16MT (amortized radix-16 Merkle tree) all leaves, 72 bytes each; and up to 16 MiB of nodes of each depth. `progress` is called with the parts
+    /// done and their number. Until version 0 has been committed and flushed the database cannot be
+    /// opened again.
+    ///
+    /// # Errors
+    /// A database that has a version, or in which a load did not finish; code that is missing or has
+    /// another hash; accounts or slots that do not ascend; errors of the source and of the store.
+    pub fn load(
+        &mut self,
+        source: &dyn LoadSource,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Computed, StateError> {
+        self.begin_load(&source.codes())?;
+        self.tree.load(&mut self.versions, source, progress)
+    }
+
     /// Roots of changes laid over the latest version, as [`Head::intermediate_roots`] gives them.
     pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + '_> {
         self.reader().intermediate_roots()
@@ -329,7 +333,7 @@ impl State {
 
     /// The tables that the state is kept in.
     pub fn tables(&self) -> &'static [TableSpec] {
-        self.tree.tables()
+        self.tree.kind().tables
     }
 
     /// Writes all versions to the store and makes them durable.

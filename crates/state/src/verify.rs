@@ -11,10 +11,8 @@ use arbor_versions::{Entries, Meta, RecordCounts, TableSpec, Version, VersionsEr
 use rayon::prelude::*;
 
 use crate::error::corrupt;
-use crate::flat::Lookup;
 use crate::tables::CODE;
-use crate::tree::Tree;
-use crate::{Head, State, StateError, StateSnapshot, ar16mt, mpt, verkle};
+use crate::{Head, State, StateError, StateSnapshot, StateTree};
 
 /// The most faults that a report describes one by one.
 const DESCRIBED: usize = 100;
@@ -140,7 +138,7 @@ impl StateSnapshot {
         let check = Check {
             indices,
             view: head.view(),
-            tables: head.tree().tables(),
+            tables: head.tree().kind().tables,
             progress,
             counts: Counts::default(),
             report: Mutex::default(),
@@ -148,11 +146,7 @@ impl StateSnapshot {
         };
         let (state, records) = rayon::join(
             || {
-                let flat_root = match head.tree() {
-                    Tree::MerklePatricia => mpt::check_state(&check, head)?,
-                    Tree::Verkle(verkle) => verkle::check_state(&check, verkle, head)?,
-                    Tree::Ar16mt(ar16mt) => ar16mt::check_state(&check, *ar16mt, head)?,
-                };
+                let flat_root = head.tree().check(&check, head)?;
                 check.codes()?;
                 Ok::<B256, StateError>(flat_root)
             },
@@ -185,15 +179,8 @@ pub(crate) struct Counts {
     pub(crate) ranges: AtomicU64,
 }
 
-/// Walks a tree through the versions, back or forward.
-pub(crate) trait Steps {
-    /// Goes on to the version `to`, where the flat records that are not as they are here are `then`, and compares the root. `now` reads the
-    /// flat tables as they are here.
-    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError>;
-}
-
 /// A check under way.
-pub(crate) struct Check<'a> {
+pub struct Check<'a> {
     pub(crate) view: View<'a>,
     pub(crate) indices: LeafIndices,
     tables: &'static [TableSpec],
@@ -323,18 +310,23 @@ impl Check<'_> {
     }
 
     fn versions_back(&self, head: Head<'_>) -> Result<(), StateError> {
-        let (Some(newest), Some(oldest)) = (self.view.head(), self.view.oldest()) else {
-            return Ok(());
-        };
-        let mut steps: Box<dyn Steps> = match head.tree() {
-            Tree::MerklePatricia => Box::new(mpt::Undone::new(self.view)),
-            Tree::Verkle(verkle) => Box::new(verkle::Undone::new(verkle, self.view)),
-            Tree::Ar16mt(ar16mt) => {
-                return ar16mt::check_history(self, *ar16mt, (oldest, newest.version));
-            }
-        };
+        match (self.view.oldest(), self.view.head()) {
+            (Some(oldest), Some(newest)) => head.tree().check_history(self, oldest, newest.version),
+            _ => Ok(()),
+        }
+    }
+
+    /// Leads the nodes of a tree's newest version back through the undo records to the oldest, and compares
+    /// every root.
+    pub(crate) fn walk_back(
+        &self,
+        tree: &dyn StateTree,
+        oldest: Version,
+        newest: Version,
+    ) -> Result<(), StateError> {
+        let mut nodes = tree.nodes(self.view);
         let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
-        for version in (oldest.0..newest.version.0).rev() {
+        for version in (oldest.0..newest.0).rev() {
             let undo = self.view.undo_of(Version(version + 1))?;
             let now = |table, key: &[u8]| match flat.get(&(table, Box::from(key))) {
                 Some(value) => Ok(value.clone()),
@@ -353,7 +345,7 @@ impl Check<'_> {
             let meta = self.view.meta(Version(version))?;
             let meta =
                 meta.ok_or_else(|| StateError::Read(format!("no meta of version {version}")))?;
-            steps.step(&meta, &undo, &now)?;
+            tree.step(self.view, &mut nodes, &meta, &undo, &now)?;
             let undone = undo.into_iter();
             flat.extend(undone.map(|write| ((write.table, write.key), write.value)));
             self.counts.versions.fetch_add(1, Ordering::Relaxed);

@@ -11,9 +11,11 @@ mod trees;
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_state::verkle::{Stems, proven_account};
+use arbor_state::ar16mt::Ar16mt;
+use arbor_state::verkle::{Stems, Verkle, proven_account};
 use arbor_state::{
-    Account, FalseProof, Historical, RecentState, State, StateChanges, StateError, StateView, Tree,
+    Account, FalseProof, Historical, MPT, RecentState, State, StateChanges, StateError, StateView,
+    Tree,
 };
 use arbor_versions::Version;
 use trees::{COMMITTER, address, block, change, empty, plain, trees};
@@ -81,25 +83,21 @@ fn made(tree: &Tree) -> State {
 /// What a proof shows of an account.
 fn proven(then: &Historical<'_>, address: Address) -> Option<Account> {
     let root = B256::from(then.meta().root);
-    match then.tree() {
-        Tree::MerklePatricia => {
-            let proof = then.prove(address, &[SLOT]).unwrap();
-            proof.verify(root).unwrap().unwrap()
-        }
-        Tree::Ar16mt(_) => {
-            let proof = then.prove_paths(address, &[SLOT]).unwrap();
-            proof.verify(root).unwrap().unwrap()
-        }
-        Tree::Verkle(verkle) => {
-            let witness = then.prove_leaves(address, &[SLOT]).unwrap();
-            let verified = witness.verify(&COMMITTER, &root.0).unwrap().unwrap();
-            assert_eq!(verified.doubtful().count(), 0);
-            let stems = Stems::new(COMMITTER.clone(), 0);
-            let layout = verkle.settings().layout;
-            let shown = proven_account(&verified, layout, &stems, (address, &[SLOT]));
-            shown.unwrap().account
-        }
+    if let Some(verkle) = then.tree().downcast::<Verkle>() {
+        let witness = then.prove_leaves(address, &[SLOT]).unwrap();
+        let verified = witness.verify(&COMMITTER, &root.0).unwrap().unwrap();
+        assert_eq!(verified.doubtful().count(), 0);
+        let stems = Stems::new(COMMITTER.clone(), 0);
+        let layout = verkle.settings().layout;
+        let shown = proven_account(&verified, layout, &stems, (address, &[SLOT]));
+        return shown.unwrap().account;
     }
+    if then.tree().downcast::<Ar16mt>().is_some() {
+        let proof = then.prove_paths(address, &[SLOT]).unwrap();
+        return proof.verify(root).unwrap().unwrap();
+    }
+    let proof = then.prove(address, &[SLOT]).unwrap();
+    proof.verify(root).unwrap().unwrap()
 }
 
 fn check_reads(view: &impl StateView, number: usize) {
@@ -155,7 +153,7 @@ fn absent_accounts_are_told_from_empty_ones() {
 /// Geth writes zeros for both hashes, and wrote those of an empty account before; other clients still do.
 #[test]
 fn the_proof_of_an_absent_account_has_zeros_for_hashes() {
-    let state = made(&Tree::MerklePatricia);
+    let state = made(&MPT.tree());
     let root = state.root();
     let by_fields = |wanted: [Option<Account>; 2]| {
         let mut accounts = accounts().into_iter();
@@ -195,7 +193,7 @@ fn the_proof_of_an_absent_account_has_zeros_for_hashes() {
 fn a_proof_by_paths_tells_absent_from_empty() {
     let tree = trees()
         .into_iter()
-        .find(|tree| matches!(tree, Tree::Ar16mt(_)))
+        .find(|tree| tree.downcast::<Ar16mt>().is_some())
         .unwrap();
     let state = made(&tree);
     let then = state.at(Version(1)).unwrap();

@@ -8,12 +8,10 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::ar16mt::{
-    AccountSlots, Ar16mt, Entry, LeafWrite, MalformedMultiproof, MultiproofError, RangeError,
+    AR16MT, AccountSlots, Entry, LeafWrite, MalformedMultiproof, MultiproofError, RangeError,
     RangeProof, StateMultiproof,
 };
-use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, Tree,
-};
+use arbor_state::{Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges};
 use arbor_store::MemoryStore;
 use arbor_versions::{Options, Version};
 
@@ -22,10 +20,7 @@ fn open() -> State {
         chain_id: 5,
         genesis_hash: B256::repeat_byte(5),
     };
-    let (store, tree) = (
-        Arc::new(MemoryStore::default()),
-        Tree::Ar16mt(Ar16mt::default()),
-    );
+    let (store, tree) = (Arc::new(MemoryStore::default()), AR16MT.tree());
     State::open(store, None, tree, network, Options::default()).unwrap()
 }
 

@@ -12,10 +12,10 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use arbor_ipa::Committer;
-use arbor_state::ar16mt::Ar16mt;
+use arbor_state::ar16mt::AR16MT;
 use arbor_state::verkle::{Verkle, VerkleSettings};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateSnapshot,
+    Account, AccountChange, BlockRef, MPT, Network, SlotChange, State, StateChanges, StateSnapshot,
     Tree, VerifyReport,
 };
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
@@ -25,24 +25,8 @@ const CODE: u8 = 5;
 
 /// The tables of a tree's databases, which are checked against each other.
 fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
-    let tables: &[(u8, &str)] = match tree {
-        Tree::MerklePatricia => &[
-            (3, "account nodes"),
-            (CODE, "code"),
-            (0x80, "accounts"),
-            (0x81, "slots"),
-            (0x82, "storage nodes"),
-        ],
-        Tree::Verkle(_) => &[(1, "accounts"), (2, "slots"), (3, "nodes"), (CODE, "code")],
-        Tree::Ar16mt(_) => &[
-            (1, "leaves"),
-            (2, "names"),
-            (3, "nodes"),
-            (4, "the number of the next leaf"),
-            (CODE, "code"),
-        ],
-    };
-    tables.iter().copied()
+    let tables = tree.kind().tables.iter();
+    tables.map(|spec| (spec.table.0, spec.name))
 }
 
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
@@ -54,8 +38,7 @@ static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
         ..VerkleSettings::default()
     };
     let verkle = Verkle::with(committer, settings);
-    let ar16mt = Tree::Ar16mt(Ar16mt::default());
-    [Tree::MerklePatricia, Tree::Verkle(verkle), ar16mt]
+    [MPT.tree(), Arc::new(verkle), AR16MT.tree()]
 });
 
 const NETWORK: Network = Network {
@@ -64,7 +47,7 @@ const NETWORK: Network = Network {
 };
 
 fn open(store: &Arc<MemoryStore>) -> State {
-    open_as(store, &Tree::MerklePatricia)
+    open_as(store, &MPT.tree())
 }
 
 fn open_as(store: &Arc<MemoryStore>, tree: &Tree) -> State {

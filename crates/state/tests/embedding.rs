@@ -14,7 +14,7 @@ use arbor_state::verkle::{
     HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
     slot_place,
 };
-use arbor_state::{Account, AccountChange, Network, SlotChange, State, StateChanges, Tree};
+use arbor_state::{Account, AccountChange, Network, SlotChange, State, StateChanges};
 use arbor_store::MemoryStore;
 use serde_json::Value;
 
@@ -176,7 +176,7 @@ fn root(genesis: &Value, layout: HeaderLayout) -> B256 {
         layout,
         ..VerkleSettings::default()
     };
-    let tree = Tree::Verkle(Verkle::with(STEMS.committer().clone(), settings));
+    let tree = Arc::new(Verkle::with(STEMS.committer().clone(), settings));
     let network = Network {
         chain_id: 1,
         genesis_hash: B256::ZERO,

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_state::ar16mt::Ar16mt;
+use arbor_state::ar16mt::AR16MT;
 use arbor_state::verkle::{Committer, Verkle, VerkleSettings};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, RecentState, SlotChange, State, StateChanges,
+    Account, AccountChange, BlockRef, MPT, Network, RecentState, SlotChange, State, StateChanges,
     StateView, Tree,
 };
 use arbor_store::{MemoryStore, Store};
@@ -74,11 +74,7 @@ fn expected_names_are_read_together() {
         Arc::new(Committer::within(6_000_000)),
         VerkleSettings::default(),
     );
-    for tree in [
-        Tree::MerklePatricia,
-        Tree::Verkle(verkle),
-        Tree::Ar16mt(Ar16mt::default()),
-    ] {
+    for tree in [MPT.tree(), Arc::new(verkle) as Tree, AR16MT.tree()] {
         let store = stored(&tree);
         let state = open(&store, &tree);
         let missed = || state.versions().stats().cache_misses;
@@ -112,7 +108,7 @@ fn expected_names_are_read_together() {
 
 #[test]
 fn accounts_together_are_those_one_by_one() {
-    for tree in [Tree::MerklePatricia, Tree::Ar16mt(Ar16mt::default())] {
+    for tree in [MPT.tree(), AR16MT.tree()] {
         let state = open(&stored(&tree), &tree);
         let addresses: Vec<_> = (15..25).map(Address::with_last_byte).collect();
         let one_by_one = addresses.iter().map(|&address| state.account(address));

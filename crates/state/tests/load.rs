@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::ar16mt::AR16MT;
 use arbor_state::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
 use arbor_state::{
-    Account, AccountChange, BlockRef, LoadAccount, LoadSource, Network, SlotChange, State,
+    Account, AccountChange, BlockRef, LoadAccount, LoadSource, MPT, Network, SlotChange, State,
     StateChanges, StateError, StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table};
@@ -28,7 +29,7 @@ fn codes() -> impl Iterator<Item = (B256, Bytes)> {
 }
 
 fn open(store: &Arc<MemoryStore>) -> Result<State, StateError> {
-    open_as(Tree::MerklePatricia, store)
+    open_as(MPT.tree(), store)
 }
 
 fn open_as(tree: Tree, store: &Arc<MemoryStore>) -> Result<State, StateError> {
@@ -132,7 +133,14 @@ fn contents(store: &MemoryStore, table: u8) -> Vec<Entry> {
 #[test]
 fn a_loaded_state_is_that_of_a_block() {
     for count in [0, 1, 2, 17, 3_000] {
-        loaded_is_made(&Tree::MerklePatricia, 0..count, 256);
+        loaded_is_made(&MPT.tree(), 0..count, 256);
+    }
+}
+
+#[test]
+fn a_loaded_ar16mt_state_is_that_of_a_block() {
+    for count in [0, 1, 2, 17, 3_000] {
+        loaded_is_made(&AR16MT.tree(), 0..count, 257);
     }
 }
 
@@ -146,7 +154,7 @@ fn a_loaded_verkle_state_is_that_of_a_block() {
             leaf_bytes,
             ..VerkleSettings::default()
         };
-        let tree = Tree::Verkle(Verkle::with(committer.clone(), settings));
+        let tree: Tree = Arc::new(Verkle::with(committer.clone(), settings));
         // Without the one of 30,000 slots.
         for count in [0, 1, 2, 17, 300] {
             loaded_is_made(&tree, 7..7 + count, 258);
@@ -236,11 +244,12 @@ fn a_load_that_did_not_end_is_told_when_opening() {
         accounts
     };
     let failing = Failing(Accounts::new(0..2_000));
-    let verkle = Tree::Verkle(Verkle::new(VerkleSettings::default()));
-    let sources: [(Tree, &dyn LoadSource, &str); 3] = [
-        (Tree::MerklePatricia, &failing, "the source is at its end"),
-        (Tree::MerklePatricia, &unordered(), "does not come after"),
+    let verkle = Arc::new(Verkle::new(VerkleSettings::default()));
+    let sources: [(Tree, &dyn LoadSource, &str); 4] = [
+        (MPT.tree(), &failing, "the source is at its end"),
+        (MPT.tree(), &unordered(), "does not come after"),
         (verkle, &failing, "the source is at its end"),
+        (AR16MT.tree(), &failing, "the source is at its end"),
     ];
     for (tree, source, reason) in sources {
         let store = Arc::new(MemoryStore::default());

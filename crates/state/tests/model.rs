@@ -12,13 +12,14 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_ipa::Committer;
-use arbor_state::ar16mt::{Ar16mt, LeafName};
+use arbor_state::ar16mt::{AR16MT, Ar16mt, LeafName};
 use arbor_state::verkle::{
     HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
     slot_place,
 };
 use arbor_state::{
-    BlockRef, Historical, Network, State, StateChanges, StateError, StateView, Tree,
+    BlockRef, Historical, MPT, MerklePatricia, Network, State, StateChanges, StateError, StateView,
+    Tree,
 };
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
@@ -43,7 +44,7 @@ fn verkle(layout: HeaderLayout, form: Form) -> Tree {
         stem_bytes: 10_000,
         ..VerkleSettings::default()
     };
-    Tree::Verkle(Verkle::with(COMMITTER.clone(), settings))
+    Arc::new(Verkle::with(COMMITTER.clone(), settings))
 }
 
 /// The Merkle-Patricia root from the contents alone.
@@ -177,22 +178,23 @@ impl Expected {
             contents,
             ..Self::default()
         };
-        match tree {
-            Tree::MerklePatricia => {}
-            Tree::Verkle(verkle) => {
-                let layout = verkle.settings().layout;
-                after.leaves = leaves_after(&self.leaves, &after.contents, layout);
-            }
-            Tree::Ar16mt(_) => after.entries = entries_after(&self.entries, &after.contents),
+        if let Some(verkle) = tree.downcast::<Verkle>() {
+            let layout = verkle.settings().layout;
+            after.leaves = leaves_after(&self.leaves, &after.contents, layout);
+        }
+        if tree.downcast::<Ar16mt>().is_some() {
+            after.entries = entries_after(&self.entries, &after.contents);
         }
         after
     }
 
     fn root(&self, tree: &Tree) -> B256 {
-        match tree {
-            Tree::MerklePatricia => merkle_patricia_root(&self.contents),
-            Tree::Verkle(_) => verkle_root(&self.leaves),
-            Tree::Ar16mt(_) => ar16mt_root(&self.entries),
+        if tree.downcast::<Verkle>().is_some() {
+            verkle_root(&self.leaves)
+        } else if tree.downcast::<Ar16mt>().is_some() {
+            ar16mt_root(&self.entries)
+        } else {
+            merkle_patricia_root(&self.contents)
         }
     }
 }
@@ -253,7 +255,7 @@ fn check_then(then: &Historical, expected: &Expected) {
         for slot in slots() {
             assert_eq!(then.storage(address, slot).unwrap(), value(slot));
         }
-        if matches!(then.tree(), Tree::MerklePatricia) {
+        if then.tree().downcast::<MerklePatricia>().is_some() {
             let proof = then.prove(address, &slots()).unwrap();
             assert_eq!(proof.verify(root).unwrap(), Ok(account));
             for slot in proof.storage_proof {
@@ -284,10 +286,14 @@ fn check_then(then: &Historical, expected: &Expected) {
 
 /// Who goes from one version to the next finds the same as who opens each.
 fn check_walk(state: &State, history: &[Expected]) {
-    let proof = |then: &Historical, address| match then.tree() {
-        Tree::MerklePatricia => format!("{:?}", then.prove(address, &slots()).unwrap()),
-        Tree::Verkle(_) => format!("{:?}", then.prove_leaves(address, &slots()).unwrap()),
-        Tree::Ar16mt(_) => format!("{:?}", then.prove_paths(address, &slots()).unwrap()),
+    let proof = |then: &Historical, address| {
+        if then.tree().downcast::<Verkle>().is_some() {
+            format!("{:?}", then.prove_leaves(address, &slots()).unwrap())
+        } else if then.tree().downcast::<Ar16mt>().is_some() {
+            format!("{:?}", then.prove_paths(address, &slots()).unwrap())
+        } else {
+            format!("{:?}", then.prove(address, &slots()).unwrap())
+        }
     };
     let versions = (history.len() as u64).saturating_sub(7)..history.len() as u64;
     let mut walked: Option<Historical> = None;
@@ -424,7 +430,7 @@ proptest! {
 
     #[test]
     fn a_random_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
-        agrees_with_the_model(&memory(), &Tree::MerklePatricia, steps)?;
+        agrees_with_the_model(&memory(), &MPT.tree(), steps)?;
     }
 }
 
@@ -433,7 +439,7 @@ proptest! {
 
     #[test]
     fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
-        agrees_with_the_model(&memory(), &Tree::Ar16mt(Ar16mt::default()), steps)?;
+        agrees_with_the_model(&memory(), &AR16MT.tree(), steps)?;
     }
 }
 
@@ -472,6 +478,6 @@ proptest! {
     #[test]
     fn an_ar16mt_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
         let folder = tempfile::tempdir().unwrap();
-        agrees_with_the_model(&Place::Folder(folder), &Tree::Ar16mt(Ar16mt::default()), steps)?;
+        agrees_with_the_model(&Place::Folder(folder), &AR16MT.tree(), steps)?;
     }
 }

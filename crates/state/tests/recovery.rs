@@ -11,9 +11,9 @@ use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::ar16mt::recovery::{
     Chunk, EntriesReader, EntriesWriter, Order, Place, Recovery, RecoveryError, is_recovering,
 };
-use arbor_state::ar16mt::{Ar16mt, LeafWrite};
+use arbor_state::ar16mt::{AR16MT, LeafWrite};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView, Tree,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView,
 };
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Store};
@@ -32,14 +32,7 @@ fn open(store: Arc<dyn Store>, retain: Retain) -> State {
         retain,
         ..Options::default()
     };
-    State::open_to_recover(
-        store,
-        None,
-        Tree::Ar16mt(Ar16mt::default()),
-        NETWORK,
-        options,
-    )
-    .unwrap()
+    State::open_to_recover(store, None, AR16MT.tree(), NETWORK, options).unwrap()
 }
 
 fn block(number: u64) -> BlockRef {

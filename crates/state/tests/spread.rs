@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_state::{
-    Account, AccountChange, BlockRef, Computed, Network, SlotChange, State, StateChanges, Tree,
+    Account, AccountChange, BlockRef, Computed, MPT, Network, SlotChange, State, StateChanges,
 };
 use arbor_store::MemoryStore;
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ proptest! {
         let network = Network { chain_id: 1, genesis_hash: B256::ZERO };
         let store = Arc::new(MemoryStore::default());
         let mut state =
-            State::open(store, None, Tree::MerklePatricia, network, Default::default()).unwrap();
+            State::open(store, None, MPT.tree(), network, Default::default()).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut stands = BTreeMap::new();
         for (number, block) in (0..).zip(&blocks) {

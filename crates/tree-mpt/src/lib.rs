@@ -68,7 +68,7 @@ pub use build::{Part, build, build_many, build_part, join};
 pub use error::TreeError;
 pub use node::NodeError;
 pub use ordered::{ordered_root, trie_root};
-pub use overlay::Overlay;
+pub use overlay::{LaidNodes, Over, Overlay};
 pub use prove::{prove, prove_many};
 pub use record::{Record, RecordError};
 pub use rlp::RlpError;

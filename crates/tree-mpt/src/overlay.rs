@@ -12,7 +12,20 @@ use crate::update::TreeUpdate;
 /// Serves roots within a block, and the nodes of older versions, without writing anything.
 pub struct Overlay<R> {
     base: R,
+    laid: LaidNodes,
+}
+
+/// What updates changed, without the state below: see [`LaidNodes::over`].
+#[derive(Default)]
+pub struct LaidNodes {
     tries: HashMap<Option<Hash>, Changes>,
+}
+
+/// A reader with the changes of updates laid over it for a while.
+#[derive(Clone, Copy)]
+pub struct Over<'l, R> {
+    base: R,
+    laid: &'l LaidNodes,
 }
 
 /// What updates changed in one trie.
@@ -29,11 +42,29 @@ impl<R: NodeReader> Overlay<R> {
     pub fn new(base: R) -> Self {
         Self {
             base,
-            tries: HashMap::new(),
+            laid: LaidNodes::default(),
         }
     }
 
     /// Lays an update over all that came before; it must have been applied to this overlay's state.
+    pub fn push(&mut self, update: &TreeUpdate) {
+        self.laid.push(update);
+    }
+
+    /// The reader below.
+    pub const fn base(&self) -> &R {
+        &self.base
+    }
+}
+
+impl LaidNodes {
+    /// Reads through these changes from a state that they are laid over.
+    pub const fn over<R: NodeReader>(&self, base: R) -> Over<'_, R> {
+        Over { base, laid: self }
+    }
+
+    /// Lays an update over all that came before; it must have been applied to the state that these
+    /// changes make.
     pub fn push(&mut self, update: &TreeUpdate) {
         for &key in &update.fresh {
             let fresh = Changes {
@@ -54,11 +85,6 @@ impl<R: NodeReader> Overlay<R> {
         }
     }
 
-    /// The reader below.
-    pub const fn base(&self) -> &R {
-        &self.base
-    }
-
     /// The record that updates left at a position; `None` where the base is to be asked.
     fn own_node(&self, request: &NodeRequest) -> Option<Option<Arc<[u8]>>> {
         let trie = self.tries.get(&request.position.trie)?;
@@ -71,9 +97,19 @@ impl<R: NodeReader> Overlay<R> {
 
 impl<R: NodeReader> NodeReader for Overlay<R> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
+        self.laid.over(&self.base).nodes(requests)
+    }
+
+    fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
+        self.laid.over(&self.base).leaf(request)
+    }
+}
+
+impl<R: NodeReader> NodeReader for Over<'_, R> {
+    fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
         let own: Vec<_> = requests
             .iter()
-            .map(|request| self.own_node(request))
+            .map(|request| self.laid.own_node(request))
             .collect();
         let below: Vec<NodeRequest> = requests
             .iter()
@@ -92,7 +128,7 @@ impl<R: NodeReader> NodeReader for Overlay<R> {
     }
 
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
-        let trie = self.tries.get(&request.position.trie);
+        let trie = self.laid.tries.get(&request.position.trie);
         match trie {
             Some(trie) if trie.leaves.contains_key(&request.position.path) => {
                 Ok(trie.leaves.get(&request.position.path).cloned())

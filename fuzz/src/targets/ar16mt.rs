@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_chain::json;
-use arbor_state::ar16mt::{
-    AccountSlots, Ar16mt, LeafProof, RangeProof, StateMultiproof, StateProof,
-};
-use arbor_state::{BlockRef, State, StateView, Tree};
+use arbor_state::ar16mt::{AccountSlots, LeafProof, RangeProof, StateMultiproof, StateProof};
+use arbor_state::{BlockRef, State, StateView};
 use arbor_tree_ar16mt::{
     Blake2s, Entry, LeafUpdate, MemoryTree as Tree16, Operation, Path as Path16, StorageLogs,
     apply_with_proofs,
@@ -150,7 +148,7 @@ thread_local! {
 thread_local! {
     /// Accounts and slots under AR16MT.
     static ACCOUNTS16: State = {
-        let mut state = Database::open(&Arc::default(), Tree::Ar16mt(Ar16mt::default())).expect("created");
+        let mut state = Database::open(&Arc::default(), arbor_state::ar16mt::AR16MT.tree()).expect("created");
         let computed = state.compute(&changes(0)).expect("computed");
         let block = BlockRef {
             number: 0,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView, Tree,
+    Account, AccountChange, BlockRef, MPT, Network, SlotChange, State, StateChanges, StateView,
+    Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_versions::{Options, Retain, Version, read_head_file};
@@ -60,7 +61,7 @@ pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 _ => {}
             }
         }
-        let state = Database::open(&database.store, Tree::MerklePatricia).expect("opens");
+        let state = Database::open(&database.store, MPT.tree()).expect("opens");
         for number in [0, 1, 99] {
             let proof = state.prove(
                 Address::with_last_byte(number),
@@ -92,7 +93,7 @@ thread_local! {
 impl Database {
     fn new() -> Self {
         let store = Arc::new(MemoryStore::default());
-        let mut state = Self::open(&store, Tree::MerklePatricia).expect("created");
+        let mut state = Self::open(&store, MPT.tree()).expect("created");
         for version in 0..3u64 {
             let changes = changes(version);
             let computed = state.compute(&changes).expect("computed");
@@ -146,7 +147,7 @@ impl Database {
         self.store
             .write(&[Write::put(table, key, value)], true)
             .expect("written");
-        if let Ok(mut state) = Self::open(&self.store, Tree::MerklePatricia) {
+        if let Ok(mut state) = Self::open(&self.store, MPT.tree()) {
             let mut headers = HeaderCheck::new(state.tree());
             let _ = state
                 .snapshot()

@@ -4,7 +4,7 @@ use std::{fs, io, path::Path, sync::Arc};
 
 use alloy_primitives::B256;
 use alloy_rlp::Encodable;
-use arbor_state::{BlockRef, Computed, Network, State, StateChanges, StateError, StateView, Tree};
+use arbor_state::{BlockRef, Computed, MPT, Network, State, StateChanges, StateError, StateView};
 use arbor_store::Store;
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{DirLock, Options, Retain, Version};
@@ -43,7 +43,7 @@ impl Ledger {
             ..Options::default()
         };
         let mut ledger = Self {
-            state: State::open(store, Some(lock), Tree::MerklePatricia, network, options)?,
+            state: State::open(store, Some(lock), MPT.tree(), network, options)?,
         };
         if ledger.state.head().is_none() {
             let computed = genesis.compute(&mut ledger.state, &|_, _| ())?;

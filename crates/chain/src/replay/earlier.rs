@@ -103,7 +103,7 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use arbor_state::{Network, State, Tree};
+    use arbor_state::{MPT, Network, State};
     use arbor_store::{MemoryStore, Store, Table, Write};
     use arbor_versions::{Options, Retain};
 
@@ -136,7 +136,7 @@ mod tests {
             ..Options::default()
         };
         let store = Arc::clone(store);
-        State::open(store, None, Tree::MerklePatricia, network, options).expect("opens")
+        State::open(store, None, MPT.tree(), network, options).expect("opens")
     }
 
     /// A database as an earlier build left it after a rollback: it remembers nothing of the blocks before number 8.

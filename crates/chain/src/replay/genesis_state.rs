@@ -6,7 +6,7 @@ use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_hashing::keccak256_fixed;
 use arbor_state::{
     Account, AccountChange, BlockRef, Computed, IntermediateRoots, LoadAccount, LoadSlot,
-    LoadSource, SlotChange, State, StateChanges, StateError, WitnessState, state_root,
+    LoadSource, RootPlace, SlotChange, State, StateChanges, StateError, WitnessState, state_root,
 };
 use arbor_tree_mpt::EMPTY_ROOT;
 use rayon::prelude::*;
@@ -31,7 +31,9 @@ impl Genesis {
     ) -> Result<(), ReplayError> {
         let failed = |error| ReplayError::State { number: 0, error };
         let computed = self.compute(state, progress).map_err(failed)?;
-        if state.tree().is_in_headers() && computed.root() != self.header.state_root {
+        if state.tree().kind().roots == RootPlace::InHeaders
+            && computed.root() != self.header.state_root
+        {
             return Err(ReplayError::StateRoot(Box::new(Failure {
                 number: 0,
                 hash: self.hash,

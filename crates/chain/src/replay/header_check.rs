@@ -3,7 +3,7 @@
 
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::Encodable;
-use arbor_state::Tree;
+use arbor_state::{RootPlace, Tree};
 use arbor_versions::Meta;
 
 use super::record::BlockRecord;
@@ -28,7 +28,7 @@ impl HeaderCheck {
     /// Begins before the oldest version of a state over this tree.
     pub fn new(tree: &Tree) -> Self {
         Self {
-            roots_in_headers: tree.is_in_headers(),
+            roots_in_headers: tree.kind().roots == RootPlace::InHeaders,
             previous: None,
         }
     }
@@ -103,6 +103,7 @@ impl HeaderCheck {
 #[cfg(test)]
 mod tests {
     use alloy_consensus::Header;
+    use arbor_state::MPT;
     use arbor_versions::Version;
 
     use super::*;
@@ -135,7 +136,7 @@ mod tests {
     }
 
     fn check(first: &Meta, second: &Meta) -> Result<(), String> {
-        let mut check = HeaderCheck::new(&Tree::MerklePatricia);
+        let mut check = HeaderCheck::new(&MPT.tree());
         check.check(first).and_then(|()| check.check(second))
     }
 

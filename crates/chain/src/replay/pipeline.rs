@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, RecentState, StateChanges, StateView, Work};
+use arbor_state::{IntermediateRoots, RecentState, RootPlace, StateChanges, StateView, Work};
 use rayon::ThreadPool;
 
 use super::foresight::Foresight;
@@ -325,7 +325,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let before = |parent| !Rules::at(self.spec, header, parent, None).has(SpecId::BYZANTIUM);
         !block.block.body.transactions.is_empty()
             && parent.is_some_and(before)
-            && self.database.read().tree().is_in_headers()
+            && self.database.read().tree().kind().roots == RootPlace::InHeaders
     }
 
     fn execute(&mut self, block: RecoveredBlock) -> Result<Executed, ReplayError> {

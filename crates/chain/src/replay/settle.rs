@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_state::{Account, BlockRef, Computed, State, StateChanges, StateError, StateView};
+use arbor_state::{
+    Account, BlockRef, Computed, RootPlace, State, StateChanges, StateError, StateView,
+};
 
 use super::error::Failure;
 use super::pipeline::{Options, Verify};
@@ -152,7 +154,7 @@ pub(super) struct Settler<'a, 'b> {
 impl<'a, 'b> Settler<'a, 'b> {
     pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
         let state = database.read();
-        let in_headers = state.tree().is_in_headers();
+        let in_headers = state.tree().kind().roots == RootPlace::InHeaders;
         let together = state.computes_together() && matches!(options.verify, Verify::Every);
         drop(state);
         Self {
@@ -415,7 +417,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::mpsc::channel;
 
-    use arbor_state::{Network, Tree};
+    use arbor_state::{MPT, Network};
     use arbor_store::MemoryStore;
 
     use super::*;
@@ -429,7 +431,7 @@ mod tests {
         let state = State::open(
             Arc::new(MemoryStore::default()),
             None,
-            Tree::MerklePatricia,
+            MPT.tree(),
             network,
             Default::default(),
         );

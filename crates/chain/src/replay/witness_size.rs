@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use arbor_state::verkle::WitnessSizes;
-use arbor_state::{MissingAccounts, Tree};
+use arbor_state::MissingAccounts;
+use arbor_state::verkle::{Verkle, WitnessSizes};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ impl Replay {
             .at(head)
             .map_err(|error| ReplayError::State { number, error })?;
         let wrong = |why: String| ReplayError::Witness { number, why };
-        let Tree::Verkle(verkle) = state.tree() else {
+        let Some(verkle) = state.tree().downcast::<Verkle>() else {
             let witness = make_witness(&parent, Chain::of(genesis), &block, Executor::new())?;
             replay_witness(
                 &witness,

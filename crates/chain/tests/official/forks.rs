@@ -13,7 +13,7 @@ use arbor_chain::replay::stateless::replay_witness;
 use arbor_chain::replay::{Chain, Replay, ReplayError, make_witness};
 use arbor_chain::senders::{InputError, RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Position, RawBlock};
-use arbor_state::{MissingAccounts, Network, State, StateError, Tree};
+use arbor_state::{MPT, MissingAccounts, Network, State, StateError};
 use arbor_store::MemoryStore;
 use arbor_versions::{Options, Retain};
 
@@ -226,7 +226,7 @@ fn open(store: &Arc<MemoryStore>, genesis: &Genesis) -> Result<Replay, ReplayErr
         background: false,
         ..Options::default()
     };
-    let tree = Tree::MerklePatricia;
+    let tree = MPT.tree();
     let state = State::open(store.clone(), None, tree, network, options).map_err(failed)?;
     Replay::new(state, genesis, NAMES)
 }

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use arbor_evm384::Interface;
 use arbor_lab::senders;
+use arbor_state::TreeKind;
+use clap::{Args, Subcommand, ValueEnum};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{
-    Database, StoreChoice, TreeChoice, parse_disk, parse_threads, parse_tree, parse_witness_tree,
-};
+use super::{Database, StoreChoice, parse_disk, parse_threads};
 use crate::bytes;
+use crate::trees;
 
 /// What is measured.
 #[derive(Debug, Subcommand)]
@@ -86,9 +87,9 @@ pub(crate) struct BenchWitnesses {
         value_name = "T,...",
         value_delimiter = ',',
         default_value = "mpt,verkle",
-        value_parser = parse_witness_tree
+        value_parser = trees::witness_parser()
     )]
-    pub(crate) trees: Vec<TreeChoice>,
+    pub(crate) trees: Vec<&'static TreeKind>,
     /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
@@ -153,9 +154,9 @@ pub(crate) struct Loadtest {
     /// 2,300, 3,900 under mpt, 3,200 with --proofs
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
-    /// The tree: ar16mt, mpt, verkle, verkle-2023
-    #[arg(long, value_name = "T", default_value = "ar16mt", value_parser = parse_tree)]
-    pub(crate) tree: TreeChoice,
+    /// The tree
+    #[arg(long, value_name = "T", default_value = "ar16mt", value_parser = trees::tree_parser())]
+    pub(crate) tree: &'static TreeKind,
     /// Leaves of earlier blocks that each block reads
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
     pub(crate) reads: u64,

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use alloy_primitives::{Address, B256, U256, hex};
+use arbor_state::TreeKind;
 use arbor_state::ar16mt::AccountSlots;
 use clap::{Args, ValueEnum};
 
-use super::{Database, TreeChoice, parse_slot};
+use super::{Database, parse_slot};
+use crate::trees;
 
 /// `arbor prove`.
 #[derive(Debug, Args)]
@@ -84,8 +86,8 @@ pub(crate) struct VerifyProof {
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account, conflicts_with = "storage_logs")]
     pub(crate) of: Vec<AccountSlots>,
     /// Which Verkle tree the proof is of, whose layouts of accounts differ: verkle or verkle-2023
-    #[arg(long, value_name = "T", requires = "of", hide_possible_values = true)]
-    pub(crate) tree: Option<TreeChoice>,
+    #[arg(long, value_name = "T", requires = "of", hide_possible_values = true, value_parser = trees::tree_parser())]
+    pub(crate) tree: Option<&'static TreeKind>,
     /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it
     #[arg(long)]
     pub(crate) storage_logs: bool,

@@ -9,7 +9,9 @@ use arbor_lab::{
     reads, senders as senders_study,
 };
 
-use crate::args::{Bench, BenchCommitments, BenchReads, BenchSenders, TreeChoice};
+use arbor_state::RootPlace;
+
+use crate::args::{Bench, BenchCommitments, BenchReads, BenchSenders};
 use crate::{database, files, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
@@ -60,10 +62,9 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
 
 fn reads(args: &BenchReads) -> Result<()> {
     files::check_report(args.report.as_deref(), Some(&args.database.db))?;
-    let usual = match database::tree_choice(&args.database.db) {
-        Some(TreeChoice::Mpt) => 1_000,
-        _ => 0,
-    };
+    let in_headers = database::tree_kind(&args.database.db)
+        .is_some_and(|kind| kind.roots == RootPlace::InHeaders);
+    let usual = if in_headers { 1_000 } else { 0 };
     let settings = reads::Settings {
         reads: args.reads,
         proofs: args.proofs.unwrap_or(usual),

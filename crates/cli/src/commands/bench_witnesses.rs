@@ -8,13 +8,15 @@ use arbor_chain::replay::{Replay, WitnessSize};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::plot::{Plot, Scale};
+use arbor_state::TreeKind;
 use arbor_versions::Retain;
 use serde_json::json;
 
 use super::replay::genesis_of;
-use crate::args::{BenchWitnesses, StoreChoice, TreeChoice};
+use crate::args::{BenchWitnesses, StoreChoice};
 use crate::database::{self, Budget};
 use crate::progress::Progress;
+use crate::tree_settings::TreeSettings;
 use crate::{files, output, report, stop};
 
 /// The shares of the blocks that are told of, in percent.
@@ -25,12 +27,15 @@ const MEAN: usize = 101;
 pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     files::check_report(args.report.as_deref(), None)?;
     for (index, tree) in args.trees.iter().enumerate() {
-        if args.trees[..index].contains(tree) {
-            bail!("--trees names {} twice", tree.name());
+        if args.trees[..index]
+            .iter()
+            .any(|other| other.name == tree.name)
+        {
+            bail!("--trees names {} twice", tree.name);
         }
     }
     let mut measurement = report::measure("bench witnesses");
-    let names: Vec<_> = args.trees.iter().map(|tree| tree.name()).collect();
+    let names: Vec<_> = args.trees.iter().map(|tree| tree.name).collect();
     measurement.setting("trees", names);
     measurement.setting("to", args.to);
     measurement.setting("memory_bytes", args.memory);
@@ -40,12 +45,12 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     genesis.check_chain(&input)?;
     let mut found = Vec::new();
     for tree in &args.trees {
-        let sizes = sizes(args, *tree, (&genesis, &text))?;
+        let sizes = sizes(args, tree, (&genesis, &text))?;
         if sizes.is_empty() {
             bail!("no blocks: the chain ends with its genesis");
         }
-        output::line(table(*tree, &sizes).trim_end())?;
-        found.push((tree.name(), sizes));
+        output::line(table(tree, &sizes).trim_end())?;
+        found.push((tree.name, sizes));
     }
     if let Some(file) = &args.plot {
         let plot = distribution(&found);
@@ -64,12 +69,10 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
 /// Replays the chain in memory, block by block, with a witness of each.
 fn sizes(
     args: &BenchWitnesses,
-    choice: TreeChoice,
+    kind: &TreeKind,
     (genesis, text): (&Genesis, &str),
 ) -> Result<Vec<WitnessSize>> {
-    let Some(tree) = database::tree(choice, args.memory, &[]) else {
-        bail!("--tree none has no witnesses");
-    };
+    let tree = database::tree(kind, args.memory, &TreeSettings::default())?;
     let budget = Budget {
         memory: args.memory,
         write_back: None,
@@ -118,10 +121,10 @@ impl Sorted {
 }
 
 /// A tree's distribution, in Markdown: bytes and counts within which a share of the blocks is.
-fn table(tree: TreeChoice, sizes: &[WitnessSize]) -> String {
+fn table(tree: &TreeKind, sizes: &[WitnessSize]) -> String {
     let mut out = format!(
         "{}: witnesses of {} blocks, all checked\n\n| | least | 10 % | median | 90 % | 99 % | most | mean |\n|{}\n",
-        tree.name(),
+        tree.name,
         sizes.len(),
         "---|".repeat(1 + SHARES.len())
     );

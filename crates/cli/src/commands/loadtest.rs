@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
-use arbor_lab::loadtest::{BlockFigures, Numbering, Progress, Results, Settings, run as load};
+use arbor_lab::loadtest::{self, BlockFigures, Numbering, Progress, Results, run as load};
 use arbor_metrics::{Machine, Measurement};
 use arbor_state::ar16mt::{Ar16mt, HashChoice};
-use arbor_state::{State, Tree};
+use arbor_state::{BlockMemory, Settings, State, Tree};
 use arbor_store::{MemoryStore, Store};
 use arbor_versions::{Options, Retain};
 
-use crate::args::{Loadtest as Args, NumberingChoice, TreeChoice};
+use crate::args::{Loadtest as Args, NumberingChoice};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::stop::Stop;
 use crate::{bytes, files, output, report, stop};
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
     let measurement = measurement(args, &tree, pool.current_num_threads());
-    let settings = Settings {
+    let settings = loadtest::Settings {
         blocks: args.blocks,
         writes: args.writes,
         updates: args.updates,
@@ -117,11 +117,9 @@ fn passed(
 fn room(args: &Args, machine: Option<u64>) -> Result<Option<String>> {
     // Measured on first blocks of 100,000 to 1,600,000, and on up to 12 of 100,000 to 600,000: later ones touch more nodes, and the one before is
     // still on its way to the disk.
-    let (first, later) = match args.tree {
-        TreeChoice::Ar16mt if args.proofs => (1_700, 3_200),
-        TreeChoice::Ar16mt => (640, 2_300),
-        TreeChoice::Mpt => (950, 3_900),
-        _ => (850, 2_200),
+    let BlockMemory { first, later } = match args.proofs {
+        true => PROVEN,
+        false => args.tree.block_memory,
     };
     let each_write = match args.blocks + args.update_blocks {
         ..=1 => first,
@@ -171,6 +169,11 @@ fn room(args: &Args, machine: Option<u64>) -> Result<Option<String>> {
 /// Bytes of memory for a leaf that a block reads, which is drawn and read by itself; one that is proven, all of which are there at once; and one that has been changed.
 const READ: u64 = 40;
 const READ_PROVEN: u64 = 700;
+/// Bytes of memory for a leaf that is written with a proof.
+const PROVEN: BlockMemory = BlockMemory {
+    first: 1_700,
+    later: 3_200,
+};
 const CHANGED: u64 = 40;
 
 fn tree(args: &Args) -> Result<Tree> {
@@ -179,35 +182,47 @@ fn tree(args: &Args) -> Result<Tree> {
             "--numbering upstream leaves gaps between the numbers of leaves, which other commands refuse in a database: give it without --db"
         );
     }
-    if args.tree == TreeChoice::Ar16mt {
-        let hash = match args.no_hash {
-            true => HashChoice::NoOp,
-            false => HashChoice::Blake2s,
-        };
-        let chunk = args.chunk_size.unwrap_or(Ar16mt::CHUNK);
-        return Ok(Tree::Ar16mt(Ar16mt { hash, chunk }));
-    }
-    for (flag, given) in [
-        ("--no-hash", args.no_hash),
+    let kind = args.tree;
+    let chunk = args.chunk_size.map(|chunk| format!("chunk={chunk}"));
+    let settings = Settings {
+        hash: args.no_hash.then(|| HashChoice::NoOp.name().to_owned()),
+        memory: Some(args.memory),
+        words: chunk.clone().into_iter().collect(),
+    };
+    let tree = (kind.make)(&Settings {
+        hash: None,
+        words: Vec::new(),
+        ..settings.clone()
+    })?;
+    let by_leaves = tree.downcast::<Ar16mt>().is_some();
+    let hashes = |name: &str| kind.hashes.contains(&name);
+    for (flag, possible) in [
+        (
+            "--no-hash",
+            !args.no_hash || hashes(HashChoice::NoOp.name()),
+        ),
         (
             "--numbering upstream",
-            args.numbering == NumberingChoice::Upstream,
+            args.numbering == NumberingChoice::Published || by_leaves,
         ),
-        ("--proofs", args.proofs),
-        ("--chunk-size", args.chunk_size.is_some()),
+        ("--proofs", !args.proofs || by_leaves),
+        (
+            "--chunk-size",
+            chunk.is_none_or(|chunk| kind.setting(&chunk).is_some()),
+        ),
     ] {
-        if given {
-            bail!("{flag} is for --tree ar16mt alone");
+        if !possible {
+            bail!("{flag} does nothing with --tree {}", kind.name);
         }
     }
-    database::tree(args.tree, args.memory, &[]).context("--tree none is no tree")
+    Ok((kind.make)(&settings)?)
 }
 
 fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
     let mut measurement = report::measure("loadtest");
     measurement.setting("blocks", args.blocks);
     measurement.setting("writes", args.writes);
-    measurement.setting("tree", args.tree.name());
+    measurement.setting("tree", args.tree.name);
     measurement.setting("reads", args.reads);
     measurement.setting("updates", args.updates);
     measurement.setting("update_blocks", args.update_blocks);
@@ -223,10 +238,7 @@ fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
     measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));
     measurement.setting("store", args.store.name());
     measurement.setting("prune", args.prune);
-    let chunk_size = match tree {
-        Tree::Ar16mt(ar16mt) => Some(ar16mt.chunk.get()),
-        _ => None,
-    };
+    let chunk_size = tree.downcast::<Ar16mt>().map(|ar16mt| ar16mt.chunk.get());
     measurement.setting("chunk_size", chunk_size);
     measurement.setting("memory_bytes", args.memory);
     measurement.setting(
@@ -458,7 +470,7 @@ mod tests {
 
     /// Two blocks of leaves and two of changes, somebody asking to stop at the progress of that number, before it is told or after, and no block ending within the patience.
     fn asked(at: usize, before: bool) -> End {
-        let settings = Settings {
+        let settings = loadtest::Settings {
             blocks: 2,
             writes: 4,
             updates: 0,
@@ -468,7 +480,7 @@ mod tests {
             numbering: Numbering::Published,
             proofs: false,
         };
-        let tree = Tree::Ar16mt(Ar16mt {
+        let tree: Tree = Arc::new(Ar16mt {
             hash: HashChoice::Blake2s,
             chunk: Ar16mt::CHUNK,
         });

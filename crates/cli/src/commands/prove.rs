@@ -8,14 +8,16 @@ use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json;
 use arbor_state::ar16mt::{
-    AccountSlots, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
+    AccountSlots, Ar16mt, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
 };
-use arbor_state::verkle::{Committer, HeaderLayout, Stems, Witness, WitnessError, proven_account};
-use arbor_state::{Account, AccountProof, Historical, Tree};
+use arbor_state::verkle::{
+    Committer, HeaderLayout, Stems, Verkle, Witness, WitnessError, proven_account,
+};
+use arbor_state::{Account, AccountProof, Historical};
 use serde::Serialize;
 
 use super::verify_witness::TABLE_BYTES;
-use crate::args::{Prove, TreeChoice, VerifyProof};
+use crate::args::{Prove, VerifyProof};
 use crate::{bytes, database, files, output};
 
 pub(crate) fn run(args: &Prove) -> Result<()> {
@@ -31,7 +33,7 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     let state = state.reader();
     let then = state.at(database::version_of(state, args.at)?)?;
     let out = args.out.as_deref();
-    if out.is_some_and(is_binary) && !matches!(then.tree(), Tree::Verkle(_)) {
+    if out.is_some_and(is_binary) && then.tree().downcast::<Verkle>().is_none() {
         bail!(
             "proofs of this database's tree have no binary form: --out with another extension than .ssz"
         );
@@ -50,16 +52,16 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
         accounts.extend_from_slice(&args.also);
         return put(out, &then.prove_many(&accounts)?);
     }
-    match then.tree() {
-        Tree::MerklePatricia => put(out, &then.prove(address, slots)?),
-        Tree::Ar16mt(_) => put(out, &then.prove_paths(address, slots)?),
-        Tree::Verkle(_) => {
-            let witness = then.prove_leaves(address, slots)?;
-            match out {
-                Some(file) if is_binary(file) => write(file, &witness.to_bytes()),
-                _ => put(out, &witness),
-            }
-        }
+    if then.tree().downcast::<Ar16mt>().is_some() {
+        return put(out, &then.prove_paths(address, slots)?);
+    }
+    if then.tree().downcast::<Verkle>().is_none() {
+        return put(out, &then.prove(address, slots)?);
+    }
+    let witness = then.prove_leaves(address, slots)?;
+    match out {
+        Some(file) if is_binary(file) => write(file, &witness.to_bytes()),
+        _ => put(out, &witness),
     }
 }
 
@@ -298,12 +300,13 @@ fn no_layout(args: &VerifyProof) -> Result<()> {
 fn layout(args: &VerifyProof) -> Result<HeaderLayout> {
     let file = args.file.display();
     match args.tree {
-        Some(TreeChoice::Verkle) => Ok(HeaderLayout::BasicData),
-        Some(TreeChoice::Verkle2023) => Ok(HeaderLayout::FiveLeaves),
-        Some(other) => bail!(
-            "{file} is a proof of a Verkle tree, not of --tree {}",
-            other.name()
-        ),
+        Some(kind) => match kind.tree().downcast::<Verkle>() {
+            Some(verkle) => Ok(verkle.settings().layout),
+            None => bail!(
+                "{file} is a proof of a Verkle tree, not of --tree {}",
+                kind.name
+            ),
+        },
         None => bail!(
             "{file} is a proof of a Verkle tree, and does not say how accounts lie in it: --of needs --tree verkle, or --tree verkle-2023"
         ),

@@ -13,6 +13,7 @@ use arbor_versions::{
 
 use super::verify;
 use crate::args::Repair;
+use crate::tree_settings::TreeSettings;
 use crate::{database, output};
 
 pub(crate) fn run(args: &Repair) -> Result<()> {
@@ -106,7 +107,7 @@ fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
     let identity = identity.ok_or_else(|| {
         anyhow!("its store has no database yet: whatever began it can be run again")
     })?;
-    let tree = database::known_tree(&identity, memory, &[])?;
+    let tree = database::known_tree(&identity, memory, &TreeSettings::default())?;
     let network = Network {
         chain_id: identity.chain_id,
         genesis_hash: identity.genesis.into(),

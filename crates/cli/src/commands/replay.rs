@@ -14,18 +14,18 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_metrics::Measurement;
-use arbor_state::verkle::Verkle;
-use arbor_state::{State, Tree};
+use arbor_state::{RootPlace, RootThreads, Scope, Settings, State, Tree, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
 
-use crate::args::{Replay as Args, StoreChoice, TreeChoice, VerifyChoice};
+use crate::args::{Replay as Args, StoreChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
 use crate::roots::RootsFile;
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
+use crate::trees::{self, TreeChoice};
 use crate::{files, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -68,19 +68,23 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let genesis = args.genesis.as_ref().map(Path::new);
     let read = args.chain.iter().map(PathBuf::as_path).chain(genesis);
     files::apart(written, read)?;
-    let stored = args.db.as_deref().and_then(database::tree_choice);
-    let tree = args.tree.or(stored).unwrap_or(TreeChoice::Mpt);
+    let stored = args.db.as_deref().and_then(database::tree_kind);
+    let of_database = TreeChoice::Tree(stored.unwrap_or_else(trees::usual));
+    let tree = args.tree.unwrap_or(of_database);
     check_flags(args, tree)?;
     let settings = TreeSettings::new(&args.tree_settings).agreed(args.db.as_deref())?;
-    let mut measurement = report::start(args, tree, &settings);
+    let choice = tree;
+    let tree = choice.kind();
+    let tree = tree.map(|kind| database::tree(kind, args.memory, &settings));
+    let tree = tree.transpose()?;
+    let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
     // What is spread over threads without a pool of its own.
     let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
     if threads.build_global().is_err() {
         tracing::debug!("an earlier replay of this process has set the number of threads");
     }
-    let tree = database::tree(tree, args.memory, settings.as_slice());
-    if let Some(Tree::Verkle(verkle)) = &tree {
-        begin_tables(args, verkle);
+    if let Some(tree) = &tree {
+        begin_tables(args, tree);
     }
     use_small_pages();
     stop::listen();
@@ -107,12 +111,17 @@ const NO_ROOT: &str = "there is no state that has a root";
 
 /// Refuses flags that would be of no use with this tree.
 fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
-    let verkle = matches!(tree, TreeChoice::Verkle | TreeChoice::Verkle2023);
-    if !verkle && !args.tree_settings.is_empty() {
-        bail!(
-            "--tree-settings is for Verkle trees, not for --tree {}",
-            tree.name()
-        );
+    let settings = Settings {
+        words: args.tree_settings.clone(),
+        ..Settings::default()
+    };
+    let without_tree = tree.kind().is_none();
+    match tree.kind() {
+        Some(kind) => kind.check(&settings).context("--tree-settings")?,
+        None if !settings.words.is_empty() => {
+            bail!("--tree-settings is of no use with --tree {}", tree.name())
+        }
+        None => {}
     }
     for (flag, given, why) in [
         ("--db", args.db.is_some(), "nothing is stored"),
@@ -129,7 +138,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--compact", args.compact, "nothing is stored"),
         ("--verify last", args.verify == VerifyChoice::Last, NO_ROOT),
     ] {
-        if tree == TreeChoice::None && given {
+        if without_tree && given {
             bail!("{flag} is of no use with --tree none: {why}");
         }
     }
@@ -138,21 +147,17 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
 
 /// Makes a Verkle tree's tables. With several threads they are filled beside what comes before the first root, which waits for them, as soon as they have their memory, in large
 /// pages.
-fn begin_tables(args: &Args, verkle: &Verkle) {
+fn begin_tables(args: &Args, tree: &Tree) {
     if args.thread_count() == 1 {
-        verkle.stems();
-        return;
+        return tree.prepare(Box::new(|| ()));
     }
     let (placed, waiting) = channel::<()>();
     let fill = {
-        let verkle = verkle.clone();
-        move || {
-            verkle.stems_telling(|| drop(placed));
-        }
+        let tree = Arc::clone(tree);
+        move || tree.prepare(Box::new(|| drop(placed)))
     };
     if std::thread::Builder::new().spawn(fill).is_err() {
-        verkle.stems();
-        return;
+        return tree.prepare(Box::new(|| ()));
     }
     // Nothing is sent: the other end goes.
     let _ = waiting.recv();
@@ -282,7 +287,7 @@ fn ahead(
 /// is a database, which tells what block it goes on with, or where the chain begins later; and where something is wrong with its first blocks, which whoever reads them once there is a
 /// database will tell.
 fn ahead_of_database(args: &Args, input: &ChainInput, genesis: &Genesis) -> Option<Prefetch> {
-    let exists = args.db.as_deref().and_then(database::tree_choice).is_some();
+    let exists = args.db.as_deref().and_then(database::tree_kind).is_some();
     if exists || input.first().number > 1 {
         return None;
     }
@@ -299,11 +304,11 @@ fn last_block(args: &Args, input: &ChainInput) -> Option<u64> {
     }
 }
 
-/// Threads of their own that large roots are spread over: some of many. Two have enough to do with senders, execution and the thread of Merkle-Patricia roots. A Verkle
-/// root is spread over the threads that made its tables, and have nothing else to do.
+/// Returns threads of their own for large roots, if there are many threads and the tree gains by it. Two threads have enough to do with senders, execution and the thread of
+/// roots.
 fn roots_pool(args: &Args, tree: &Tree) -> Result<Option<rayon::ThreadPool>> {
     let threads = args.thread_count() / 2;
-    if threads < 2 || matches!(tree, Tree::Verkle(_)) {
+    if threads < 2 || tree.kind().threads == RootThreads::Shared {
         return Ok(None);
     }
     let named = |index| format!("roots-{index}");
@@ -377,21 +382,24 @@ fn full(
     }
     let budget = Budget {
         memory: args.memory,
-        write_back: Some(args.write_back(settings)),
+        write_back: Some(args.write_back(Some(&tree))),
         retain: database::retention(dir, args.retain)?,
         durable: args.durable,
         throttle: args.throttle,
     };
     report::retain(&mut measurement, budget.retain);
-    if args.verify == VerifyChoice::Last && !tree.is_in_headers() {
+    if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
         bail!(
-            "--verify last adds up the changes of many blocks, but under a tree that never forgets a leaf what is set and cleared within them leaves a trace: \
-             its roots need --verify every"
+            "--verify last does not work with {name}: it applies the net change of many blocks, but {name} keeps a leaf for a slot that was set and cleared in between, so the \
+             root would differ. Use --verify every.",
+            name = tree.kind().name
         );
     }
     let roots_file = match (&args.roots, dir) {
         (Some(file), _) => Some(file.clone()),
-        (None, Some(dir)) if !tree.is_in_headers() => Some(RootsFile::of_database(dir)),
+        (None, Some(dir)) if tree.kind().roots == RootPlace::Apart => {
+            Some(RootsFile::of_database(dir))
+        }
         _ => None,
     };
     let early = ahead_of_database(args, &input, &genesis);
@@ -401,7 +409,8 @@ fn full(
             database::remember_retention(dir, budget.retain)?;
         }
         rules.remember(dir)?;
-        if matches!(state.tree(), Tree::Verkle(_)) {
+        let kept = state.tree().kind().settings;
+        if kept.iter().any(|setting| setting.scope == Scope::Stored) {
             settings.remember(dir)?;
         }
     }

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let size = size_of(dir)?;
     let identity = &file.identity;
     let recovering = is_recovering(&head.block_hash);
-    let settings = TreeSettings::to_read(dir).map(|settings| settings.names());
+    let settings = TreeSettings::to_read(dir).map(|settings| settings.as_slice().to_vec());
     let rules = Rules::to_read(dir).map(Rules::words);
     // None: not known; Some(None): never asked for.
     let retain = remembered::to_read(database::stored_retention(dir).map(Some));

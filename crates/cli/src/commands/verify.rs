@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use arbor_chain::replay::HeaderCheck;
-use arbor_state::{StateSnapshot, VerifyProgress};
+use arbor_state::{RootPlace, StateSnapshot, VerifyProgress};
 
 use crate::args::Verify;
 use crate::progress::PartDone;
@@ -79,7 +79,7 @@ pub(crate) fn check(
         0 if !has_headers => {
             output::line(&format!("every node and record agrees with root {root}"))
         }
-        0 if state.reader().tree().is_in_headers() => output::line(&format!(
+        0 if state.reader().tree().kind().roots == RootPlace::InHeaders => output::line(&format!(
             "every node and record agrees with state root {root}"
         )),
         0 => output::line(&format!(

@@ -12,7 +12,7 @@ use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
 use arbor_chain::witness::BlockWitness;
 use arbor_state::verkle::Verkle;
-use arbor_state::{Head, Historical, Tree};
+use arbor_state::{Head, Historical, MerklePatricia};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
@@ -168,28 +168,27 @@ impl Maker<'_> {
         let parent = self.parent.insert(parent);
         let block = prepare(raw, SignatureRules::new(&chain.genesis.spec))?;
         let executor = self.rules.executor();
-        match state.tree() {
-            Tree::MerklePatricia => {
-                let mut witness = make_witness(parent, chain, &block, executor)?;
-                if chain.genesis.network().is_none() {
-                    witness.config = Some(config_of(self.db, chain.genesis)?);
-                }
-                witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
-                Ok(Witness::Nodes(Box::new(witness)))
-            }
-            Tree::Ar16mt(_) => bail!(
-                "witnesses are of merkle-patricia and verkle databases; `arbor prove` proves single leaves of this one"
-            ),
-            Tree::Verkle(verkle) => {
-                let made = make_execution_witness(parent, chain, &block, executor, self.guarded)?;
-                let (mut witness, chunks) = made;
-                self.check(verkle, &mut witness)?;
-                Ok(Witness::Leaves {
-                    block: Box::new(witness),
-                    chunks,
-                })
-            }
+        if let Some(verkle) = state.tree().downcast::<Verkle>() {
+            let made = make_execution_witness(parent, chain, &block, executor, self.guarded)?;
+            let (mut witness, chunks) = made;
+            self.check(verkle, &mut witness)?;
+            return Ok(Witness::Leaves {
+                block: Box::new(witness),
+                chunks,
+            });
         }
+        if state.tree().downcast::<MerklePatricia>().is_none() {
+            bail!(
+                "a database with the tree {} has no witnesses; `arbor prove` proves single leaves of it",
+                state.tree().kind().name
+            );
+        }
+        let mut witness = make_witness(parent, chain, &block, executor)?;
+        if chain.genesis.network().is_none() {
+            witness.config = Some(config_of(self.db, chain.genesis)?);
+        }
+        witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
+        Ok(Witness::Nodes(Box::new(witness)))
     }
 
     /// Checks a Verkle witness, and completes it with the root after it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
-use arbor_state::{Network, StateSnapshot, Tree};
+use arbor_state::{MPT, Network, StateSnapshot};
 use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_store_fjall::{FjallStore, Options as FjallOptions};
@@ -63,9 +63,8 @@ impl Records {
 
     /// What verification says; an error of reading is a finding too.
     fn faults(&self) -> Vec<String> {
-        let mut headers = HeaderCheck::new(&Tree::MerklePatricia);
-        let state =
-            StateSnapshot::open(self.store.clone(), None, Tree::MerklePatricia, self.network);
+        let mut headers = HeaderCheck::new(&MPT.tree());
+        let state = StateSnapshot::open(self.store.clone(), None, MPT.tree(), self.network);
         let report = state.and_then(|state| state.verify(&|_| {}, &mut |meta| headers.check(meta)));
         match report {
             Ok(report) => report.faults,

@@ -361,12 +361,12 @@ fn next_after(view: View<'_>, writes: &[LeafWrite]) -> Result<u64, StateError> {
 }
 
 /// The number after an index.
-fn after(index: u64) -> Result<u64, StateError> {
+pub(super) fn after(index: u64) -> Result<u64, StateError> {
     index.checked_add(1).ok_or(StateError::LastIndex)
 }
 
 /// The number of the next leaf: 1 in an empty tree.
-pub(super) fn next_index(state: &impl Flat) -> Result<u64, StateError> {
+pub(super) fn next_index(state: &dyn Flat) -> Result<u64, StateError> {
     match state.value(COUNTER, NEXT_INDEX)? {
         Some(bytes) => decode_counter(&bytes),
         None => Ok(1),

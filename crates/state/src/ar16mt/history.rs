@@ -81,7 +81,7 @@ struct Walk<'a> {
     ar16mt: Ar16mt,
     nibble: u8,
     top: Option<Child>,
-    nodes: Undone<'a>,
+    nodes: Undone,
     /// Leaves as they were, where they are not as the head has them.
     leaves: HashMap<Box<[u8]>, Option<Value>, RandomState>,
     /// Of the part, at each version that it came to.
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
             ar16mt,
             nibble,
             top,
-            nodes: Undone::new(ar16mt, check.view),
+            nodes: Undone::default(),
             leaves: HashMap::default(),
             hashes: Vec::new(),
         }
@@ -126,7 +126,9 @@ impl<'a> Walk<'a> {
         }
         if !updates.is_empty() {
             let place = (Path::from_nibbles(&[self.nibble]), self.top);
+            let ar16mt = self.ar16mt;
             let standing = Standing {
+                head: AtHead { view, ar16mt },
                 undone: &self.nodes,
                 now: &now,
             };

@@ -26,6 +26,7 @@
 
 mod compute;
 mod history;
+mod load;
 mod multi;
 mod names;
 mod nearest;
@@ -37,6 +38,7 @@ mod reader;
 mod records;
 pub mod recovery;
 mod settings;
+mod tree;
 mod verify;
 
 use arbor_store::Table;
@@ -49,22 +51,17 @@ pub use arbor_tree_ar16mt::{
     StorageLog, StorageLogs, TreeStats,
 };
 pub use compute::LeafWrite;
-pub(crate) use compute::{compute, compute_leaves, compute_proven};
-pub(crate) use history::check_history;
+pub(crate) use compute::{compute_leaves, compute_proven};
 pub use multi::{AccountSlots, MalformedMultiproof, ProvenAccount, StateMultiproof};
 pub(crate) use multi::{prove_many, storage_logs};
 pub use names::LeafName;
-pub(crate) use nearest::{account_from, slot_from};
-pub(crate) use nodes::Undone;
 pub(crate) use prove::prove_account;
 pub use prove::{FalseLeaf, LeafProof, MalformedProof, SlotProof, StateProof};
 pub(crate) use range::prove_range;
 pub use range::{RangeEntry, RangeProof};
-pub(crate) use reader::{
-    account, accounts_named, dump, flat_keys, flat_root, has_storage, storage,
-};
+use reader::flat_root;
 pub use settings::{Ar16mt, HashChoice};
-pub(crate) use verify::check_state;
+pub use tree::AR16MT;
 
 /// Leaves by key.
 const LEAVES: Table = Table(1);

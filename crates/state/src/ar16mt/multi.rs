@@ -9,14 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::compute::next_index;
 use super::names::LeafName;
-use super::nodes::Standing;
+use super::nodes::{AtHead, Standing};
+use super::parts::Ways;
 use super::prove::what;
 use super::reader::Header;
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
 use super::{Ar16mt, LEAVES};
-use crate::flat::Flat;
-use crate::{Account, Historical, StateError};
+use crate::state_tree::Then;
+use crate::{Account, StateError};
 
 /// An account and slots of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -165,12 +166,14 @@ fn account([nonce, balance, code_hash]: [Hash; 3]) -> Option<Option<Account>> {
 /// Proves accounts and slots together.
 pub(crate) fn prove_many(
     ar16mt: Ar16mt,
-    state: &Historical<'_>,
+    state: &dyn Then,
     accounts: &[AccountSlots],
 ) -> Result<StateMultiproof, StateError> {
     let keys = LeafName::keys(&names(accounts));
-    let ways = state.ways(ar16mt, &keys)?;
+    let ways = Ways::of(ar16mt, state, &keys)?;
+    let view = state.view();
     let standing = Standing {
+        head: AtHead { view, ar16mt },
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
@@ -184,7 +187,7 @@ pub(crate) fn prove_many(
 /// What a version writes on top of the one before it.
 pub(crate) fn storage_logs(
     ar16mt: Ar16mt,
-    (before, after): (&Historical<'_>, &Historical<'_>),
+    (before, after): (&dyn Then, &dyn Then),
 ) -> Result<StorageLogs, StateError> {
     let view = after.view();
     let undo = view.undo_of_part(after.meta().version, LEAVES, 0..=u8::MAX)?;
@@ -204,8 +207,10 @@ pub(crate) fn storage_logs(
     });
     let operations: Vec<Operation> = operations.into_iter().map(|(_, one)| one).collect();
     let keys: Vec<Hash> = operations.iter().map(|one| one.key).collect();
-    let ways = before.ways(ar16mt, &keys)?;
+    let ways = Ways::of(ar16mt, before, &keys)?;
+    let view = before.view();
     let standing = Standing {
+        head: AtHead { view, ar16mt },
         undone: &ways,
         now: &|table, key| before.value(table, key),
     };

@@ -15,7 +15,6 @@ use super::settings::with_hasher;
 use super::{Ar16mt, LEAVES, NODES};
 use crate::StateError;
 use crate::flat::Lookup;
-use crate::verify::Steps;
 
 /// The nodes of the latest version.
 #[derive(Clone, Copy)]
@@ -102,28 +101,20 @@ fn leaf_below(
 }
 
 /// The nodes of another version than the head's: what changed on the way there laid over those of the head.
-pub(crate) struct Undone<'a> {
-    head: AtHead<'a>,
+#[derive(Default)]
+pub(super) struct Undone {
     nodes: HashMap<Path, Option<Arc<[u8]>>, RandomState>,
 }
 
 /// The same with the leaves that the flat tables had. None comes and goes: what is there at an older version is there at the head.
 pub(super) struct Standing<'u> {
-    pub(super) undone: &'u Undone<'u>,
+    pub(super) head: AtHead<'u>,
+    pub(super) undone: &'u Undone,
     pub(super) now: Lookup<'u>,
 }
 
-impl<'a> Undone<'a> {
-    /// Begins at the head.
-    pub(crate) fn new(ar16mt: Ar16mt, view: View<'a>) -> Self {
-        Self {
-            head: AtHead { view, ar16mt },
-            nodes: HashMap::default(),
-        }
-    }
-
+impl Undone {
     pub(super) fn updates_to(
-        &self,
         then: &[Write],
         now: Lookup<'_>,
     ) -> Result<Vec<LeafUpdate>, StateError> {
@@ -172,20 +163,29 @@ impl<'a> Undone<'a> {
     }
 
     /// The writes of nodes that lead back.
-    pub(crate) fn into_writes(self) -> Vec<Write> {
+    pub(super) fn into_writes(self) -> Vec<Write> {
         let nodes = self.nodes.into_iter();
         nodes
             .map(|(path, record)| node_write(path, record))
             .collect()
     }
-}
 
-impl Steps for Undone<'_> {
-    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        let updates = self.updates_to(then, now)?;
-        let standing = Standing { undone: self, now };
+    /// See [`StateTree::step`](crate::StateTree::step).
+    pub(super) fn step(
+        &mut self,
+        head: AtHead<'_>,
+        to: &Meta,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError> {
+        let updates = Self::updates_to(then, now)?;
+        let standing = Standing {
+            head,
+            undone: self,
+            now,
+        };
         let update: TreeUpdate =
-            with_hasher!(self.head.ar16mt, hasher => apply(&standing, hasher, &updates))?;
+            with_hasher!(head.ar16mt, hasher => apply(&standing, hasher, &updates))?;
         if update.root != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,
@@ -209,14 +209,14 @@ impl Reader for Standing<'_> {
             }
         }
         let wanted: Vec<Path> = below.iter().map(|place| paths[*place]).collect();
-        for (place, record) in below.into_iter().zip(self.undone.head.nodes(&wanted)?) {
+        for (place, record) in below.into_iter().zip(self.head.nodes(&wanted)?) {
             found[place] = record;
         }
         Ok(found)
     }
 
     fn leaves_below(&self, paths: &[Path]) -> Result<Vec<Option<StoredLeaf>>, ReadError> {
-        let view = self.undone.head.view;
+        let view = self.head.view;
         let leaves = paths
             .iter()
             .map(|path| leaf_below(view, path, Some(self.now)));

@@ -1,17 +1,18 @@
 //! Going back to an older version by parts of the tree, so that not all that changed since is in memory at once.
 
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
 
 use arbor_tree::{Hash, Path};
 use arbor_tree_ar16mt::{Entry, apply, root};
 use arbor_versions::{Meta, Version, View};
 
-use super::nodes::{Standing, Undone};
+use super::nodes::{AtHead, Standing, Undone};
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
 use super::{Ar16mt, LEAVES};
+use crate::StateError;
 use crate::flat::{FlatEntries, overlaid};
-use crate::{Historical, StateError};
+use crate::state_tree::{Then, own};
 
 /// Changes of a part, about. They and what becomes of them take some 300 bytes each.
 #[cfg(not(test))]
@@ -31,20 +32,17 @@ fn parts(view: View<'_>, version: Version) -> Result<Vec<RangeInclusive<u8>>, St
     Ok((0..parts).map(part).collect())
 }
 
-impl<'a> Undone<'a> {
+impl Undone {
     /// Goes back from the head to an older version, and keeps only those nodes that are on the ways of some keys: all that their proofs take.
-    pub(crate) fn on_ways(
-        (ar16mt, view): (Ar16mt, View<'a>),
-        to: &Meta,
-        keys: &[Hash],
-    ) -> Result<Self, StateError> {
+    fn on_ways(head: AtHead<'_>, to: &Meta, keys: &[Hash]) -> Result<Self, StateError> {
         let mut keys = keys.to_vec();
         keys.sort_unstable();
         let on_way = |path: &Path| {
             let after = keys.partition_point(|key| key[..] < *path.packed());
             keys.get(after).is_some_and(|key| path.is_prefix_of(key))
         };
-        let mut undone = Self::new(ar16mt, view);
+        let AtHead { view, ar16mt } = head;
+        let mut undone = Self::default();
         for part in parts(view, to.version)? {
             let undo = view.undo_since_part(to.version, LEAVES, part.clone())?;
             // The parts before are back already.
@@ -52,9 +50,10 @@ impl<'a> Undone<'a> {
                 true => Ok(view.get_at(to.version, table, key)?),
                 false => Ok(view.get(table, key)?),
             };
-            let updates = undone.updates_to(&undo, &now)?;
+            let updates = Self::updates_to(&undo, &now)?;
             drop(undo);
             let standing = Standing {
+                head,
                 undone: &undone,
                 now: &now,
             };
@@ -65,6 +64,7 @@ impl<'a> Undone<'a> {
         }
         let now = |table, key: &[u8]| Ok(view.get_at(to.version, table, key)?);
         let standing = Standing {
+            head,
             undone: &undone,
             now: &now,
         };
@@ -80,9 +80,42 @@ impl<'a> Undone<'a> {
     }
 }
 
+/// Nodes of an older version: those on the ways of some keys at least.
+pub(super) enum Ways<'s> {
+    All(&'s Undone),
+    Own(Undone),
+}
+
+impl Deref for Ways<'_> {
+    type Target = Undone;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::All(undone) => undone,
+            Self::Own(undone) => undone,
+        }
+    }
+}
+
+impl<'s> Ways<'s> {
+    /// The nodes on the ways of some keys. The first call keeps no others, which would take memory for
+    /// all that changed since; from the second on they are rebuilt once for all.
+    pub(super) fn of(
+        ar16mt: Ar16mt,
+        then: &'s dyn Then,
+        keys: &[Hash],
+    ) -> Result<Self, StateError> {
+        if then.is_proven_again() {
+            return Ok(Self::All(own(then.nodes()?)));
+        }
+        let view = then.view();
+        Undone::on_ways(AtHead { view, ar16mt }, then.meta(), keys).map(Self::Own)
+    }
+}
+
 /// The leaves of an older version from one key to another, both included, ascending.
 pub(super) fn leaves_between<'s>(
-    state: &'s Historical<'_>,
+    state: &'s dyn Then,
     (from, to): (Hash, Hash),
 ) -> Result<impl Iterator<Item = Result<(Hash, Entry), StateError>> + 's, StateError> {
     let (view, version) = (state.view(), state.meta().version);
@@ -128,12 +161,11 @@ mod tests {
     use arbor_tree_ar16mt::{Blake2s, prove};
     use arbor_versions::Options;
 
+    use super::super::AR16MT;
     use super::*;
     use crate::ar16mt::LeafWrite;
     use crate::flat::Flat;
-    use crate::history::Ways;
-    use crate::verify::Steps;
-    use crate::{BlockRef, Network, State, Tree};
+    use crate::{BlockRef, Network, State};
 
     type Leaves = BTreeMap<Hash, Entry>;
 
@@ -150,10 +182,7 @@ mod tests {
             chain_id: 5,
             genesis_hash: B256::ZERO,
         };
-        let (store, tree) = (
-            Arc::new(MemoryStore::default()),
-            Tree::Ar16mt(Ar16mt::default()),
-        );
+        let (store, tree) = (Arc::new(MemoryStore::default()), AR16MT.tree());
         let mut state = State::open(store, None, tree, network, Options::default()).expect("made");
         let (mut leaves, mut after) = (Leaves::new(), Vec::new());
         for number in 0..BLOCKS {
@@ -195,16 +224,21 @@ mod tests {
         for number in 0..BLOCKS {
             let then = state.at(Version(number)).expect("retained");
             let now = |table, key: &[u8]| then.value(table, key);
-            let proofs = |undone: &Undone<'_>| {
-                let standing = Standing { undone, now: &now };
+            let head = AtHead { view, ar16mt };
+            let proofs = |undone: &Undone| {
+                let standing = Standing {
+                    head,
+                    undone,
+                    now: &now,
+                };
                 prove(&standing, Blake2s::new(), &keys).expect("proven")
             };
-            let ways = then.ways(ar16mt, &keys).expect("went back");
-            let mut whole = Undone::new(ar16mt, view);
+            let ways = Ways::of(ar16mt, &then, &keys).expect("went back");
+            let mut whole = Undone::default();
             let undo = view.undo_since(Version(number)).expect("retained");
-            let head = |table, key: &[u8]| Ok(view.get(table, key)?);
+            let at_head = |table, key: &[u8]| Ok(view.get(table, key)?);
             whole
-                .step(then.meta(), &undo, &head)
+                .step(head, then.meta(), &undo, &at_head)
                 .expect("went back at once");
             let found = proofs(&ways);
             assert_eq!(found, proofs(&whole), "version {number}");
@@ -216,7 +250,7 @@ mod tests {
             let others = |path: &Path| !keys.iter().any(|key| path.is_prefix_of(key));
             // Whoever proves more has all nodes rebuilt once, not for each proof.
             assert!(matches!(ways, Ways::Own(_)));
-            let all = then.ways(ar16mt, &keys[..1]).expect("went back");
+            let all = Ways::of(ar16mt, &then, &keys[..1]).expect("went back");
             assert!(matches!(all, Ways::All(_)));
             assert_eq!(found, proofs(&all), "version {number}");
             let kept = ways.count(|path| path.len() > 1 && others(path));

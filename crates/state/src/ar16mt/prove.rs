@@ -5,13 +5,14 @@ use arbor_tree::Hash;
 use arbor_tree_ar16mt::{Blake2s, Entry, LeafProof as KeyProof, prove};
 use serde::{Deserialize, Serialize};
 
-use super::Ar16mt;
 use super::compute::fields;
 use super::names::LeafName;
-use super::nodes::Standing;
+use super::nodes::{AtHead, Standing};
+use super::parts::Ways;
 use super::settings::with_hasher;
-use crate::flat::Flat;
-use crate::{Account, Historical, StateError, StateView};
+use super::{Ar16mt, reader};
+use crate::state_tree::Then;
+use crate::{Account, StateError};
 
 /// A leaf's index and path; what it holds is beside it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -166,7 +167,7 @@ impl LeafProof {
 /// Proves an account and some of its slots.
 pub(crate) fn prove_account(
     ar16mt: Ar16mt,
-    state: &Historical<'_>,
+    state: &dyn Then,
     address: Address,
     slots: &[U256],
 ) -> Result<StateProof, StateError> {
@@ -180,8 +181,10 @@ pub(crate) fn prove_account(
         .chain(slots.iter().map(|slot| LeafName::Slot(address, *slot)))
         .collect();
     let keys = LeafName::keys(&names);
-    let ways = state.ways(ar16mt, &keys)?;
+    let ways = Ways::of(ar16mt, state, &keys)?;
+    let view = state.view();
     let standing = Standing {
+        head: AtHead { view, ar16mt },
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
@@ -192,7 +195,7 @@ pub(crate) fn prove_account(
         let value = entry.map_or(U256::ZERO, |entry| U256::from_be_bytes(entry.value));
         (value, LeafProof { index, path })
     });
-    let account = state.account(address)?;
+    let account = reader::account(state, address)?;
     let fields = account.unwrap_or(ABSENT);
     let mut next = || leaves.next().map(|(_, leaf)| leaf);
     let (Some(nonce_leaf), Some(balance_leaf), Some(code_hash_leaf)) = (next(), next(), next())

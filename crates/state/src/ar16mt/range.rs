@@ -6,11 +6,12 @@ use arbor_tree_ar16mt::{Blake2s, Entry, LeafProof, RangeDigest, RangeError, prov
 use serde::{Deserialize, Serialize};
 
 use super::Ar16mt;
-use super::nodes::Standing;
-use super::parts::leaves_between;
+use super::nodes::{AtHead, Standing};
+use super::parts::{Ways, leaves_between};
+
 use super::settings::with_hasher;
-use crate::flat::Flat;
-use crate::{Historical, StateError};
+use crate::StateError;
+use crate::state_tree::Then;
 
 /// A leaf of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -92,7 +93,7 @@ fn hashes(path: &[B256]) -> Vec<Hash> {
 /// Proves all leaves from one key to another.
 pub(crate) fn prove_range(
     ar16mt: Ar16mt,
-    state: &Historical<'_>,
+    state: &dyn Then,
     (from, to): (B256, B256),
 ) -> Result<RangeProof, StateError> {
     if from > to {
@@ -100,8 +101,10 @@ pub(crate) fn prove_range(
         return Err(StateError::Read(why));
     }
     let ends = [from.0, to.0];
-    let ways = state.ways(ar16mt, &ends)?;
+    let ways = Ways::of(ar16mt, state, &ends)?;
+    let view = state.view();
     let standing = Standing {
+        head: AtHead { view, ar16mt },
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };

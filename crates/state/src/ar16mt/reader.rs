@@ -7,11 +7,10 @@ use arbor_tree::Hash;
 use super::names::{LeafName, Named};
 use super::records::decode_leaf;
 use super::{LEAVES, NAMES};
-use crate::dump::DumpAccount;
 use crate::error::corrupt;
 use crate::flat::{Flat, FlatKey};
 use crate::plain::{self, WithSlots};
-use crate::{Account, Historical, StateError};
+use crate::{Account, Accounts, StateError};
 
 /// What a leaf of the kind [`LeafName::Nonce`] says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -193,6 +192,7 @@ fn with_values(
             address,
             account,
             slots: found,
+            storage_root: None,
         })),
         None if found.is_empty() => Ok(None),
         None => {
@@ -203,16 +203,13 @@ fn with_values(
 }
 
 /// The whole state, account by account, ascending by address.
-pub(crate) fn dump<E: From<StateError>>(
-    state: &Historical<'_>,
-    sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
-) -> Result<(), E> {
-    let has_none = |table| Ok::<bool, StateError>(state.entries(table, &[])?.next().is_none());
+pub(super) fn listing(flat: &dyn Flat) -> Result<Accounts<'_>, StateError> {
+    let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
     if has_none(NAMES)? && !has_none(LEAVES)? {
         let why = "its leaves were written by their keys alone: there are no names to list them by";
-        return Err(StateError::Read(why.to_owned()).into());
+        return Err(StateError::Read(why.to_owned()));
     }
-    plain::dump(state, accounts(state, &[])?, sink)
+    Ok(Box::new(accounts(flat, &[])?))
 }
 
 /// The Merkle-Patricia root of the same accounts.

@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use alloy_primitives::B256;
 
+use crate::kind::{Scope, Setting, Settings};
+
 /// Runs an expression with the hasher that a state has.
 macro_rules! with_hasher {
     ($ar16mt:expr, $hasher:ident => $run:expr) => {
@@ -81,7 +83,27 @@ impl Default for Ar16mt {
     }
 }
 
+/// What can be set by name.
+pub(super) const SETTINGS: [Setting; 1] = [Setting {
+    name: CHUNK,
+    summary: "Reads that a thread does together",
+    scope: Scope::Computing,
+    takes_number: true,
+}];
+
+const CHUNK: &str = "chunk";
+
 impl Ar16mt {
+    /// The settings with some names.
+    pub(super) fn of(settings: &Settings) -> Self {
+        let hash = settings.hash.as_deref().and_then(|hash| hash.parse().ok());
+        let chunk = settings.number(CHUNK).map(|chunk| chunk as usize);
+        Self {
+            hash: hash.unwrap_or_default(),
+            chunk: chunk.and_then(NonZeroUsize::new).unwrap_or(Self::CHUNK),
+        }
+    }
+
     /// Reads together, unless something else is asked for.
     pub const CHUNK: NonZeroUsize = NonZeroUsize::new(512).expect("not zero");
 

@@ -17,8 +17,7 @@ use super::records::{AccountRecord, SlotRecord};
 use crate::checks::check_loaded_code;
 use crate::node_load::NodeLoad;
 use crate::state::code_writes;
-use crate::tree::{MERKLE_PATRICIA, Tree};
-use crate::{Account, Computed, State, StateError, verkle};
+use crate::{Account, Computed, StateError};
 
 /// An account with all its storage, as it is loaded.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,63 +110,48 @@ struct Range {
     trie: (Part, Vec<Write>),
 }
 
-impl State {
-    /// Fills an empty database with a whole state, bottom-up and in the order of its tables, and returns what is then to be
-    /// committed as version 0; its root is that of the state.
-    ///
-    /// Everything is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the state) for each thread and the account nodes of a sixteenth; under a Verkle tree
-    /// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a sixteenth of them; besides up to 16 MiB of nodes of each depth. `progress` is called with the parts done and their number. Until
-    /// version 0 has been committed and flushed the database cannot be opened again.
-    ///
-    /// # Errors
-    /// AR16MT; a database that has a version, or in which a load did not finish; code that is missing or has another hash; accounts or slots that do not ascend; errors of the source and of the store.
-    pub fn load(
-        &mut self,
-        source: &dyn LoadSource,
-        progress: &(dyn Fn(u64, u64) + Sync),
-    ) -> Result<Computed, StateError> {
-        let codes = source.codes();
-        match self.tree().clone() {
-            Tree::MerklePatricia => self.begin_load(&codes)?,
-            Tree::Verkle(verkle) => {
-                self.begin_load(&codes)?;
-                return verkle::load(&verkle, &mut self.versions, source, progress);
-            }
-            Tree::Ar16mt(_) => return Err(StateError::OtherTree(MERKLE_PATRICIA)),
+/// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+///
+/// In memory are some ranges (256ths of the state) for each thread, the account nodes of a sixteenth,
+/// and up to 16 MiB of nodes of each depth.
+pub(super) fn load(
+    versions: &mut Versions,
+    source: &dyn LoadSource,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Computed, StateError> {
+    let codes = source.codes();
+    let known: HashSet<B256> = codes.iter().map(|(code_hash, _)| *code_hash).collect();
+    let done = Mutex::new(0);
+    let make = |first: &u8| {
+        let accounts = source.range(*first)?;
+        for LoadAccount {
+            address, account, ..
+        } in &accounts
+        {
+            check_loaded_code(*address, account, |code_hash| known.contains(code_hash))?;
         }
-        let known: HashSet<B256> = codes.iter().map(|(code_hash, _)| *code_hash).collect();
-        let done = Mutex::new(0);
-        let make = |first: &u8| {
-            let accounts = source.range(*first)?;
-            for LoadAccount {
-                address, account, ..
-            } in &accounts
-            {
-                check_loaded_code(*address, account, |code_hash| known.contains(code_hash))?;
-            }
-            let range = make_range(&accounts)?;
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            *done += 1;
-            progress(*done, RANGES);
-            Ok(range)
-        };
-        let (mut parts, mut load) = (Vec::new(), NodeLoad::default());
-        let ranges: Vec<u8> = (0..=u8::MAX).collect();
-        for group in ranges.chunks(GROUP.max(rayon::current_num_threads())) {
-            for (part, nodes) in load_ranges(&mut self.versions, group, &make)? {
-                parts.push(part);
-                load.add(&mut self.versions, nodes)?;
-            }
+        let range = make_range(&accounts)?;
+        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+        *done += 1;
+        progress(*done, RANGES);
+        Ok(range)
+    };
+    let (mut parts, mut load) = (Vec::new(), NodeLoad::default());
+    let ranges: Vec<u8> = (0..=u8::MAX).collect();
+    for group in ranges.chunks(GROUP.max(rayon::current_num_threads())) {
+        for (part, nodes) in load_ranges(versions, group, &make)? {
+            parts.push(part);
+            load.add(versions, nodes)?;
         }
-        let mut nodes = Vec::new();
-        let root = join(None, parts, &mut |position, record| {
-            nodes.push(node_write(&position, record));
-        })?;
-        load.add(&mut self.versions, nodes)?;
-        load.finish(&mut self.versions)?;
-        let codes = code_writes(codes.iter().map(|(hash, code)| (hash, code)));
-        Ok(Computed::of_load(root.into(), Changes::of_blobs(codes)))
     }
+    let mut nodes = Vec::new();
+    let root = join(None, parts, &mut |position, record| {
+        nodes.push(node_write(&position, record));
+    })?;
+    load.add(versions, nodes)?;
+    load.finish(versions)?;
+    let codes = code_writes(codes.iter().map(|(hash, code)| (hash, code)));
+    Ok(Computed::of_load(root.into(), Changes::of_blobs(codes)))
 }
 
 /// Loads the writes of consecutive ranges while the next are made, as many at a time as there are threads, and returns their tries.

@@ -12,7 +12,8 @@ use super::keys::{account_key, slot_key};
 use super::pending::Base;
 use super::records::{AccountRecord, SlotRecord};
 use super::{AtHead, AtVersion};
-use crate::tree::{MERKLE_PATRICIA, Tree};
+use super::{MPT, MerklePatricia};
+use crate::state_tree::wanted;
 use crate::{Account, Head, Historical, State, StateError};
 
 /// An account with the nodes that prove it and some of its slots, root first.
@@ -85,20 +86,16 @@ impl State {
 impl Head<'_> {
     /// Proves an account and some of its slots, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
-        match self.tree() {
-            Tree::MerklePatricia => prove_account(&AtHead(self.view()), address, slots),
-            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
-        }
+        wanted::<MerklePatricia>(self.tree(), &MPT)?;
+        prove_account(&AtHead(self.view()), address, slots)
     }
 }
 
 impl Historical<'_> {
     /// Proves an account and some of its slots at this version, present or absent.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<AccountProof, StateError> {
-        match self.tree() {
-            Tree::MerklePatricia => prove_account(&AtVersion(self), address, slots),
-            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
-        }
+        wanted::<MerklePatricia>(self.tree(), &MPT)?;
+        prove_account(&AtVersion(self), address, slots)
     }
 }
 

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256_fixed;
 use arbor_store::{Table, Value};
 use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, PositionKey, ReadError};
-use arbor_tree_mpt::EMPTY_ROOT;
+use arbor_tree_mpt::{EMPTY_ROOT, Over};
 use arbor_versions::View;
 
 use super::keys::{
@@ -16,9 +16,11 @@ use super::keys::{
 use super::pending::Base;
 use super::proof::Provable;
 use super::records::{AccountRecord, SlotRecord};
+use super::undo::Undone;
 use crate::flat::{Flat, FlatKey};
-use crate::history::Historical;
-use crate::{Account, StateError};
+use crate::plain::WithSlots;
+use crate::state_tree::{Then, own};
+use crate::{Account, Accounts, StateError};
 
 /// An account, by its name.
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
@@ -55,6 +57,27 @@ pub(crate) fn flat_keys(
         (ACCOUNTS, accounts.iter().map(account).collect()),
         (SLOTS, slots.iter().map(slot).collect()),
     ]
+}
+
+/// All accounts with their slots, ascending by the hash of the address, and slots by the hash of the
+/// slot's number.
+pub(super) fn listing(flat: &dyn Flat) -> Result<Accounts<'_>, StateError> {
+    let accounts = flat.entries(ACCOUNTS, &[])?;
+    Ok(Box::new(accounts.map(|entry| {
+        let (key, bytes) = entry?;
+        let record = AccountRecord::decode(&key, &bytes)?;
+        let slots = flat.entries(SLOTS, &key)?.map(|entry| {
+            let (key, bytes) = entry?;
+            let slot = SlotRecord::decode(&key, &bytes)?;
+            Ok((slot.slot, slot.value))
+        });
+        Ok(WithSlots {
+            address: record.address,
+            account: record.account,
+            slots: slots.collect::<Result<_, StateError>>()?,
+            storage_root: Some(record.storage_root),
+        })
+    })))
 }
 
 /// A slot's value, by its name; zero if absent.
@@ -119,9 +142,17 @@ impl Provable for AtHead<'_> {
 
 /// The tries of an older version.
 #[derive(Clone, Copy)]
-pub(crate) struct AtVersion<'b, 'a>(pub(crate) &'b Historical<'a>);
+pub(crate) struct AtVersion<'t>(pub(crate) &'t dyn Then);
 
-impl Base for AtVersion<'_, '_> {
+impl<'t> AtVersion<'t> {
+    fn nodes(&self) -> Result<Over<'t, AtHead<'t>>, StateError> {
+        Ok(own::<Undone>(self.0.nodes()?)
+            .laid
+            .over(AtHead(self.0.view())))
+    }
+}
+
+impl Base for AtVersion<'_> {
     fn root(&self) -> Hash {
         self.0.meta().root
     }
@@ -131,19 +162,19 @@ impl Base for AtVersion<'_, '_> {
     }
 }
 
-impl Provable for AtVersion<'_, '_> {
+impl Provable for AtVersion<'_> {
     fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError> {
         slot_value(self.0, account, slot)
     }
 }
 
-impl NodeReader for AtVersion<'_, '_> {
+impl NodeReader for AtVersion<'_> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
-        self.0.tries()?.overlay.nodes(requests)
+        AtVersion::nodes(self)?.nodes(requests)
     }
 
     fn leaf(&self, request: &NodeRequest) -> Result<Option<Leaf>, ReadError> {
-        self.0.tries()?.overlay.leaf(request)
+        AtVersion::nodes(self)?.leaf(request)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arbor_store::{Value, Write};
 use arbor_tree::Hash;
-use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, OuterUpdate, Overlay, TreeUpdate, apply};
+use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, LaidNodes, OuterUpdate, TreeUpdate, apply};
 use arbor_versions::{Meta, View};
 
 use super::AtHead;
@@ -14,31 +14,34 @@ use super::records::{AccountRecord, SlotRecord};
 use crate::StateError;
 use crate::error::corrupt;
 use crate::flat::Lookup;
-use crate::verify::Steps;
 
 /// The tries of another version than the head's: what changed on the way there laid over those of the head.
-pub(crate) struct Undone<'a> {
-    pub(super) overlay: Overlay<AtHead<'a>>,
+pub(super) struct Undone {
+    pub(super) laid: LaidNodes,
     root: Hash,
 }
 
-impl<'a> Undone<'a> {
+impl Undone {
     /// Begins at the head.
-    pub(crate) fn new(view: View<'a>) -> Self {
-        let head = AtHead(view);
+    pub(super) fn new(view: View<'_>) -> Self {
         Self {
-            root: head.root(),
-            overlay: Overlay::new(head),
+            root: AtHead(view).root(),
+            laid: LaidNodes::default(),
         }
     }
-}
 
-impl Steps for Undone<'_> {
-    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
+    /// See [`StateTree::step`](crate::StateTree::step).
+    pub(super) fn step(
+        &mut self,
+        view: View<'_>,
+        to: &Meta,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError> {
         let (updates, _) = updates_to(then, now)?;
-        let update = apply(&self.overlay, self.root, &updates)?;
+        let update = apply(&self.laid.over(AtHead(view)), self.root, &updates)?;
         check_rebuilt(to, then, &update)?;
-        self.overlay.push(&update);
+        self.laid.push(&update);
         self.root = update.root;
         Ok(())
     }

@@ -13,7 +13,8 @@ use super::embedding::{keyed, tree_updates};
 use super::keys::{account_key, slot_key};
 use super::pending::{Base, PendingRoots};
 use super::records::AccountRecord;
-use crate::tree::{MERKLE_PATRICIA, Tree};
+use super::{MPT, MerklePatricia};
+use crate::state_tree::wanted;
 use crate::{Account, Historical, IntermediateRoots, StateChanges, StateError, StateView};
 
 /// What a block read: accounts, and slots of accounts.
@@ -190,10 +191,8 @@ impl Base for WitnessState {
 impl Historical<'_> {
     /// The nodes that reading `reads` and applying `changes` at this version needs.
     pub fn witness(&self, reads: &Reads, changes: &StateChanges) -> Result<Vec<Bytes>, StateError> {
-        match self.tree() {
-            Tree::MerklePatricia => witness_nodes(&AtVersion(self), reads, changes),
-            _ => Err(StateError::OtherTree(MERKLE_PATRICIA)),
-        }
+        wanted::<MerklePatricia>(self.tree(), &MPT)?;
+        witness_nodes(&AtVersion(self), reads, changes)
     }
 }
 

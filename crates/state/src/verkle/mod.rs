@@ -31,6 +31,7 @@ mod reader;
 mod records;
 mod settings;
 mod stems;
+mod tree;
 mod values;
 mod verify;
 
@@ -44,21 +45,15 @@ use arbor_versions::{TableKind, TableSpec};
 use crate::tables::COMMON;
 
 pub use chunks::{CHUNK, chunk_code};
-pub(crate) use compute::compute;
 pub use header::{HeaderLayout, NoRoom};
-pub(crate) use load::load;
-pub(crate) use nearest::{account_from, slot_from};
-pub(crate) use nodes::Undone;
 pub use places::{StemContents, StemName, chunk_place, slot_place};
 pub use prove::{BlockLeaves, NotProven, ProvenAccount, Touched, proven_account};
 pub(crate) use prove::{block_leaves, prove_account};
+use reader::flat_root;
 use reader::stored_code;
-pub(crate) use reader::{
-    account, accounts_named, dump, flat_keys, flat_root, has_storage, storage,
-};
 pub use settings::{Verkle, VerkleSettings};
 pub use stems::{Stem, Stems};
-pub(crate) use verify::check_state;
+pub use tree::{VERKLE, VERKLE_2023};
 
 /// The value of a leaf.
 pub type LeafValue = [u8; 32];

@@ -12,7 +12,6 @@ use super::changes::{LeafChanges, leaf_changes};
 use super::{NODES, Verkle, stored_code};
 use crate::StateError;
 use crate::flat::Lookup;
-use crate::verify::Steps;
 
 /// The nodes of the latest version.
 #[derive(Clone, Copy)]
@@ -26,23 +25,25 @@ impl NodeReader for AtHead<'_> {
 }
 
 /// The nodes of another version than the head's: what changed on the way there laid over those of the head.
-pub(crate) struct Undone<'a> {
-    verkle: &'a Verkle,
-    head: AtHead<'a>,
+#[derive(Default)]
+pub(super) struct Undone {
     changed: HashMap<NodeKey, Option<Arc<[u8]>>>,
 }
 
-impl<'a> Undone<'a> {
-    /// Begins at the head.
-    pub(crate) fn new(verkle: &'a Verkle, view: View<'a>) -> Self {
-        Self {
-            verkle,
-            head: AtHead(view),
-            changed: HashMap::new(),
-        }
-    }
+/// Those nodes laid over the head's.
+#[derive(Clone, Copy)]
+pub(super) struct AtVersion<'u> {
+    pub(super) undone: &'u Undone,
+    pub(super) head: AtHead<'u>,
+}
 
-    fn update_to(&self, then: &[Write], now: Lookup<'_>) -> Result<TreeUpdate, StateError> {
+impl AtVersion<'_> {
+    fn update_to(
+        &self,
+        verkle: &Verkle,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<TreeUpdate, StateError> {
         let present: Result<Vec<_>, StateError> = then
             .iter()
             .map(|write| now(write.table, &write.key))
@@ -54,25 +55,35 @@ impl<'a> Undone<'a> {
             old: now.as_deref(),
             new: write.value.as_deref(),
         });
-        let settings = self.verkle.settings();
-        let stems = self.verkle.stems();
+        let (settings, stems) = (verkle.settings(), verkle.stems());
         let code = |hash| stored_code(self.head.0, hash);
         let LeafChanges { updates, .. } = leaf_changes(flat, settings.layout, stems, &code)?;
         Ok(apply(self, stems.committer(), &updates, &settings.tree)?)
     }
+}
 
+impl Undone {
     /// The writes of nodes that lead back.
-    pub(crate) fn into_writes(self) -> Vec<Write> {
+    pub(super) fn into_writes(self) -> Vec<Write> {
         let changed = self.changed.into_iter();
         changed
             .map(|(key, record)| node_write(&key, record))
             .collect()
     }
-}
 
-impl Steps for Undone<'_> {
-    fn step(&mut self, to: &Meta, then: &[Write], now: Lookup<'_>) -> Result<(), StateError> {
-        let update = self.update_to(then, now)?;
+    /// See [`StateTree::step`](crate::StateTree::step).
+    pub(super) fn step(
+        &mut self,
+        (verkle, view): (&Verkle, View<'_>),
+        to: &Meta,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError> {
+        let here = AtVersion {
+            undone: self,
+            head: AtHead(view),
+        };
+        let update = here.update_to(verkle, then, now)?;
         if update.root_hash() != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,
@@ -87,12 +98,12 @@ impl Steps for Undone<'_> {
     }
 }
 
-impl NodeReader for Undone<'_> {
+impl NodeReader for AtVersion<'_> {
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
         let mut found: Vec<Option<Arc<[u8]>>> = vec![None; keys.len()];
         let mut below = Vec::new();
         for (place, key) in keys.iter().enumerate() {
-            match self.changed.get(key) {
+            match self.undone.changed.get(key) {
                 Some(record) => found[place].clone_from(record),
                 None => below.push(place),
             }

@@ -3,39 +3,38 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::changes::{flat_changes, leaf_changes};
+use super::header::HeaderLayout;
+use super::nodes::{AtHead, AtVersion};
+use super::places::{StemName, chunk_place, slot_place};
+use super::records::AccountRecord;
+use super::stems::{Stem, Stems};
+use super::values::Leaves;
+use super::{Verkle, stored_code};
+use crate::state_tree::{Then, own};
+use crate::tables::ACCOUNTS;
+use crate::{Account, Reads, StateChanges, StateError};
 use alloy_primitives::{Address, U256};
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{
     NodeKey, NodeReader, StemUpdate, Value, ValueReader, Verified, Witness, prove, prove_guarded,
 };
-use arbor_versions::View;
-
-use super::changes::{flat_changes, leaf_changes};
-use super::header::HeaderLayout;
-use super::places::{StemName, chunk_place, slot_place};
-use super::records::AccountRecord;
-use super::stems::{Stem, Stems};
-use super::values::Leaves;
-use super::{Undone, Verkle, stored_code};
-use crate::flat::Flat;
-use crate::tables::ACCOUNTS;
-use crate::{Account, Historical, Reads, StateChanges, StateError};
 
 /// What proofs read: nodes and leaves of one version.
-struct Version<'b, 'a> {
-    nodes: &'b Undone<'a>,
+struct Version<'b> {
+    nodes: AtVersion<'b>,
     leaves: Leaves<'b>,
     /// The names of all stems asked for: only their values are read.
     names: HashMap<Stem, StemName>,
 }
 
-impl NodeReader for Version<'_, '_> {
+impl NodeReader for Version<'_> {
     fn nodes(&self, keys: &[NodeKey]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
         self.nodes.nodes(keys)
     }
 }
 
-impl ValueReader for Version<'_, '_> {
+impl ValueReader for Version<'_> {
     fn values(&self, stems: &[Stem]) -> Result<Vec<Vec<(u8, Value)>>, ReadError> {
         let values = stems.iter().map(|stem| match self.names.get(stem) {
             Some(name) => Ok(self.leaves.under(name)?),
@@ -48,8 +47,7 @@ impl ValueReader for Version<'_, '_> {
 /// Proves leaves by the names of their stems, present or absent, whatever they hold; and guards what is absent, if wanted.
 fn prove_places(
     verkle: &Verkle,
-    state: &Historical<'_>,
-    view: View<'_>,
+    state: &dyn Then,
     places: &[(StemName, u8)],
     guarded: bool,
 ) -> Result<Witness, StateError> {
@@ -58,10 +56,13 @@ fn prove_places(
     let suffixes = places.iter().map(|(_, suffix)| *suffix);
     let keys: Vec<(Stem, u8)> = stems.iter().copied().zip(suffixes).collect();
     let reader = Version {
-        nodes: state.verkle_nodes()?,
+        nodes: AtVersion {
+            undone: own(state.nodes()?),
+            head: AtHead(state.view()),
+        },
         leaves: Leaves {
             flat: state,
-            view,
+            view: state.view(),
             layout: verkle.settings().layout,
         },
         names: stems.into_iter().zip(names).collect(),
@@ -88,12 +89,11 @@ fn account_places<'a>(
 /// Proves an account's fields and some of its slots, present or absent: the leaves that the layout gives them, whatever they hold. None is absent with a doubt.
 pub(crate) fn prove_account(
     verkle: &Verkle,
-    state: &Historical<'_>,
-    view: View<'_>,
+    state: &dyn Then,
     (address, slots): (Address, &[U256]),
 ) -> Result<Witness, StateError> {
     let places: Vec<_> = account_places(verkle.settings().layout, address, slots.iter()).collect();
-    prove_places(verkle, state, view, &places, true)
+    prove_places(verkle, state, &places, true)
 }
 
 /// What a proof shows of an account.
@@ -190,14 +190,13 @@ pub struct BlockLeaves {
 /// Proves all that a block touches, and says what becomes of it. The witness of a block that touches nothing is empty.
 pub(crate) fn block_leaves(
     verkle: &Verkle,
-    state: &Historical<'_>,
-    view: View<'_>,
+    state: &dyn Then,
     touched: Touched<'_>,
 ) -> Result<BlockLeaves, StateError> {
     let layout = verkle.settings().layout;
     let code = |hash| match touched.changes.codes.get(&hash) {
         Some(code) => Ok(code.clone()),
-        None => stored_code(view, hash),
+        None => stored_code(state.view(), hash),
     };
     let flat = flat_changes(state, touched.changes, &code)?;
     let changed = leaf_changes(flat.flat(), layout, verkle.stems(), &code)?;
@@ -229,7 +228,7 @@ pub(crate) fn block_leaves(
         });
     }
     let places: Vec<_> = places.into_iter().collect();
-    let mut witness = prove_places(verkle, state, view, &places, touched.guarded)?;
+    let mut witness = prove_places(verkle, state, &places, touched.guarded)?;
     set_new(&mut witness, &changed.updates);
     Ok(BlockLeaves {
         witness,

@@ -5,11 +5,10 @@ use arbor_store::{Table, Value};
 use arbor_versions::View;
 
 use super::records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
-use crate::dump::DumpAccount;
 use crate::flat::{Flat, FlatKey};
 use crate::plain::{self, WithSlots};
 use crate::tables::{ACCOUNTS, CODE, SLOTS};
-use crate::{Account, Historical, StateError};
+use crate::{Account, StateError};
 
 /// An account; none if it was there once and is gone.
 pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
@@ -73,7 +72,7 @@ pub(super) fn stored_code(view: View<'_>, code_hash: B256) -> Result<Bytes, Stat
 }
 
 /// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
-fn accounts<'a>(
+pub(super) fn accounts<'a>(
     flat: &'a dyn Flat,
     prefix: &[u8],
 ) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {
@@ -109,17 +108,10 @@ fn accounts<'a>(
             address,
             account,
             slots: of_account(address)?,
+            storage_root: None,
         }))
     });
     Ok(accounts.filter_map(Result::transpose))
-}
-
-/// The whole state, account by account, ascending by address.
-pub(crate) fn dump<E: From<StateError>>(
-    state: &Historical<'_>,
-    sink: &mut dyn FnMut(DumpAccount) -> Result<(), E>,
-) -> Result<(), E> {
-    plain::dump(state, accounts(state, &[])?, sink)
 }
 
 /// The Merkle-Patricia root of the same accounts.

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_ipa::Committer;
-use arbor_state::ar16mt::Ar16mt;
+use arbor_state::ar16mt::AR16MT;
 use arbor_state::verkle::{HeaderLayout, Verkle, VerkleSettings};
-use arbor_state::{Account, AccountChange, BlockRef, Network, SlotChange, State, Tree};
+use arbor_state::{Account, AccountChange, BlockRef, MPT, Network, SlotChange, State, Tree};
 use arbor_store::{MemoryStore, Store};
 
 /// Small tables are made quickly; what they compute does not depend on their sizes.
@@ -24,13 +24,13 @@ pub(crate) fn trees() -> [Tree; 4] {
             layout,
             ..VerkleSettings::default()
         };
-        Tree::Verkle(Verkle::with(COMMITTER.clone(), settings))
+        Arc::new(Verkle::with(COMMITTER.clone(), settings)) as Tree
     };
     [
-        Tree::MerklePatricia,
+        MPT.tree(),
         verkle(HeaderLayout::BasicData),
         verkle(HeaderLayout::FiveLeaves),
-        Tree::Ar16mt(Ar16mt::default()),
+        AR16MT.tree(),
     ]
 }
 

@@ -9,12 +9,12 @@ use arbor_versions::Version;
 use serde::{Deserialize, Serialize};
 
 use super::super::parts::leaves_between;
-use super::super::{LeafWrite, NAMES};
+use super::super::{AR16MT, Ar16mt, LeafWrite, NAMES};
 use super::{Chunk, EntriesBlock, EntriesHead, EntriesWriter, RecoveryError, Totals};
 use crate::flat::Flat;
+use crate::state_tree::{Then, wanted};
 use crate::tables::CODE;
-use crate::tree::AR16MT;
-use crate::{Historical, StateError, Tree};
+use crate::{Historical, StateError};
 
 /// Bytes of code from which on a chunk is not added to.
 pub(super) const CODE_BYTES: usize = 4 << 20;
@@ -43,9 +43,7 @@ impl Historical<'_> {
         genesis_json: Option<String>,
         (order, together): (Order, NonZeroUsize),
     ) -> Result<EntriesHead, StateError> {
-        if !matches!(self.tree(), Tree::Ar16mt(_)) {
-            return Err(StateError::OtherTree(AR16MT));
-        }
+        wanted::<Ar16mt>(self.tree(), &AR16MT)?;
         let last = self.meta().version.0;
         let mut blocks = Vec::new();
         for version in last.saturating_sub(BLOCKS)..=last {
@@ -81,9 +79,7 @@ impl Historical<'_> {
         out: W,
         head: &EntriesHead,
     ) -> Result<(W, Totals), RecoveryError> {
-        if !matches!(self.tree(), Tree::Ar16mt(_)) {
-            return Err(StateError::OtherTree(AR16MT).into());
-        }
+        wanted::<Ar16mt>(self.tree(), &AR16MT)?;
         let mut out = EntriesWriter::new(out, head)?;
         let together = head.together.get();
         // Of names and codes none goes.

@@ -5,13 +5,13 @@ use arbor_tree::Hash;
 use arbor_tree_ar16mt::TreeError;
 use arbor_versions::{Change, Changes, Meta, Version};
 
-use super::super::LEAVES;
 use super::super::compute::{compute_leaves, name_write};
 use super::super::names::Named;
+use super::super::{AR16MT, Ar16mt, LEAVES};
 use super::{Chunk, EntriesHead, Place, RecoveryError};
 use crate::state::code_writes;
-use crate::tree::AR16MT;
-use crate::{BlockRef, Computed, State, StateError, Tree, Unfinished};
+use crate::state_tree::wanted;
+use crate::{BlockRef, Computed, State, StateError, Unfinished};
 
 /// The hash of no block: that of versions in the middle of a recovery.
 const RECOVERING: B256 = B256::repeat_byte(0xff);
@@ -108,9 +108,7 @@ impl<'a> Recovery<'a> {
         self.follow(place.before)?;
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
-                let Tree::Ar16mt(ar16mt) = self.state.tree() else {
-                    return Err(StateError::OtherTree(AR16MT).into());
-                };
+                let ar16mt = wanted::<Ar16mt>(self.state.tree(), &AR16MT)?;
                 let computed = compute_leaves(*ar16mt, self.state.versions.view(), &leaves);
                 // They are sorted for it, so keys that do not ascend are the same.
                 let (computed, _) = computed.map_err(|error| match error {

@@ -13,14 +13,14 @@ use std::num::NonZeroUsize;
 use alloy_primitives::{B256, Bytes};
 use serde::{Deserialize, Serialize};
 
-use crate::{Network, StateError, Tree};
+use crate::{Network, Registry, Settings, StateError, Tree};
 
 pub use export::Order;
 pub use file::{EntriesReader, EntriesWriter, Place, Totals};
 pub(crate) use import::check_recovered;
 pub use import::{Recovery, is_recovering};
 
-use super::LeafWrite;
+use super::{AR16MT, LeafWrite};
 
 /// The most entries of a chunk: what is taken in at a time is in memory at once.
 pub const MOST_TOGETHER: usize = 1 << 21;
@@ -99,14 +99,18 @@ impl EntriesHead {
             chain_id: self.chain_id,
             genesis: self.genesis.0,
         };
-        match Tree::of(&identity, Default::default()) {
-            Some(tree @ Tree::Ar16mt(_)) => Ok(tree),
-            _ => Err(RecoveryError::Tree {
-                tree: self.tree.clone(),
-                revision: self.revision.clone(),
-                hash: self.hash.clone(),
-            }),
-        }
+        let settings = Settings {
+            hash: Some(self.hash.clone()),
+            ..Settings::default()
+        };
+        let known = Registry::new([&AR16MT]);
+        let row = known.of_identity(&identity);
+        let tree = row.and_then(|row| (row.make)(&settings).ok());
+        tree.ok_or_else(|| RecoveryError::Tree {
+            tree: self.tree.clone(),
+            revision: self.revision.clone(),
+            hash: self.hash.clone(),
+        })
     }
 }
 

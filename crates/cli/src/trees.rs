@@ -1,0 +1,100 @@
+//! The trees as words of the command line.
+
+use std::sync::LazyLock;
+
+use arbor_state::{Registry, Setting, TreeKind, standard};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+/// The trees that this program knows.
+pub(crate) static TREES: LazyLock<Registry> = LazyLock::new(standard);
+
+/// A tree, or none at all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TreeChoice {
+    /// This tree.
+    Tree(&'static TreeKind),
+    /// No tree and no store: execution alone.
+    None,
+}
+
+/// The word for no tree.
+const NONE: &str = "none";
+
+impl TreeChoice {
+    /// Its name on the command line and in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tree(kind) => kind.name,
+            Self::None => NONE,
+        }
+    }
+
+    /// The tree, if there is one.
+    pub(crate) fn kind(self) -> Option<&'static TreeKind> {
+        match self {
+            Self::Tree(kind) => Some(kind),
+            Self::None => None,
+        }
+    }
+}
+
+/// The usual tree of a new database.
+pub(crate) fn usual() -> &'static TreeKind {
+    TREES.rows().next().expect("invariant: there are trees")
+}
+
+/// Parses the name of a tree.
+pub(crate) fn tree_parser() -> impl TypedValueParser<Value = &'static TreeKind> {
+    parser_of(|_| true)
+}
+
+/// Parses the name of a tree that blocks have witnesses of.
+pub(crate) fn witness_parser() -> impl TypedValueParser<Value = &'static TreeKind> {
+    parser_of(|kind| kind.has_witnesses)
+}
+
+fn parser_of(
+    is_meant: impl Fn(&TreeKind) -> bool,
+) -> impl TypedValueParser<Value = &'static TreeKind> {
+    let values = TREES.rows().filter(|kind| is_meant(kind)).map(value);
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .map(|name| TREES.find(&name).expect("invariant: it is one of them"))
+}
+
+/// Parses the name of a tree, or `none`.
+pub(crate) fn choice_parser() -> impl TypedValueParser<Value = TreeChoice> {
+    let none = PossibleValue::new(NONE).help("No tree, no store: execution alone");
+    let values = TREES.rows().map(value).chain([none]);
+    PossibleValuesParser::new(values.collect::<Vec<_>>())
+        .map(|name| TREES.find(&name).map_or(TreeChoice::None, TreeChoice::Tree))
+}
+
+fn value(kind: &'static TreeKind) -> PossibleValue {
+    PossibleValue::new(kind.name).help(kind.summary)
+}
+
+/// Returns the setting that a word names, of any tree.
+pub(crate) fn setting(word: &str) -> Option<&'static Setting> {
+    TREES.rows().find_map(|kind| kind.setting(word))
+}
+
+/// Parses a setting of some tree.
+pub(crate) fn parse_setting(word: &str) -> Result<String, String> {
+    match setting(word) {
+        Some(_) => Ok(word.to_owned()),
+        None => Err(format!("no tree has it; there are:{}", settings_by_tree())),
+    }
+}
+
+/// All settings by tree, for help texts.
+pub(crate) fn settings_by_tree() -> String {
+    let mut text = String::new();
+    for kind in TREES.rows().filter(|kind| !kind.settings.is_empty()) {
+        text += &format!("\n{}:", kind.name);
+        for setting in kind.settings {
+            let number = if setting.takes_number { "=NUMBER" } else { "" };
+            text += &format!("\n  {}{number}: {}", setting.name, setting.summary);
+        }
+    }
+    text
+}
