@@ -1,0 +1,80 @@
+//! No file asks which tree it has, other than those of the trees themselves and a list that only gets shorter.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Files that still ask, for proofs, witnesses and lists of leaves, which are each tree's own.
+const ASK: [&str; 8] = [
+    "chain/src/replay/witness_size.rs",
+    "cli/src/commands/loadtest.rs",
+    "cli/src/commands/prove.rs",
+    "cli/src/commands/witness.rs",
+    "lab/src/loadtest.rs",
+    "lab/src/reads.rs",
+    "state/src/history.rs",
+    "state/src/state.rs",
+];
+
+/// The folders of the trees.
+const TREES: [&str; 3] = ["state/src/mpt", "state/src/verkle", "state/src/ar16mt"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn only_listed_files_ask_which_tree_they_have() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = crates.canonicalize().expect("the folder of all crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).expect("a folder") {
+        let source = entry.expect("an entry").path().join("src");
+        if source.is_dir() {
+            sources(&source, &mut files);
+        }
+    }
+    let mut ask = BTreeSet::new();
+    for file in &files {
+        let name = file.strip_prefix(&crates).expect("below it");
+        let name = name.to_str().expect("text").replace('\\', "/");
+        let text = std::fs::read_to_string(file).expect("readable");
+        let asks = ["downcast::<", "wanted::<"].iter().any(|call| {
+            let types = ["MerklePatricia>", "Verkle>", "Ar16mt>"];
+            types.iter().any(|of| text.contains(&format!("{call}{of}")))
+        });
+        if asks && !TREES.iter().any(|tree| name.starts_with(tree)) {
+            ask.insert(name);
+        }
+    }
+    let listed: BTreeSet<String> = ASK.iter().map(|name| (*name).to_owned()).collect();
+    assert_eq!(
+        ask, listed,
+        "a file that no longer asks leaves the list; no other enters it"
+    );
+}
+
+#[test]
+fn the_readme_has_a_row_for_each_tree() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).expect("readable");
+    let mut rows = readme
+        .lines()
+        .skip_while(|line| *line != "| `--tree` | what it is |");
+    let table: Vec<&str> = rows
+        .by_ref()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'))
+        .collect();
+    let known: Vec<String> = arbor_state::standard()
+        .rows()
+        .map(|row| format!("| `{}` | {} |", row.name, row.summary))
+        .collect();
+    assert_eq!(table, known);
+}
