@@ -391,6 +391,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) runner: Option<&'a mut Runner>,
     /// Whether a frame has asked for more memory than there is, which ends the block.
     pub(super) memory_exceeded: bool,
+    /// Whether the current transaction has touched an empty 0x3 without value: see `ripemd`.
+    pub(super) ripemd_touched: bool,
 }
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
@@ -453,6 +455,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
             runner: None,
             access_events: rules.witness_gas.map(AccessEvents::new),
             memory_exceeded: false,
+            ripemd_touched: false,
         }
     }
 
@@ -485,6 +488,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
 
     /// Moves what the last transaction or call left in the journal to the overlay.
     pub(super) fn take_over(&mut self) -> Result<(), StateError> {
+        self.settle_ripemd_touch();
         let journal = &mut self.evm.ctx.journaled_state;
         let mut state = std::mem::take(&mut journal.inner.state);
         journal.inner.finalize();

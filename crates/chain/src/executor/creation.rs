@@ -79,6 +79,7 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
         if let Some(runner) = &mut self.runner {
             runner.begin(&mut init, &mut self.evm.ctx.chain);
         }
+        self.note_ripemd_call(&init);
         let occupied = match &init.frame_input {
             FrameInput::Create(inputs) => self
                 .only_storage_at(init.depth, inputs)
@@ -117,6 +118,9 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
             (None, None, Some(runner)) => runner.frame_run(&mut self.evm),
             (None, None, None) => self.evm.frame_run(),
         };
+        if matches!(ran, Ok(ItemOrResult::Result(_))) {
+            self.note_ripemd_beneficiary();
+        }
         self.check_memory(ran)
     }
 

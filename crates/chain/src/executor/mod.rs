@@ -65,6 +65,7 @@ mod receipts;
 mod recording;
 mod requests;
 mod rewards;
+mod ripemd;
 mod rules;
 mod system;
 mod transaction;

@@ -5,6 +5,7 @@ mod code_reads;
 mod effects;
 mod evm384;
 mod model;
+mod ripemd;
 mod rules;
 mod support;
 mod witness_gas;
