@@ -86,7 +86,7 @@ fn files_of_absurd_length_are_not_read_whole() {
 fn a_chain_that_ends_below_all_that_is_remembered_is_not_said_to_be_the_same() {
     let folder = Folder::new();
     for (name, blocks, txs) in [
-        ("long", "300", "1"),
+        ("long", "450", "1"),
         ("fork", "5", "2"),
         ("late", "280", "2"),
     ] {

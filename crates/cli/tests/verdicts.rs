@@ -79,7 +79,7 @@ fn a_generated_block_holds_by_the_generator_s_rules() {
         "{line}"
     );
     change(&folder, |witness| {
-        witness["config"]["osakaTime"] = json!(1_u64 << 40)
+        witness["config"]["osakaTime"] = json!(1_u64 << 40);
     });
     assert_eq!(replay(&folder, &[]).0.status.code(), Some(3));
 }

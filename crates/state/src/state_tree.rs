@@ -206,7 +206,9 @@ pub(crate) fn wanted<'a, T: StateTree>(
     tree: &'a Tree,
     kind: &'static TreeKind,
 ) -> Result<&'a T, StateError> {
-    tree.downcast().ok_or(StateError::OtherTree(kind.name))
+    let (wanted, found) = (kind.name, tree.kind().name);
+    tree.downcast()
+        .ok_or(StateError::OtherTree { wanted, found })
 }
 
 /// The nodes of an older version as the tree that made them knows them.

@@ -356,7 +356,8 @@ fn a_run_is_committed_whole_and_in_order() {
             computed[0] = run(state, 5).unwrap().remove(0);
             computed
         };
-        let ways: [&dyn Fn(&State) -> Vec<Computed>; 2] = [&swapped, &with_another];
+        type Way<'a> = &'a dyn Fn(&State) -> Vec<Computed>;
+        let ways: [Way<'_>; 2] = [&swapped, &with_another];
         for way in ways {
             let computed = way(&state);
             is_refused(state.commit_together((1..).map(block).zip(computed)));
@@ -447,7 +448,7 @@ fn a_database_whose_load_did_not_finish_is_refused() {
             has_code: true,
         };
         let error = state.load(&source, &|_, _| ()).unwrap_err();
-        if matches!(error, StateError::OtherTree(_)) {
+        if matches!(error, StateError::OtherTree { .. }) {
             continue;
         }
         let refused = |result: Result<(), StateError>| {

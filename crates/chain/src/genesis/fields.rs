@@ -99,8 +99,9 @@ impl<'t> Value<'t> {
 
     /// A number below 2^64.
     pub(super) fn narrow(&self) -> Result<u64, GenesisError> {
-        let number = self.number()?;
-        u64::try_from(number).map_err(|_| self.wrong("a number below 2^64"))
+        let number = self.number().ok();
+        let narrow = number.and_then(|number| u64::try_from(number).ok());
+        narrow.ok_or_else(|| self.wrong("a number below 2^64"))
     }
 
     /// Bytes in hexadecimal behind `0x`; the empty string for none.
@@ -146,7 +147,7 @@ fn wrong(field: String, text: &str, why: &str) -> GenesisError {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    let shown = shown.escape_debug();
+    let shown = shown.replace(char::is_control, " ");
     GenesisError::Field {
         field,
         reason: format!("{shown}: {why}"),

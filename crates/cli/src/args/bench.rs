@@ -7,7 +7,6 @@ use arbor_evm384::Interface;
 use arbor_lab::senders;
 use arbor_state::TreeKind;
 use clap::{Args, Subcommand, ValueEnum};
-use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Database, StoreChoice, parse_disk, parse_threads};
 use crate::bytes;

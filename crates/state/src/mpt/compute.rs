@@ -104,7 +104,7 @@ impl OldSlots {
             for slot in &change.slots {
                 match clears {
                     true => {
-                        check_old_slot((change.address, slot.slot), slot.change.old, U256::ZERO)?
+                        check_old_slot((change.address, slot.slot), slot.change.old, U256::ZERO)?;
                     }
                     false if slot.change.old.is_zero() => {}
                     false => keys.push(flat_slot_key(&change.key, &slot.key)),
