@@ -10,9 +10,9 @@ use revm::interpreter::interpreter_types::MemoryTr;
 use super::block::BlockEvm;
 use super::overlay::ReadError;
 
-/// Bytes of memory that the frames of a transaction may have together. Their gas bounds them more tightly up to some 500 million: a single
-/// frame would need 550 billion for as much, 1,024 nested ones 0.5 billion.
-pub(super) const MEMORY: u64 = 512 << 20;
+/// Bytes of memory that the frames of a transaction may have together: an official test (`static_Call1MB1024Calldepth`) needs 1 GiB, in 1,024
+/// nested frames of 1 MiB. In a single frame this much memory costs more than 8,000 billion gas.
+pub(super) const MEMORY: u64 = 2 << 30;
 
 /// Accounts and slots that a block may read. Since Berlin they cost 1.1 billion gas; before, down to 10 million.
 pub(super) const READS: usize = 1 << 19;
@@ -157,7 +157,7 @@ mod tests {
             assert!(
                 error
                     .to_string()
-                    .contains("more than 512 MiB of EVM memory"),
+                    .contains("more than 2048 MiB of EVM memory"),
                 "{error}"
             );
         };
