@@ -1,4 +1,4 @@
-//! What executing a block may take of this machine, whatever gas the block has.
+//! Bounds on the memory, gas and reads that executing a block may take, whatever gas the block has.
 
 use arbor_state::StateView;
 use revm::context_interface::context::ContextError;
@@ -64,7 +64,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     }
 }
 
-/// Gas of a memory of so many words (yellow paper, equation 328).
+/// Returns the gas of a memory of `words` words of 32 bytes (yellow paper, equation 328).
 fn memory_gas(words: u64) -> u128 {
     let words = u128::from(words);
     3 * words + words * words / 512

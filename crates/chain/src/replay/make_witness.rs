@@ -139,7 +139,7 @@ pub fn make_witness(
 ///
 /// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
 /// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
-/// That of a block that touches nothing, like one without transactions, withdrawals and rewards, is empty.
+/// The witness is empty if the block touches nothing, for example without transactions, withdrawals and rewards.
 /// `executor` is as there. With `guarded` there are further keys where they are needed for no absence to be doubtful
 /// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
 ///

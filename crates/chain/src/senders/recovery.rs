@@ -17,12 +17,12 @@ pub(super) struct Unsigned<'a> {
     pub(super) low_s: bool,
 }
 
-/// What a transaction's sender is, or what is wrong with the signature.
+/// A transaction's sender, or the reason why its signature has none.
 type Sender = Result<Address, &'static str>;
 
 /// Transactions that a thread takes at least: two vectors of lanes.
 const LEAST: usize = 16;
-/// Transactions that a thread takes at most: the inversions for so many cost little.
+/// The most transactions that a thread takes at once. The inversions are shared by all of them.
 const MOST: usize = 64;
 
 /// Recovers who signed each of `transactions`. What is signed, and the keys, are hashed together, in lanes.
