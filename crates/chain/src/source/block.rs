@@ -9,6 +9,7 @@ use alloy_rlp::{Decodable, Header as RlpHeader};
 use super::error::{Position, SourceError};
 use super::price::{Price, price_beyond_128_bits};
 use super::receipts::Era1Receipts;
+use super::room::{Lists, Room, check_ommers, count_items};
 
 /// A signed transaction as blocks hold it: blob transactions come without their blobs.
 pub type Transaction = EthereumTxEnvelope<TxEip4844>;
@@ -152,8 +153,9 @@ impl RawBlock {
     /// # Errors
     /// [`SourceError::PriceBeyondFunds`] if a transaction's gas price has more than 128 bits. [`SourceError::Malformed`] if the body is not canonical RLP of transactions, ommers and possibly
     /// withdrawals, if anything follows them, if a transaction would not encode to the bytes it came from, or if there are
-    /// more transactions than the gas limit has room for. That is told before the first of them is decoded: a block of the
-    /// greatest size could otherwise take gigabytes and minutes before its header is looked at.
+    /// more transactions, entries of access lists or authorizations than the gas limit has room for, or more ommers than any
+    /// block has. Their numbers are checked before the first of them is decoded: a block of the greatest size could otherwise
+    /// take gigabytes and minutes before its header is looked at.
     pub fn decode(self) -> Result<SourceBlock, SourceError> {
         let Self {
             position,
@@ -226,54 +228,6 @@ pub(crate) fn decode_whole_header(
     }
 }
 
-/// What every transaction takes of its block's gas at least: half of the 21,000 that it costs (yellow paper, appendix G), since up to London
-/// as much as half of it may be given back (EIP-3529 leaves a fifth).
-const TRANSACTION_GAS: u64 = 21_000 / 2;
-
-/// So many transactions are decoded whatever the header says, which takes no time to speak of: the first rule that such a block breaks is then told by whoever
-/// executes it.
-const FEW_TRANSACTIONS: usize = 1024;
-
-/// How many transactions a block may have.
-#[derive(Clone, Copy)]
-struct Room {
-    /// The gas limit that the header claims.
-    claimed: u64,
-    /// The most that it may be.
-    allowed: u64,
-}
-
-impl Room {
-    /// Of the header's limit what the parent's allows: at London twice as much as before (EIP-1559), and one part in 1024 (yellow paper, equation 47).
-    /// Which fork begins is not known here.
-    fn new(claimed: u64, parent: Option<u64>) -> Self {
-        let allowed = parent.map_or(u64::MAX, |parent| {
-            let doubled = parent.saturating_mul(2);
-            doubled.saturating_add(doubled / 1024)
-        });
-        Self { claimed, allowed }
-    }
-
-    fn gas_limit(self) -> u64 {
-        self.claimed.min(self.allowed)
-    }
-
-    fn check(self, transactions: usize) -> Result<(), String> {
-        let gas_limit = self.gas_limit();
-        let most = gas_limit / TRANSACTION_GAS;
-        if transactions <= FEW_TRANSACTIONS || transactions as u64 <= most {
-            return Ok(());
-        }
-        let limit = match self.claimed <= self.allowed {
-            true => format!("a gas limit of {gas_limit}"),
-            false => format!("{gas_limit}, the greatest gas limit after the parent's,"),
-        };
-        Err(format!(
-            "{transactions} transactions, but {limit} has room for {most}"
-        ))
-    }
-}
-
 type DecodedBody = (BlockBody<Transaction>, Vec<Bytes>);
 
 /// Why a body is not taken.
@@ -295,6 +249,7 @@ fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, BodyFault> {
     let list = list_payload(&mut rest).map_err(|e| format!("transactions: {e}"))?;
     let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list), room)?;
     let mut list = list_payload(&mut rest).map_err(|e| format!("ommers: {e}"))?;
+    check_ommers(list)?;
     let mut ommers = Vec::new();
     while !list.is_empty() {
         ommers.push(Header::decode(&mut list).map_err(|e| format!("ommer {}: {e}", ommers.len()))?);
@@ -327,7 +282,13 @@ fn decode_transactions(
     room: Room,
 ) -> Result<(Vec<Transaction>, Vec<Bytes>), BodyFault> {
     let count = count_items(list);
-    room.check(count)?;
+    room.check_transactions(count)?;
+    let mut lists = Lists::default();
+    let mut rest: &[u8] = list;
+    while let Ok(bytes) = transaction_bytes(&mut rest) {
+        lists.add(bytes);
+    }
+    room.check_lists(lists)?;
     let count = count.min(list.len() / SHORT_TRANSACTION);
     let mut transactions = Vec::with_capacity(count);
     let mut encodings = Vec::with_capacity(count);
@@ -359,18 +320,6 @@ fn decode_transactions(
 
 /// Bytes of a transaction that does hardly anything: of a list of more and shorter items little is known before it is decoded, and it then grows.
 const SHORT_TRANSACTION: usize = 80;
-
-/// How many items a list has, up to what is malformed.
-fn count_items(mut list: &[u8]) -> usize {
-    let mut count = 0;
-    while !list.is_empty()
-        && let Ok(item) = RlpHeader::decode(&mut list)
-    {
-        list = list.get(item.payload_length..).unwrap_or_default();
-        count += 1;
-    }
-    count
-}
 
 /// The EIP-2718 bytes of the next transaction of a block body: a list if legacy, a string that holds them otherwise.
 fn transaction_bytes<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], String> {

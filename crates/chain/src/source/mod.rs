@@ -29,6 +29,7 @@ mod export;
 mod input;
 mod price;
 mod receipts;
+mod room;
 
 pub use block::{MAX_BLOCK_BYTES, RawBlock, SourceBlock, Transaction};
 pub use error::{BrokenLink, Position, SourceError};
