@@ -6,12 +6,14 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment, Track};
+
+use crate::bounded_input::BoundedInput;
 
 /// What is wrong with JSON, and where. Shown are the first some hundred characters of each: both may have a whole name or string of the text.
 #[derive(Debug, thiserror::Error)]
@@ -125,11 +127,12 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     Ok(from_slice::<Unique>(text)?.0)
 }
 
-/// Reads a text into a value that takes no more than so many bytes of memory.
+/// Reads an input into a value that takes no more than so many bytes of memory. The text is not kept.
 ///
 /// # Errors
-/// As [`parse`], and more than that.
-pub fn parse_within(text: &[u8], bytes: u64) -> Result<Value, JsonError> {
+/// As [`parse`]; a value that takes more memory; what keeps the input from being read.
+pub fn read_within(input: BoundedInput<'_>, bytes: u64) -> Result<Value, JsonError> {
+    let text = BufReader::new(input);
     from_reader(text, UniqueWithin(&Room::new(bytes), ()))
 }
 

@@ -1,6 +1,7 @@
 //! Blocks in, state roots out: sources, genesis, execution, replay, generation.
 #![forbid(unsafe_code)]
 
+pub mod bounded_input;
 pub mod execution_witness;
 pub mod executor;
 pub mod generator;

@@ -74,6 +74,9 @@ pub enum WitnessProblem {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
+    /// The file is too long.
+    #[error(transparent)]
+    Input(crate::bounded_input::InputFault),
     /// It is a gzip that cannot be unpacked to its end.
     #[error("its gzip, or what is behind its end: {0}")]
     Gzip(std::io::Error),

@@ -32,6 +32,20 @@ pub(crate) fn write_report(file: Option<&Path>, envelope: &Envelope) -> Result<(
         .context("writing the report")
 }
 
+/// Whether a file has this extension, below .gz or not.
+pub(crate) fn has_extension(file: &Path, extension: &str) -> bool {
+    let inner = match is_packed(file) {
+        true => file.with_extension(""),
+        false => file.to_owned(),
+    };
+    inner.extension().is_some_and(|found| found == extension)
+}
+
+/// Whether a file's name says that it is a gzip.
+pub(crate) fn is_packed(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "gz")
+}
+
 /// Names that are a database's own in its folder: files, and the folders of stores.
 const OWN: [&str; 9] = [
     "HEAD",

@@ -1,9 +1,8 @@
-//! Standard output and input: a reader that went away is not an error.
+//! Standard output: a reader that went away is not an error.
 
-use std::io::{BufWriter, ErrorKind, Read, Write};
-use std::path::Path;
+use std::io::{BufWriter, ErrorKind, Write};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 /// Prints a line to standard error. Where that cannot be written (nobody reads it, a disk is full) nothing else changes: `eprintln!` panics.
@@ -47,37 +46,4 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("writing to standard output"),
     }
-}
-
-/// Bytes of a file that is read whole.
-pub(crate) const LONGEST_INPUT: u64 = 1 << 30;
-
-/// Reads a file, or standard input for `-`.
-///
-/// # Errors
-/// More than a gigabyte, which no proof has.
-pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>> {
-    read_within(path, LONGEST_INPUT)
-}
-
-/// As [`read_input`], for what has so many bytes at most.
-pub(crate) fn read_within(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let reading = || match path == Path::new("-") {
-        true => "reading standard input".to_owned(),
-        false => format!("reading {}", path.display()),
-    };
-    let input: Box<dyn Read> = match path == Path::new("-") {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(std::fs::File::open(path).with_context(reading)?),
-    };
-    let mut bytes = Vec::new();
-    let mut input = input.take(most + 1);
-    input.read_to_end(&mut bytes).with_context(reading)?;
-    if bytes.len() as u64 > most {
-        bail!(
-            "{}: it has more than {most} bytes, which is more than is read",
-            reading()
-        );
-    }
-    Ok(bytes)
 }

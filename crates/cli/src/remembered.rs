@@ -2,21 +2,18 @@
 //!
 //! One that is damaged stops whoever writes the database, since it would go on otherwise than before. A command that only reads goes on without what it does not need.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::bounded_input::{Bound, BoundedInput, InputError, InputFault};
 
 use crate::described;
-
-/// Bytes of the longest text that any of them can have, and more.
-const LONGEST: u64 = 512;
 
 /// What such a file says; `None` where there is none. `wanted` is what it is to have, and how to get on without.
 ///
 /// # Errors
-/// A file that cannot be read, that is longer than any, or that `parse` makes nothing of. What is no text has signs that no such text has.
+/// A file that cannot be read, that is longer than [`Bound::REMEMBERED`], that is no text, or that `parse` makes nothing of.
 pub(crate) fn stored<T>(
     path: &Path,
     wanted: &str,
@@ -26,42 +23,29 @@ pub(crate) fn stored<T>(
         let path = path.display();
         anyhow!("{path} is damaged: {found}; it is to have {wanted}")
     };
-    match read(path).with_context(|| format!("reading {}", path.display()))? {
-        None => Ok(None),
-        Some(Read::TooLong(bytes)) => Err(damaged(format!(
-            "it has {bytes} bytes, where none has more than {LONGEST}"
-        ))),
-        Some(Read::Text(text)) => match parse(&text) {
+    match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(error).with_context(|| format!("reading {}", path.display()));
+        }
+        // Opening a FIFO would wait for somebody to write it.
+        Ok(found) if !found.is_file() => {
+            bail!("reading {}: it is no regular file", path.display())
+        }
+        Ok(_) => {}
+    }
+    let read = BoundedInput::open(path, Bound::REMEMBERED).and_then(BoundedInput::text);
+    match read {
+        Ok(text) => match parse(&text) {
             None => Err(damaged(format!("{text:?}"))),
             parsed => Ok(parsed),
         },
+        Err(InputError {
+            fault: fault @ (InputFault::TooLong(_) | InputFault::NotText(..)),
+            ..
+        }) => Err(damaged(fault.to_string())),
+        Err(error) => Err(error.into()),
     }
-}
-
-/// What is in a file.
-enum Read {
-    Text(String),
-    /// More bytes than any may have: so many.
-    TooLong(u64),
-}
-
-fn read(path: &Path) -> io::Result<Option<Read>> {
-    match path.metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // Opening a FIFO would wait for somebody to write it.
-        Ok(found) if !found.is_file() => return Err(io::Error::other("it is no regular file")),
-        _ => {}
-    }
-    let file = File::open(path)?;
-    let mut bytes = Vec::new();
-    (&file).take(LONGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LONGEST {
-        // What is no regular file has no length.
-        let length = file.metadata()?.len();
-        return Ok(Some(Read::TooLong(length.max(LONGEST + 1))));
-    }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Some(Read::Text(text)))
 }
 
 /// What a file says, for a command that does without it; `None`, and the user is told why, if that cannot be known.
@@ -95,7 +79,7 @@ mod tests {
         for (length, read) in [(1, true), (512, true), (513, false), (60_000, false)] {
             write(&format!("{:<length$}", "7"));
             let refused = format!(
-                "{} is damaged: it has {length} bytes, where none has more than 512; it is to have a number, or to be removed",
+                "{} is damaged: it has more than 512 bytes, the most that is read of a database's setting; it is to have a number, or to be removed",
                 path.display()
             );
             assert_eq!(stored(), if read { Ok(Some(7)) } else { Err(refused) });

@@ -148,3 +148,117 @@ fn other_rules_for_a_database_without_blocks_are_told() {
     let rules = fs::read_to_string(folder.path("db/rules"));
     assert_eq!(rules.expect("remembered"), "\n");
 }
+
+/// Runs a command whose standard input has no end.
+fn run_endless(folder: &Folder, line: &str) -> Run {
+    let mut command = Command::new("timeout");
+    let command = command.args(["60", env!("CARGO_BIN_EXE_arbor")]);
+    let command = command.args(line.split(' ')).current_dir(folder.0.path());
+    let zeros = File::open("/dev/zero").expect("it is there");
+    Run(command.stdin(zeros).output().expect("timeout runs"))
+}
+
+/// Programs and reports were read without a bound, all others up to 1 GiB, and a proof in the binary form took 42 times that.
+#[test]
+fn inputs_without_an_end_are_refused() {
+    let folder = Folder::with_chain();
+    let root = format!("0x{}", "11".repeat(32));
+    let proof = format!("verify-proof --root {root}");
+    std::os::unix::fs::symlink("/dev/zero", folder.path("zero.ssz")).expect("linked");
+    for (line, word) in [
+        ("replay --db new --genesis", "is not text"),
+        ("evm384 asm", "is not text"),
+        ("evm384 disasm", "is not text"),
+        ("evm384 run", "is not text"),
+        ("evm384 debug", "is not text"),
+        ("verify-witness", "neither JSON nor the binary form"),
+        ("replay --witness", "neither JSON nor the binary form"),
+        (&proof, "malformed JSON: expected value at line 1"),
+        (
+            &format!("{proof} --storage-logs"),
+            "more than 268435456 bytes, the most that is read of storage logs",
+        ),
+    ] {
+        let chain = if line.ends_with("--genesis") {
+            " chain"
+        } else {
+            ""
+        };
+        run(&folder, &format!("{line} /dev/zero{chain}")).fails_with(&["/dev/zero", word]);
+        if !line.ends_with("--genesis") && line != "evm384 debug" {
+            run_endless(&folder, &format!("{line} -")).fails_with(&[word]);
+        }
+    }
+    run(&folder, &format!("{proof} zero.ssz")).fails_with(&[
+        "reading zero.ssz: it has more than 16777216 bytes, the most that is read of a proof in the binary form",
+    ]);
+    run_endless(&folder, "evm384 debug bls-verify").fails_with(&[
+        "reading standard input: it has more than 16777216 bytes, the most that is read of the debugger's commands",
+    ]);
+    assert!(!folder.path("new").exists());
+    // Their texts have no zero, and no end either.
+    for (endless, line, word) in [
+        ("yes ''", "evm384 asm -", "more than 16777216 bytes"),
+        ("yes 00", "evm384 run -", "more than 16777216 bytes"),
+        ("yes ''", &format!("{proof} -"), "more than 536870912 bytes"),
+    ] {
+        let line = format!(
+            "{endless} | timeout 60 {} {line}",
+            env!("CARGO_BIN_EXE_arbor")
+        );
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", &line]).current_dir(folder.0.path());
+        Run(command.output().expect("sh runs")).fails_with(&["standard input", word]);
+    }
+}
+
+/// The same file may be included again and again.
+#[test]
+fn a_program_is_bounded_with_what_it_includes() {
+    let folder = Folder::new();
+    fs::write(folder.path("long.easm"), "\n".repeat(1 << 20)).expect("written");
+    let program = |times| "include \"long.easm\"\n".repeat(times);
+    fs::write(folder.path("fits.easm"), program(15)).expect("written");
+    run(&folder, "evm384 asm fits.easm").ok();
+    fs::write(folder.path("more.easm"), program(16)).expect("written");
+    run(&folder, "evm384 asm more.easm").fails_with(&[
+        "more than 16777216 bytes, the most that is read of a program and the files that it includes",
+    ]);
+}
+
+/// `verify-witness` and `replay --witness` read gzips, and this did not.
+#[test]
+fn a_proof_may_be_a_gzip() {
+    let folder = Folder::with_chain();
+    let gzip = |name: &str| {
+        let packed = Command::new("gzip").arg(folder.path(name)).status();
+        assert!(packed.expect("gzip runs").success());
+    };
+    for (tree, name) in [("mpt", "proof.json"), ("verkle", "proof.ssz")] {
+        run(&folder, &format!("replay --tree {tree} --db {tree} chain")).ok();
+        let dump = run(&folder, &format!("dump --db {tree}")).ok().stdout();
+        let account = dump.lines().nth(1).expect("an account");
+        let account: serde_json::Value = serde_json::from_str(account).expect("JSON");
+        let address = account["address"].as_str().expect("an address");
+        run(
+            &folder,
+            &format!("prove --db {tree} {address} --out {name}"),
+        )
+        .ok();
+        let root = folder.status(tree)["stateRoot"]
+            .as_str()
+            .expect("a root")
+            .to_owned();
+        let verify = format!("verify-proof --root {root} {name}");
+        let plain = run(&folder, &verify).ok().stdout();
+        gzip(name);
+        let packed = run(&folder, &format!("{verify}.gz")).ok().stdout();
+        assert_eq!(packed, plain);
+    }
+    // 17 MiB of nothing have 17 kB.
+    fs::write(folder.path("long.ssz"), vec![0; 17 << 20]).expect("written");
+    gzip("long.ssz");
+    let root = format!("0x{}", "11".repeat(32));
+    run(&folder, &format!("verify-proof --root {root} long.ssz.gz"))
+        .fails_with(&["reading long.ssz.gz: it has more than 16777216 bytes"]);
+}

@@ -3,10 +3,9 @@
 //! Every operation is compared with [`mod@crate::reference`], and within a routine of a program that was built with what was written in
 //! it ([`crate::build::Routine::expected`]): a value that was clobbered, put into a wrong place or computed from a wrong one is found where it happens.
 
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Write};
 use std::ops::{Range, RangeInclusive};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::ruint::aliases::U768;
 use revm::bytecode::opcode::OpCode;
@@ -186,7 +185,9 @@ pub struct Debugger<R, W> {
     /// The routine that is executing, what its operations must leave, and how many are done.
     routine: Option<(usize, Vec<U384>, usize)>,
     modulus: Option<U384>,
-    broken_off: Arc<AtomicBool>,
+    /// Why the commands could not be read.
+    unread: Option<io::Error>,
+    broken_off: Arc<OnceLock<Option<io::Error>>>,
 }
 
 /// The opcodes that the command `op` stops before under EIP-6690.
@@ -212,12 +213,13 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
             pending: None,
             routine: None,
             modulus: None,
+            unread: None,
             broken_off: Arc::default(),
         }
     }
 
-    /// Becomes true when execution is broken off before its end.
-    pub fn broken_off(&self) -> Arc<AtomicBool> {
+    /// Is set when execution is broken off before its end, with the error if commands could not be read.
+    pub fn broken_off(&self) -> Arc<OnceLock<Option<io::Error>>> {
         Arc::clone(&self.broken_off)
     }
 
@@ -437,8 +439,12 @@ impl<R: BufRead, W: Write> Debugger<R, W> {
         loop {
             let mut line = String::new();
             match self.commands.read_line(&mut line) {
-                Ok(0) | Err(_) => return false,
+                Ok(0) => return false,
                 Ok(_) => {}
+                Err(error) => {
+                    self.unread = Some(error);
+                    return false;
+                }
             }
             let words: Vec<&str> = line.split_whitespace().collect();
             let times = |rest: &[&str]| match rest {
@@ -523,7 +529,8 @@ impl<R: BufRead, W: Write> Observer for Debugger<R, W> {
         if stop || arrived {
             self.show(interpreter);
             if !self.prompt(interpreter, frame) {
-                self.broken_off.store(true, Ordering::Relaxed);
+                // It is set once: execution ends here.
+                let _ = self.broken_off.set(self.unread.take());
                 return false;
             }
         }

@@ -3,11 +3,7 @@
 use crate::{machine::Machine, process::ProcessUsage, timestamp::rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{
-    fs, io,
-    path::Path,
-    time::{Instant, SystemTime},
-};
+use std::time::{Instant, SystemTime};
 
 /// Name and version of the envelope's format, in its field `schema`.
 ///
@@ -109,7 +105,7 @@ impl Measurement {
 }
 
 impl Envelope {
-    /// Returns the envelope as indented JSON with a closing newline, as [`read_from`](Self::read_from) reads it.
+    /// Returns the envelope as indented JSON with a closing newline, as [`from_text`](Self::from_text) reads it.
     ///
     /// # Errors
     /// None that is known: what a command found is JSON already.
@@ -119,28 +115,17 @@ impl Envelope {
         Ok(text)
     }
 
-    /// Reads an envelope from a file.
+    /// Reads an envelope from its text.
     ///
     /// # Errors
-    /// Any error of reading; [`io::ErrorKind::InvalidData`] for what is not an envelope of this schema.
-    pub fn read_from(path: &Path) -> io::Result<Self> {
-        let invalid = |what: String| {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("{}: {what}", path.display()),
-            )
-        };
-        let text = fs::read_to_string(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        })?;
-        let value: Value =
-            serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+    /// The reason why the text is no envelope of this schema.
+    pub fn from_text(text: &str) -> Result<Self, String> {
+        let invalid = |error: serde_json::Error| error.to_string();
+        let value: Value = serde_json::from_str(text).map_err(invalid)?;
         match value.get("schema").and_then(Value::as_str) {
-            Some(SCHEMA) => {
-                serde_json::from_value(value).map_err(|error| invalid(error.to_string()))
-            }
-            Some(other) => Err(invalid(format!("schema {other}, expected {SCHEMA}"))),
-            None => Err(invalid(format!("no schema, expected {SCHEMA}"))),
+            Some(SCHEMA) => serde_json::from_value(value).map_err(invalid),
+            Some(other) => Err(format!("schema {other}, expected {SCHEMA}")),
+            None => Err(format!("no schema, expected {SCHEMA}")),
         }
     }
 }

@@ -19,6 +19,7 @@ use flate2::{Compression, read::MultiGzDecoder, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 
 use super::{GeneratorError, GeneratorSettings, SettingsError, file::ChainFile};
+use crate::bounded_input::{Bound, BoundedInput, InputError, InputFault};
 use crate::genesis::Population;
 
 /// Version of the chain that given settings make; raised when the same settings give other blocks.
@@ -114,18 +115,23 @@ impl Folder {
 
     fn check_manifest(&self, settings: &GeneratorSettings) -> Result<(), GeneratorError> {
         let path = self.manifest();
-        let text = match fs::read(&path) {
+        let text = match BoundedInput::open(&path, Bound::MANIFEST).and_then(BoundedInput::text) {
             Ok(text) => text,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            Err(InputError {
+                fault: InputFault::Io(cause),
+                ..
+            }) if cause.kind() == io::ErrorKind::NotFound => {
                 let chains = [self.chain(), self.compressed()];
                 return match chains.into_iter().find(|chain| chain.exists()) {
                     Some(path) => Err(GeneratorError::Foreign { path }),
                     None => Ok(()),
                 };
             }
-            Err(cause) => return Err(GeneratorError::file(&path, cause)),
+            Err(InputError { fault, .. }) => {
+                return Err(GeneratorError::damaged(&path, fault.to_string()));
+            }
         };
-        let manifest: Manifest = serde_json::from_slice(&text)
+        let manifest: Manifest = serde_json::from_str(&text)
             .map_err(|error| GeneratorError::damaged(&path, error.to_string()))?;
         let field = if manifest.format == FORMAT {
             settings.conflict_with(&manifest.settings)
@@ -148,7 +154,7 @@ impl Folder {
     ) -> Result<String, GeneratorError> {
         let path = self.genesis();
         self.write_json(&path, &GenesisText { genesis, populated })?;
-        fs::read_to_string(&path).map_err(|cause| GeneratorError::file(&path, cause))
+        Ok(crate::genesis::Genesis::read_text(&path)?)
     }
 
     /// Replaces the finished chain by its compressed form.

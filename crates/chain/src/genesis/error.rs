@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use alloy_primitives::{Address, B256};
 
 use super::Fork;
+use crate::bounded_input::InputError;
 
 /// Why a genesis cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -12,14 +13,9 @@ pub enum GenesisError {
     /// A genesis that is another block than the first.
     #[error("its number is {0}, and a genesis is block 0")]
     Number(u64),
-    /// The file cannot be read.
-    #[error("{}: {source}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    /// The file cannot be read, or is too long.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// The file is not JSON of the form wanted; the message has line and column.
     #[error("genesis is not in geth's form: {0}")]
     Json(#[from] serde_json::Error),

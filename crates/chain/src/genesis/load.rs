@@ -1,7 +1,5 @@
 //! From a genesis file or a preset to block 0.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 
 use alloy_consensus::constants::EMPTY_WITHDRAWALS;
@@ -10,17 +8,17 @@ use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, EMPTY_ROOT_HASH, Header};
 use alloy_eips::eip1559::INITIAL_BASE_FEE;
 use alloy_eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_primitives::{B64, B256, keccak256};
+use serde_json::Value;
 
+use super::fields::Fields;
 use super::file::GenesisFile;
 use super::spec::ChainSpec;
 use super::{Fork, GenesisAccount, GenesisError, Network, Population};
+use crate::bounded_input::{Bound, BoundedInput};
 use crate::source::ChainInput;
 
 /// Computes the Merkle-Patricia state root of accounts, given in ascending order of addresses.
 pub type StateRootFn<'a> = &'a dyn Fn(&[GenesisAccount]) -> B256;
-
-/// Bytes of the longest genesis that is read: ten million accounts.
-const LONGEST: u64 = 1 << 30;
 
 /// Block 0 and the rules of a chain.
 #[derive(Clone, Debug)]
@@ -76,7 +74,7 @@ impl Genesis {
     /// Reads a genesis file.
     ///
     /// # Errors
-    /// As [`Self::from_json`], and [`GenesisError::Io`].
+    /// As [`Self::from_json`], and [`GenesisError::Input`].
     pub fn from_file(path: &Path, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
         Self::from_json(&Self::read_text(path)?, state_root)
     }
@@ -84,26 +82,30 @@ impl Genesis {
     /// The text of a genesis file, which may be a pipe.
     ///
     /// # Errors
-    /// [`GenesisError::Io`], also for more than a gigabyte.
+    /// [`GenesisError::Input`], also for a text that is longer than [`Bound::GENESIS`].
     pub fn read_text(path: &Path) -> Result<String, GenesisError> {
-        let read = || {
-            let (file, mut text) = (File::open(path)?, String::new());
-            let mut length = file.metadata()?.len();
-            if length <= LONGEST {
-                // Of a pipe only reading it tells the length.
-                file.take(LONGEST + 1).read_to_string(&mut text)?;
-                length = text.len() as u64;
-            }
-            if length > LONGEST {
-                let long = format!("it has more than {LONGEST} bytes, which is more than is read");
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, long));
-            }
-            Ok(text)
+        Ok(BoundedInput::open(path, Bound::GENESIS)?.text()?)
+    }
+
+    /// The configuration in the text of a genesis file; `null` if it has none. A total difficulty that no JSON number has exactly becomes a string of digits.
+    ///
+    /// # Errors
+    /// [`GenesisError`] if the text is not JSON.
+    pub fn config_of(text: &str) -> Result<Value, GenesisError> {
+        const TOTAL: &str = "terminalTotalDifficulty";
+        let Some(config) = Fields::parse(text, "")?.take("config") else {
+            return Ok(Value::Null);
         };
-        read().map_err(|source| GenesisError::Io {
-            file: path.to_path_buf(),
-            source,
-        })
+        let total = config.fields()?.take(TOTAL);
+        let mut config: Value = serde_json::from_str(config.text())?;
+        if let (Some(total), Some(fields)) = (total, config.as_object_mut()) {
+            let mut fields = fields.iter_mut();
+            let stated = fields.find(|(name, _)| name.eq_ignore_ascii_case(TOTAL));
+            if let Some((_, stated)) = stated.filter(|(_, stated)| stated.is_f64()) {
+                *stated = total.number()?.to_string().into();
+            }
+        }
+        Ok(config)
     }
 
     /// Reads the text of a genesis file. Without a `config` it must be a public network's, whose rules are built in.

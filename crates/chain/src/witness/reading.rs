@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::parts::Parts;
 use super::{FoundWitness, TakeWitness, WitnessProblem};
+use crate::bounded_input::{Bound, BoundedInput, InputFault};
 use crate::execution_witness::{ExecutionWitness, StateDiffs};
 use crate::json::{self, JsonError, Room};
 
@@ -33,8 +34,6 @@ const MOST: Most = Most {
     text: 5 << 28,
     held: 3 << 28,
 };
-/// Bytes of a witness in the binary form. A leaf has 15 to 79, and takes 67 in memory; under EIP-4762 60 million gas bring at most 300,000.
-const MOST_BINARY: u64 = 1 << 27;
 /// Bytes of a string. The longest is a block: at 4 gas a byte, one of 60 million gas has 15 MB, twice that in hex.
 const LONGEST_STRING: u64 = 1 << 26;
 
@@ -44,13 +43,13 @@ const LONGEST_NAME: u64 = 1 << 12;
 /// Reads a file, or standard input for `-`, gzipped or not.
 pub(super) fn read(file: &Path, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
     if file.as_os_str() == "-" {
-        return unpack(io::stdin().lock(), take);
+        return unpack(BufReader::new(io::stdin()), take);
     }
     unpack(BufReader::new(File::open(file)?), take)
 }
 
 /// What comes through a pipe may come byte by byte.
-fn unpack(mut from: impl BufRead, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+fn unpack(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
     let begin = peeked(&mut from, 2)?;
     let gzipped = begin == [0x1f, 0x8b];
     let whole = Cursor::new(begin).chain(from);
@@ -72,7 +71,7 @@ fn peeked(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Tells the form by how it begins.
-fn parse(mut from: impl BufRead, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+fn parse(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
     /// Bytes of JSON that is no object, to be named.
     const NAMED: u64 = 100;
     /// The offset of its first part, behind that of the second (SSZ).
@@ -80,11 +79,11 @@ fn parse(mut from: impl BufRead, take: TakeWitness<'_>) -> Result<(), WitnessPro
     let begin = peeked(&mut from, BINARY.len() as u64)?;
     let whole = Cursor::new(begin.clone()).chain(from);
     if begin == BINARY {
-        let mut bytes = Vec::new();
-        whole.take(MOST_BINARY + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MOST_BINARY {
-            return Err(WitnessProblem::TooLong(MOST_BINARY));
-        }
+        let input = BoundedInput::new("the witness", whole, Bound::BINARY_WITNESS);
+        let bytes = input.bytes().map_err(|error| match error.fault {
+            InputFault::Io(error) => WitnessProblem::Io(error),
+            fault => WitnessProblem::Input(fault),
+        })?;
         let witness = ExecutionWitness::from_bytes(&bytes)?;
         let _no_more = take(FoundWitness::Verkle((None, Ok(Box::new(witness)))));
         return Ok(());
@@ -240,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    fn problem(text: impl Read) -> String {
+    fn problem(text: impl Read + Send) -> String {
         let read = unpack(BufReader::new(text), &mut |_| ControlFlow::Continue(()));
         read.expect_err("no witness").to_string()
     }

@@ -1,11 +1,13 @@
 //! `arbor evm384`: contracts with 384-bit arithmetic.
 
+use std::cell::Cell;
+use std::error::Error;
 use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
+use arbor_chain::bounded_input::{Bound, BoundedInput, InputFault};
 use arbor_evm384::asm::{Assembly, AssemblyError, Place, assemble_file, disassemble};
 use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
@@ -59,7 +61,7 @@ fn names() -> String {
 }
 
 fn hex_file(path: &Path) -> Result<Vec<u8>> {
-    let text = String::from_utf8(output::read_input(path)?).context("the file is no text")?;
+    let text = BoundedInput::open(path, Bound::PROGRAM)?.text()?;
     from_hex(&text).with_context(|| format!("{}: not hex", path.display()))
 }
 
@@ -202,14 +204,17 @@ struct Source<'a> {
     text: String,
     /// `None`: any file may be included.
     folder: Option<PathBuf>,
+    /// Bytes that included files may still have.
+    left: Cell<u64>,
 }
 
 impl<'a> Source<'a> {
     /// Reads a program; `-` is standard input, which includes from the current folder.
     fn of(file: &'a Path, includes: &Evm384Includes) -> Result<Self> {
         let unreadable = || format!("'{}' cannot be read", file.display());
-        let text = String::from_utf8(output::read_input(file).with_context(unreadable)?)
-            .with_context(|| format!("'{}' is not text", file.display()))?;
+        let text = BoundedInput::open(file, Bound::PROGRAM).and_then(BoundedInput::text);
+        let text = text.with_context(unreadable)?;
+        let left = Cell::new(Bound::PROGRAM.bytes - text.len() as u64);
         let folder = match file.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
@@ -218,7 +223,12 @@ impl<'a> Source<'a> {
             true => None,
             false => Some(folder.canonicalize().with_context(unreadable)?),
         };
-        Ok(Self { file, text, folder })
+        Ok(Self {
+            file,
+            text,
+            folder,
+            left,
+        })
     }
 
     /// The code of the program and of the files that it includes.
@@ -226,25 +236,36 @@ impl<'a> Source<'a> {
         let main = self.file.to_string_lossy();
         let read = |name: &str| match name == main {
             true => Ok(self.text.clone()),
-            false => self.included(Path::new(name)),
+            false => {
+                let included = self.included(Path::new(name));
+                included.map_err(|error| error.to_string())
+            }
         };
         assemble_file(interface, &main, &read)
     }
 
     /// The text of an included file. An error message shows words of the file, so a program that is passed on must not reach files that its writer
     /// could not read. Links and `..` are resolved before folders are compared.
-    fn included(&self, name: &Path) -> Result<String, String> {
-        let path = name.canonicalize().map_err(|error| error.to_string())?;
+    fn included(&self, name: &Path) -> Result<String, Box<dyn Error>> {
+        let path = name.canonicalize()?;
         if let Some(folder) = &self.folder
             && !path.starts_with(folder)
         {
             let folder = folder.display();
             return Err(format!(
                 "it lies outside the program's folder {folder}; --include-outside allows that"
-            ));
+            )
+            .into());
         }
-        let bytes = output::read_input(&path).map_err(|error| format!("{error:#}"))?;
-        String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())
+        let input = BoundedInput::open(&path, Bound::PROGRAM);
+        let text = input
+            .and_then(BoundedInput::text)
+            .map_err(|error| error.fault)?;
+        // The same file may be included again and again.
+        let left = self.left.get().checked_sub(text.len() as u64);
+        self.left
+            .set(left.ok_or(InputFault::TooLong(Bound::PROGRAM))?);
+        Ok(text)
     }
 }
 
@@ -285,14 +306,19 @@ fn debug(args: &Evm384Debug) -> Result<()> {
             (Machine::new(setup, code), symbols, Vec::new())
         }
     };
-    let commands = BufReader::new(std::io::stdin());
+    let commands = BoundedInput::open(Path::new("-"), Bound::DEBUGGER)?;
+    let commands = BufReader::new(commands);
     let debugger = Debugger::new(interface, symbols, commands, std::io::stdout());
     let broken_off = debugger.broken_off();
     machine.observe(Box::new(debugger));
     let calldata = calldata.clone().unwrap_or_else(|| sample.into());
     let outcome = machine.call(calldata, *gas)?;
+    match broken_off.get() {
+        Some(Some(error)) => bail!("{error}"),
+        Some(None) => return output::line("broken off"),
+        None => {}
+    }
     match outcome.end {
-        _ if broken_off.load(Ordering::Relaxed) => output::line("broken off"),
         End::Halted(reason) => output::line(&format!("halted: {reason:?}")),
         End::Returned(_) => output::line(&format!("ended, {} gas", outcome.gas_used)),
         End::Reverted(_) => output::line(&format!("reverted, {} gas", outcome.gas_used)),

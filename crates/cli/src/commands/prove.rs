@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_chain::json;
 use arbor_state::ar16mt::{
     AccountSlots, Ar16mt, Blake2s, RangeProof, StateMultiproof, StateProof, StorageLog, StorageLogs,
@@ -106,28 +107,24 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 /// Bytes of memory that a proof in JSON may take to be read: a range of a million leaves has 500 MB.
 const MOST_HELD: u64 = 1 << 30;
 
-/// Bytes of a proof in the binary form, which takes 42 times as much memory to be read: 250,000 leaves with their values.
-const MOST_BINARY: u64 = 16 << 20;
-
-/// Accepts a bare proof and the whole JSON-RPC response around one. No field may be there twice.
+/// Accepts a bare proof and the whole JSON-RPC response around one, each also as a gzip. No field may be there twice.
 pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
-    let binary = is_binary(&args.file) && !args.storage_logs;
-    let most = if binary {
-        MOST_BINARY
-    } else {
-        output::LONGEST_INPUT
+    let binary = files::has_extension(&args.file, "ssz");
+    let bound = match args.storage_logs {
+        true => Bound::STORAGE_LOGS,
+        false if binary => Bound::BINARY_PROOF,
+        false => Bound::PROOF,
     };
-    let bytes = output::read_within(&args.file, most)?;
+    let input = BoundedInput::open(&args.file, bound)?.unpacked()?;
     if args.storage_logs {
-        return verify_logs(args, &bytes);
+        return verify_logs(args, &input.bytes()?);
     }
     if binary {
-        let witness = Witness::from_bytes(&bytes)
+        let witness = Witness::from_bytes(&input.bytes()?)
             .with_context(|| format!("{}: malformed witness", args.file.display()))?;
         return verify_leaves(args, &witness);
     }
-    let value = json::parse_within(&bytes, MOST_HELD);
-    drop(bytes);
+    let value = json::read_within(input, MOST_HELD);
     let mut value = value.with_context(|| format!("{}: malformed JSON", args.file.display()))?;
     if let Some(error) = value.get("error").filter(|error| !error.is_null())
         && value.get("result").is_none_or(serde_json::Value::is_null)

@@ -77,7 +77,7 @@ fn one(witness: &Witness, out: Option<&Path>) -> Result<()> {
         (_, None) => output::line(std::str::from_utf8(&witness.json()?)?),
         (Witness::Nodes(_), Some(file)) => write(file, &witness.json()?),
         (Witness::Leaves { block, .. }, Some(file)) => {
-            match named(file, "ssz") {
+            match files::has_extension(file, "ssz") {
                 true => write(file, &block.witness.to_bytes())?,
                 false => write(file, &witness.json()?)?,
             }
@@ -185,7 +185,7 @@ impl Maker<'_> {
         }
         let mut witness = make_witness(parent, chain, &block, executor)?;
         if chain.genesis.network().is_none() {
-            witness.config = Some(config_of(self.db, chain.genesis)?);
+            witness.config = Some(config_of(self.db)?);
         }
         witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
         Ok(Witness::Nodes(Box::new(witness)))
@@ -334,22 +334,9 @@ impl Size {
     }
 }
 
-/// Whether a file has this extension, below .gz or not.
-fn named(file: &Path, extension: &str) -> bool {
-    let inner = match is_packed(file) {
-        true => file.with_extension(""),
-        false => file.to_owned(),
-    };
-    inner.extension().is_some_and(|found| found == extension)
-}
-
-fn is_packed(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "gz")
-}
-
 /// Writes a file, gzipped if its name says so.
 fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    let written = if is_packed(file) {
+    let written = if files::is_packed(file) {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(bytes)?;
         files::write(file, &packed.finish()?)
@@ -360,18 +347,8 @@ fn write(file: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The chain's configuration, from the genesis that the database keeps.
-fn config_of(db: &Path, kept: &Genesis) -> Result<Value> {
+fn config_of(db: &Path) -> Result<Value> {
     let path = database::genesis_path(db);
-    let text =
-        std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let mut genesis: Value =
-        serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
-    let mut config = genesis["config"].take();
-    // A JSON value rounds a number of more than 64 bits. In a string it is exact.
-    if config["terminalTotalDifficulty"].is_f64()
-        && let Some(total) = kept.spec.terminal_total_difficulty()
-    {
-        config["terminalTotalDifficulty"] = total.to_string().into();
-    }
-    Ok(config)
+    let config = Genesis::read_text(&path).and_then(|text| Genesis::config_of(&text));
+    config.with_context(|| format!("reading {}", path.display()))
 }
