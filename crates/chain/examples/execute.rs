@@ -119,7 +119,7 @@ struct Plain {
 impl Plain {
     fn new(genesis: &Genesis) -> Self {
         let mut db = CacheDB::new(EmptyDB::new());
-        for account in &genesis.alloc {
+        for account in genesis.alloc.iter() {
             let code = Bytecode::new_raw(account.code.clone());
             let info = AccountInfo {
                 nonce: account.nonce,

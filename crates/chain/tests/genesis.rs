@@ -1,10 +1,16 @@
 //! Genesis files against the hashes of the networks and the blocks of the chains that they belong to.
 
-use alloy_primitives::{B256, U256};
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, U256, keccak256};
 use arbor_chain::genesis::{
     Activation, ChainSpec, Fork, Genesis, GenesisError, Network, naive_state_root,
 };
+use arbor_chain::replay::genesis_state_root;
 use arbor_chain::source::open_sources;
+use arbor_state::ar16mt::AR16MT;
+use arbor_state::{MPT, State, StateView};
+use arbor_store::MemoryStore;
 use arbor_testdata::{find as shared, whole};
 use revm::primitives::hardfork::SpecId;
 
@@ -298,7 +304,7 @@ fn wrong_values_are_named() {
             r#"{{"config": {{}}, "gasLimit": 1, "difficulty": 1, "alloc": {{"{:040x}": {account}}}}}"#,
             0xaa
         );
-        Genesis::from_json(&text, &naive_state_root).map(|genesis| genesis.alloc[0].storage.clone())
+        Genesis::from_json(&text, &naive_state_root).map(|genesis| genesis.alloc.get(0).storage)
     };
     let word = |last: u8| B256::with_last_byte(last);
     assert_eq!(
@@ -555,4 +561,117 @@ fn configurations_are_exact_and_say_what_is_missing() {
         warnings,
         ["config.futureTime is not known and has no effect"]
     );
+}
+
+/// A genesis of so many accounts, of which some have code and slots.
+fn crowded(accounts: u64) -> String {
+    let account = |number: u64| {
+        let address = Address::from_word(keccak256(number.to_be_bytes()));
+        let more = match number % 5 {
+            0 => format!(r#", "code": "0x60{:02x}""#, number % 256),
+            1 => format!(
+                r#", "nonce": {number}, "storage": {{"0x{number:064x}": "0x{:02x}", "0xff00": "0x00"}}"#,
+                number % 255 + 1
+            ),
+            _ => String::new(),
+        };
+        format!(r#""{address:x}": {{"balance": "{}"{more}}}"#, number << 50)
+    };
+    let accounts: Vec<String> = (0..accounts).map(account).collect();
+    let accounts = accounts.join(",\n");
+    format!(
+        r#"{{"config": {{"chainId": 7}}, "difficulty": 1, "gasLimit": 1, "alloc": {{{accounts}}}}}"#
+    )
+}
+
+/// A genesis of 300,000 accounts took 1.33 GB: all of its accounts were one change, whose nodes were computed at once.
+#[test]
+fn many_accounts_are_loaded_and_few_are_committed() {
+    for (accounts, is_loaded) in [(0, false), (1, false), (500, false), (20_000, true)] {
+        let text = crowded(accounts);
+        let genesis = Genesis::from_json(&text, &naive_state_root).expect("sound");
+        assert_eq!(genesis.is_loaded(), is_loaded);
+        assert_eq!(
+            genesis_state_root(&genesis.alloc),
+            genesis.header.state_root
+        );
+        let network = arbor_state::Network {
+            chain_id: 7,
+            genesis_hash: genesis.hash,
+        };
+        for tree in [MPT.tree(), AR16MT.tree()] {
+            let store = Arc::new(MemoryStore::default());
+            let open = || {
+                State::open(
+                    store.clone(),
+                    None,
+                    tree.clone(),
+                    network,
+                    Default::default(),
+                )
+            };
+            let mut state = open().expect("opens");
+            genesis.commit(&mut state, &|_, _| ()).expect("committed");
+            state.flush().expect("flushed");
+            drop(state);
+            let state = open().expect("opens again");
+            assert_eq!(genesis.alloc.len() as u64, accounts);
+            for account in genesis.alloc.iter() {
+                let found = state.account(account.address).expect("readable");
+                let found = found.expect("it is there");
+                assert_eq!(
+                    (found.nonce, found.balance),
+                    (account.nonce, account.balance)
+                );
+                if !account.code.is_empty() {
+                    let code = state.code(found.code_hash).expect("readable");
+                    assert_eq!(code, account.code);
+                }
+                for (slot, value) in account.storage {
+                    let slot = U256::from_be_bytes(slot.0);
+                    let found = state.storage(account.address, slot).expect("readable");
+                    assert_eq!(found, value);
+                }
+            }
+        }
+    }
+}
+
+/// Each name took 200 bytes, those of a 10 MB file 1 GB; and each account's unknown names were a warning.
+#[test]
+fn names_are_bounded() {
+    let names: Vec<String> = (0..2_000).map(|name| format!(r#""a{name}": 1"#)).collect();
+    let names = names.join(", ");
+    let error = spec_of(&format!("{{{names}}}")).expect_err("too many");
+    assert!(
+        error.to_string().contains("more than 1024 fields"),
+        "{error}"
+    );
+    let accounts: Vec<String> = (0..50)
+        .map(|number| format!(r#""{number:040x}": {{"balance": 1, "comment": 1}}"#))
+        .collect();
+    let text = format!(
+        r#"{{"config": {{}}, "difficulty": 1, "gasLimit": 1, "alloc": {{{}}}}}"#,
+        accounts.join(", ")
+    );
+    let genesis = Genesis::from_json(&text, &naive_state_root).expect("sound");
+    let named = genesis.warnings.iter();
+    assert_eq!(named.filter(|name| name.contains(".comment ")).count(), 20);
+    assert_eq!(
+        genesis.warnings[20],
+        "30 more names are not known and have no effect"
+    );
+}
+
+/// A witness of a database whose genesis has `Config` had no configuration.
+#[test]
+fn the_configuration_is_found_in_any_case_and_exact() {
+    let total = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
+    let text = format!(
+        r#"{{"Config": {{"chainID": 5, "TerminalTotalDifficulty": {total}}}, "alloc": {{}}}}"#
+    );
+    let config = Genesis::config_of(&text).expect("JSON");
+    assert_eq!(config["chainID"], 5);
+    assert_eq!(config["TerminalTotalDifficulty"], total);
+    assert!(Genesis::config_of("{}").expect("JSON").is_null());
 }

@@ -79,7 +79,7 @@ mod tests {
     use crate::executor::{
         Block, BlockOutput, ExecutionError, Executor, FlatState, RecentBlocks, Rules,
     };
-    use crate::genesis::{ChainSpec, GenesisAccount};
+    use crate::genesis::{Alloc, ChainSpec, GenesisAccount};
     use crate::source::Transaction;
 
     const CALLED: Address = Address::repeat_byte(0xcc);
@@ -114,7 +114,8 @@ mod tests {
         executor: Executor,
     ) -> Result<BlockOutput, ExecutionError> {
         let (spec, _) = ChainSpec::from_json(config).expect("a configuration");
-        let state = FlatState::from_genesis(&[account(CALLER, CALL), account(CALLED, code)]);
+        let alloc = Alloc::new([account(CALLER, CALL), account(CALLED, code)]);
+        let state = FlatState::from_genesis(&alloc.expect("two accounts"));
         let call = TxLegacy {
             gas_limit,
             to: TxKind::Call(to),

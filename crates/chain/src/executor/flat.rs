@@ -4,7 +4,7 @@ use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{Account, StateChanges, StateError, StateView};
 
-use crate::genesis::GenesisAccount;
+use crate::genesis::Alloc;
 
 /// Accounts, slots and code in hash maps.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,9 +15,9 @@ pub struct FlatState {
 
 impl FlatState {
     /// Creates the state of a genesis.
-    pub fn from_genesis(accounts: &[GenesisAccount]) -> Self {
+    pub fn from_genesis(accounts: &Alloc) -> Self {
         let mut state = Self::default();
-        for account in accounts {
+        for account in accounts.iter() {
             let code_hash = if account.code.is_empty() {
                 KECCAK256_EMPTY
             } else {

@@ -21,7 +21,7 @@ use super::{
     workload::Workload,
 };
 use crate::executor::BodyFacts;
-use crate::genesis::{Genesis, GenesisAccount, Population};
+use crate::genesis::{Alloc, Genesis, GenesisAccount, Population};
 use crate::replay::{genesis_state_root, populated_state_root};
 
 /// Blocks between two points that an interrupted run can continue from.
@@ -352,7 +352,7 @@ fn populated(
     let population = Population { accounts };
     let listed = genesis.alloc.iter();
     let listed = listed.map(|(address, account)| GenesisAccount::new(*address, account.clone()));
-    let state_root = populated_state_root(population, &listed.collect::<Vec<_>>())?;
+    let state_root = populated_state_root(population, &Alloc::new(listed)?)?;
     Ok(Some(Populated {
         population,
         state_root,

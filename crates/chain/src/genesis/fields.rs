@@ -15,6 +15,9 @@ use serde_json::value::RawValue;
 use super::GenesisError;
 use crate::json::twice;
 
+/// Names that an object with fields may have. Each takes some 200 bytes in memory; geth's configuration has about 40.
+const MOST_NAMES: usize = 1 << 10;
+
 /// Characters of a value that an error shows.
 const SHOWN: usize = 80;
 
@@ -235,6 +238,11 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                             )));
                         }
                     }
+                    if fields.len() == MOST_NAMES {
+                        return Err(A::Error::custom(format!(
+                            "it has more than {MOST_NAMES} fields"
+                        )));
+                    }
                     let value = map.next_value()?;
                     fields.push(Field { name, value });
                 }
@@ -246,41 +254,54 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-/// Goes through an object's entries, whose names are not those of fields.
+/// Goes through an object's entries, whose names are not those of fields. No list of them is made.
 pub(super) fn each_entry<'t>(
     object: &Value<'t>,
     entry: &mut dyn FnMut(&str, Value<'t>) -> Result<(), GenesisError>,
 ) -> Result<(), GenesisError> {
-    let entries: EntryList<'t> = serde_json::from_str(object.text())
-        .map_err(|error| wrong(object.path.clone(), object.text(), &error.to_string()))?;
-    for (name, value) in entries.0 {
-        let path = format!("{}.{name}", object.path);
-        entry(&name, Value { value, path })?;
+    let mut failed = None;
+    let entries = Entries {
+        path: &object.path,
+        entry,
+        failed: &mut failed,
+    };
+    let mut source = serde_json::Deserializer::from_str(object.text());
+    let read = source.deserialize_map(entries);
+    match (failed, read) {
+        (Some(failed), _) => Err(failed),
+        (None, Err(error)) => Err(wrong(
+            object.path.clone(),
+            object.text(),
+            &error.to_string(),
+        )),
+        (None, Ok(())) => Ok(()),
     }
-    Ok(())
 }
 
 /// An object's entries in their order.
-struct EntryList<'t>(Vec<(Cow<'t, str>, &'t RawValue)>);
+struct Entries<'a, 't> {
+    path: &'a str,
+    entry: &'a mut dyn FnMut(&str, Value<'t>) -> Result<(), GenesisError>,
+    /// The error of an entry, which serde's errors have no room for.
+    failed: &'a mut Option<GenesisError>,
+}
 
-impl<'de> Deserialize<'de> for EntryList<'de> {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = EntryList<'de>;
+impl<'de> Visitor<'de> for Entries<'_, 'de> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(Text(name)) = map.next_key()? {
-                    entries.push((name, map.next_value()?));
-                }
-                Ok(EntryList(entries))
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Text(name)) = map.next_key()? {
+            let path = format!("{}.{name}", self.path);
+            let value = map.next_value()?;
+            if let Err(error) = (self.entry)(&name, Value { value, path }) {
+                *self.failed = Some(error);
+                return Err(A::Error::custom("an entry that is not sound"));
             }
         }
-        source.deserialize_map(Object)
+        Ok(())
     }
 }

@@ -1,10 +1,9 @@
 //! A genesis file as it is written: header fields and accounts.
 
-use std::collections::BTreeMap;
-
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::GenesisError;
+use super::alloc::{Alloc, Packing};
 use super::config::RawConfig;
 use super::fields::{Fields, Value, address, each_entry, word};
 use super::population::Population;
@@ -35,8 +34,7 @@ pub(super) struct GenesisFile<'t> {
     pub(super) difficulty: U256,
     pub(super) mix_hash: B256,
     pub(super) coinbase: Address,
-    /// In ascending order of addresses.
-    pub(super) alloc: Vec<GenesisAccount>,
+    pub(super) alloc: Alloc,
     pub(super) number: u64,
     pub(super) gas_used: u64,
     pub(super) parent_hash: B256,
@@ -62,7 +60,7 @@ impl<'t> GenesisFile<'t> {
         if foreign.len() > 1 && !fields.has("gasLimit") {
             return Err(GenesisError::Chainspec(foreign.join(", ")));
         }
-        let mut unknown = Vec::new();
+        let mut unknown = Unknown::default();
         let mut narrow = |name: &str| -> Result<Option<u64>, GenesisError> {
             let value = fields.take(name);
             value.map(|value| value.narrow()).transpose()
@@ -107,42 +105,66 @@ impl<'t> GenesisFile<'t> {
             file.population = Some(read.map_err(|error| population.wrong(&error.to_string()))?);
         }
         match fields.take("alloc") {
-            Some(alloc) => file.alloc = accounts(&alloc, &mut unknown)?,
+            Some(listed) => file.alloc = accounts(&listed, &mut unknown)?,
             None if file.population.is_none() => return Err(GenesisError::Missing("alloc")),
             None => {}
         }
         unknown.extend(fields.left());
-        let unknown = unknown.into_iter();
-        let unknown = unknown.map(|name| format!("{name} is not known and has no effect"));
-        Ok((file, unknown.collect()))
+        Ok((file, unknown.warnings()))
     }
 }
 
-/// The accounts that are listed, in ascending order of addresses. Fields without a meaning here are added to `unknown`.
-fn accounts(
-    alloc: &Value<'_>,
-    unknown: &mut Vec<String>,
-) -> Result<Vec<GenesisAccount>, GenesisError> {
-    let mut accounts = Vec::new();
+/// Names that have no meaning here. Of a genesis with a million accounts the first names suffice.
+#[derive(Default)]
+struct Unknown {
+    named: Vec<String>,
+    more: usize,
+}
+
+impl Unknown {
+    const NAMED: usize = 20;
+
+    fn extend(&mut self, names: impl Iterator<Item = String>) {
+        for name in names {
+            match self.named.len() < Self::NAMED {
+                true => self.named.push(name),
+                false => self.more += 1,
+            }
+        }
+    }
+
+    fn warnings(self) -> Vec<String> {
+        let named = self.named.into_iter();
+        let mut warnings: Vec<String> = named
+            .map(|name| format!("{name} is not known and has no effect"))
+            .collect();
+        if self.more > 0 {
+            let more = self.more;
+            warnings.push(format!(
+                "{more} more names are not known and have no effect"
+            ));
+        }
+        warnings
+    }
+}
+
+/// The accounts that are listed. Fields without a meaning here are added to `unknown`.
+fn accounts(alloc: &Value<'_>, unknown: &mut Unknown) -> Result<Alloc, GenesisError> {
+    let mut accounts = Packing::default();
     each_entry(alloc, &mut |name, value| {
         let Some(address) = address(name) else {
             return Err(alloc.wrong(&format!("an address instead of '{name}'")));
         };
-        accounts.push(account(address, &value, unknown)?);
+        accounts.push(&account(address, &value, unknown)?);
         Ok(())
     })?;
-    accounts.sort_by_key(|account| account.address);
-    let mut pairs = accounts.windows(2);
-    match pairs.find(|pair| pair[0].address == pair[1].address) {
-        Some(pair) => Err(GenesisError::DuplicateAccount(pair[0].address)),
-        None => Ok(accounts),
-    }
+    accounts.finish()
 }
 
 fn account(
     address: Address,
     listed: &Value<'_>,
-    unknown: &mut Vec<String>,
+    unknown: &mut Unknown,
 ) -> Result<GenesisAccount, GenesisError> {
     let mut fields = listed.fields()?;
     let nonce = fields.take("nonce").map(|nonce| nonce.narrow());
@@ -164,7 +186,7 @@ fn account(
 
 /// Slots in ascending order, without those that are zero.
 fn slots(storage: &Value<'_>) -> Result<Vec<(B256, U256)>, GenesisError> {
-    let mut slots = BTreeMap::new();
+    let mut slots = Vec::new();
     each_entry(storage, &mut |name, value| {
         let wanted = "up to 32 bytes in hexadecimal";
         let Some(slot) = word(name) else {
@@ -173,16 +195,17 @@ fn slots(storage: &Value<'_>) -> Result<Vec<(B256, U256)>, GenesisError> {
         let text = value.string();
         let read = text.and_then(|text| word(&text));
         let read = read.ok_or_else(|| value.wrong(wanted))?;
-        match slots.insert(slot, read) {
-            None => Ok(()),
-            Some(_) => {
-                Err(storage.wrong(&format!("each slot once, but slot {slot} is there twice")))
-            }
-        }
+        slots.push((slot, U256::from_be_bytes(read.0)));
+        Ok(())
     })?;
-    let slots = slots.into_iter();
-    let slots = slots.map(|(slot, value)| (slot, U256::from_be_bytes(value.0)));
-    Ok(slots.filter(|(_, value)| !value.is_zero()).collect())
+    slots.sort_unstable_by_key(|(slot, _)| *slot);
+    let mut pairs = slots.windows(2);
+    if let Some(pair) = pairs.find(|pair| pair[0].0 == pair[1].0) {
+        let slot = pair[0].0;
+        return Err(storage.wrong(&format!("each slot once, but slot {slot} is there twice")));
+    }
+    slots.retain(|(_, value)| !value.is_zero());
+    Ok(slots)
 }
 
 impl GenesisAccount {

@@ -13,12 +13,12 @@ use serde_json::Value;
 use super::fields::Fields;
 use super::file::GenesisFile;
 use super::spec::ChainSpec;
-use super::{Fork, GenesisAccount, GenesisError, Network, Population};
+use super::{Alloc, Fork, GenesisError, Network, Population};
 use crate::bounded_input::{Bound, BoundedInput};
 use crate::source::ChainInput;
 
-/// Computes the Merkle-Patricia state root of accounts, given in ascending order of addresses.
-pub type StateRootFn<'a> = &'a dyn Fn(&[GenesisAccount]) -> B256;
+/// Computes the Merkle-Patricia state root of accounts.
+pub type StateRootFn<'a> = &'a dyn Fn(&Alloc) -> B256;
 
 /// Block 0 and the rules of a chain.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub struct Genesis {
     pub header: Header,
     /// Its hash.
     pub hash: B256,
-    /// The accounts that exist from the start, in ascending order of addresses.
-    pub alloc: Vec<GenesisAccount>,
+    /// The accounts that exist from the start.
+    pub alloc: Alloc,
     /// More accounts, by their number.
     pub population: Option<Population>,
     /// The rules.
@@ -205,10 +205,10 @@ impl Genesis {
 /// state finds out whether it is so.
 fn root_with(
     population: Population,
-    alloc: &[GenesisAccount],
+    alloc: &Alloc,
     stated: Option<B256>,
 ) -> Result<B256, GenesisError> {
-    let mut listed = alloc.iter().map(|account| account.address);
+    let mut listed = (0..alloc.len()).map(|index| alloc.address(index));
     match listed.find(|address| population.contains(*address)) {
         Some(address) => Err(GenesisError::DuplicateAccount(address)),
         None => stated.ok_or(GenesisError::NoStateRoot),
@@ -279,17 +279,17 @@ fn block_zero(
 }
 
 /// The state root by alloy's trie: simple, and slow beside the tree crate's batched build.
-pub fn naive_state_root(accounts: &[GenesisAccount]) -> B256 {
+pub fn naive_state_root(accounts: &Alloc) -> B256 {
     state_root_unhashed(accounts.iter().map(|account| {
         let storage = account
             .storage
-            .iter()
-            .map(|(slot, value)| (*slot, B256::from(*value)))
+            .into_iter()
+            .map(|(slot, value)| (slot, B256::from(value)))
             .collect();
         let plain = alloy_genesis::GenesisAccount {
             nonce: Some(account.nonce),
             balance: account.balance,
-            code: Some(account.code.clone()),
+            code: Some(account.code),
             storage: Some(storage),
             private_key: None,
         };

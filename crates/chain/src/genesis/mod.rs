@@ -14,6 +14,7 @@
 //! # Ok::<(), arbor_chain::genesis::GenesisError>(())
 //! ```
 
+mod alloc;
 mod classic;
 mod config;
 mod difference;
@@ -29,6 +30,7 @@ mod rewards;
 mod spec;
 mod witness_gas;
 
+pub use alloc::Alloc;
 pub use error::GenesisError;
 pub use file::GenesisAccount;
 pub use fork::{Activation, Fork};

@@ -9,7 +9,7 @@ use arbor_chain::executor::{
     Ancestor, Ancestors, Block, BlockError, BlockOutput, DaoRule, ExecutionError, Executor,
     FlatState, RecentBlocks, RecordingView, Rules, TransactionError,
 };
-use arbor_chain::genesis::{Fork, GenesisAccount, RewardSchedule};
+use arbor_chain::genesis::{Alloc, Fork, GenesisAccount, RewardSchedule};
 use arbor_chain::source::Transaction;
 use arbor_state::{Account, IntermediateRoots, StateChanges, StateError, StateView};
 
@@ -63,7 +63,8 @@ pub(crate) fn state(accounts: &[GenesisAccount]) -> FlatState {
         balance: U256::MAX >> 8,
         ..account(SENDER, 0, &[], &[])
     };
-    FlatState::from_genesis(&[accounts, &[sender]].concat())
+    let alloc = Alloc::new([accounts, &[sender]].concat());
+    FlatState::from_genesis(&alloc.expect("each account once"))
 }
 
 pub(crate) fn tx(nonce: u64, to: TxKind, value: u64, data: impl Into<Bytes>) -> Transaction {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use arbor_chain::genesis::Genesis;
+use arbor_chain::genesis::{Alloc, Genesis};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{DumpAccount, State, StateError};
 
@@ -43,7 +43,7 @@ fn run_blocks(fixture: &Fixture, mode: Mode) -> Result<Option<&'static str>, Str
     let genesis = Genesis {
         header,
         hash,
-        alloc: fixture.alloc(),
+        alloc: Alloc::new(fixture.alloc()).map_err(|error| error.to_string())?,
         population: None,
         spec: network::rules(fixture)?,
         warnings: Vec::new(),

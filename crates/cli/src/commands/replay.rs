@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use arbor_chain::genesis::{Genesis, Population};
+use arbor_chain::genesis::{Alloc, Genesis, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, Roots, Series, Sums, Verify, genesis_state_root,
@@ -414,14 +414,14 @@ fn full(
             settings.remember(dir)?;
         }
     }
-    if let (None, Some(population)) = (state.head(), genesis.population) {
-        load(&mut state, &genesis, population)?;
+    if state.head().is_none() && genesis.is_loaded() {
+        load(&mut state, &genesis)?;
     }
     let mut replay = Replay::new(state, &genesis, budget.names())?;
     replay.look_further_back(&args.chain)?;
     // The database has them; together they may be larger than its caches.
     drop(text);
-    genesis.alloc = Vec::new();
+    genesis.alloc = Alloc::default();
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
     let (head, _) = replay.head();
     let roots_file = roots_file
@@ -513,15 +513,19 @@ fn tell_lost(options: &Options<'_>, retain: Retain, road: &Road<'_>) {
     }
 }
 
-/// Loads the state of a genesis with a population, with progress.
-fn load(state: &mut State, genesis: &Genesis, population: Population) -> Result<()> {
+/// Loads the state of a genesis with a population or with many accounts, with progress.
+fn load(state: &mut State, genesis: &Genesis) -> Result<()> {
     let start = Instant::now();
     let progress = PartDone::new("load");
     genesis.commit(state, &|done, of| {
         progress.set(done as f64 / of as f64, &format!("part {done} of {of}"));
     })?;
     progress.finish();
-    let (accounts, seconds) = (population.accounts, start.elapsed().as_secs_f64());
+    let seconds = start.elapsed().as_secs_f64();
+    let Some(Population { accounts }) = genesis.population else {
+        let accounts = genesis.alloc.len();
+        return output::line(&format!("loaded {accounts} accounts in {seconds:.1} s"));
+    };
     let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64;
     output::line(&format!(
         "loaded a population of {accounts} accounts with {} slots each in {seconds:.1} s: {:.0} leaves/s",
