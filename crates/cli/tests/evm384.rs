@@ -358,3 +358,46 @@ fn evm384_warms_what_a_transaction_warms() {
         }
     }
 }
+
+/// The page kept the gas of contracts that had called cold precompiles.
+#[test]
+fn the_page_states_the_gas_that_contracts_take() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evm384.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let folder = Folder::new();
+    let (both, v7) = (&["v7", "immediate"][..], &["v7"][..]);
+    for (contract, interfaces) in [
+        ("pairing", both),
+        ("pairing-check", both),
+        ("g1-add", both),
+        ("g2-add", both),
+        ("g2-map", both),
+        ("bls-verify", both),
+        ("poseidon", both),
+        ("bn254-mul", both),
+        ("bls12-377-mul", both),
+        ("ipa-verify", both),
+        ("multiproof-verify", both),
+        ("bn254-mul-words", v7),
+        ("pairing-words", v7),
+        ("pairing-check-words", v7),
+        ("sha1", v7),
+    ] {
+        for interface in interfaces {
+            let line = format!(
+                "evm384 gas {contract} --interface {interface} --goal gas --schedule a --json"
+            );
+            let gas = folder.run(&line.split(' ').collect::<Vec<_>>());
+            let gas = gas.ok().json()["sample_gas"].as_u64().expect("a number");
+            let digits = gas.to_string();
+            let groups: Vec<&str> = digits
+                .as_bytes()
+                .rchunks(3)
+                .rev()
+                .map(|group| std::str::from_utf8(group).expect("digits"))
+                .collect();
+            let gas = groups.join(",");
+            assert!(page.contains(&gas), "{contract}, {interface}: {gas} gas");
+        }
+    }
+}
