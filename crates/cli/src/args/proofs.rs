@@ -77,7 +77,7 @@ fn parse_range(text: &str) -> Result<(B256, B256), String> {
 /// `arbor verify-proof`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyProof {
-    /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; `-` reads standard input
+    /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; gzipped or not; `-` reads standard input
     pub(crate) file: PathBuf,
     /// The state root; of what `arbor prove --storage-logs` wrote that before the block
     #[arg(long, value_name = "R")]

@@ -125,7 +125,11 @@ pub(crate) fn verify(args: &VerifyProof) -> Result<()> {
         return verify_leaves(args, &witness);
     }
     let value = json::read_within(input, MOST_HELD);
-    let mut value = value.with_context(|| format!("{}: malformed JSON", args.file.display()))?;
+    let mut value = match value {
+        // The error names the input.
+        Err(unread) if unread.error.is_io() => bail!("{unread}"),
+        value => value.with_context(|| format!("{}: malformed JSON", args.file.display()))?,
+    };
     if let Some(error) = value.get("error").filter(|error| !error.is_null())
         && value.get("result").is_none_or(serde_json::Value::is_null)
     {
