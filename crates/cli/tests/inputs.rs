@@ -262,3 +262,25 @@ fn a_proof_may_be_a_gzip() {
     run(&folder, &format!("verify-proof --root {root} long.ssz.gz"))
         .fails_with(&["reading long.ssz.gz: it has more than 16777216 bytes"]);
 }
+
+/// Its 21 MB took 212 MB, of which the caches had 16: its accounts were one change, whose nodes were computed at once.
+#[test]
+fn a_large_genesis_takes_little_memory() {
+    let folder = Folder::new();
+    let line = "generate --preset tiny --accounts 30000 --blocks 1 --txs 2 --out chain";
+    run(&folder, line).ok();
+    let line = "replay --memory 16MiB --threads 2 --db db --report report.json chain";
+    let told = run(&folder, line).ok().stdout();
+    assert!(
+        told.contains("loaded 3") && told.contains(" accounts in "),
+        "{told}"
+    );
+    let report = fs::read_to_string(folder.path("report.json")).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let peak = report["process"]["peak_rss_bytes"].as_u64();
+    assert!(
+        peak.expect("Linux counts it") < 140_000_000,
+        "{peak:?} bytes"
+    );
+    run(&folder, "verify --db db").ok();
+}

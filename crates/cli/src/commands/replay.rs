@@ -404,6 +404,8 @@ fn full(
     };
     let early = ahead_of_database(args, &input, &genesis);
     let mut state = database::open_or_create(dir, (args.store, tree), &genesis, &text, budget)?;
+    // The database has it, and soon its accounts; together they may be larger than its caches.
+    drop(text);
     if let Some(dir) = dir {
         if args.retain.is_some() {
             database::remember_retention(dir, budget.retain)?;
@@ -419,8 +421,6 @@ fn full(
     }
     let mut replay = Replay::new(state, &genesis, budget.names())?;
     replay.look_further_back(&args.chain)?;
-    // The database has them; together they may be larger than its caches.
-    drop(text);
     genesis.alloc = Alloc::default();
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
     let (head, _) = replay.head();
