@@ -1,4 +1,5 @@
-//! Files and standard input that are read whole. [`BoundedInput`] reads all of them, so that no input takes more memory than its [`Bound`] allows.
+//! Files and standard input that are read whole. [`BoundedInput`] reads all of them, so that no
+//! input takes more memory than its [`Bound`] allows.
 //!
 //! Chains of blocks are read block by block instead: [`source`](crate::source) bounds each block.
 
@@ -22,11 +23,13 @@ impl Bound {
     pub const GENESIS: Self = Self::new("a genesis", 1 << 30);
     /// A proof in JSON, whose text is not kept. A range of a million leaves has 200 MB.
     pub const PROOF: Self = Self::new("a proof in JSON", 1 << 29);
-    /// A proof in the binary form, which takes 42 times its length in memory: 250,000 leaves with their values.
+    /// A proof in the binary form, which takes 42 times its length in memory: 250,000 leaves with
+    /// their values.
     pub const BINARY_PROOF: Self = Self::new("a proof in the binary form", 1 << 24);
     /// A block's storage logs in the form of zkSync's prover: a million.
     pub const STORAGE_LOGS: Self = Self::new("storage logs", 1 << 28);
-    /// A witness in the binary form. A leaf has 15 to 79 bytes, and takes 67 in memory; under EIP-4762 60 million gas bring at most 300,000.
+    /// A witness in the binary form. A leaf has 15 to 79 bytes, and takes 67 in memory; under
+    /// EIP-4762 60 million gas bring at most 300,000.
     pub const BINARY_WITNESS: Self = Self::new("a witness in the binary form", 1 << 27);
     /// A program for EVM384 with the files that it includes, or its code in hexadecimal.
     pub const PROGRAM: Self = Self::new("a program and the files that it includes", 1 << 24);
@@ -66,7 +69,8 @@ pub enum InputFault {
     NotText(u8, usize),
 }
 
-/// A file or standard input of which a bounded number of bytes is read. [`Read`] fails with an [`InputError`] as soon as the input is known to be longer.
+/// A file or standard input of which a bounded number of bytes is read. [`Read`] fails with an
+/// [`InputError`] as soon as the input is known to be longer.
 pub struct BoundedInput<'a> {
     name: String,
     bound: Bound,
@@ -117,7 +121,8 @@ impl<'a> BoundedInput<'a> {
         }
     }
 
-    /// Decompresses the input if it begins as a gzip does. The bound applies to the compressed and to the decompressed length.
+    /// Decompresses the input if it begins as a gzip does. The bound applies to the compressed and
+    /// to the decompressed length.
     ///
     /// # Errors
     /// An input that cannot be read.
@@ -148,7 +153,8 @@ impl<'a> BoundedInput<'a> {
         }
     }
 
-    /// Reads the input, which must be text without a byte of zero, to its end. Of `/dev/zero` only a few bytes are read.
+    /// Reads the input, which must be text without a byte of zero, to its end. Of `/dev/zero` only
+    /// a few bytes are read.
     ///
     /// # Errors
     /// [`InputError`].

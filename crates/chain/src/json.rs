@@ -127,7 +127,8 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
     Ok(from_slice::<Unique>(text)?.0)
 }
 
-/// Reads an input into a value that takes no more than so many bytes of memory. The text is not kept.
+/// Reads an input into a value that takes no more than so many bytes of memory. The text is not
+/// kept.
 ///
 /// # Errors
 /// As [`parse`]; a value that takes more memory; what keeps the input from being read.

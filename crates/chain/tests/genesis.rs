@@ -584,7 +584,8 @@ fn crowded(accounts: u64) -> String {
     )
 }
 
-/// A genesis of 300,000 accounts took 1.33 GB: all of its accounts were one change, whose nodes were computed at once.
+/// A genesis of 300,000 accounts with ether took 656 MB: all of its accounts were one change, whose
+/// nodes were computed at once.
 #[test]
 fn many_accounts_are_loaded_and_few_are_committed() {
     for (accounts, is_loaded) in [(0, false), (1, false), (500, false), (20_000, true)] {
@@ -637,7 +638,8 @@ fn many_accounts_are_loaded_and_few_are_committed() {
     }
 }
 
-/// Each name took 200 bytes, those of a 10 MB file 1 GB; and each account's unknown names were a warning.
+/// Each name took 200 bytes, those of a 10 MB file 1 GB; and each account's unknown names were a
+/// warning.
 #[test]
 fn names_are_bounded() {
     let names: Vec<String> = (0..2_000).map(|name| format!(r#""a{name}": 1"#)).collect();

@@ -1,6 +1,7 @@
 //! The memory that a block's decoded form takes: in proportion to its bytes, or to its gas limit.
 //!
-//! Counted is all that decoding asks for, also what it frees again as lists grow. So it is more than the peak.
+//! Counted is all that decoding asks for, also what it frees again as lists grow. So it is more
+//! than the peak.
 
 use std::alloc::System;
 use std::path::Path;
@@ -162,7 +163,8 @@ fn a_decoded_block_takes_memory_in_proportion_to_its_bytes() {
     }
 }
 
-/// The shortest transaction has 10 bytes and takes some hundred times as much, but its gas bounds how many a block has.
+/// The shortest transaction has 10 bytes and takes some hundred times as much, but its gas bounds
+/// how many a block has.
 #[test]
 fn transactions_take_memory_in_proportion_to_the_gas_limit() {
     let mut fields = vec![number(0); 9];
@@ -177,7 +179,8 @@ fn transactions_take_memory_in_proportion_to_the_gas_limit() {
     assert!(decoded(&rlp(most + 1)).is_err());
 }
 
-/// Lists were decoded before anybody looked at the gas limit: a block of 128 MiB of authorizations took more than a gigabyte.
+/// Lists were decoded before anybody looked at the gas limit: a block of 128 MiB of authorizations
+/// took more than a gigabyte.
 #[test]
 fn lists_beyond_the_gas_limit_are_not_decoded() {
     let entry = list(&[bytes(&[7; 20]), list(&[])]);

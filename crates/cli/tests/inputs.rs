@@ -158,7 +158,8 @@ fn run_endless(folder: &Folder, line: &str) -> Run {
     Run(command.stdin(zeros).output().expect("timeout runs"))
 }
 
-/// Programs and reports were read without a bound, all others up to 1 GiB, and a proof in the binary form took 42 times that.
+/// Programs and reports were read without a bound, all others up to 1 GiB, and a proof in the
+/// binary form took 42 times that.
 #[test]
 fn inputs_without_an_end_are_refused() {
     let folder = Folder::with_chain();
@@ -263,7 +264,8 @@ fn a_proof_may_be_a_gzip() {
         .fails_with(&["reading long.ssz.gz: it has more than 16777216 bytes"]);
 }
 
-/// Its 21 MB took 212 MB, of which the caches had 16: its accounts were one change, whose nodes were computed at once.
+/// Its 21 MB took 212 MB, of which the caches had 16: its accounts were one change, whose nodes
+/// were computed at once.
 #[test]
 fn a_large_genesis_takes_little_memory() {
     let folder = Folder::new();

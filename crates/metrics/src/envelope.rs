@@ -105,7 +105,8 @@ impl Measurement {
 }
 
 impl Envelope {
-    /// Returns the envelope as indented JSON with a closing newline, as [`from_text`](Self::from_text) reads it.
+    /// Returns the envelope as indented JSON with a closing newline, as
+    /// [`from_text`](Self::from_text) reads it.
     ///
     /// # Errors
     /// None that is known: what a command found is JSON already.

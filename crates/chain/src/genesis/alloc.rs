@@ -1,6 +1,7 @@
 //! The accounts that a genesis lists, packed.
 //!
-//! An account with ether alone takes about 40 bytes here, a tenth of a [`GenesisAccount`]'s. Accounts are unpacked one at a time.
+//! An account with ether alone takes about 40 bytes here, a tenth of a [`GenesisAccount`]'s.
+//! Accounts are unpacked one at a time.
 
 use std::fmt;
 
@@ -10,8 +11,9 @@ use super::{GenesisAccount, GenesisError};
 
 /// The listed accounts of a genesis in ascending order of addresses.
 ///
-/// An account is its address (20 bytes), nonce and balance (numbers), the lengths of its code and of its list of slots (numbers), the code,
-/// and of each slot its index and its value (numbers). A number is its length and its bytes without leading zeros.
+/// An account is its address (20 bytes), nonce and balance (numbers), the lengths of its code and
+/// of its list of slots (numbers), the code, and of each slot its index and its value (numbers). A
+/// number is its length and its bytes without leading zeros.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Alloc {
     packed: Bytes,

@@ -15,7 +15,8 @@ use serde_json::value::RawValue;
 use super::GenesisError;
 use crate::json::twice;
 
-/// Names that an object with fields may have. Each takes some 200 bytes in memory; geth's configuration has about 40.
+/// Names that an object with fields may have. Each takes some 200 bytes in memory; geth's
+/// configuration has about 40.
 const MOST_NAMES: usize = 1 << 10;
 
 /// Characters of a value that an error shows.

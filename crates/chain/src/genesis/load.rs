@@ -87,7 +87,8 @@ impl Genesis {
         Ok(BoundedInput::open(path, Bound::GENESIS)?.text()?)
     }
 
-    /// The configuration in the text of a genesis file; `null` if it has none. A total difficulty that no JSON number has exactly becomes a string of digits.
+    /// The configuration in the text of a genesis file; `null` if it has none. A total difficulty
+    /// that no JSON number has exactly becomes a string of digits.
     ///
     /// # Errors
     /// [`GenesisError`] if the text is not JSON.

@@ -16,14 +16,16 @@ use super::record::BlockRecord;
 use crate::executor::Ancestor;
 use crate::genesis::{Alloc, Genesis, GenesisAccount, Population};
 
-/// Packed bytes of accounts that are committed as the changes of a block, in one piece: some 12,000, which take 4 kB each meanwhile. A kill leaves them whole or
-/// absent. More are loaded, and a load that was killed must be begun again.
+/// Packed bytes of accounts that are committed as the changes of a block, in one piece: some
+/// 12,000, which take 4 kB each meanwhile. A kill leaves them whole or absent. More are loaded, and
+/// a load that was killed must be begun again.
 const MOST_AS_CHANGES: usize = 1 << 19;
 
 impl Genesis {
-    /// Makes the state of block 0 the first version of an empty database. Its root is the header's, if headers carry roots of the
-    /// state's tree; else the accounts are those from which that header was made. A population and many accounts are
-    /// [loaded](Self::is_loaded): `progress` is called with the parts done and their number, and the version is flushed.
+    /// Makes the state of block 0 the first version of an empty database. Its root is the header's,
+    /// if headers carry roots of the state's tree; else the accounts are those from which that
+    /// header was made. A population and many accounts are [loaded](Self::is_loaded): `progress` is
+    /// called with the parts done and their number, and the version is flushed.
     ///
     /// # Errors
     /// A state root that is not the header's; errors of the state.
@@ -69,7 +71,8 @@ impl Genesis {
         }
     }
 
-    /// Whether the state is loaded, range by range, so that its accounts take little memory: a population, or more than about 12,000 accounts.
+    /// Whether the state is loaded, range by range, so that its accounts take little memory: a
+    /// population, or more than about 12,000 accounts.
     pub fn is_loaded(&self) -> bool {
         self.population.is_some() || self.alloc.packed_bytes() > MOST_AS_CHANGES
     }

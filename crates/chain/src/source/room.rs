@@ -1,10 +1,14 @@
-//! How many things a block may hold, by its gas. Checked on the block's bytes, before anything of it is decoded.
+//! How many things a block may hold, by its gas. Checked on the block's bytes, before anything of
+//! it is decoded.
 //!
-//! What a block holds costs gas in the block, even after refunds: at least half of its price, because up to London a refund was at most half of the gas used
-//! (EIP-3529 leaves a fifth). More than the gas limit has room for is refused, and nothing that a valid block can hold.
+//! What a block holds costs gas in the block, even after refunds: at least half of its price,
+//! because up to London a refund was at most half of the gas used (EIP-3529 leaves a fifth). More
+//! than the gas limit has room for is refused, and nothing that a valid block can hold.
 //!
-//! Withdrawals cost no gas, and consensus alone limits them. Like calldata and the hashes of blobs, they take memory in proportion to the block's
-//! bytes, which are bounded ([`MAX_BLOCK_BYTES`](super::MAX_BLOCK_BYTES)): at most 20 bytes for each, as `crates/cli/tests/decoding.rs` checks.
+//! Withdrawals cost no gas, and consensus alone limits them. Like calldata and the hashes of blobs,
+//! they take memory in proportion to the block's bytes, which are bounded
+//! ([`MAX_BLOCK_BYTES`](super::MAX_BLOCK_BYTES)): at most 20 bytes for each, as
+//! `crates/cli/tests/decoding.rs` checks.
 
 use alloy_consensus::TxType;
 use alloy_rlp::Header;
@@ -18,14 +22,16 @@ const KEY: u64 = 1_900 / 2;
 /// Least gas of an authorization: half of 12,500, which are left if the account exists (EIP-7702).
 const AUTHORIZATION: u64 = 12_500 / 2;
 
-/// So many transactions, and so many items of their lists, are decoded whatever the header says, which takes no time to speak of: whoever executes such a block
-/// names the first rule that it breaks.
+/// So many transactions, and so many items of their lists, are decoded whatever the header says,
+/// which takes no time to speak of: whoever executes such a block names the first rule that it
+/// breaks.
 const FEW: u64 = 1024;
 
 /// The same for ommers, of which a block has at most two (yellow paper, equation 62).
 const FEW_OMMERS: usize = 16;
 
-/// Greatest gas limit that makes room. A header of a chain for tests may claim up to 2^64 - 1; no block of 4 billion gas is executed in reasonable time.
+/// Greatest gas limit that makes room. A header of a chain for tests may claim up to 2^64 - 1; no
+/// block of 4 billion gas is executed in reasonable time.
 const MOST: u64 = 1 << 32;
 
 /// How much a block may hold.
@@ -38,8 +44,9 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Of the header's limit what the parent's allows: at London twice as much as before (EIP-1559), and one part in 1024 (yellow paper, equation 47).
-    /// Which fork begins is not known here.
+    /// Of the header's limit what the parent's allows: at London twice as much as before
+    /// (EIP-1559), and one part in 1024 (yellow paper, equation 47). Which fork begins is not known
+    /// here.
     pub(super) fn new(claimed: u64, parent: Option<u64>) -> Self {
         let allowed = parent.map_or(u64::MAX, |parent| {
             let doubled = parent.saturating_mul(2);
