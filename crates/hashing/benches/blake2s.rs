@@ -1,6 +1,6 @@
 //! BLAKE2s-256: one message, batches and chains, on every backend that this processor has. Throughput is in hashes.
 
-use arbor_hashing::{Backend, Blake2s, Chain, blake2s::Digest};
+use arbor_hashing::{Backend, Blake2s, Chain, Digest};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 

@@ -4,20 +4,15 @@
 mod assembly;
 #[cfg(target_arch = "x86_64")]
 mod assembly512;
-mod batch;
 mod compression;
-mod engine;
 mod fold;
+mod function;
 mod lanes;
-mod single;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+mod states;
 
-pub use engine::Blake2s;
+pub use compression::BLOCK;
 pub use fold::Chain;
+pub use function::Blake2s256;
 
-/// A BLAKE2s-256 digest.
-pub type Digest = [u8; 32];
-
-/// Bytes that one compression takes in.
-pub const BLOCK: usize = 64;
+/// BLAKE2s-256 without a key, on one backend.
+pub type Blake2s = crate::Hasher<Blake2s256>;

@@ -1,22 +1,22 @@
 #![doc = include_str!("../../../docs/math/keccak.md")]
 
-mod batch;
-mod engine;
+mod function;
 mod lanes;
 mod permutation;
-mod schedule;
 mod sponge;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use batch::KeccakBatch;
-pub use engine::Keccak;
+pub use function::Keccak256;
+pub use sponge::RATE;
 
-/// A Keccak-256 digest, in the order of bytes in which Ethereum writes it.
-pub type Digest = [u8; 32];
+use crate::{batch::Batch, hasher::Hasher, states::Digest};
 
-/// Bytes absorbed by one permutation: the 1600 bits of the state less twice the 256 bits of the digest.
-pub const RATE: usize = 136;
+/// Keccak-256, the original with padding byte 0x01, on one backend.
+pub type Keccak = Hasher<Keccak256>;
+
+/// Messages that are hashed together with Keccak-256.
+pub type KeccakBatch = Batch<Keccak256>;
 
 /// Keccak-256 of one message, on [`Backend::detect`](crate::Backend::detect).
 #[must_use]

@@ -11,7 +11,11 @@
 //! - [`KeccakBatch`], messages that are written straight into the batch's own buffer, for
 //!   nodes that are encoded only to be hashed;
 //! - [`Keccak`], the same functions on a backend of the caller's choice;
-//! - [`Blake2s`], BLAKE2s-256 of one message, of batches of one length, and of many chains up a binary tree at once.
+//! - [`Blake2s`], BLAKE2s-256 of one message, of batches, and of many chains up a binary tree at once.
+//!
+//! Batches are written once for all functions: the calls ([`Hasher`], [`Batch`]), and which message is in which lane
+//! (`schedule.rs`). A function is a compression, states that absorb blocks for it (`States`), and a row that names the states of each
+//! backend (`Function`). Compressions of 32-bit words are written over a trait (`words.rs`), which has the instructions of each backend.
 //!
 //! ```
 //! use arbor_hashing::{KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
@@ -28,9 +32,18 @@
 //! assert_eq!(batch.finish()[leaf], keccak256(b"a leaf"));
 //! ```
 
+mod batch;
 pub mod blake2s;
+mod hasher;
 pub mod keccak;
+mod schedule;
+mod states;
+mod width;
+mod words;
 
 pub use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
+pub use batch::Batch;
 pub use blake2s::{Blake2s, Chain};
-pub use keccak::{Digest, Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
+pub use hasher::Hasher;
+pub use keccak::{Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
+pub use states::Digest;

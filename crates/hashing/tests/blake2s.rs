@@ -1,6 +1,6 @@
 //! BLAKE2s-256 against published digests, against a plain reading of RFC 7693, and backends against each other.
 
-use arbor_hashing::{Backend, Blake2s, Chain, blake2s::Digest};
+use arbor_hashing::{Backend, Blake2s, Chain, Digest};
 use proptest::prelude::*;
 
 fn backends() -> impl Iterator<Item = Blake2s> {

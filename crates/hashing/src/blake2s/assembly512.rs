@@ -4,10 +4,8 @@
 //! group do not keep it busy. The state of two groups fills the 32 registers exactly, every operation writes over one of its operands, and words of the message
 //! are added from memory, so nothing is ever put aside. Half a round of one group follows half a round of the other.
 
-use super::{
-    Digest,
-    compression::{ONE_BLOCK, half_rounds, rounds},
-};
+use super::compression::{ONE_BLOCK, half_rounds, rounds};
+use crate::states::Digest;
 use std::arch::{
     asm,
     x86_64::{__m512i, __mmask16},

@@ -1,6 +1,9 @@
 //! The compression function, once for all widths of vectors.
 
-use super::lanes::Lanes;
+use crate::words::Words;
+
+/// Bytes that one compression takes in.
+pub const BLOCK: usize = 64;
 
 /// The first 32 bits of the fractional parts of the square roots of the first eight primes (RFC 7693, section 2.6).
 pub(super) const IV: [u32; 8] = [
@@ -86,21 +89,24 @@ pub(super) const ONE_BLOCK: [u32; 16] = {
     state
 };
 
-/// Takes one block into the state (RFC 7693, section 3.2). `length` is the number of message bytes up to the end of this block; `last` says whether it is the last one.
+/// Where blocks are in their messages.
+#[derive(Clone, Copy)]
+pub(super) struct Place<L> {
+    /// The number of message bytes up to the end of the block, the lower and the upper half.
+    pub(super) length: [L; 2],
+    /// All bits set if the block is the last one, else none.
+    pub(super) last: L,
+}
+
+/// Takes one block into the state (RFC 7693, section 3.2).
 ///
 /// # Safety
 ///
-/// The contract of [`Lanes`].
+/// The contract of [`Words`].
 #[inline(always)]
-pub(super) unsafe fn compress<L: Lanes>(
-    state: [L; 8],
-    block: &[L; 16],
-    length: u64,
-    last: bool,
-) -> [L; 8] {
-    // SAFETY: the caller's contract is that of all methods of `Lanes` and of `round`, the only unsafe code here.
+pub(super) unsafe fn compress<L: Words>(state: [L; 8], block: &[L; 16], place: Place<L>) -> [L; 8] {
+    // SAFETY: the caller's contract is that of all methods of `Words` and of `round`, the only unsafe code here.
     unsafe {
-        let last = if last { u32::MAX } else { 0 };
         let [
             mut a0,
             mut a1,
@@ -118,9 +124,9 @@ pub(super) unsafe fn compress<L: Lanes>(
             L::splat(IV[3]),
         );
         let (mut d0, mut d1, mut d2, mut d3) = (
-            L::splat(IV[4] ^ length as u32),
-            L::splat(IV[5] ^ (length >> 32) as u32),
-            L::splat(IV[6] ^ last),
+            L::xor(L::splat(IV[4]), place.length[0]),
+            L::xor(L::splat(IV[5]), place.length[1]),
+            L::xor(L::splat(IV[6]), place.last),
             L::splat(IV[7]),
         );
         // Half a G on four columns or diagonals: a word of the message, then rotations by so many bits.
@@ -182,15 +188,4 @@ pub(super) unsafe fn compress<L: Lanes>(
             out(7, b3, d3),
         ]
     }
-}
-
-/// The state before the first block.
-///
-/// # Safety
-///
-/// The contract of [`Lanes`].
-#[inline(always)]
-pub(super) unsafe fn start<L: Lanes>() -> [L; 8] {
-    // SAFETY: the caller's contract is that of `splat`.
-    START.map(|w| unsafe { L::splat(w) })
 }

@@ -1,11 +1,54 @@
 //! The permutation in AVX2 and AVX-512 registers.
 
-use super::{lanes::Lanes, permutation::permute, sponge::States};
+use super::{
+    lanes::Lanes,
+    permutation::permute,
+    sponge::{Permutation, Rows},
+};
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_andnot_si256, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi64x,
     _mm256_shuffle_epi8, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_xor_si256, _mm512_rol_epi64,
     _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
+
+/// One state; needs BMI1 and BMI2.
+pub struct Bmi;
+
+impl Permutation<1> for Bmi {
+    type One = Self;
+
+    #[inline(always)]
+    unsafe fn permute(rows: &mut Rows<1>) {
+        // SAFETY: the caller's contract.
+        unsafe { permute_bmi(rows) }
+    }
+}
+
+/// Four states; needs AVX2, and BMI1 and BMI2 for one.
+pub struct Avx2;
+
+impl Permutation<4> for Avx2 {
+    type One = Bmi;
+
+    #[inline(always)]
+    unsafe fn permute(rows: &mut Rows<4>) {
+        // SAFETY: the caller's contract.
+        unsafe { permute_avx2(rows) }
+    }
+}
+
+/// Eight states; needs AVX-512F, and BMI1 and BMI2 for one.
+pub struct Avx512;
+
+impl Permutation<8> for Avx512 {
+    type One = Bmi;
+
+    #[inline(always)]
+    unsafe fn permute(rows: &mut Rows<8>) {
+        // SAFETY: the caller's contract.
+        unsafe { permute_avx512(rows) }
+    }
+}
 
 /// One state, with the three-operand `andn` and `rorx` of BMI.
 ///
@@ -13,7 +56,7 @@ use std::arch::x86_64::{
 ///
 /// The processor has BMI1 and BMI2.
 #[target_feature(enable = "bmi1,bmi2")]
-pub(super) unsafe fn permute_bmi(state: &mut States<1>) {
+unsafe fn permute_bmi(state: &mut Rows<1>) {
     // SAFETY: `u64` needs no particular instructions.
     unsafe { permute(state.lanes_mut()) }
 }
@@ -22,9 +65,9 @@ pub(super) unsafe fn permute_bmi(state: &mut States<1>) {
 ///
 /// The processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn permute_avx2(states: &mut States<4>) {
+unsafe fn permute_avx2(states: &mut Rows<4>) {
     let lanes: *mut [__m256i; 25] = (&raw mut states.0).cast();
-    // SAFETY: `States` is aligned to 64 bytes, and 25 rows of 4 words have the size and, all bits being
+    // SAFETY: `Rows` is aligned to 64 bytes, and 25 rows of 4 words have the size and, all bits being
     // valid in both, the validity of 25 vectors; the borrow is unique. AVX2 is the caller's contract.
     unsafe { permute(&mut *lanes) }
 }
@@ -33,7 +76,7 @@ pub(super) unsafe fn permute_avx2(states: &mut States<4>) {
 ///
 /// The processor has AVX-512F.
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn permute_avx512(states: &mut States<8>) {
+unsafe fn permute_avx512(states: &mut Rows<8>) {
     let lanes: *mut [__m512i; 25] = (&raw mut states.0).cast();
     // SAFETY: as in `permute_avx2`, with rows of 8 words, and AVX-512F.
     unsafe { permute(&mut *lanes) }
@@ -171,20 +214,20 @@ mod tests {
         let expected: [[u64; 8]; 25] =
             std::array::from_fn(|i| std::array::from_fn(|lane| portable[lane][i]));
         if crate::Backend::Avx2.is_available() {
-            let mut states = States(start.map(|row| [row[0], row[1], row[2], row[3]]));
+            let mut states = Rows(start.map(|row| [row[0], row[1], row[2], row[3]]));
             // SAFETY: checked above.
             unsafe { permute_avx2(&mut states) };
             assert_eq!(
                 states.0,
                 expected.map(|row| [row[0], row[1], row[2], row[3]])
             );
-            let mut state = States(start).extract(5);
+            let mut state = Rows(start).extract(5);
             // SAFETY: checked above: the backend includes BMI1 and BMI2.
             unsafe { permute_bmi(&mut state) };
             assert_eq!(*state.lanes_mut(), portable[5]);
         }
         if crate::Backend::Avx512.is_available() {
-            let mut states = States(start);
+            let mut states = Rows(start);
             // SAFETY: checked above.
             unsafe { permute_avx512(&mut states) };
             assert_eq!(states.0, expected);

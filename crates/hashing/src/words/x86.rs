@@ -1,10 +1,7 @@
-//! Eight messages in AVX2 registers, and sixteen or twice sixteen in AVX-512 registers.
+//! Words of eight messages in AVX2 registers, of sixteen or twice sixteen in AVX-512 registers.
 
-use super::{
-    Chain, Digest, assembly, assembly512,
-    batch::{fold_all, hash_all},
-    lanes::{Block, Lanes, WIDEST},
-};
+use super::{Block, Job, WIDEST, Words};
+use crate::{states::Digest, width::Lanes};
 use std::arch::x86_64::{
     __m256i, __m512i, __mmask16, _mm256_add_epi32, _mm256_blendv_ps, _mm256_castps_si256,
     _mm256_castsi256_ps, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
@@ -16,80 +13,36 @@ use std::arch::x86_64::{
     _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512,
     _mm512_xor_si512,
 };
-use std::borrow::Borrow;
 
-/// [`hash_all`] eight at a time.
-///
 /// # Safety
 ///
 /// The processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn hash_all_avx2<const LEN: usize, M: Borrow<[u8; LEN]>>(
-    messages: &[M],
-    digests: &mut [Digest],
-) {
+unsafe fn enter_avx2<J: Job<__m256i>>(job: J) -> J::Output {
     // SAFETY: the caller's contract.
-    unsafe { hash_all::<__m256i, LEN, M>(messages, digests) }
+    unsafe { job.run() }
 }
 
-/// [`fold_all`] eight at a time.
-///
-/// # Safety
-///
-/// The processor has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn fold_all_avx2(siblings: &[Digest], from: usize, chains: &mut [Chain]) {
-    // SAFETY: the caller's contract.
-    unsafe { fold_all::<__m256i>(siblings, from, chains) }
-}
-
-/// How many of so many messages or chains go side by side twice sixteen at a time; sixteen or fewer that are left do as well by themselves.
-fn in_pairs(count: usize) -> usize {
-    match count % 32 {
-        rest @ 0..=16 => count - rest,
-        _ => count,
-    }
-}
-
-/// [`hash_all`] twice sixteen at a time.
-///
 /// # Safety
 ///
 /// The processor has AVX-512F and AVX2.
 #[target_feature(enable = "avx512f,avx2")]
-pub(super) unsafe fn hash_all_avx512<const LEN: usize, M: Borrow<[u8; LEN]>>(
-    messages: &[M],
-    digests: &mut [Digest],
-) {
+unsafe fn enter_avx512<W, J: Job<W>>(job: J) -> J::Output {
     // SAFETY: the caller's contract.
-    unsafe {
-        let (messages, last) = messages.split_at(in_pairs(messages.len()));
-        let (digests, last_digests) = digests.split_at_mut(messages.len());
-        hash_all::<[__m512i; 2], LEN, M>(messages, digests);
-        hash_all::<__m512i, LEN, M>(last, last_digests);
-    }
-}
-
-/// [`fold_all`] twice sixteen at a time.
-///
-/// # Safety
-///
-/// The processor has AVX-512F and AVX2.
-#[target_feature(enable = "avx512f,avx2")]
-pub(super) unsafe fn fold_all_avx512(siblings: &[Digest], from: usize, chains: &mut [Chain]) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        let (chains, last) = chains.split_at_mut(in_pairs(chains.len()));
-        fold_all::<[__m512i; 2]>(siblings, from, chains);
-        fold_all::<__m512i>(siblings, from, last);
-    }
+    unsafe { job.run() }
 }
 
 /// Eight messages; needs AVX2.
-impl Lanes for __m256i {
-    const COUNT: usize = 8;
+impl Words for __m256i {
+    type Width = Lanes<8>;
 
     type Choice = Self;
+
+    #[inline(always)]
+    unsafe fn enter<J: Job<Self>>(job: J) -> J::Output {
+        // SAFETY: the trait's contract.
+        unsafe { enter_avx2(job) }
+    }
 
     #[inline(always)]
     unsafe fn splat(w: u32) -> Self {
@@ -98,14 +51,14 @@ impl Lanes for __m256i {
     }
 
     #[inline(always)]
-    unsafe fn from_words(words: &[u32; WIDEST]) -> Self {
+    unsafe fn from_words(words: &[u32; 8]) -> Self {
         // SAFETY: as in `splat`; the array has the 32 bytes that are read.
         unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    unsafe fn to_words(self) -> [u32; WIDEST] {
-        let mut words = [0; WIDEST];
+    unsafe fn to_words(self) -> [u32; 8] {
+        let mut words = [0; 8];
         // SAFETY: as in `splat`; the array has room for the 32 bytes that are written.
         unsafe { _mm256_storeu_si256(words.as_mut_ptr().cast(), self) };
         words
@@ -159,12 +112,6 @@ impl Lanes for __m256i {
     }
 
     #[inline(always)]
-    unsafe fn hash_block(block: &[Self; 16], length: u64) -> [Self; 8] {
-        // SAFETY: as in `splat`.
-        unsafe { assembly::hash_block(block, length as u32) }
-    }
-
-    #[inline(always)]
     unsafe fn load(blocks: &[&Block; WIDEST]) -> [Self; 16] {
         // SAFETY: as in `splat`; half a block is the 32 bytes that are read.
         unsafe {
@@ -188,11 +135,17 @@ impl Lanes for __m256i {
     }
 }
 
-/// Sixteen messages; needs AVX-512F.
-impl Lanes for __m512i {
-    const COUNT: usize = 16;
+/// Sixteen messages; needs AVX-512F and AVX2.
+impl Words for __m512i {
+    type Width = Lanes<16>;
 
     type Choice = __mmask16;
+
+    #[inline(always)]
+    unsafe fn enter<J: Job<Self>>(job: J) -> J::Output {
+        // SAFETY: the trait's contract.
+        unsafe { enter_avx512(job) }
+    }
 
     #[inline(always)]
     unsafe fn splat(w: u32) -> Self {
@@ -201,14 +154,14 @@ impl Lanes for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn from_words(words: &[u32; WIDEST]) -> Self {
+    unsafe fn from_words(words: &[u32; 16]) -> Self {
         // SAFETY: as in `splat`; the array has the 64 bytes that are read.
         unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
     }
 
     #[inline(always)]
-    unsafe fn to_words(self) -> [u32; WIDEST] {
-        let mut words = [0; WIDEST];
+    unsafe fn to_words(self) -> [u32; 16] {
+        let mut words = [0; 16];
         // SAFETY: as in `splat`; the array has room for the 64 bytes that are written.
         unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), self) };
         words
@@ -252,8 +205,8 @@ impl Lanes for __m512i {
         unsafe {
             let mut upper = *blocks;
             upper[..8].copy_from_slice(&blocks[8..16]);
-            let low = <__m256i as Lanes>::load(blocks);
-            let high = <__m256i as Lanes>::load(&upper);
+            let low = <__m256i as Words>::load(blocks);
+            let high = <__m256i as Words>::load(&upper);
             let mut both = [_mm512_setzero_si512(); 16];
             for i in 0..16 {
                 both[i] = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low[i]), high[i]);
@@ -273,26 +226,32 @@ impl Lanes for __m512i {
                 first[i] = _mm512_castsi512_si256(state[i]);
                 second[i] = _mm512_extracti64x4_epi64::<1>(state[i]);
             }
-            <__m256i as Lanes>::store(first, low);
-            <__m256i as Lanes>::store(second, high);
+            <__m256i as Words>::store(first, low);
+            <__m256i as Words>::store(second, high);
         }
     }
 }
 
-/// Twice sixteen messages; needs AVX-512F. Without closures, which would not be inlined into code for wide registers.
-impl Lanes for [__m512i; 2] {
-    const COUNT: usize = 32;
+/// Twice sixteen messages; needs AVX-512F and AVX2. Without closures, which would not be inlined into code for wide registers.
+impl Words for [__m512i; 2] {
+    type Width = Lanes<32>;
 
     type Choice = [__mmask16; 2];
 
     #[inline(always)]
-    unsafe fn splat(w: u32) -> Self {
-        // SAFETY: the trait's contract: the processor has AVX-512F.
-        unsafe { [<__m512i as Lanes>::splat(w); 2] }
+    unsafe fn enter<J: Job<Self>>(job: J) -> J::Output {
+        // SAFETY: the trait's contract.
+        unsafe { enter_avx512(job) }
     }
 
     #[inline(always)]
-    unsafe fn from_words(words: &[u32; WIDEST]) -> Self {
+    unsafe fn splat(w: u32) -> Self {
+        // SAFETY: the trait's contract: the processor has AVX-512F.
+        unsafe { [<__m512i as Words>::splat(w); 2] }
+    }
+
+    #[inline(always)]
+    unsafe fn from_words(words: &[u32; 32]) -> Self {
         let [low, high] = [&words[..16], &words[16..]];
         // SAFETY: as in `splat`; each half of the array has the 64 bytes that are read.
         unsafe {
@@ -304,8 +263,8 @@ impl Lanes for [__m512i; 2] {
     }
 
     #[inline(always)]
-    unsafe fn to_words(self) -> [u32; WIDEST] {
-        let mut words = [0; WIDEST];
+    unsafe fn to_words(self) -> [u32; 32] {
+        let mut words = [0; 32];
         let (low, high) = words.split_at_mut(16);
         // SAFETY: as in `splat`; each half of the array has room for the 64 bytes that are written.
         unsafe {
@@ -318,13 +277,13 @@ impl Lanes for [__m512i; 2] {
     #[inline(always)]
     unsafe fn add(a: Self, b: Self) -> Self {
         // SAFETY: as in `splat`.
-        unsafe { [Lanes::add(a[0], b[0]), Lanes::add(a[1], b[1])] }
+        unsafe { [Words::add(a[0], b[0]), Words::add(a[1], b[1])] }
     }
 
     #[inline(always)]
     unsafe fn xor(a: Self, b: Self) -> Self {
         // SAFETY: as in `splat`.
-        unsafe { [Lanes::xor(a[0], b[0]), Lanes::xor(a[1], b[1])] }
+        unsafe { [Words::xor(a[0], b[0]), Words::xor(a[1], b[1])] }
     }
 
     #[inline(always)]
@@ -345,26 +304,10 @@ impl Lanes for [__m512i; 2] {
         // SAFETY: as in `splat`.
         unsafe {
             [
-                Lanes::choose(choice[0], a[0], b[0]),
-                Lanes::choose(choice[1], a[1], b[1]),
+                Words::choose(choice[0], a[0], b[0]),
+                Words::choose(choice[1], a[1], b[1]),
             ]
         }
-    }
-
-    #[inline(always)]
-    unsafe fn hash_block(block: &[Self; 16], length: u64) -> [Self; 8] {
-        // SAFETY: as in `splat`.
-        unsafe { assembly512::hash_blocks(block, length as u32) }
-    }
-
-    #[inline(always)]
-    unsafe fn rise(mut state: [Self; 8], lefts: &[Self::Choice], siblings: &[Digest]) -> [Self; 8] {
-        let count = siblings.len().min(lefts.len());
-        if count > 0 {
-            // SAFETY: as in `splat`; there are as many of both, and at least one.
-            unsafe { assembly512::rise(&mut state, &lefts[..count], &siblings[..count]) };
-        }
-        state
     }
 
     #[inline(always)]
@@ -373,8 +316,8 @@ impl Lanes for [__m512i; 2] {
         upper[..16].copy_from_slice(&blocks[16..]);
         // SAFETY: as in `splat`.
         unsafe {
-            let low = <__m512i as Lanes>::load(blocks);
-            let high = <__m512i as Lanes>::load(&upper);
+            let low = <__m512i as Words>::load(blocks);
+            let high = <__m512i as Words>::load(&upper);
             let mut both = [[low[0], high[0]]; 16];
             for i in 1..16 {
                 both[i] = [low[i], high[i]];
@@ -392,8 +335,8 @@ impl Lanes for [__m512i; 2] {
         }
         // SAFETY: as in `splat`.
         unsafe {
-            Lanes::store(first, low);
-            Lanes::store(second, high);
+            Words::store(first, low);
+            Words::store(second, high);
         }
     }
 }

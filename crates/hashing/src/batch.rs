@@ -1,9 +1,12 @@
 //! Messages collected in one buffer, then hashed together.
 
-use super::{Digest, Keccak};
+use crate::{
+    hasher::{Function, Hasher},
+    states::Digest,
+};
 use std::ops::Range;
 
-/// Messages in a buffer of its own, and their digests.
+/// Messages in a buffer of its own, and their digests: [`KeccakBatch`](crate::KeccakBatch).
 ///
 /// A tree encodes the nodes of one height straight into the batch ([`push_with`](Self::push_with)), finishes it, and finds each
 /// digest under the position that the push returned. Messages and digests stay until [`clear`](Self::clear),
@@ -19,9 +22,9 @@ use std::ops::Range;
 /// assert_eq!(batch.finish()[parent], keccak256(&keccak256(b"leaf")));
 /// assert_eq!(batch.message(leaf), b"leaf");
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct KeccakBatch {
-    keccak: Keccak,
+#[derive(Clone, Debug)]
+pub struct Batch<F> {
+    hasher: Hasher<F>,
     bytes: Vec<u8>,
     /// Where each message ends in `bytes`; it begins where the one before it ends.
     ends: Vec<usize>,
@@ -29,29 +32,29 @@ pub struct KeccakBatch {
     digests: Vec<Digest>,
 }
 
-impl KeccakBatch {
+impl<F: Function> Batch<F> {
     /// An empty batch on [`Backend::detect`](crate::Backend::detect).
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::on(Hasher::new())
     }
 
     /// An empty batch on [`Backend::detect`](crate::Backend::detect) with room for so many messages, and for so many bytes of all of them.
     #[must_use]
     pub fn with_capacity(messages: usize, bytes: usize) -> Self {
         Self {
-            keccak: Keccak::default(),
+            hasher: Hasher::new(),
             bytes: Vec::with_capacity(bytes),
             ends: Vec::with_capacity(messages),
             digests: Vec::with_capacity(messages),
         }
     }
 
-    /// An empty batch on the backend of `keccak`.
+    /// An empty batch on the backend of `hasher`.
     #[must_use]
-    pub fn on(keccak: Keccak) -> Self {
+    pub fn on(hasher: Hasher<F>) -> Self {
         Self {
-            keccak,
+            hasher,
             bytes: Vec::new(),
             ends: Vec::new(),
             digests: Vec::new(),
@@ -81,7 +84,7 @@ impl KeccakBatch {
         let finished = self.digests.len();
         self.digests.resize(self.ends.len(), [0; 32]);
         let messages = (finished..self.ends.len()).map(|i| &self.bytes[range(&self.ends, i)]);
-        self.keccak
+        self.hasher
             .hash_all(messages, &mut self.digests[finished..]);
         &self.digests
     }
@@ -119,6 +122,12 @@ impl KeccakBatch {
         self.bytes.clear();
         self.ends.clear();
         self.digests.clear();
+    }
+}
+
+impl<F: Function> Default for Batch<F> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
