@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that must hold before a change goes in: `just check`, and CI, run exactly this.
 #
-#   scripts/check.sh [STEP...]     steps: format lint test docs examples portable audit (default: all, in this order)
+#   scripts/check.sh [STEP...]     steps: format lint test docs examples portable wasm audit (default: all, in this order)
 #
 # Layers are checked by a test (crates/cli/tests/layers.rs); `lint` compiles benches too. RocksDB needs a C++ compiler, libclang
 # and many minutes and is left out: `just rocksdb`.
@@ -12,6 +12,8 @@ all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 # Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
 portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-lab -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt
     -p arbor-tree-verkle -p arbor-versions -p arbor-state)
+# Crates that are built without threads, too.
+serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle)
 other_target=aarch64-unknown-linux-gnu
 log=$(mktemp)
 notes=()
@@ -31,9 +33,13 @@ examples() {
     cargo run --locked -q -p arbor-state --example quickstart
 }
 
+# Whether there is a standard library for a target, now or after an attempt to get it.
+has_target() {
+    rustc --print target-libdir --target "$1" | xargs test -d || timeout 120 rustup target add "$1" >/dev/null 2>&1
+}
+
 portable() {
-    if ! rustc --print target-libdir --target "$other_target" | xargs test -d &&
-        ! timeout 120 rustup target add "$other_target" >/dev/null 2>&1; then
+    if ! has_target "$other_target"; then
         notes+=("portable: NOT checked, the standard library for $other_target cannot be had here")
         return 0
     fi
@@ -42,6 +48,16 @@ portable() {
     else
         cargo check "${portable[@]}" --locked --target "$other_target"
         notes+=("portable: chain and cli not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
+    fi
+}
+
+# What a browser may compute: trees and what is below them, without threads. A call of its own, because features unify over all packages of a call.
+wasm() {
+    local target=wasm32-unknown-unknown
+    if has_target "$target"; then
+        cargo check "${serial[@]}" --no-default-features --locked --target "$target"
+    else
+        notes+=("wasm: NOT checked, the standard library for $target cannot be had here")
     fi
 }
 
@@ -67,7 +83,7 @@ summary() {
 }
 trap summary EXIT
 
-if (($# == 0)); then set -- format lint test docs examples portable audit; fi
+if (($# == 0)); then set -- format lint test docs examples portable wasm audit; fi
 for step in "$@"; do
     declare -F "$step" >/dev/null || { echo "no such step: $step" >&2; exit 2; }
     begin=$SECONDS

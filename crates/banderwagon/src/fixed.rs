@@ -18,9 +18,11 @@ use crate::{
     short::{Affine, Stored, TablePoint},
     sums::{Enter, Sums},
 };
-use arbor_cpu::ask_for_large_pages;
+use arbor_cpu::{
+    ask_for_large_pages,
+    threads::{self, prelude::*},
+};
 use arbor_field::{Fr, Limbs, Wide, limbs::add, reduce_all, to_limbs_all};
-use rayon::prelude::*;
 
 /// How large the tables are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -680,7 +682,7 @@ fn shared<'l, T: Sync, P: Send>(
     least: usize,
     points: impl Fn(&'l [T]) -> Vec<P> + Send + Sync,
 ) -> Vec<P> {
-    let threads = rayon::current_num_threads();
+    let threads = threads::current_num_threads();
     if threads == 1 || lists.len() < 2 * least {
         return points(lists);
     }

@@ -7,8 +7,8 @@ use crate::{
     short::Stored,
     sums::Sums,
 };
+use arbor_cpu::threads::{self, prelude::*};
 use arbor_field::{Fr, Wide, to_limbs_all};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// The sum of `scalars[i] * points[i]`, on all threads of the current pool.
@@ -92,7 +92,7 @@ impl VariableBase {
             .collect();
         let threads = match points.len() {
             0..16 => 1,
-            _ => rayon::current_num_threads(),
+            _ => threads::current_num_threads(),
         };
         let share = positions.div_ceil(threads);
         let digits = |position: usize| {

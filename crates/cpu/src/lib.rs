@@ -5,11 +5,13 @@
 //! single instructions that not every processor of a backend has (`adx`, `avx512ifma`) are answered by [`Features`].
 //!
 //! Beside it, what processor and system are told of memory that will be read: [`prefetch`], [`prefetch_early`], [`ask_for_large_pages`].
+//! And [`threads`], over which work is spread.
 #![deny(unsafe_code)]
 
 mod backend;
 mod features;
 mod memory;
+pub mod threads;
 
 pub use backend::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 pub use features::{Features, WITHOUT_VARIABLE};

@@ -3,6 +3,7 @@
 use crate::leaf::{HASH_OF_NO_CODE, value_scalars};
 use crate::repeated::Repeated;
 use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Ratio, Sizes, Term, Trust};
+use arbor_cpu::threads;
 use arbor_field::{Fp, Limbs, Wide};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
@@ -115,13 +116,13 @@ impl Committer {
     /// The sum of the values' products with the points from the first on.
     pub(crate) fn sum_of_dense(&self, values: &[Fr]) -> Point {
         let terms: Vec<Term> = values.iter().copied().enumerate().collect();
-        if rayon::current_num_threads() == 1 {
+        if threads::current_num_threads() == 1 {
             return self.tables.sum(&terms);
         }
         // No group of the comb in two.
         let middle = (terms.len() / 2).next_multiple_of(self.sizes().comb);
         let (low, high) = terms.split_at(middle.min(terms.len()));
-        let (low, high) = rayon::join(|| self.tables.sum(low), || self.tables.sum(high));
+        let (low, high) = threads::join(|| self.tables.sum(low), || self.tables.sum(high));
         low + high
     }
 

@@ -2,8 +2,8 @@
 
 use crate::{crs::WIDTH, multiproof::Polynomial};
 use arbor_banderwagon::Fr;
+use arbor_cpu::threads::{self, prelude::*};
 use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all};
-use rayon::prelude::*;
 use std::sync::LazyLock;
 
 /// What depends on the domain alone. A(X) is the product of X - i.
@@ -65,7 +65,7 @@ impl Domain {
     ) -> Box<Polynomial> {
         let share = polynomials
             .len()
-            .div_ceil(rayon::current_num_threads())
+            .div_ceil(threads::current_num_threads())
             .max(16);
         let wide = Wide::detect();
         let parts = polynomials.par_chunks(share).map(|polynomials| {

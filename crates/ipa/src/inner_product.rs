@@ -7,6 +7,7 @@ use crate::{
     proof,
 };
 use arbor_banderwagon::{Fr, Point, Term, sum_of_products};
+use arbor_cpu::threads;
 use arbor_field::invert_all;
 
 /// Halvings of the vector.
@@ -53,7 +54,7 @@ impl InnerProductProof {
                     .collect();
                 committer.sum(&terms)
             };
-            let (l, r) = rayon::join(|| sum(0, a_right, b_left), || sum(1, a_left, b_right));
+            let (l, r) = threads::join(|| sum(0, a_right, b_left), || sum(1, a_left, b_right));
             let (x, inverse) = round(transcript, &Point::to_bytes_batch(&[l, r]));
             left.push(l);
             right.push(r);
@@ -208,7 +209,7 @@ impl Equation {
     }
 
     pub(crate) fn holds(&self, committer: &Committer) -> bool {
-        let (fixed, variable) = rayon::join(
+        let (fixed, variable) = threads::join(
             || committer.sum_of_dense(&self.fixed),
             || sum_of_products(&self.points, &self.scalars),
         );

@@ -8,9 +8,11 @@ use crate::{
     proof,
 };
 use arbor_banderwagon::{Fr, Point, VariableBase};
-use arbor_cpu::prefetch_early;
+use arbor_cpu::{
+    prefetch_early,
+    threads::{self, prelude::*},
+};
 use arbor_field::{Job, LANES, Lanes, Limbs, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
-use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use std::{collections::HashMap, ops::Range};
 
@@ -95,7 +97,7 @@ impl Multiproof {
                 (point, openings[i].polynomial[usize::from(point)])
             },
         };
-        let (r, by_point) = rayon::join(|| statements.begin(transcript), || by_point(openings));
+        let (r, by_point) = threads::join(|| statements.begin(transcript), || by_point(openings));
         // All polynomials that are opened at the same point are one.
         let sums = weighted_sums(&by_point, &powers(r, openings.len()));
         Self::of_sums(committer, transcript, &sums)
@@ -115,7 +117,7 @@ impl Multiproof {
             },
             opened: |i: usize| (openings[i].point, openings[i].value),
         };
-        let (r, by_point) = rayon::join(
+        let (r, by_point) = threads::join(
             || statements.begin(transcript),
             || SparseByPoint::new(openings),
         );
@@ -168,7 +170,7 @@ impl Multiproof {
             opened: |i: usize| (queries[i].point, queries[i].value),
         };
         // The transcript is hashed in one stream, beside what does not depend on its challenges.
-        let (r, (indices, base)) = rayon::join(
+        let (r, (indices, base)) = threads::join(
             || statements.begin(transcript),
             || {
                 let (indices, distinct) = distinct(&encodings);
@@ -309,7 +311,7 @@ where
         let mut next = self.written(0);
         for from in (HASHED..self.count + HASHED).step_by(HASHED) {
             let now = next;
-            ((), next) = rayon::join(
+            ((), next) = threads::join(
                 || transcript.append_encoded(&now),
                 || self.written(from.min(self.count)),
             );

@@ -1,9 +1,9 @@
 //! Applying updates.
 
+use arbor_cpu::threads::prelude::*;
 use std::ops::Range;
 
 use arbor_tree::Path;
-use rayon::prelude::*;
 
 use crate::row::{Row, Scratch, height, up};
 use crate::work::{Batch, Done, Hashed, Place, Visit, Work, by_key, decode};

@@ -8,8 +8,8 @@ use crate::{
     steps::{Steps, check_order, effective},
     tools::Tools,
 };
+use arbor_cpu::threads::{self, prelude::*};
 use arbor_ipa::{Committer, Point};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Applies updates, whose stems ascend, to the tree that the reader has.
@@ -116,7 +116,7 @@ pub(crate) fn apply_to(
 
 /// Cuts stems where their first bytes change, into parts for all threads.
 fn parts(steps: &Steps) -> Vec<Range<usize>> {
-    let threads = rayon::current_num_threads();
+    let threads = threads::current_num_threads();
     let least = match threads {
         1 => LEAST_ALONE,
         _ => LEAST_SHARED,

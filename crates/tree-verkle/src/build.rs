@@ -7,9 +7,9 @@ use crate::{
     tools::{BATCH, LeafState, LeafWork, Tools},
     whole,
 };
+use arbor_cpu::threads::prelude::*;
 use arbor_field::Limbs;
 use arbor_ipa::{Committer, NumberTerm, Point, ValueChange};
-use rayon::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
 

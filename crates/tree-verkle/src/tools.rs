@@ -5,11 +5,11 @@ use crate::{
     commit::of_halves,
     record::{LeafParts, encode, encode_leaves},
 };
+use arbor_cpu::threads::prelude::*;
 use arbor_field::Limbs;
 use arbor_ipa::{
     Committer, NumberTerm, Point, ValueChange, difference, half_numbers, leaf_numbers,
 };
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Leaves that are computed together: enough to make inversions cheap, few enough to stay small beside the tree.

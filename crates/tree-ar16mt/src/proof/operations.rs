@@ -1,8 +1,7 @@
 //! Proofs of each operation of a batch, with the root after each.
 
+use arbor_cpu::threads::prelude::*;
 use std::collections::HashMap;
-
-use rayon::prelude::*;
 
 use super::sequence::{Beside, Ordered, Passed, pass};
 use crate::apply::{Seen, change};

@@ -3,9 +3,8 @@
 //! As bytes, integers big-endian: the next index (8), the number of logs (4), and for each log the root after it (32), a byte with 1 for a write and 2 more for a first write, the key (32),
 //! its index (8), the value written (32), the value before (32), the number of its own hashes (2) and these. The original's own form is Rust's (`bincode`), with the same fields.
 
+use arbor_cpu::threads::prelude::*;
 use std::ops::Range;
-
-use rayon::prelude::*;
 
 use super::leaf::bit;
 use super::{Operation, OperationProofs, Outcome, take};

@@ -12,9 +12,9 @@ use crate::{
     tools::{LeafState, LeafWork, Tools},
     whole,
 };
+use arbor_cpu::threads::{self, prelude::*};
 use arbor_field::Limbs;
 use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference, half_numbers};
-use rayon::prelude::*;
 
 use images::{Course, Courses, Moves};
 use running::{Before, add_up};
@@ -28,7 +28,7 @@ const MOST: usize = 1024;
 
 /// How many of a list one thread takes at a time.
 pub(crate) fn share(count: usize) -> usize {
-    match rayon::current_num_threads() {
+    match threads::current_num_threads() {
         1 => MOST,
         threads => count.div_ceil(2 * threads).clamp(LEAST, MOST),
     }

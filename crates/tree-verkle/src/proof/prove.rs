@@ -9,11 +9,11 @@ use crate::{
     record::{Head, kept_image},
     tools::Tools,
 };
+use arbor_cpu::threads::prelude::*;
 use arbor_field::reduce_all;
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars,
 };
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 

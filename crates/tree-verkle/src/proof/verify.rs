@@ -9,10 +9,10 @@ use crate::{
     plan::{self, Source},
     tools::{LeafState, Tools},
 };
+use arbor_cpu::threads::prelude::*;
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, Query, Transcript, Trust, stem_scalar, value_scalars,
 };
-use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// A witness that holds: the nodes on the ways to its keys, whose commitments and values are proven.

@@ -1,9 +1,9 @@
 //! The way up: what operations make of a part's nodes, level by level.
 
+use arbor_cpu::threads::prelude::*;
 use std::ops::Range;
 
 use arbor_tree::nibble_of;
-use rayon::prelude::*;
 
 use super::{Level, NONE, Node, Sequence, Siblings};
 use crate::record::View;
