@@ -1,44 +1,145 @@
-//! The rule of ARCHITECTURE.md, checked on what Cargo sees: dependencies point one way, down.
+//! The tables of ARCHITECTURE.md, compared with what Cargo sees: dependencies point one way, down.
 
 use serde_json::Value;
 use std::{collections::BTreeSet, path::Path, process::Command};
 
-/// The crates from the lowest layer to the highest. One may depend on those of lower rows only, whatever
-/// the kind of dependency (normal, build or test).
-///
-/// Crates that share a row must not know each other. A new crate is entered here and in ARCHITECTURE.md.
-const LAYERS: &[&[&str]] = &[
-    &["arbor-cpu", "arbor-metrics", "arbor-testdata"],
-    &["arbor-hashing", "arbor-field"],
-    &["arbor-banderwagon", "arbor-secp256k1"],
-    &["arbor-ipa"],
-    &["arbor-store"],
-    &["arbor-store-fjall", "arbor-store-rocksdb"],
-    &["arbor-tree"],
-    &[
-        "arbor-tree-ar16mt",
-        "arbor-tree-mpt",
-        "arbor-tree-verkle",
-        "arbor-versions",
-    ],
-    &["arbor-state"],
-    &["arbor-evm384"],
-    &["arbor-chain", "arbor-lab"],
-    &["arbor-cli"],
-    &["xtask"],
-];
+/// What ARCHITECTURE.md allows.
+struct Rules {
+    /// From the highest layer to the lowest.
+    layers: Vec<Layer>,
+    libraries: Vec<Confined>,
+}
 
-/// Libraries that only some crates may name; a rule covers every package whose name is or begins with it.
-const CONFINED: &[(&str, &[&str])] = &[
-    ("revm", &["arbor-chain", "arbor-evm384"]),
-    ("rocksdb", &["arbor-store-rocksdb"]),
-    ("librocksdb-sys", &["arbor-store-rocksdb"]),
-    ("fjall", &["arbor-store-fjall"]),
-    ("clap", &["arbor-cli"]),
-    ("anyhow", &["arbor-cli"]),
-];
+/// Crates that must not know each other, without the `arbor-` of their packages.
+struct Layer {
+    crates: Vec<String>,
+    /// Crates in lower layers that these must not depend on; one that ends in `*` stands for all that begin so.
+    except: Vec<String>,
+}
 
-/// A member of the workspace with the names of all it depends on.
+/// A library, with every package whose name is or begins with its name, that only some crates may name.
+struct Confined {
+    library: String,
+    only_in: Vec<String>,
+}
+
+impl Rules {
+    fn read() -> Self {
+        let path = workspace_root().join("ARCHITECTURE.md");
+        Self::parse(&std::fs::read_to_string(&path).expect("ARCHITECTURE.md is readable"))
+    }
+
+    fn parse(page: &str) -> Self {
+        let (_, section) = page
+            .split_once("\n## Layers\n")
+            .expect("a section of layers");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let layers = rows(section, "| layer | crates |").map(|row| Layer {
+            crates: quoted(row[1]),
+            except: quoted(row[3]),
+        });
+        let libraries = rows(section, "| library | only in |").flat_map(|row| {
+            let libraries = quoted(row[0]).into_iter();
+            libraries.map(move |library| Confined {
+                library,
+                only_in: quoted(row[1]),
+            })
+        });
+        Self {
+            layers: layers.collect(),
+            libraries: libraries.collect(),
+        }
+    }
+
+    fn layer_of(&self, name: &str) -> Option<usize> {
+        let has = |layer: &Layer| layer.crates.iter().any(|of_layer| of_layer == name);
+        self.layers.iter().position(has)
+    }
+
+    /// What is wrong with the edges of one crate, a line each.
+    fn violations(&self, member: &Member) -> Vec<String> {
+        let name = short(&member.name);
+        let Some(layer) = self.layer_of(name) else {
+            return vec![format!(
+                "{name}: not in the table of layers in ARCHITECTURE.md; enter it there"
+            )];
+        };
+        let except = &self.layers[layer].except;
+        let edges = member
+            .dependencies
+            .iter()
+            // A crate names itself to switch on a feature of its own for its tests.
+            .filter(|on| on.starts_with("arbor-") && **on != member.name)
+            .filter_map(|on| match (short(on), self.layer_of(short(on))) {
+                (on, None) => Some(format!(
+                    "{name} -> {on}: {on} is not in the table of layers"
+                )),
+                (on, Some(below)) if below <= layer => {
+                    Some(format!("{name} -> {on}: {on} is not in a row further down"))
+                }
+                (on, Some(_)) => {
+                    let by = except.iter().find(|pattern| matches(pattern, on))?;
+                    Some(format!("{name} -> {on}: the row of {name} excepts `{by}`"))
+                }
+            });
+        let libraries = self.libraries.iter().flat_map(|confined| {
+            let library = &confined.library;
+            let named = member
+                .dependencies
+                .iter()
+                .filter(move |on| *on == library || on.starts_with(&format!("{library}-")));
+            let allowed = confined.only_in.iter().any(|only| only == name);
+            named
+                .filter(move |_| !allowed)
+                .map(move |on| format!("{name} -> {on}: only in {}", confined.only_in.join(", ")))
+        });
+        edges.chain(libraries).collect()
+    }
+}
+
+/// The cells of each row of the table whose header begins so.
+fn rows<'p>(section: &'p str, header: &'static str) -> impl Iterator<Item = Vec<&'p str>> {
+    let mut lines = section
+        .lines()
+        .skip_while(move |line| !line.starts_with(header));
+    let whole = lines.next().expect("ARCHITECTURE.md has the table");
+    let columns = whole.matches('|').count() - 1;
+    let rows = lines.skip(1).take_while(|line| line.starts_with('|'));
+    rows.map(move |row| {
+        let row = row.trim_matches('|');
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), columns, "as many cells as columns: {row}");
+        cells
+    })
+}
+
+/// The names in backticks of a cell, which has nothing else but commas.
+fn quoted(cell: &str) -> Vec<String> {
+    let names = cell.split(',').map(str::trim).filter(|it| !it.is_empty());
+    let name = |quoted: &str| {
+        let inside = quoted
+            .strip_prefix('`')
+            .and_then(|it| it.strip_suffix('`'))
+            .filter(|it| !it.contains('`'));
+        inside
+            .unwrap_or_else(|| panic!("{cell:?} lists names in backticks, with commas between"))
+            .to_owned()
+    };
+    names.map(name).collect()
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+fn short(package: &str) -> &str {
+    package.trim_start_matches("arbor-")
+}
+
+/// A member of the workspace with the names of all it depends on, whatever the kind of dependency (normal, build or test).
 struct Member {
     name: String,
     dependencies: BTreeSet<String>,
@@ -70,81 +171,87 @@ fn member(package: &Value) -> Member {
     }
 }
 
-fn layer_of(name: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&name))
-}
-
-/// What is wrong with the edges of one crate, a line each.
-fn violations(member: &Member) -> Vec<String> {
-    let name = &member.name;
-    let Some(layer) = layer_of(name) else {
-        return vec![format!("{name} is in no layer of this test")];
-    };
-    let edges = member
-        .dependencies
-        .iter()
-        // A crate names itself to switch on a feature of its own for its tests.
-        .filter(|on| on.starts_with("arbor-") && *on != name)
-        .filter(|on| layer_of(on).is_none_or(|below| below >= layer))
-        .map(|on| format!("{name} must not depend on {on}: it is not in a lower layer"));
-    let confined = CONFINED.iter().flat_map(|(library, allowed)| {
-        let named = member
-            .dependencies
-            .iter()
-            .filter(move |on| *on == library || on.starts_with(&format!("{library}-")));
-        named
-            .filter(|_| !allowed.contains(&name.as_str()))
-            .map(move |on| format!("{name} must not name {on}: only {} may", allowed.join(", ")))
-    });
-    edges.chain(confined).collect()
-}
-
 #[test]
 fn dependencies_point_down_and_libraries_stay_where_they_belong() {
-    let members = members();
+    let (rules, members) = (Rules::read(), members());
     assert!(members.len() >= 10, "cargo metadata lists the workspace");
-    let found: Vec<String> = members.iter().flat_map(violations).collect();
-    assert!(found.is_empty(), "\n{}", found.join("\n"));
+    let found: Vec<String> = members.iter().flat_map(|it| rules.violations(it)).collect();
+    let found = found.join("\n");
+    assert!(
+        found.is_empty(),
+        "not what ARCHITECTURE.md allows:\n{found}"
+    );
 }
 
 #[test]
-fn architecture_page_names_every_crate() {
-    let path = workspace_root().join("ARCHITECTURE.md");
-    let page = std::fs::read_to_string(&path).expect("ARCHITECTURE.md is readable");
-    let missing: Vec<String> = members()
-        .into_iter()
-        .map(|member| member.name.trim_start_matches("arbor-").to_owned())
-        .filter(|name| !page.contains(&format!("`{name}`")))
-        .collect();
-    assert!(missing.is_empty(), "not in ARCHITECTURE.md: {missing:?}");
+fn tables_name_crates_once_and_none_that_is_gone() {
+    let (rules, members) = (Rules::read(), members());
+    let members: BTreeSet<&str> = members.iter().map(|member| short(&member.name)).collect();
+    let mut seen = BTreeSet::new();
+    for layer in &rules.layers {
+        for name in &layer.crates {
+            assert!(members.contains(&**name), "{name} is no crate");
+            assert!(seen.insert(name), "{name} is in two layers");
+        }
+        for pattern in &layer.except {
+            let some = members.iter().any(|name| matches(pattern, name));
+            assert!(some, "`{pattern}` stands for no crate");
+        }
+    }
+    for confined in &rules.libraries {
+        for name in &confined.only_in {
+            assert!(members.contains(&**name), "{name} is no crate");
+        }
+    }
 }
 
 #[test]
 fn the_rule_catches_what_it_forbids() {
+    let page = "
+## Layers
+
+| layer | crates | what they are | not, although further down |
+|---|---|---|---|
+| front | `cli` | | |
+| jobs | `chain` | | |
+| trees | `tree-a`, `tree-b` | | `store*` |
+| stores | `store-disk` | | |
+| store | `store` | | |
+
+| library | only in |
+|---|---|
+| `revm`, `alloy` | `chain` |
+";
+    let rules = Rules::parse(page);
     let wrong = |name: &str, on: &str| {
         let dependencies = BTreeSet::from([on.to_owned()]);
-        !violations(&Member {
-            name: name.to_owned(),
-            dependencies,
-        })
-        .is_empty()
+        let name = name.to_owned();
+        rules.violations(&Member { name, dependencies }).join("")
     };
-    assert!(wrong("arbor-store", "arbor-tree"), "upwards");
-    assert!(wrong("arbor-versions", "arbor-tree-mpt"), "sideways");
-    assert!(
-        wrong("arbor-tree", "arbor-unheard-of"),
-        "to an unknown crate"
+    let up = wrong("arbor-store", "arbor-tree-a");
+    assert_eq!(up, "store -> tree-a: tree-a is not in a row further down");
+    let beside = wrong("arbor-tree-a", "arbor-tree-b");
+    assert_eq!(
+        beside,
+        "tree-a -> tree-b: tree-b is not in a row further down"
     );
-    assert!(wrong("arbor-unheard-of", "serde"), "from an unknown crate");
-    assert!(
-        wrong("arbor-state", "revm-primitives"),
-        "part of revm below chain"
+    let excepted = wrong("arbor-tree-a", "arbor-store-disk");
+    assert_eq!(
+        excepted,
+        "tree-a -> store-disk: the row of tree-a excepts `store*`"
     );
-    assert!(wrong("arbor-cli", "revm"), "revm above chain");
-    assert!(wrong("arbor-store", "rocksdb"), "rocksdb outside its crate");
-    assert!(
-        !wrong("arbor-cli", "arbor-store-rocksdb"),
-        "the feature's edge is allowed"
-    );
-    assert!(!wrong("arbor-chain", "revm"));
+    let unknown = wrong("arbor-cli", "arbor-new");
+    assert_eq!(unknown, "cli -> new: new is not in the table of layers");
+    let missing = wrong("arbor-new", "serde");
+    assert!(missing.contains("enter it there"), "{missing}");
+    let library = wrong("arbor-cli", "revm-primitives");
+    assert_eq!(library, "cli -> revm-primitives: only in chain");
+    for (name, on) in [
+        ("arbor-cli", "arbor-store"),
+        ("arbor-chain", "revm"),
+        ("arbor-tree-a", "arbor-tree-a"),
+        ("arbor-store", "revmc"),
+    ] {
+        assert_eq!(wrong(name, on), "");
+    }
 }
