@@ -2,9 +2,6 @@
 
 use crate::{StoreError, Table, Value, Write};
 
-/// The longest key in bytes: persistent stores keep key lengths in 16 bits, and add the table in at most two.
-pub const MAX_KEY_BYTES: usize = u16::MAX as usize - 2;
-
 /// An ordered scan: keys ascending. The state scanned is the one at the call of
 /// [`Reader::scan`]; writes made later do not show.
 pub type Scan<'a> = Box<dyn Iterator<Item = Result<(Box<[u8]>, Value), StoreError>> + 'a>;

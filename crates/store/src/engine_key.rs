@@ -1,6 +1,8 @@
 //! Keys as the engines of persistent stores have them: those of all tables in one order.
 
-use crate::{KeyRange, OWNER_BYTES, Table};
+use std::cmp::Ordering;
+
+use crate::{KeyRange, OWNER_BYTES, Table, Write};
 
 /// The byte before all keys of tables [by owner](Table::is_by_owner).
 const BY_OWNER: u8 = *Table::BY_OWNER.start();
@@ -20,6 +22,13 @@ pub(crate) fn parts<'k>(table: &'k Table, key: &'k [u8]) -> Parts<'k> {
     match key.split_at_checked(OWNER_BYTES) {
         Some((owner, rest)) => ([BY_OWNER], owner, std::slice::from_ref(&table.0), rest),
         None => ([BY_OWNER], key, none, none),
+    }
+}
+
+impl Write {
+    /// Compares by table and key as stores order them, which is the order of an [ingestion](crate::Store::ingest).
+    pub fn cmp_place(&self, other: &Self) -> Ordering {
+        parts(&self.table, &self.key).cmp(&parts(&other.table, &other.key))
     }
 }
 

@@ -45,7 +45,7 @@ mod reader_folder;
 mod short_key;
 mod write;
 
-pub use contract::{MAX_KEY_BYTES, Reader, Scan, Store};
+pub use contract::{Reader, Scan, Store};
 pub use engine_key::{EngineRange, engine_key, with_engine_key};
 pub use error::{Cause, StoreError};
 pub use folder::{LockedFolder, sync_name};
@@ -54,4 +54,4 @@ pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
 pub use reader_folder::ReaderFolder;
 pub use short_key::ShortKey;
-pub use write::{OWNER_BYTES, Table, Value, Write};
+pub use write::{MAX_KEY_BYTES, OWNER_BYTES, Table, Value, Write};

@@ -1,10 +1,7 @@
 //! Tables, values and writes.
 
-use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-
-use crate::engine_key::parts;
 
 /// A stored value; cheap to clone and to share between caches.
 pub type Value = Arc<[u8]>;
@@ -16,6 +13,9 @@ pub type Value = Arc<[u8]>;
 /// keeps other tables apart. A scan that begins with less than an owner passes over the keys of the others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Table(pub u8);
+
+/// The longest key in bytes: persistent stores keep key lengths in 16 bits, and add the table in at most two.
+pub const MAX_KEY_BYTES: usize = u16::MAX as usize - 2;
 
 /// Bytes of an owner's name, with which every key of a table by owner begins.
 pub const OWNER_BYTES: usize = 32;
@@ -49,11 +49,6 @@ impl Write {
             key: key.into(),
             value: Some(value.into()),
         }
-    }
-
-    /// Compares by table and key as stores order them, which is the order of an [ingestion](crate::Store::ingest).
-    pub fn cmp_place(&self, other: &Self) -> Ordering {
-        parts(&self.table, &self.key).cmp(&parts(&other.table, &other.key))
     }
 
     /// Deletes a key; deleting an absent key is allowed and does nothing.
