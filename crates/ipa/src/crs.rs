@@ -1,7 +1,7 @@
 //! The common reference string, and commitments with its tables.
 
-use crate::leaf::{HASH_OF_NO_CODE, value_scalars};
 use crate::repeated::Repeated;
+use crate::value::{HASH_OF_NO_CODE, value_scalars};
 use arbor_banderwagon::{FixedBase, Fr, NumberTerm, Point, Ratio, Sizes, Term, Trust};
 use arbor_cpu::threads;
 use arbor_field::{Fp, Limbs, Wide};

@@ -1,10 +1,13 @@
 //! Polynomials of degree below 256, given by their values at 0 to 255.
 
-use crate::{crs::WIDTH, multiproof::Polynomial};
+use crate::crs::WIDTH;
 use arbor_banderwagon::Fr;
 use arbor_cpu::threads::{self, prelude::*};
 use arbor_field::{Job, LANES, Lanes, SUMMED, Scalar, Wide, invert_all};
 use std::sync::LazyLock;
+
+/// A polynomial by its values at 0 to 255.
+pub type Polynomial = [Fr; WIDTH];
 
 /// What depends on the domain alone. A(X) is the product of X - i.
 pub(crate) struct Domain {

@@ -3,7 +3,7 @@
 use crate::{
     Committer, InnerProductProof, ProofError, Transcript,
     crs::WIDTH,
-    domain::{Domain, load, zero},
+    domain::{Domain, Polynomial, load, zero},
     inner_product::Equation,
     proof,
 };
@@ -15,9 +15,6 @@ use arbor_cpu::{
 use arbor_field::{Job, LANES, Lanes, Limbs, SUMMED, Scalar, Wide, invert_all, to_limbs_all};
 use sha2::{Digest, Sha256};
 use std::{collections::HashMap, ops::Range};
-
-/// A polynomial by its values at 0 to 255.
-pub type Polynomial = [Fr; WIDTH];
 
 /// What a prover opens: the value of a committed polynomial at a point of the domain.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::recent::Recent;
-use crate::{Committer, Point, ValueChange};
+use crate::{Point, ValueChange};
 
 /// Values from which on looking a half up is much cheaper than its sum.
 const MANY: usize = 16;
@@ -34,24 +34,19 @@ fn values(changes: &[ValueChange]) -> Option<Values> {
     changes.iter().map(value).collect()
 }
 
-impl Committer {
-    /// What changes of one half of a leaf add to it, if they put many values where none was and the same were put lately.
-    #[must_use]
-    pub fn remembered_half(&self, changes: &[ValueChange]) -> Option<Point> {
+impl Repeated {
+    /// The sum for changes of one half, if they are of those that are remembered.
+    pub(crate) fn get(&self, changes: &[ValueChange]) -> Option<Point> {
         let values = values(changes)?;
-        let known = self.repeated.0.lock();
+        let known = self.0.lock();
         known.unwrap_or_else(PoisonError::into_inner).get(&values)
     }
 
-    /// Remembers what changes of one half add to it, where that may be asked for again.
-    pub fn remember_half(&self, changes: &[ValueChange], sum: impl FnOnce() -> Point) {
+    /// Remembers the sum for changes of one half, if they may come again.
+    pub(crate) fn put(&self, changes: &[ValueChange], sum: impl FnOnce() -> Point) {
         if let Some(values) = values(changes) {
             let sum = sum();
-            let mut known = self
-                .repeated
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             known.put(values, sum);
         }
     }
@@ -60,7 +55,7 @@ impl Committer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Fr, half_numbers};
+    use crate::{Committer, Fr, half_numbers};
 
     fn half(count: u8, first: u8) -> Vec<ValueChange> {
         let change = |suffix| ValueChange {
