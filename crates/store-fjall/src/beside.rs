@@ -15,7 +15,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{named_version, tables_of};
 use crate::contents::{check_names, has_trees, without_mark};
-use crate::folder::{self, CURRENT, LOCK, MARKER, TABLES, TREES};
+use crate::folder;
+use crate::names::{CURRENT, LOCK, MARKER, TABLES, TREES};
 
 /// For how long files are taken anew because the writer went on meanwhile. A first attempt takes milliseconds, a
 /// further one, which opens only the tables that are new since, a small part of one.

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{is_whole_at_its_end, named_version, tables_of};
 use crate::errors::opened;
-use crate::folder::{CURRENT, MARKER, TABLES, TREES};
+use crate::names::{CURRENT, MARKER, TABLES, TREES};
 
 /// fjall's own tree, which names the others.
 const NAMES: u64 = 0;

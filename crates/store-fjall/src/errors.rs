@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arbor_store::StoreError;
 
-use crate::folder::TABLES;
+use crate::names::TABLES;
 
 /// For how long the table of a damaged block is looked for.
 const PATIENCE: Duration = Duration::from_secs(10);

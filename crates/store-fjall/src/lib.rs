@@ -66,6 +66,7 @@ mod beside;
 mod contents;
 mod errors;
 mod folder;
+mod names;
 mod options;
 mod reading;
 mod store;

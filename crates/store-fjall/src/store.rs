@@ -18,6 +18,7 @@ use crate::beside::Beside;
 use crate::contents;
 use crate::errors::{opened, sorted};
 use crate::folder::{self, SharedFiles};
+use crate::names::MARKER;
 use crate::options::Options;
 use crate::reading::{Frozen, Pace, multi_get, scan, to_value};
 
@@ -58,12 +59,12 @@ impl FjallStore {
     /// [`StoreError::AlreadyOpen`], [`StoreError::NotFound`], [`StoreError::Corrupt`],
     /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
     pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
-        let lock = LockedFolder::lock(path, folder::MARKER, options.create)?;
+        let lock = LockedFolder::lock(path, MARKER, options.create)?;
         contents::check_names(path)?;
         if options.create {
             folder::clear_unfinished(path)?;
         }
-        let is_new = !path.join(folder::MARKER).exists();
+        let is_new = !path.join(MARKER).exists();
         if !is_new {
             contents::check_files(path, path)?;
             folder::restore_lock(path)?;
