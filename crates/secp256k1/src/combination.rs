@@ -4,8 +4,8 @@ use crate::{
     base::Number,
     generator,
     group::{Affine, GENERATOR, Jacobian, Line, Record, normalized, sums, times_lambda},
-    method::Job,
     scalar::{HALF_BITS, halves, product, window},
+    vector::Job,
     vector::{LANES, Vector},
 };
 use arbor_field::Limbs;
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::{
         Signed, library,
-        method::Runner,
+        runner::Runner,
         scalar::{ORDER, to_be_bytes},
     };
     use num_bigint::BigUint;

@@ -2,7 +2,8 @@
 
 use crate::{
     group::{Affine, GENERATOR, Line, Record, sums},
-    method::{Job, Runner},
+    runner::Runner,
+    vector::Job,
     vector::{LANES, Vector},
 };
 use std::sync::OnceLock;

@@ -6,7 +6,7 @@
 
 use crate::{
     base::{Number, invert_all},
-    method::Job,
+    vector::Job,
     vector::{LANES, Vector},
 };
 use arbor_field::Limbs;

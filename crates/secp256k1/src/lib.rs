@@ -9,6 +9,7 @@ mod group;
 mod library;
 mod method;
 mod recovery;
+mod runner;
 mod scalar;
 mod vector;
 mod verification;

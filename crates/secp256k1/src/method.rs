@@ -1,7 +1,9 @@
 //! What computes: the lanes, or libsecp256k1.
 
-use crate::{Key, Signed, Unrecoverable, library, recovery, vector::Vector, verification};
-use arbor_cpu::{Backend, Features};
+#[cfg(target_arch = "x86_64")]
+use crate::runner::Proof;
+use crate::{Key, Signed, Unrecoverable, library, recovery, runner::Runner, verification};
+use arbor_cpu::Backend;
 
 /// What recovers and verifies. A value is proof that the processor has the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,37 +16,6 @@ enum Kind {
     Ifma(Proof),
     #[cfg(any(test, feature = "modelled"))]
     Modelled,
-}
-
-/// An algorithm over vectors. Like all functions over vectors, `run` is `#[inline(always)]`.
-pub(crate) trait Job {
-    /// A bit for each lane, a byte for eight.
-    fn run<V: Vector>(self) -> Vec<u8>;
-}
-
-/// Lanes that the processor has.
-#[derive(Clone, Copy)]
-pub(crate) enum Runner {
-    #[cfg(target_arch = "x86_64")]
-    Ifma(Proof),
-    #[cfg(any(test, feature = "modelled"))]
-    Modelled,
-}
-
-/// Exists only where the processor has the instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Proof(());
-
-impl Runner {
-    pub(crate) fn run<J: Job>(self, job: J) -> Vec<u8> {
-        match self {
-            // SAFETY: `Method::of`, the only maker of a `Proof`, asked the processor for these instructions.
-            #[cfg(target_arch = "x86_64")]
-            Self::Ifma(_) => unsafe { crate::vector::run(job) },
-            #[cfg(any(test, feature = "modelled"))]
-            Self::Modelled => job.run::<crate::vector::Model>(),
-        }
-    }
 }
 
 /// Signatures from which on lanes are faster than the library, which takes them one at a time.
@@ -82,11 +53,12 @@ impl Method {
     }
 
     fn of(backend: Backend) -> Self {
-        match backend {
-            #[cfg(target_arch = "x86_64")]
-            Backend::Avx512 if Features::of_processor().avx512_ifma => Self(Kind::Ifma(Proof(()))),
-            _ => Self::LIBRARY,
+        #[cfg(target_arch = "x86_64")]
+        if let Some(proof) = Proof::find(backend) {
+            return Self(Kind::Ifma(proof));
         }
+        let _ = backend;
+        Self::LIBRARY
     }
 
     /// The name in reports.

@@ -7,7 +7,7 @@ use crate::{
     generator,
     group::{GENERATOR, Points, Record},
     library,
-    method::Runner,
+    runner::Runner,
     scalar::{
         ORDER, PRIME_LESS_ORDER, from_be_bytes, invert_all, is_scalar, negative, reduced,
         to_be_bytes,

@@ -51,3 +51,9 @@ pub(crate) trait Vector: Copy {
     /// Makes columns of rows: word i of row j becomes word j of row i.
     fn transposed(rows: [Self; LANES]) -> [Self; LANES];
 }
+
+/// An algorithm over vectors. Like all functions over vectors, `run` is `#[inline(always)]`.
+pub(crate) trait Job {
+    /// A bit for each lane, a byte for eight.
+    fn run<V: Vector>(self) -> Vec<u8>;
+}

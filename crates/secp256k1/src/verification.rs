@@ -7,7 +7,7 @@ use crate::{
     generator,
     group::{GENERATOR, OffCurve, Record},
     library,
-    method::Runner,
+    runner::Runner,
     scalar::{HALF_ORDER, ORDER, PRIME_LESS_ORDER, from_be_bytes, invert_all, is_scalar, reduced},
 };
 use arbor_field::{

@@ -1,6 +1,6 @@
 //! The vector in a register of AVX-512, with IFMA.
 
-use super::{LANES, Vector};
+use super::{Job, LANES, Vector};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_loadu_si512, _mm512_madd52hi_epu64,
     _mm512_madd52lo_epu64, _mm512_mask_blend_epi64, _mm512_or_si512, _mm512_permutexvar_epi64,
@@ -19,7 +19,7 @@ pub(crate) struct Ifma(__m512i);
 ///
 /// The processor has AVX-512 F, DQ, VL, VBMI2 and IFMA.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512vbmi2,avx512ifma,avx2,bmi1,bmi2,adx")]
-pub(crate) unsafe fn run<J: crate::method::Job>(job: J) -> Vec<u8> {
+pub(crate) unsafe fn run<J: Job>(job: J) -> Vec<u8> {
     job.run::<Ifma>()
 }
 
