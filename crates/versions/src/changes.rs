@@ -4,7 +4,7 @@ use arbor_store::{Table, Value, Write, check_key};
 
 use crate::error::VersionsError;
 use crate::identity::{Schema, TableKind};
-use crate::meta::Version;
+use crate::version::Version;
 
 /// A change of a flat key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use arbor_store::StoreError;
 
-use crate::meta::Version;
+use crate::version::Version;
 
 /// Why an operation on versions failed.
 #[derive(Debug, thiserror::Error)]

@@ -14,14 +14,15 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::frame::Pending;
 use crate::head_file::{FileHead, HeadFile, write_head_file};
-use crate::history::stored_cursor;
 use crate::identity::{Identity, Schema, TableSpec};
 use crate::index;
-use crate::layer::{Base, Entries, Layer, Slot};
+use crate::layer::{Entries, Layer};
 use crate::layout;
-use crate::meta::{HeadRecord, Meta, StoredMeta, Version};
-use crate::open::partly_loaded;
+use crate::meta::{HeadRecord, Meta, StoredMeta, partly_loaded};
+use crate::slot::{Base, Slot};
 use crate::stats::FlushStats;
+use crate::undo::stored_cursor;
+use crate::version::Version;
 
 /// Everything that a flush needs, so that it can run beside the writer.
 pub(crate) struct FlushJob {

@@ -11,8 +11,9 @@ use foldhash::fast::FixedState;
 use crate::error::VersionsError;
 use crate::identity::Schema;
 use crate::layer::Layer;
-use crate::meta::{Meta, Version};
+use crate::meta::Meta;
 use crate::undo::UndoRecord;
+use crate::version::Version;
 
 /// A version that is not in the store yet.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use arbor_store::{ShortKey, Value};
 use foldhash::fast::RandomState;
 
 use crate::changes::New;
-use crate::layer::{Base, Slot};
+use crate::slot::{Base, Change, Slot};
 
 /// Entries of a block.
 const BLOCK: usize = 1 << 9;
@@ -42,19 +42,6 @@ pub(crate) struct Hashed<const N: usize> {
     /// Places of what was removed.
     vacant: Vec<u32>,
     hasher: RandomState,
-}
-
-/// What a [put](Hashed::put) did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
-    /// Nothing: the key is absent and stays so.
-    None,
-    /// The entry is new, at this [place](Hashed::at).
-    Added(u32),
-    /// A value of so many bytes was replaced.
-    Replaced(usize),
-    /// The entry is gone, and a value of so many bytes.
-    Removed(usize),
 }
 
 fn entry_at<const N: usize>(blocks: &Blocks<N>, word: u64) -> &(ShortKey<N>, Slot) {
@@ -304,7 +291,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layer::Base;
+    use crate::slot::Base;
 
     #[test]
     fn what_comes_and_goes_takes_one_place() {

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 
-use arbor_store::{Reader, Table, Value, Write};
+use arbor_store::{Table, Value, Write};
 
 use crate::error::VersionsError;
 use crate::frame::Filters;
 use crate::identity::TableKind;
 use crate::index;
-use crate::layout;
-use crate::meta::Version;
-use crate::undo::Cursor;
+use crate::undo::{Cursor, missing, stored_cursor};
+use crate::version::Version;
 use crate::view::{Entries, View};
 
 /// Flat keys and what they held in an older version.
@@ -300,24 +299,4 @@ fn undo_entry(cursor: &Cursor) -> Write {
         key: cursor.key().into(),
         value: cursor.old().map(Value::from),
     }
-}
-
-/// Opens a stored undo chunk.
-pub(crate) fn stored_cursor(
-    base: &dyn Reader,
-    version: u64,
-    chunk: u32,
-) -> Result<Cursor, VersionsError> {
-    let bytes = base
-        .get(layout::UNDO, &layout::undo_key(version, chunk))
-        .map_err(VersionsError::store("reading undo"))?
-        .ok_or_else(|| missing(version, chunk))?;
-    Cursor::new(version, chunk, bytes)
-}
-
-fn missing(version: u64, chunk: u32) -> VersionsError {
-    VersionsError::malformed(
-        format!("undo of version {version}, chunk {chunk}"),
-        "missing",
-    )
 }

@@ -11,9 +11,8 @@ use std::collections::BinaryHeap;
 use arbor_store::{Reader, Store, Table, Value, Write};
 
 use crate::error::VersionsError;
-use crate::history::stored_cursor;
 use crate::layout;
-use crate::undo::Cursor;
+use crate::undo::{Cursor, stored_cursor};
 
 /// Returns the first version of an epoch, not below `from` (both counted within the epoch), that
 /// changes a key, and the undo chunk where the search begins.

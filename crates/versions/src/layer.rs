@@ -3,24 +3,10 @@
 use arbor_store::{ShortKey, Value};
 
 use crate::changes::{Buffer, FlatEntry, New};
-use crate::hashed::{self, Change, Hashed};
+use crate::hashed::{self, Hashed};
 use crate::identity::{Schema, TableKind};
 use crate::ordered::{self, Ordered};
-
-/// What a key held below a layer, as far as it is known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Base {
-    Unknown,
-    Absent,
-    Present,
-}
-
-/// A key's newest value in a layer; `None` is a deletion.
-#[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) value: Option<Value>,
-    pub(crate) base: Base,
-}
+use crate::slot::{Base, Change, Slot};
 
 /// Bytes of a node's or blob's entry besides its value and what of its key is not inline: its place in a block and in the table at the usual
 /// load, and the header of the value's allocation.

@@ -4,7 +4,7 @@ use arbor_store::Write;
 
 use crate::error::VersionsError;
 use crate::layout;
-use crate::open::partly_loaded;
+use crate::meta::partly_loaded;
 use crate::versions::Versions;
 
 impl Versions {

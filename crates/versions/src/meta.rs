@@ -1,10 +1,10 @@
 //! Versions and what is remembered of each.
 
-use crate::error::VersionsError;
+use arbor_store::Reader;
 
-/// Our own counter of applied states; 0 is the first, usually genesis.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Version(pub u64);
+use crate::error::VersionsError;
+use crate::layout;
+use crate::version::Version;
 
 /// What is remembered of a version.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -102,6 +102,23 @@ impl HeadRecord {
             oldest_meta: u64::from_be_bytes(array(&bytes[17..])),
         })
     }
+}
+
+/// Reads the head record; `None` before the first flush.
+pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, VersionsError> {
+    store
+        .get(layout::SYSTEM, layout::HEAD_KEY)
+        .map_err(VersionsError::store("reading the head record"))?
+        .map(|bytes| HeadRecord::decode(&bytes))
+        .transpose()
+}
+
+/// Whether a load began and no version was flushed after it.
+pub(crate) fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
+    let mark = store.get(layout::SYSTEM, layout::LOADING_KEY);
+    Ok(mark
+        .map_err(VersionsError::store("looking whether a load was finished"))?
+        .is_some())
 }
 
 /// Returns the first `N` bytes of a slice that the caller knows to be long enough.

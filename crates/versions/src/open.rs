@@ -14,9 +14,10 @@ use crate::identity::{Fixed, Identity, Schema, TableSpec};
 use crate::index;
 use crate::layer::Layer;
 use crate::layout;
-use crate::meta::{HeadRecord, Meta, Version, array};
+use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
 use crate::options::Options;
 use crate::snapshot::Snapshot;
+use crate::version::Version;
 use crate::versions::Versions;
 use crate::view::read_meta;
 
@@ -304,23 +305,6 @@ fn read_fixed(store: &dyn Reader) -> Result<Option<Fixed>, VersionsError> {
         .map_err(VersionsError::store("reading the identity"))?
         .map(|bytes| Fixed::decode(&bytes))
         .transpose()
-}
-
-/// Reads the head record; `None` before the first flush.
-pub(crate) fn read_head(store: &dyn Reader) -> Result<Option<HeadRecord>, VersionsError> {
-    store
-        .get(layout::SYSTEM, layout::HEAD_KEY)
-        .map_err(VersionsError::store("reading the head record"))?
-        .map(|bytes| HeadRecord::decode(&bytes))
-        .transpose()
-}
-
-/// Whether a load began and no version was flushed after it.
-pub(crate) fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
-    let mark = store.get(layout::SYSTEM, layout::LOADING_KEY);
-    Ok(mark
-        .map_err(VersionsError::store("looking whether a load was finished"))?
-        .is_some())
 }
 
 fn head_meta(store: &dyn Reader, record: HeadRecord) -> Result<Meta, VersionsError> {

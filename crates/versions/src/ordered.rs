@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use arbor_store::ShortKey;
 
 use crate::changes::New;
-use crate::hashed::{Change, Hashed};
-use crate::layer::{Base, Slot};
+use crate::hashed::Hashed;
+use crate::slot::{Base, Change, Slot};
 
 /// Keys of flat tables are mostly an account's hash, or that and a slot's.
 pub(crate) type Key = ShortKey<64>;

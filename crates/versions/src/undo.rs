@@ -11,9 +11,10 @@
 //!
 //! Varints are LEB128: seven bits a byte, low bits first. The first entry of a chunk shares nothing.
 
-use arbor_store::{Table, Value};
+use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
+use crate::layout;
 use crate::meta::array;
 
 const FORMAT: u8 = 1;
@@ -239,6 +240,27 @@ impl Cursor {
             reason,
         )
     }
+}
+
+/// Opens a stored undo chunk.
+pub(crate) fn stored_cursor(
+    base: &dyn Reader,
+    version: u64,
+    chunk: u32,
+) -> Result<Cursor, VersionsError> {
+    let bytes = base
+        .get(layout::UNDO, &layout::undo_key(version, chunk))
+        .map_err(VersionsError::store("reading undo"))?
+        .ok_or_else(|| missing(version, chunk))?;
+    Cursor::new(version, chunk, bytes)
+}
+
+/// A chunk that is not there.
+pub(crate) fn missing(version: u64, chunk: u32) -> VersionsError {
+    VersionsError::malformed(
+        format!("undo of version {version}, chunk {chunk}"),
+        "missing",
+    )
 }
 
 #[cfg(test)]

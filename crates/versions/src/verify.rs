@@ -9,10 +9,11 @@ use crate::frame::Frame;
 use crate::identity::{Fixed, TableKind};
 use crate::index;
 use crate::layout;
-use crate::meta::{HeadRecord, Meta, StoredMeta, Version, array};
-use crate::open::{read_head, read_indexed};
+use crate::meta::{HeadRecord, Meta, StoredMeta, array, read_head};
+use crate::open::read_indexed;
 use crate::snapshot::Snapshot;
 use crate::undo::Cursor;
+use crate::version::Version;
 
 /// What [`Snapshot::verify_records`] looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

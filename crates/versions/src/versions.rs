@@ -17,13 +17,14 @@ use crate::hashed::TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
 use crate::index;
-use crate::layer::{Base, Layer};
-use crate::meta::{HeadRecord, Meta, Version};
-use crate::open::read_head;
+use crate::layer::Layer;
+use crate::meta::{HeadRecord, Meta, read_head};
 use crate::options::{Options, Retain};
+use crate::slot::Base;
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, PruneStats, Stats};
 use crate::undo::{self, UndoRecord};
+use crate::version::Version;
 use crate::view::View;
 
 /// Metas that are kept below the oldest readable version: BLOCKHASH (yellow paper, appendix H) reaches 256 blocks back,

@@ -9,7 +9,8 @@ use crate::error::VersionsError;
 use crate::frame::Frame;
 use crate::layer::Layer;
 use crate::layout;
-use crate::meta::{Meta, StoredMeta, Version};
+use crate::meta::{Meta, StoredMeta};
+use crate::version::Version;
 
 /// A key and its value.
 pub type Entry = (Box<[u8]>, Value);
