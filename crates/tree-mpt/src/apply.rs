@@ -6,9 +6,8 @@ use std::sync::Arc;
 use arbor_tree::{Hash, Leaf, LeafChange, NodeChange, NodeReader, Path, Position};
 
 use crate::EMPTY_ROOT;
-use crate::commit::{Task, Work};
 use crate::error::TreeError;
-use crate::forest::{Forest, Place, Value};
+use crate::forest::{Forest, Place, Task, Value, Work};
 use crate::update::{ApplyStats, OuterUpdate, TreeUpdate};
 
 /// Applies updates to the outer trie with the given root and the tries nested under its keys.

@@ -1,26 +1,9 @@
 //! Hashing by height over the whole forest, deepest first, in batches.
 
 use crate::EMPTY_ROOT;
-use crate::forest::{Forest, Place, Slot, Value};
+use crate::forest::{Forest, Place, Slot, Task, Value, Work};
 use crate::lanes::Lanes;
 use crate::node::{Reference, write_leaf};
-
-/// One RLP node to hash and the slot that refers to it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Task {
-    pub(crate) work: Work,
-    pub(crate) place: Place,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Work {
-    /// A leaf, by index.
-    Leaf(u32),
-    /// The branch of a node; for a node with a prefix the result stays with the node.
-    Branch(u32),
-    /// The extension of a node, after its branch if that is known.
-    Extension(u32),
-}
 
 impl Forest<'_> {
     /// Hashes everything listed, level by level, and fills in references and roots.

@@ -2,13 +2,13 @@
 
 use arbor_tree::{Hash, NodeRequest, Path, Position};
 
+use crate::EMPTY_ROOT;
 use crate::arena::Arena;
 use crate::error::TreeError;
 use crate::lanes::Lanes;
 use crate::node::{NodeError, Reference};
 use crate::record::Record;
 use crate::update::OuterUpdate;
-use crate::{EMPTY_ROOT, commit::Task};
 
 /// What hangs at a nibble of a node, or at the root of a trie.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,23 @@ pub(crate) enum Slot {
 pub(crate) enum Place {
     Root(u32),
     Child(u32, u8),
+}
+
+/// One RLP node to hash and the slot that refers to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pub(crate) work: Work,
+    pub(crate) place: Place,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// A leaf, by index.
+    Leaf(u32),
+    /// The branch of a node; for a node with a prefix the result stays with the node.
+    Branch(u32),
+    /// The extension of a node, after its branch if that is known.
+    Extension(u32),
 }
 
 /// An inner node in memory.

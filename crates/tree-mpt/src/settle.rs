@@ -2,9 +2,8 @@
 
 use arbor_tree::NodeReader;
 
-use crate::commit::{Task, Work};
 use crate::error::TreeError;
-use crate::forest::{Forest, Place, Slot, Value};
+use crate::forest::{Forest, Place, Slot, Task, Value, Work};
 use crate::node::Reference;
 use crate::record::bits;
 
