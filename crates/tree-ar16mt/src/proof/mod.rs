@@ -2,6 +2,7 @@
 
 mod leaf;
 mod multi;
+mod operation;
 mod operations;
 mod prove;
 mod range;
@@ -10,9 +11,8 @@ mod witness;
 
 pub use leaf::LeafProof;
 pub use multi::{Multiproof, MultiproofError};
-pub use operations::{
-    Operation, OperationProof, OperationProofs, Outcome, apply_with_proofs, order_of,
-};
+pub use operation::{Operation, Outcome};
+pub use operations::{OperationProof, OperationProofs, apply_with_proofs, order_of};
 pub use prove::prove;
 pub use range::{RangeDigest, RangeError};
 pub use witness::{LogsError, StorageLog, StorageLogs};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arbor_hashing::blake2s::Chain;
 use arbor_tree::{Path, nibble_of};
 
-use super::operations::{Operation, Outcome};
+use super::operation::{Operation, Outcome};
 use super::prove::shared_bits;
 use crate::apply::Seen;
 use crate::record::{STEM_NIBBLES, View};
