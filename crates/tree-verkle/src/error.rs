@@ -1,7 +1,28 @@
-//! What can go wrong with an update or a build.
+//! What can go wrong with a record, an update or a build.
 
-use crate::{NodeKey, RecordError, Stem};
+use crate::{NodeKey, Stem};
+use arbor_ipa::DecodingError;
 use arbor_tree::ReadError;
+
+/// A record that is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The first byte is none that a node of this place begins with.
+    #[error("its first byte is {0:#04x}")]
+    Tag(u8),
+    /// Bytes are missing, left over, or not as they are written.
+    #[error("its {0} are malformed")]
+    Part(&'static str),
+    /// A point is none.
+    #[error("a point of it: {0}")]
+    Point(#[from] DecodingError),
+    /// The image of a point is not a reduced scalar.
+    #[error("an image is not below the group's order")]
+    Image,
+    /// A leaf where an internal node was due, or the other way round.
+    #[error("it is {0}")]
+    Kind(&'static str),
+}
 
 /// Why a tree could not be updated, built or proven.
 #[derive(Debug, thiserror::Error)]

@@ -33,6 +33,7 @@
 mod apply;
 mod build;
 mod bytes;
+mod changes;
 mod commit;
 mod error;
 mod few;
@@ -50,7 +51,7 @@ pub use apply::{apply, apply_together, root};
 pub use arbor_ipa::ValueChange;
 pub use build::{BuildLeaf, Part, Sink, build, build_part, join};
 pub use bytes::ByteSet;
-pub use error::TreeError;
+pub use error::{RecordError, TreeError};
 pub use few::FewValues;
 pub use key::{KeyError, NodeKey, Stem, Value};
 pub use proof::{
@@ -58,6 +59,6 @@ pub use proof::{
     prove_guarded,
 };
 pub use reader::{MemoryTree, NodeReader, ValueReader};
-pub use record::{Form, Half, InternalRecord, LeafRecord, Record, RecordError};
+pub use record::{Form, Half, InternalRecord, LeafRecord, Record};
 pub use update::{NodeChange, Settings, StemUpdate, StepsUpdate, TreeStats, TreeUpdate};
 pub use whole::whole_values;

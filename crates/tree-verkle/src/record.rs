@@ -12,9 +12,9 @@
 //!
 //! An internal node's commitment and image are kept together as x and x/y, from which both follow, where points are not compressed.
 
-use crate::{ByteSet, FewValues, NodeKey, Stem, whole};
+use crate::{ByteSet, FewValues, NodeKey, Stem, Value, error::RecordError};
 use arbor_field::{Base, Limbs, Modulus, Scalar, limbs::less};
-use arbor_ipa::{Committer, DecodingError, Point, Ratio, Trust};
+use arbor_ipa::{Committer, Point, Ratio, Trust};
 use std::sync::Arc;
 
 /// What of a node is stored beside what cannot be done without. A record says which form it has, so that nodes of all forms can lie side by side.
@@ -128,24 +128,18 @@ impl Form {
     }
 }
 
-/// A record that is none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The first byte is none that a node of this place begins with.
-    #[error("its first byte is {0:#04x}")]
-    Tag(u8),
-    /// Bytes are missing, left over, or not as they are written.
-    #[error("its {0} are malformed")]
-    Part(&'static str),
-    /// A point is none.
-    #[error("a point of it: {0}")]
-    Point(#[from] DecodingError),
-    /// The image of a point is not a reduced scalar.
-    #[error("an image is not below the group's order")]
-    Image,
-    /// A leaf where an internal node was due, or the other way round.
-    #[error("it is {0}")]
-    Kind(&'static str),
+/// Splits what follows a leaf's suffixes into all its values, if the form has them, and the rest.
+pub(crate) fn split_values<'a>(
+    form: Form,
+    suffixes: &ByteSet,
+    bytes: &'a [u8],
+) -> Result<(Option<&'a [Value]>, &'a [u8]), RecordError> {
+    if !form.whole {
+        return Ok((None, bytes));
+    }
+    let values = bytes.split_at_checked(32 * suffixes.len());
+    let (values, rest) = values.ok_or(RecordError::Part("values"))?;
+    Ok((Some(values.as_chunks().0), rest))
 }
 
 /// An internal node's commitment as its record has it.
@@ -258,7 +252,7 @@ impl Head {
             return Ok(Self::Internal);
         };
         let (stem, suffixes, rest) = LeafRecord::decode_head(key, rest)?;
-        let (_, mut rest) = whole::split(form, &suffixes, rest)?;
+        let (_, mut rest) = split_values(form, &suffixes, rest)?;
         let mut points = usize::from(form.leaf_commitments);
         // Values come before points.
         for (half, kept) in values.into_iter().enumerate() {
@@ -391,7 +385,7 @@ impl LeafRecord {
         bytes: &[u8],
     ) -> Result<Self, RecordError> {
         let (stem, suffixes, rest) = Self::decode_head(key, bytes)?;
-        let (_, mut rest) = whole::split(form, &suffixes, rest)?;
+        let (_, mut rest) = split_values(form, &suffixes, rest)?;
         let mut halves = [Half::Nothing; 2];
         for half in (0..2).filter(|&half| values[half]) {
             let few;

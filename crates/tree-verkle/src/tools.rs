@@ -2,7 +2,7 @@
 
 use crate::{
     Half, LeafRecord, NodeChange, NodeKey, Record, Settings, Stem,
-    commit::of_halves,
+    changes::of_halves,
     record::{LeafParts, encode, encode_leaves},
 };
 use arbor_cpu::threads::prelude::*;

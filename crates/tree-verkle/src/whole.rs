@@ -3,23 +3,10 @@
 //! Nothing reads these values but what writes the next record: the flat table has them. They are there so that what such records cost can be measured.
 
 use crate::{
-    ByteSet, Form, LeafRecord, NodeKey, RecordError, Value, ValueChange, commit, record::WHOLE,
+    Form, LeafRecord, NodeKey, RecordError, Value, ValueChange, changes,
+    record::{WHOLE, split_values},
 };
 use std::sync::Arc;
-
-/// Splits what follows a leaf's suffixes into all its values, if the form has them, and the rest.
-pub(crate) fn split<'a>(
-    form: Form,
-    suffixes: &ByteSet,
-    bytes: &'a [u8],
-) -> Result<(Option<&'a [Value]>, &'a [u8]), RecordError> {
-    if !form.whole {
-        return Ok((None, bytes));
-    }
-    let values = bytes.split_at_checked(32 * suffixes.len());
-    let (values, rest) = values.ok_or(RecordError::Part("values"))?;
-    Ok((Some(values.as_chunks().0), rest))
-}
 
 /// The values that a leaf's record has, ascending by suffix; none if it has not all of them.
 ///
@@ -31,7 +18,7 @@ pub fn whole_values<'a>(
 ) -> Result<Option<&'a [Value]>, RecordError> {
     let (form, _, rest) = Form::decode_front(key, record)?;
     let (_, suffixes, rest) = LeafRecord::decode_head(key, rest)?;
-    Ok(split(form, &suffixes, rest)?.0)
+    Ok(split_values(form, &suffixes, rest)?.0)
 }
 
 /// All values of a leaf after changes, if those before are known: there was no leaf, or its record had them.
@@ -50,7 +37,7 @@ pub(crate) fn after(
             suffixes.iter().zip(values.iter().copied()).collect()
         }
     };
-    let values = commit::after(&before, changes).into_iter();
+    let values = changes::after(&before, changes).into_iter();
     Ok(Some(values.map(|(_, value)| value).collect()))
 }
 

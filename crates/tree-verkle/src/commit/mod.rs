@@ -6,6 +6,7 @@ mod todo;
 
 use crate::{
     InternalRecord, LeafRecord, NodeChange, NodeKey, Record, TreeError, TreeStats,
+    changes::of_halves,
     plan::{Child, Internal, Leaf, OldLeaf, Plan, Root},
     record::{HalfParts, Kept, LeafParts},
     steps::{StemSteps, Step},
@@ -19,7 +20,6 @@ use arbor_ipa::{DecodingError, NumberTerm, Point, ValueChange, difference, half_
 use images::{Course, Courses, Moves};
 use running::{Before, add_up};
 use todo::{Todo, Turn};
-pub(crate) use todo::{after, of_halves};
 
 /// Fewest leaves or nodes that one thread takes: with fewer, inversions would not be shared by enough.
 const LEAST: usize = 256;
