@@ -8,7 +8,8 @@ use revm::bytecode::opcode::*;
 
 use super::constants::RUNS;
 use super::miller::Pairs;
-use super::program::{RECORD_BYTES, Writer};
+use super::variables::RECORD_BYTES;
+use super::writer::Writer;
 use crate::build::{Label, Slots, any_bit};
 
 /// Calldata of a pair: P and Q, 64 bytes for each residue.

@@ -1,7 +1,7 @@
 //! The final exponentiation, to 3 (p^12 - 1) / r, times nine.
 
 use super::constants::{MODULUS, RUNS};
-use super::program::Writer;
+use super::writer::Writer;
 use crate::build::Label;
 use crate::reference::U384;
 

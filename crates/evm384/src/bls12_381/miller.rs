@@ -3,7 +3,8 @@
 use revm::bytecode::opcode::*;
 
 use super::constants::RUNS;
-use super::program::{RECORD_BYTES, Writer};
+use super::variables::RECORD_BYTES;
+use super::writer::Writer;
 use crate::build::Label;
 
 /// Where the points are.

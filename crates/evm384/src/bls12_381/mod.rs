@@ -15,6 +15,8 @@ mod points;
 mod program;
 mod routines;
 mod signature;
+mod variables;
+mod writer;
 
 pub use crate::build::{Goal, Program};
 pub use constants::{GENERATORS, MODULUS, PARAMETER};

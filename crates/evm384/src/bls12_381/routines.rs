@@ -4,7 +4,7 @@ use super::constants::{
     beta, frobenius, frobenius_twice, inverse, inverse_frobenius, montgomery, radix_squared,
 };
 use super::points::{Affine1, Affine2, Jacobian1, Projective2};
-use super::program::Variables;
+use super::variables::Variables;
 use crate::build::tower::{Element, Fp, Fp2, Fp6, Fp12, Line};
 use crate::build::{Body, Layout, Routine, Slot, Slots, Weights};
 use crate::reference::U384;

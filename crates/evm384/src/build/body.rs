@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use super::layout::{Slot, Slots};
-use super::tower::{Element, Fp};
 use crate::{GasSchedule, Interface, Operation};
 
 /// What operations weigh against each other where there is a choice between multiplications and additions.
@@ -30,6 +29,14 @@ impl Weights {
             add: schedule.add as u64 + interface.push_gas(Operation::Add),
         }
     }
+}
+
+/// What can be loaded from and stored to `N` slots.
+pub trait Element<'b, const N: usize>: Copy {
+    /// From its coordinates, lowest first.
+    fn from_parts(parts: [Fp<'b>; N]) -> Self;
+    /// Its coordinates, lowest first.
+    fn parts(self) -> [Fp<'b>; N];
 }
 
 /// Index of a value within its body; operands come before what is computed from them.
@@ -88,6 +95,13 @@ impl Inner {
     fn is_zero(&self, zero: Slot, id: ValueId) -> bool {
         self.values[id as usize] == Value::Input(zero)
     }
+}
+
+/// A residue.
+#[derive(Clone, Copy, Debug)]
+pub struct Fp<'b> {
+    pub(super) body: &'b Body,
+    pub(super) id: ValueId,
 }
 
 impl Body {

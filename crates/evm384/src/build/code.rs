@@ -3,30 +3,44 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode;
 
-use super::layout::{Form, Layout, Slots};
+use super::label::Label;
+use super::layout::{Layout, Slots};
 use super::routine::Routine;
-use super::words::{TwoWords, Words, on_one_word};
-use crate::arithmetic::negated_inverse;
-use crate::interface::immediate::operand_bytes;
 use crate::interface::setmod;
-use crate::{Interface, OPERAND_BYTES, Offsets, Operation};
-
-/// A position in code that may not be known yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Label(usize);
+use crate::{Interface, OPERAND_BYTES};
 
 /// Code being written, one instruction after the other.
 #[derive(Debug)]
 pub struct Code {
-    interface: Interface,
-    bytes: Vec<u8>,
+    pub(super) interface: Interface,
+    pub(super) bytes: Vec<u8>,
     positions: Vec<Option<usize>>,
     /// Where two bytes wait for a label's position.
     references: Vec<(usize, Label)>,
     /// -1/m modulo 2^64, where it is no operand in memory.
-    inverse: u64,
+    pub(super) inverse: u64,
     /// What operations take instead of an interface's.
-    words: Option<Words>,
+    pub(super) words: Option<Words>,
+}
+
+/// What stands for the operations.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Words {
+    /// The EVM's own arithmetic modulo this.
+    One(U256),
+    /// Subroutines, placed by [`Code::arithmetic`].
+    Two(TwoWords),
+}
+
+/// Arithmetic modulo a number between 2^256 and 2^383, by subroutines.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TwoWords {
+    pub(super) high: U256,
+    pub(super) low: U256,
+    /// -1/m modulo 2^256.
+    pub(super) inverse: U256,
+    /// Of each operation.
+    pub(super) subroutines: [Label; 3],
 }
 
 impl Code {
@@ -41,22 +55,6 @@ impl Code {
             inverse: 0,
             words: None,
         }
-    }
-
-    /// No code yet, for memory laid out so; without EVM384 if slots hold words.
-    #[must_use]
-    pub fn for_layout(interface: Interface, layout: &Layout) -> Self {
-        let mut code = Self::new(interface);
-        code.inverse = negated_inverse(layout.modulus_value().as_limbs()[0]);
-        code.words = match layout.form() {
-            Form::Residues => None,
-            Form::Word => Some(Words::One(U256::from(layout.modulus_value()))),
-            Form::TwoWords => {
-                let words = TwoWords::new(&mut code, layout.modulus_value());
-                Some(Words::Two(words))
-            }
-        };
-        code
     }
 
     /// Bytes so far.
@@ -162,55 +160,6 @@ impl Code {
     pub fn routine(&mut self, routine: &Routine, layout: &Layout) {
         for (operation, offsets) in routine.operations(layout) {
             self.operation(operation, offsets);
-        }
-    }
-
-    /// One operation.
-    ///
-    /// # Panics
-    ///
-    /// Under an interface whose operands are not in memory ([`Interface::ON_MEMORY`]), and with two-byte offsets beyond 64 KiB.
-    pub fn operation(&mut self, operation: Operation, offsets: Offsets) {
-        match self.words {
-            Some(Words::One(modulus)) => return on_one_word(self, operation, offsets, modulus),
-            Some(Words::Two(words)) => return words.call(self, operation, offsets),
-            None => {}
-        }
-        match self.interface {
-            Interface::V7 => {
-                // With `out` below 64 KiB fourteen bytes are enough.
-                self.push_bytes(&offsets.to_word().to_be_bytes());
-                self.bytes.push(operation.opcode());
-            }
-            Interface::Immediate => {
-                self.bytes.push(operation.opcode());
-                self.bytes.extend_from_slice(&operand_bytes(offsets));
-            }
-            Interface::SetMod => {
-                self.bytes.push(operation.opcode());
-                for offset in [offsets.out, offsets.x, offsets.y] {
-                    let offset = u16::try_from(offset).expect("slots lie below 64 KiB");
-                    self.bytes.extend_from_slice(&offset.to_le_bytes());
-                }
-            }
-            Interface::Stack => {
-                if operation == Operation::Mul {
-                    self.push(self.inverse);
-                }
-                let Offsets { out, x, y, modulus } = offsets;
-                for offset in [modulus, y, x, out] {
-                    self.push(u64::from(offset));
-                }
-                self.bytes.push(operation.opcode());
-            }
-            Interface::Registers => panic!("programs have their operands in memory"),
-        }
-    }
-
-    /// The subroutines that stand for operations, if there are any.
-    pub(super) fn arithmetic(&mut self) {
-        if let Some(Words::Two(words)) = self.words {
-            words.place(self);
         }
     }
 

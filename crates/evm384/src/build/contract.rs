@@ -7,10 +7,11 @@ use alloy_primitives::U256;
 use revm::bytecode::opcode::*;
 
 use super::Weights;
-use super::code::{Code, Label};
-use super::layout::{Form, Layout, Region, Slot, Slots};
+use super::code::Code;
+use super::label::Label;
+use super::layout::{Form, Layout, Region, Slot, Slots, Variable};
 use super::routine::{Counts, Routine};
-use super::word::{Variable, Word};
+use super::word::Word;
 use crate::{GasSchedule, Interface, OPERAND_BYTES};
 
 /// What a contract is short of.

@@ -4,10 +4,13 @@ use std::fmt;
 
 use alloy_primitives::{U256, Uint};
 
-use super::word::Variable;
 use crate::OPERAND_BYTES;
 use crate::arithmetic::negated_inverse;
 use crate::reference::U384;
+
+/// A word of memory with a fixed place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variable(pub u32);
 
 /// Byte offset in memory of one field element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -20,7 +20,9 @@
 mod body;
 mod code;
 mod contract;
+mod label;
 mod layout;
+mod operations;
 pub mod points;
 mod power;
 mod routine;
@@ -29,9 +31,10 @@ mod word;
 mod words;
 
 pub use body::{Body, Weights};
-pub use code::{Code, Label};
+pub use code::Code;
 pub use contract::{Contract, Goal, Program, any_bit};
-pub use layout::{Form, Layout, Region, Slot, Slots};
+pub use label::Label;
+pub use layout::{Form, Layout, Region, Slot, Slots, Variable};
 pub use power::ODD_POWERS;
 pub use routine::{Counts, Routine};
-pub use word::{Variable, Word};
+pub use word::Word;

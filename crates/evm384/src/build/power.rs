@@ -1,7 +1,7 @@
 //! Powers with a fixed exponent, by windows.
 
-use super::code::Label;
 use super::contract::Contract;
+use super::label::Label;
 use super::layout::{Slot, Slots};
 use crate::reference::U384;
 use crate::{Offsets, Operation};

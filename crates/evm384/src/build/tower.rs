@@ -5,16 +5,9 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
-use super::body::{Body, ValueId};
+use super::body::Body;
+pub use super::body::{Element, Fp};
 use crate::Operation;
-
-/// What can be loaded from and stored to `N` slots.
-pub trait Element<'b, const N: usize>: Copy {
-    /// From its coordinates, lowest first.
-    fn from_parts(parts: [Fp<'b>; N]) -> Self;
-    /// Its coordinates, lowest first.
-    fn parts(self) -> [Fp<'b>; N];
-}
 
 /// The arithmetic that formulas for points are written in.
 pub trait Field<'b>:
@@ -41,13 +34,6 @@ impl<'b> Field<'b> for Fp2<'b> {
     fn square(self) -> Self {
         Fp2::square(self)
     }
-}
-
-/// A residue.
-#[derive(Clone, Copy, Debug)]
-pub struct Fp<'b> {
-    pub(super) body: &'b Body,
-    pub(super) id: ValueId,
 }
 
 /// c0 + c1 i.

@@ -5,7 +5,9 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Shl, Shr, Sub};
 use alloy_primitives::U256;
 use revm::bytecode::opcode;
 
-use super::code::{Code, Label};
+use super::code::Code;
+use super::label::Label;
+use super::layout::Variable;
 
 /// A word to be computed: a tree of instructions, evaluated anew wherever it is written.
 #[derive(Clone, Debug)]
@@ -19,10 +21,6 @@ pub enum Word {
     /// An instruction that leaves one word, and what it pops, the top of the stack first.
     Computed(u8, Vec<Word>),
 }
-
-/// A word of memory with a fixed place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Variable(pub u32);
 
 impl Word {
     fn binary(opcode: u8, first: impl Into<Self>, second: impl Into<Self>) -> Self {

@@ -6,30 +6,11 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode::*;
 
-use super::code::{Code, Label};
+use super::code::{Code, TwoWords};
+use super::label::Label;
 use super::word::Word;
 use crate::reference::U384;
 use crate::{Offsets, Operation};
-
-/// What stands for the operations.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Words {
-    /// The EVM's own arithmetic modulo this.
-    One(U256),
-    /// Subroutines, placed by [`Code::arithmetic`].
-    Two(TwoWords),
-}
-
-/// Arithmetic modulo a number between 2^256 and 2^383, by subroutines.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TwoWords {
-    high: U256,
-    low: U256,
-    /// -1/m modulo 2^256.
-    inverse: U256,
-    /// Of each operation.
-    subroutines: [Label; 3],
-}
 
 /// Stack positions of what a subroutine finds: the way back is below them.
 const OUT: Word = Word::Local(1);
