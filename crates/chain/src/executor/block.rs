@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope, Transaction as _};
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_evm384::engine::{FramesContext, Runner};
+use arbor_evm384::engine::Runner;
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface};
 use arbor_state::{IntermediateRoots, StateError, StateView};
+use revm::MainBuilder;
 use revm::bytecode::opcode::{KECCAK256, SSTORE};
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context, TxEnv};
@@ -15,28 +16,27 @@ use revm::context_interface::cfg::gas_params::GasId;
 use revm::handler::{Handler, MainnetHandler};
 use revm::interpreter::{Instruction, gas};
 use revm::primitives::hardfork::SpecId;
-use revm::{MainBuilder, MainnetEvm};
 
 use super::access_events::AccessEvents;
 use super::bounds::{self, Exceeded};
 use super::code_cache::CodeCache;
-use super::code_reads::CodeReads;
+use super::context::{BlockContext, BlockEvm};
 use super::fees::blob_base_fee;
-use super::hash_cache::{self, HashCache};
+use super::hash_cache::HashCache;
+use super::keccak256;
 use super::overlay::{Overlay, ReadError};
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
 use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
+use super::stop::Stop;
 use super::transaction::{check_transaction, tx_env};
 use super::{
-    Ancestors, BlockError, BlockOutput, BodyFacts, DaoRule, ExecutionError, OmmerCheck, Rules,
-    Timings, TransactionError, check_body, check_header, eip1283, metering, rewards, system,
+    Ancestors, Block, BlockError, BlockOutput, BodyFacts, CodeReads, DaoRule, ExecutionError,
+    OmmerCheck, Rules, Timings, TransactionError, check_body, check_header, eip1283, metering,
+    rewards, system,
 };
 use crate::genesis::{ChainSpec, Fork};
 use crate::senders::RecoveredBlock;
 use crate::source::Transaction;
-
-/// A block with its body.
-pub type Block = alloy_consensus::Block<Transaction>;
 
 /// A block to execute, with all that is known beforehand.
 #[derive(Clone, Copy)]
@@ -322,78 +322,8 @@ impl Executor {
     }
 }
 
-/// What ends a block early, before it is known which block that was.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// The block is at fault; with what it did until then, where that is known.
-    Invalid(Box<BlockError>, Option<Box<BlockOutput>>),
-    /// The state is.
-    State(StateError),
-    /// It takes more than this engine gives.
-    Exceeded(Exceeded),
-}
-
-impl From<Exceeded> for Stop {
-    fn from(exceeded: Exceeded) -> Self {
-        Self::Exceeded(exceeded)
-    }
-}
-
-impl Stop {
-    fn of_block(self, number: u64, hash: B256) -> ExecutionError {
-        match self {
-            Self::Invalid(error, executed) => ExecutionError::Invalid {
-                number,
-                hash,
-                error,
-                executed,
-            },
-            Self::State(error) => ExecutionError::State {
-                number,
-                hash,
-                error,
-            },
-            Self::Exceeded(exceeded) => ExecutionError::Exceeded {
-                number,
-                hash,
-                exceeded,
-            },
-        }
-    }
-}
-
-impl From<BlockError> for Stop {
-    fn from(error: BlockError) -> Self {
-        Self::Invalid(Box::new(error), None)
-    }
-}
-
-impl From<StateError> for Stop {
-    fn from(error: StateError) -> Self {
-        Self::State(error)
-    }
-}
-
 /// What stops revm.
 type RunError = EVMError<ReadError, InvalidTransaction>;
-
-/// What revm executes in.
-pub(super) type BlockContext<'a, S> = FramesContext<Overlay<'a, S>>;
-
-/// revm set up for one block.
-pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
-    pub(super) evm: MainnetEvm<BlockContext<'a, S>>,
-    /// Where to record what is read of code, if that is wanted.
-    pub(super) code_reads: Option<&'a mut CodeReads>,
-    /// What transactions touch and pay for, where they do.
-    pub(super) access_events: Option<AccessEvents>,
-    /// What EVM384 does with frames, if the chain has it.
-    pub(super) runner: Option<&'a mut Runner>,
-    /// Whether a frame has asked for more memory than there is, which ends the block.
-    pub(super) memory_exceeded: bool,
-    /// Whether the current transaction has touched an empty 0x3 without value: see `ripemd`.
-    pub(super) ripemd_touched: bool,
-}
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
     fn new(
@@ -438,7 +368,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         context.cfg = cfg;
         context.block = block;
         let mut evm = context.build_mainnet();
-        let keccak256 = Instruction::new(hash_cache::hash);
+        let keccak256 = Instruction::new(keccak256::hash);
         evm.instruction
             .insert_instruction(KECCAK256, keccak256, gas::KECCAK256 as u16);
         if net_metering {

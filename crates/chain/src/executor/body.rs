@@ -6,21 +6,16 @@ use alloy_primitives::B256;
 use alloy_rlp::Encodable;
 use revm::primitives::hardfork::SpecId;
 
-use super::ommers::check_ommers;
-use super::{Ancestors, Block, BlockError, Rules};
+use super::ommers::{OmmerCheck, check_ommers};
+use super::{Ancestors, BlockError, Rules};
 use crate::genesis::ChainSpec;
+use crate::source::Transaction;
 
 /// Longest encoded block in bytes from Osaka on (EIP-7934: 10 MiB less a margin of 2 MiB).
 const MAX_BLOCK_SIZE: usize = 8 * 1024 * 1024;
 
-/// How far a block's ommers were checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OmmerCheck {
-    /// Every rule.
-    Full,
-    /// Some of the seven ancestors were not known; what needs them was left out.
-    Partial,
-}
+/// A block with its body.
+pub type Block = alloy_consensus::Block<Transaction>;
 
 /// What a header says about its body, as the body has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

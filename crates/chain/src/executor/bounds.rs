@@ -7,15 +7,12 @@ use revm::interpreter::InstructionResult;
 use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::MemoryTr;
 
-use super::block::BlockEvm;
+use super::context::BlockEvm;
 use super::overlay::ReadError;
 
 /// Bytes of memory that the frames of a transaction may have together: an official test (`static_Call1MB1024Calldepth`) needs 1 GiB, in 1,024
 /// nested frames of 1 MiB. In a single frame this much memory costs more than 8,000 billion gas.
 pub(super) const MEMORY: u64 = 2 << 30;
-
-/// Accounts and slots that a block may read. Since Berlin they cost 1.1 billion gas; before, down to 10 million.
-pub(super) const READS: usize = 1 << 19;
 
 /// A bound of this engine that executing a block exceeds. It says nothing about the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

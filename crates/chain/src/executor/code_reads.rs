@@ -4,7 +4,7 @@
 //! destinations, valid or not, and what is copied. Init code is in no tree. A delegation (EIP-7702) is code of its own, and what it leads to is read
 //! at the other account.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use alloy_primitives::{Address, U256};
@@ -20,15 +20,8 @@ use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
 
-use super::block::{BlockContext, BlockEvm};
+use super::context::{BlockContext, BlockEvm};
 use super::overlay::ReadError;
-
-/// Chunks of code by account and number. Some may lie beyond the code's end.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct CodeReads {
-    /// The chunks read of each account's code.
-    pub chunks: BTreeMap<Address, BTreeSet<u32>>,
-}
 
 /// What an instruction is going to read of code: found before it runs, as it takes its operands away.
 pub(super) struct CodeRead {

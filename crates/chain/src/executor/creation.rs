@@ -13,7 +13,7 @@ use revm::interpreter::CreateInputs;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::primitives::constants::CALL_STACK_LIMIT;
 
-use super::block::{BlockContext, BlockEvm};
+use super::context::{BlockContext, BlockEvm};
 use super::overlay::ReadError;
 
 type Inner<'a, S> = MainnetEvm<BlockContext<'a, S>>;

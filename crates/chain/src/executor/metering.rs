@@ -40,8 +40,8 @@ use revm::interpreter::{
 };
 
 use super::access_events::{AccessEvents, Event, Fields, LeafName, header};
-use super::block::{BlockContext, BlockEvm};
 use super::code_reads::{CodeRead, chunks, code_owner};
+use super::context::{BlockContext, BlockEvm};
 use super::overlay::ReadError;
 
 /// WARM_STORAGE_READ_COST (EIP-2929): an access of what has been paid for.

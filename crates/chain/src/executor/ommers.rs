@@ -5,8 +5,17 @@ use alloy_primitives::B256;
 
 use super::ancestors::GENERATIONS;
 use super::header::{check_against_parent, check_dao_extra_data};
-use super::{Ancestor, Ancestors, BlockError, OmmerCheck, Rules};
+use super::{Ancestor, Ancestors, BlockError, Rules};
 use crate::genesis::ChainSpec;
+
+/// How far a block's ommers were checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OmmerCheck {
+    /// Every rule.
+    Full,
+    /// Some of the seven ancestors were not known; what needs them was left out.
+    Partial,
+}
 
 /// Most ommers of a block (yellow paper, section 11.1).
 const MAX_OMMERS: usize = 2;

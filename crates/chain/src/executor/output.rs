@@ -1,10 +1,10 @@
 //! What executing a block gives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use alloy_consensus::{Header, ReceiptEnvelope};
-use alloy_primitives::{B256, Bloom, Bytes};
+use alloy_primitives::{Address, B256, Bloom, Bytes};
 use arbor_state::StateChanges;
 
 use super::requests::requests_hash;
@@ -23,6 +23,13 @@ pub struct Timings {
     pub receipts: Duration,
     /// Collecting the changes.
     pub changes: Duration,
+}
+
+/// Chunks of code by account and number. Some may lie beyond the code's end.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CodeReads {
+    /// The chunks read of each account's code.
+    pub chunks: BTreeMap<Address, BTreeSet<u32>>,
 }
 
 /// What executing a block gives.

@@ -13,7 +13,7 @@ use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::primitives::PRECOMPILE3;
 use revm::primitives::constants::CALL_STACK_LIMIT;
 
-use super::block::BlockEvm;
+use super::context::BlockEvm;
 
 impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     /// Notes a call of 0x3 that transfers no value, static ones included.

@@ -11,7 +11,8 @@ use revm::context::result::{EVMError, ExecutionResult, HaltReason};
 use revm::handler::{Handler, MainnetHandler};
 
 use super::BlockError;
-use super::block::{BlockEvm, Stop};
+use super::context::BlockEvm;
+use super::stop::Stop;
 
 /// Gas of a system call, which counts towards nothing (EIP-4788).
 const GAS_LIMIT: u64 = 30_000_000;

@@ -8,7 +8,8 @@ use arbor_versions::Version;
 
 use super::earlier::EarlierBlocks;
 use super::foresight::Foresight;
-use super::pipeline::{Options, Pipeline, Roots, Verify};
+use super::options::{Options, Roots, Verify};
+use super::pipeline::Pipeline;
 use super::record::{BlockRecord, recent_blocks};
 use super::settle::Database;
 use super::{BlockStats, ReplayError};

@@ -11,7 +11,7 @@ use arbor_state::{
 };
 
 use super::error::Failure;
-use super::pipeline::{Options, Verify};
+use super::options::{Options, Verify};
 use super::record::BlockRecord;
 use super::{BlockStats, ReplayError, Times};
 

@@ -1,6 +1,6 @@
 //! Blocks as they come from a file: raw first, decoded on demand (possibly on another thread).
 
-use alloy_consensus::{Block, BlockBody, EthereumTxEnvelope, Header, TxEip4844};
+use alloy_consensus::{Block, BlockBody, Header};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_eips::eip4895::Withdrawals;
 use alloy_primitives::{B256, Bytes, U256, keccak256};
@@ -10,9 +10,7 @@ use super::error::{Position, SourceError};
 use super::price::{Price, price_beyond_128_bits};
 use super::receipts::Era1Receipts;
 use super::room::{Lists, Room, check_ommers, count_items};
-
-/// A signed transaction as blocks hold it: blob transactions come without their blobs.
-pub type Transaction = EthereumTxEnvelope<TxEip4844>;
+use super::transaction::Transaction;
 
 /// Greatest block that is read, in bytes of RLP. EIP-7934 caps blocks at 10 MiB; before it gas did, far below this.
 pub const MAX_BLOCK_BYTES: u64 = 128 << 20;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::era1::Era1File;
 use super::error::{Place, SourceError};
 use super::export::ExportFile;
-use super::input::Link;
+use super::link::Link;
 use crate::genesis::Network;
 
 /// First two bytes of an era1 file: the version entry's type, little-endian.

@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::block::{MAX_BLOCK_BYTES, RawBlock, decode_header};
 use super::error::{Place, Position, SourceError};
-use super::input::Link;
+use super::link::Link;
 
 /// First bytes of a gzip file (RFC 1952, section 2.3.1).
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];

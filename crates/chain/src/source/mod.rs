@@ -27,11 +27,16 @@ pub mod era1;
 mod error;
 mod export;
 mod input;
+mod link;
 mod price;
 mod receipts;
 mod room;
+mod snappy;
+mod transaction;
 
-pub use block::{MAX_BLOCK_BYTES, RawBlock, SourceBlock, Transaction};
+pub use block::{MAX_BLOCK_BYTES, RawBlock, SourceBlock};
 pub use error::{BrokenLink, Position, SourceError};
-pub use input::{ChainInput, Link, open_sources};
+pub use input::{ChainInput, open_sources};
+pub use link::Link;
 pub use receipts::Era1Receipts;
+pub use transaction::Transaction;

@@ -6,8 +6,8 @@ use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Header as RlpHeader;
 use arbor_tree_mpt::ordered_root;
 
-use super::era1::unframe;
 use super::error::{Position, SourceError};
+use super::snappy::unframe;
 
 /// Greatest size of one block's receipts after decompression, in bytes.
 const MAX_RECEIPTS_BYTES: u64 = 512 << 20;
