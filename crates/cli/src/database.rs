@@ -1,6 +1,5 @@
 //! Databases on disk: a folder with a store, its genesis and the head record.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
 use arbor_state::{Head, Network, Settings, State, StateSnapshot, Tree, TreeKind};
 use arbor_store::disk::{Disk, Limits};
-use arbor_store::{MemoryStore, Reader, Store, sync_name};
+use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
     DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, Version, read_head_file,
@@ -19,7 +18,7 @@ use arbor_versions::{
 
 use crate::args::{Database, StoreChoice, parse_retain, show_retain};
 use crate::bytes;
-use crate::remembered;
+use crate::remembered::{self, write_whole};
 use crate::tree_settings::TreeSettings;
 use crate::trees::{self, TREES};
 
@@ -513,16 +512,6 @@ fn tell_other_genesis(path: &Path, kept: &str, text: &str) {
     } else if let Some(difference) = kept.spec.differences(&now.spec).first() {
         tracing::warn!("by the genesis now given {difference}: it takes the place of {path}");
     }
-}
-
-/// Replaces a file, so that a crash or a power loss leaves the old one or the new one.
-pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let part = path.with_added_extension("new");
-    let mut file = std::fs::File::create(&part)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&part, path)?;
-    sync_name(path)
 }
 
 pub(crate) fn network(genesis: &Genesis) -> Network {

@@ -2,11 +2,12 @@
 //!
 //! One that is damaged stops whoever writes the database, since it would go on otherwise than before. A command that only reads goes on without what it does not need.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::bounded_input::{Bound, BoundedInput, InputError, InputFault};
+use arbor_store::sync_name;
 
 use crate::described;
 
@@ -57,6 +58,16 @@ pub(crate) fn to_read<T: Default>(stored: Result<Option<T>>) -> Option<T> {
             None
         }
     }
+}
+
+/// Replaces a file, so that a crash or a power loss leaves the old one or the new one.
+pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let part = path.with_added_extension("new");
+    let mut file = std::fs::File::create(&part)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&part, path)?;
+    sync_name(path)
 }
 
 #[cfg(test)]

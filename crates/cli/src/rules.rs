@@ -10,7 +10,7 @@ use arbor_versions::read_head_file;
 use clap::ValueEnum;
 
 use crate::args::{GasChoice, RuleFlags};
-use crate::database::write_whole;
+use crate::remembered::write_whole;
 use crate::{output, remembered};
 
 /// Rules that no genesis has.

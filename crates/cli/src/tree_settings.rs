@@ -6,9 +6,11 @@ use anyhow::{Context, Result, bail};
 use arbor_state::Scope;
 use arbor_versions::read_head_file;
 
-use crate::database::write_whole;
 use crate::trees::{self, TREES};
-use crate::{output, remembered};
+use crate::{
+    output,
+    remembered::{self, write_whole},
+};
 
 /// Settings, each once, in the order of their list. None: the default.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
