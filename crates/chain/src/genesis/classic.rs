@@ -4,10 +4,9 @@
 //! before that are honoured where they have a switch of their own (EIP-155, EIP-160) and listed as limitations where
 //! they have not.
 
-use super::config::{Config, RawConfig};
-use super::difficulty::Bomb;
+use super::parameters::{Bomb, Config, Limitation};
+use super::raw_config::RawConfig;
 use super::rewards::RewardSchedule;
-use super::spec::Limitation;
 use super::{Activation, Fork, GenesisError};
 
 /// The proposals that make a fork for the state transition. (The difficulty bomb's are apart.)

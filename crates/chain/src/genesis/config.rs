@@ -1,36 +1,8 @@
 //! The `config` object of a genesis file: fork schedule and parameters.
 
-use alloy_primitives::{Address, U256};
-
-use super::difficulty::Bomb;
-use super::fields::{Fields, Value};
-use super::rewards::RewardSchedule;
-use super::spec::{DaoFork, Limitation};
+use super::parameters::{BlobEntry, Config, DaoFork};
+use super::raw_config::RawConfig;
 use super::{Activation, Fork, GenesisError};
-
-/// Everything that a [`super::ChainSpec`] is made of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Config {
-    pub(crate) chain_id: u64,
-    pub(crate) forks: Vec<(Fork, Activation)>,
-    pub(crate) terminal_total_difficulty: Option<U256>,
-    pub(crate) dao: Option<DaoFork>,
-    pub(crate) eip155: Option<u64>,
-    pub(crate) eip160: Option<u64>,
-    pub(crate) blobs: Vec<(Fork, BlobEntry)>,
-    pub(crate) deposit_contract: Option<Address>,
-    pub(crate) rewards: RewardSchedule,
-    pub(crate) bomb: Bomb,
-    pub(crate) limitations: Vec<Limitation>,
-}
-
-/// An entry of `blobSchedule`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlobEntry {
-    pub(crate) target: u64,
-    pub(crate) max: u64,
-    pub(crate) fraction: u128,
-}
 
 /// Forks by block in geth's words.
 const BLOCK_FORKS: [(&str, Fork); 12] = [
@@ -92,25 +64,7 @@ const UNSUPPORTED: [&str; 14] = [
     "parlia",
 ];
 
-/// The fields of `config`, taken out one by one so that those left over can be reported.
-#[derive(Debug)]
-pub(crate) struct RawConfig<'t> {
-    fields: Fields<'t>,
-}
-
-impl<'t> RawConfig<'t> {
-    /// Reads the object.
-    pub(super) fn parse(config: &Value<'t>) -> Result<Self, GenesisError> {
-        let fields = config.fields()?;
-        Ok(Self { fields })
-    }
-
-    /// Reads the object's text.
-    pub(super) fn of_text(config: &'t str) -> Result<Self, GenesisError> {
-        let fields = Fields::parse(config, "config")?;
-        Ok(Self { fields })
-    }
-
+impl RawConfig<'_> {
     /// Turns the fields into a configuration; the second value lists what had no meaning here.
     pub(crate) fn read(mut self) -> Result<(Config, Vec<String>), GenesisError> {
         let chain_id = self.number("chainId")?;
@@ -158,29 +112,6 @@ impl<'t> RawConfig<'t> {
         let unknown = self.fields.left();
         warnings.extend(unknown.map(|name| format!("{name} is not known and has no effect")));
         Ok((config, warnings))
-    }
-
-    /// Takes a number of 64 bits.
-    pub(crate) fn number(&mut self, field: &str) -> Result<Option<u64>, GenesisError> {
-        let Some(value) = self.fields.take(field) else {
-            return Ok(None);
-        };
-        // In a header's and an account's numbers it is zero.
-        if value.string().is_some_and(|text| text.is_empty()) {
-            return Err(value.wrong("a number below 2^64"));
-        }
-        value.narrow().map(Some)
-    }
-
-    /// Takes a number of 256 bits.
-    fn wide(&mut self, field: &str) -> Result<Option<U256>, GenesisError> {
-        let value = self.fields.take(field);
-        value.map(|value| value.number()).transpose()
-    }
-
-    fn address(&mut self, field: &str) -> Result<Option<Address>, GenesisError> {
-        let value = self.fields.take(field);
-        value.map(|value| value.address()).transpose()
     }
 
     fn dao(&mut self) -> Result<Option<DaoFork>, GenesisError> {

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::difficulty::Bomb;
-use super::spec::DaoFork;
+use super::parameters::{Bomb, DaoFork};
 use super::{ChainSpec, Fork, Limitation, RewardSchedule};
 
 impl ChainSpec {

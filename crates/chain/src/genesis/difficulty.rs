@@ -3,6 +3,7 @@
 use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
 use alloy_primitives::U256;
 
+use super::parameters::Bomb;
 use super::spec::ChainSpec;
 use super::{Activation, Fork};
 
@@ -11,21 +12,6 @@ const MINIMUM: u64 = 131_072;
 
 /// Blocks in which the bomb doubles once.
 const BOMB_PERIOD: u64 = 100_000;
-
-/// How the difficulty bomb is put off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum Bomb {
-    /// By Byzantium (EIP-649), Constantinople (EIP-1234), Muir Glacier (EIP-2384), London (EIP-3554), Arrow Glacier
-    /// (EIP-4345) and Gray Glacier (EIP-5133).
-    #[default]
-    Ethereum,
-    /// Held still for `pause_blocks` blocks from `pause_from` (ECIP-1010), gone from `gone_from` (ECIP-1041).
-    Classic {
-        pause_from: Option<u64>,
-        pause_blocks: u64,
-        gone_from: Option<u64>,
-    },
-}
 
 impl Bomb {
     /// The block number that the bomb takes block `number` for; none if there is no bomb.

@@ -3,25 +3,11 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::GenesisError;
+use super::account::GenesisAccount;
 use super::alloc::{Alloc, Packing};
-use super::config::RawConfig;
 use super::fields::{Fields, Value, address, each_entry, word};
 use super::population::Population;
-
-/// An account that exists from the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GenesisAccount {
-    /// Its address.
-    pub address: Address,
-    /// Wei.
-    pub balance: U256,
-    /// Transactions sent, or 1 for a contract of EIP-161.
-    pub nonce: u64,
-    /// Its code, empty for none.
-    pub code: Bytes,
-    /// Its slots in ascending order, without those that are zero.
-    pub storage: Vec<(B256, U256)>,
-}
+use super::raw_config::RawConfig;
 
 /// The content of a file in geth's form.
 #[derive(Debug, Default)]
@@ -206,21 +192,4 @@ fn slots(storage: &Value<'_>) -> Result<Vec<(B256, U256)>, GenesisError> {
     }
     slots.retain(|(_, value)| !value.is_zero());
     Ok(slots)
-}
-
-impl GenesisAccount {
-    /// An account as a genesis that is being made has it.
-    pub(crate) fn new(address: Address, account: alloy_genesis::GenesisAccount) -> Self {
-        let storage = account
-            .storage_slots()
-            .filter(|(_, value)| !value.is_zero())
-            .collect();
-        Self {
-            address,
-            balance: account.balance,
-            nonce: account.nonce.unwrap_or_default(),
-            code: account.code.unwrap_or_default(),
-            storage,
-        }
-    }
 }

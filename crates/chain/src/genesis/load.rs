@@ -130,7 +130,7 @@ impl Genesis {
         let config = file
             .config
             .take()
-            .map(super::config::RawConfig::read)
+            .map(super::raw_config::RawConfig::read)
             .transpose()?;
         let (header, hash, spec) = match config {
             Some((config, more)) => {

@@ -14,6 +14,7 @@
 //! # Ok::<(), arbor_chain::genesis::GenesisError>(())
 //! ```
 
+mod account;
 mod alloc;
 mod classic;
 mod config;
@@ -25,18 +26,21 @@ mod file;
 mod fork;
 mod load;
 mod network;
+mod parameters;
 mod population;
+mod raw_config;
 mod rewards;
 mod spec;
 mod witness_gas;
 
+pub use account::GenesisAccount;
 pub use alloc::Alloc;
 pub use error::GenesisError;
-pub use file::GenesisAccount;
 pub use fork::{Activation, Fork};
 pub use load::{Genesis, StateRootFn, naive_state_root};
 pub use network::Network;
+pub use parameters::{DaoFork, Limitation};
 pub use population::Population;
 pub use rewards::RewardSchedule;
-pub use spec::{ChainSpec, DaoFork, Limitation};
+pub use spec::ChainSpec;
 pub use witness_gas::WitnessGas;

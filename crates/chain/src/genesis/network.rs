@@ -5,8 +5,8 @@ use std::io::Read;
 use alloy_primitives::{Address, B256, U256, address, b256};
 use flate2::read::GzDecoder;
 
-use super::config::{BlobEntry, Config};
-use super::spec::{ChainSpec, DaoFork};
+use super::parameters::{BlobEntry, Config, DaoFork};
+use super::spec::ChainSpec;
 use super::{Activation, Fork};
 
 /// A public network whose rules are built in.

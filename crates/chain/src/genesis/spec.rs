@@ -7,44 +7,10 @@ use alloy_eips::eip7840::{BLOB_BASE_COST, BlobParams};
 use alloy_primitives::{Address, U256};
 use revm::primitives::hardfork::SpecId;
 
-use super::config::{BlobEntry, Config, RawConfig};
-use super::difficulty::Bomb;
+use super::parameters::{BlobEntry, Bomb, Config, DaoFork, Limitation};
+use super::raw_config::RawConfig;
 use super::rewards::RewardSchedule;
 use super::{Activation, Fork, GenesisError, WitnessGas};
-
-/// The fork at which mainnet moved the DAO's ether (EIP-779).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DaoFork {
-    /// Its block.
-    pub block: u64,
-    /// Whether the chain is on the side that moved it.
-    pub support: bool,
-}
-
-/// Blocks whose rules cannot be executed exactly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limitation {
-    /// First block concerned.
-    pub from: u64,
-    /// First block not concerned any more; none if it goes on.
-    pub until: Option<u64>,
-    /// What differs, and why.
-    pub reason: String,
-}
-
-impl std::fmt::Display for Limitation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            from,
-            until,
-            reason,
-        } = self;
-        match until {
-            Some(until) => write!(f, "blocks {from} to {}: {reason}", until.saturating_sub(1)),
-            None => write!(f, "from block {from}: {reason}"),
-        }
-    }
-}
 
 /// Which rules hold at which block: forks, blob parameters, rewards, difficulty.
 #[derive(Clone, Debug, PartialEq, Eq)]
