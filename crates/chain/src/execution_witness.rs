@@ -7,7 +7,7 @@
 mod state_diffs;
 
 use alloy_primitives::B256;
-use arbor_state::verkle::{Committer, Witness, WitnessError};
+use arbor_verify::verkle::{Committer, Witness, WitnessError};
 use serde_json::{Map, Value, json};
 
 use crate::json::{self as checked, JsonError};
@@ -120,7 +120,7 @@ pub enum ExecutionWitnessProblem {
     Malformed(WitnessError),
     /// The root after it cannot be computed.
     #[error("the root after the block: {0}")]
-    RootAfter(arbor_state::verkle::TreeError),
+    RootAfter(arbor_verify::verkle::TreeError),
 }
 
 /// What checking a witness gives. None of it executes anything.
@@ -130,7 +130,7 @@ pub enum Verdict {
     Holds {
         /// The root after the values after: the one that the block has, where that is known.
         root_after: B256,
-        /// Stems whose absence is shown only if the proof was made honestly ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
+        /// Stems whose absence is shown only if the proof was made honestly ([`Verified::doubtful`](arbor_verify::verkle::Verified::doubtful)).
         doubtful: usize,
     },
     /// The proof does not hold at the root before.
@@ -514,7 +514,7 @@ mod tests {
     #[test]
     fn a_witness_that_takes_too_much_is_not_checked() {
         let suffixes = vec![
-            arbor_state::verkle::SuffixDiff {
+            arbor_verify::verkle::SuffixDiff {
                 suffix: 0,
                 current: None,
                 new: None,
@@ -526,7 +526,7 @@ mod tests {
             root_before: Some(B256::ZERO),
             ..ExecutionWitness::default()
         };
-        witness.witness.state_diff = vec![arbor_state::verkle::StemDiff { stem, suffixes }];
+        witness.witness.state_diff = vec![arbor_verify::verkle::StemDiff { stem, suffixes }];
         let problem = witness.check(&Committer::within(1 << 20));
         let problem = problem.expect_err("too large").to_string();
         assert!(

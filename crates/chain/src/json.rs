@@ -119,6 +119,12 @@ impl JsonError {
     }
 }
 
+impl From<serde_path_to_error::Error<serde_json::Error>> for JsonError {
+    fn from(error: serde_path_to_error::Error<serde_json::Error>) -> Self {
+        Self::new(&error.path().clone(), error.into_inner())
+    }
+}
+
 /// Reads a text into a value.
 ///
 /// # Errors
@@ -143,8 +149,7 @@ pub fn read_within(input: BoundedInput<'_>, bytes: u64) -> Result<Value, JsonErr
 /// What is not JSON, or of another form.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, JsonError> {
     let mut source = serde_json::Deserializer::from_slice(text);
-    let read = serde_path_to_error::deserialize(&mut source)
-        .map_err(|error| JsonError::new(&error.path().clone(), error.into_inner()))?;
+    let read = serde_path_to_error::deserialize(&mut source).map_err(JsonError::from)?;
     let whole = source.end().map_err(|error| JsonError {
         field: String::new(),
         error,
@@ -179,8 +184,7 @@ pub(crate) fn from_reader<T>(
 /// # Errors
 /// One of another form.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| JsonError::new(&error.path().clone(), error.into_inner()))
+    serde_path_to_error::deserialize(value).map_err(JsonError::from)
 }
 
 /// Reads a field that has any value, but none with a field twice.

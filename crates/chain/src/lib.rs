@@ -4,7 +4,6 @@
 pub mod bounded_input;
 pub mod execution_witness;
 pub mod executor;
-pub mod generator;
 pub mod genesis;
 pub mod json;
 pub mod replay;

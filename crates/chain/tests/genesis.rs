@@ -8,10 +8,11 @@ use arbor_chain::genesis::{
 };
 use arbor_chain::replay::genesis_state_root;
 use arbor_chain::source::open_sources;
-use arbor_state::ar16mt::AR16MT;
-use arbor_state::{MPT, State, StateView};
+use arbor_state::{State, StateView};
 use arbor_store::MemoryStore;
 use arbor_testdata::{find as shared, whole};
+use arbor_trees::MPT;
+use arbor_trees::ar16mt::AR16MT;
 use revm::primitives::hardfork::SpecId;
 
 fn spec_of(config: &str) -> Result<ChainSpec, GenesisError> {

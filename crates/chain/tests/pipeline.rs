@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use alloy_consensus::Transaction;
 use alloy_primitives::{Address, B256, keccak256};
-use arbor_chain::generator::{GeneratorSettings, Preset, generate};
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
-use arbor_state::verkle::{Committer, Verkle, VerkleSettings};
-use arbor_state::{MPT, Network, State, Tree};
+use arbor_generator::{GeneratorSettings, Preset, generate};
+use arbor_state::{Network, State, Tree};
 use arbor_store::disk::{Disk, Limits};
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
+use arbor_trees::MPT;
+use arbor_trees::verkle::{Committer, Verkle, VerkleSettings};
 use arbor_versions::{Retain, Version};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 

@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bloom};
-use arbor_chain::generator::{GeneratorSettings, Preset, generate};
 use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
-use arbor_state::{MPT, Network, State};
+use arbor_generator::{GeneratorSettings, Preset, generate};
+use arbor_state::{Network, State};
 use arbor_store::MemoryStore;
+use arbor_trees::MPT;
 use serde_json::Value;
 
 /// Bytes for accounts and slots used lately.

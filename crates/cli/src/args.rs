@@ -1,15 +1,15 @@
 //! The words of the command line.
 
 use arbor_state::Tree;
-use arbor_state::ar16mt::recovery::MOST_TOGETHER;
+use arbor_state::recovery::MOST_TOGETHER;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256};
-use arbor_chain::generator::{Mix, Preset};
 use arbor_chain::genesis::{ChainSpec, WitnessGas};
 use arbor_evm384::{GasSchedule, Interface};
+use arbor_generator::{Mix, Preset};
 use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -80,6 +80,8 @@ pub(crate) enum Command {
     Get(Get),
     /// Print the whole state as JSON lines in geth's dump format
     Dump(Dump),
+    /// Print the root after each block: of all blocks, if headers do not carry the tree's roots, else of the retained ones
+    Roots(Roots),
     /// Prove an account and slots, present or absent: as eth_getProof does, or in the form that the database's tree has
     Prove(Prove),
     /// Check a proof against a state root
@@ -187,7 +189,7 @@ pub(crate) struct Replay {
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database. They are judged by the rules of the network with their chain id, or of --genesis; seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "report",
+        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
@@ -239,9 +241,6 @@ pub(crate) struct Replay {
     /// After every N-th block compute the Merkle-Patricia root from the flat tables alone, and compare it with the header
     #[arg(long, value_name = "N")]
     pub(crate) check_state: Option<NonZeroU64>,
-    /// Write the root after each block here, a line each [default: roots in the database's folder, if headers do not have the roots]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) roots: Option<PathBuf>,
     /// Write measurements here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
@@ -403,6 +402,27 @@ fn parse_slot(text: &str) -> Result<U256, String> {
         false => None,
     };
     number.ok_or_else(|| format!("'{text}' is no slot: decimal or 0x-hex, of 256 bits"))
+}
+
+/// `arbor roots`.
+#[derive(Debug, Args)]
+pub(crate) struct Roots {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// From this block on [default: the first]
+    #[arg(
+        long,
+        value_name = "BLOCK",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub(crate) from: u64,
+    /// To this block [default: the last]
+    #[arg(long, value_name = "BLOCK", default_value_t = u64::MAX, hide_default_value = true)]
+    pub(crate) to: u64,
+    /// Print comma-separated values, with a line that names the columns
+    #[arg(long)]
+    pub(crate) csv: bool,
 }
 
 /// `arbor dump`.

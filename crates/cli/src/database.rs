@@ -285,15 +285,15 @@ pub(crate) const NO_CHAIN: Network = Network {
     genesis_hash: B256::ZERO,
 };
 
-/// The chain of the database in a folder, by its genesis; or none, if it says so of itself.
+/// The chain of the database in a folder: as HEAD says, or by its genesis where HEAD cannot tell.
 fn network_in(dir: &Path) -> Result<Network> {
-    if !genesis_path(dir).exists()
-        && let Ok(HeadFile { identity, .. }) = read_head_file(dir)
-        && (identity.chain_id, identity.genesis) == (NO_CHAIN.chain_id, NO_CHAIN.genesis_hash.0)
-    {
-        return Ok(NO_CHAIN);
+    match read_head_file(dir) {
+        Ok(HeadFile { identity, .. }) => Ok(Network {
+            chain_id: identity.chain_id,
+            genesis_hash: identity.genesis.into(),
+        }),
+        Err(_) => Ok(network(&genesis_in(dir)?)),
     }
-    Ok(network(&genesis_in(dir)?))
 }
 
 /// Whether a database belongs to a chain, so that its versions have headers.

@@ -12,7 +12,6 @@ mod output;
 mod progress;
 mod remembered;
 mod report;
-mod roots;
 mod rules;
 mod stop;
 mod tree_settings;
@@ -150,8 +149,9 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Status(args) => commands::status::run(args),
         Command::Get(args) => commands::get::run(args),
         Command::Dump(args) => commands::dump::run(args),
+        Command::Roots(args) => commands::roots::run(args),
         Command::Prove(args) => commands::prove::run(args),
-        Command::VerifyProof(args) => commands::prove::verify(args),
+        Command::VerifyProof(args) => commands::verify_proof::run(args),
         Command::Witness(args) => commands::witness::run(args),
         Command::VerifyWitness(args) => commands::verify_witness::run(args),
         Command::Verify(args) => commands::verify::run(args),

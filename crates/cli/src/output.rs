@@ -37,8 +37,13 @@ pub(crate) fn until_the_reader_leaves(result: Result<()>) -> Result<()> {
 
 /// Prints a value as indented JSON, as it is written: its text may be larger than the value.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+    print(&mut |out| serde_json::to_writer_pretty(out, value))
+}
+
+/// Prints what writes itself as JSON to standard output.
+pub(crate) fn print(write: &mut dyn FnMut(&mut dyn Write) -> serde_json::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = serde_json::to_writer_pretty(&mut out, value).map_err(std::io::Error::from);
+    let written = write(&mut out).map_err(std::io::Error::from);
     match written
         .and_then(|()| writeln!(out))
         .and_then(|()| out.flush())

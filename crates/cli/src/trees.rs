@@ -2,7 +2,8 @@
 
 use std::sync::LazyLock;
 
-use arbor_state::{Registry, Setting, TreeKind, standard};
+use arbor_state::{Registry, Setting, TreeKind};
+use arbor_trees::standard;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// The trees that this program knows.
@@ -92,7 +93,11 @@ pub(crate) fn settings_by_tree() -> String {
     for kind in TREES.rows().filter(|kind| !kind.settings.is_empty()) {
         text += &format!("\n{}:", kind.name);
         for setting in kind.settings {
-            let number = if setting.takes_number { "=NUMBER" } else { "" };
+            let number = if setting.usual.is_some() {
+                "=NUMBER"
+            } else {
+                ""
+            };
             text += &format!("\n  {}{number}: {}", setting.name, setting.summary);
         }
     }

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Folder, Run};
+use support::{Folder, Run, roots};
 
 /// A dump without its first line, which names the tree's root, in the order of addresses.
 fn dump(run: &Run) -> Vec<String> {
@@ -23,11 +23,6 @@ fn dump(run: &Run) -> Vec<String> {
 
 fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
     folder.run(&[&["replay", "--db", db, "chain"], more].concat())
-}
-
-fn roots(folder: &Folder, db: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.path(&format!("{db}/roots"))).expect("roots");
-    text.lines().map(str::to_owned).collect()
 }
 
 #[test]

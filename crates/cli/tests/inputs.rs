@@ -44,7 +44,7 @@ fn what_is_no_regular_file_is_refused_by_name() {
     }
     for (name, line) in [
         ("rules", "replay --db db chain"),
-        ("genesis.json", "verify --db db"),
+        ("genesis.json", "witness --db db --block 3 chain"),
         ("HEAD", "status --db db"),
     ] {
         make_fifo(&folder, &format!("db/{name}"));

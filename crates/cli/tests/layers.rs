@@ -7,6 +7,8 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 struct Rules {
     /// From the highest layer to the lowest.
     layers: Vec<Layer>,
+    /// Crates whose tests may depend on others, whatever the layers say.
+    tests: Vec<(String, Vec<String>)>,
     libraries: Vec<Confined>,
 }
 
@@ -45,8 +47,17 @@ impl Rules {
                 only_in: quoted(row[1]),
             })
         });
+        let tests = rows(section, "| tests of | also depend on |");
+        let tests = tests.flat_map(|row| {
+            let also = quoted(row[1]);
+            let names = quoted(row[0]).into_iter();
+            names
+                .map(move |name| (name, also.clone()))
+                .collect::<Vec<_>>()
+        });
         Self {
             layers: layers.collect(),
+            tests: tests.collect(),
             libraries: libraries.collect(),
         }
     }
@@ -54,6 +65,11 @@ impl Rules {
     fn layer_of(&self, name: &str) -> Option<usize> {
         let has = |layer: &Layer| layer.crates.iter().any(|of_layer| of_layer == name);
         self.layers.iter().position(has)
+    }
+
+    fn tests_may(&self, name: &str, on: &str) -> bool {
+        let mut own = self.tests.iter().filter(|(of, _)| of == name);
+        own.any(|(_, also)| also.iter().any(|also| also == on))
     }
 
     /// What is wrong with the edges of one crate, a line each.
@@ -70,6 +86,7 @@ impl Rules {
             .iter()
             // A crate names itself to switch on a feature of its own for its tests.
             .filter(|on| on.starts_with("arbor-") && **on != member.name)
+            .filter(|on| !(member.of_tests.contains(*on) && self.tests_may(name, short(on))))
             .filter_map(|on| match (short(on), self.layer_of(short(on))) {
                 (on, None) => Some(format!(
                     "{name} -> {on}: {on} is not in the table of layers"
@@ -143,6 +160,8 @@ fn short(package: &str) -> &str {
 struct Member {
     name: String,
     dependencies: BTreeSet<String>,
+    /// Those that its tests alone have.
+    of_tests: BTreeSet<String>,
 }
 
 fn workspace_root() -> &'static Path {
@@ -165,9 +184,14 @@ fn members() -> Vec<Member> {
 fn member(package: &Value) -> Member {
     let name = |of: &Value| of["name"].as_str().expect("a name").to_owned();
     let dependencies = package["dependencies"].as_array().expect("dependencies");
+    let (of_tests, others): (Vec<&Value>, Vec<&Value>) =
+        dependencies.iter().partition(|on| on["kind"] == "dev");
+    let others: BTreeSet<String> = others.into_iter().map(name).collect();
+    let of_tests = of_tests.into_iter().map(name);
     Member {
         name: name(package),
         dependencies: dependencies.iter().map(name).collect(),
+        of_tests: of_tests.filter(|on| !others.contains(on)).collect(),
     }
 }
 
@@ -198,10 +222,29 @@ fn tables_name_crates_once_and_none_that_is_gone() {
             assert!(some, "`{pattern}` stands for no crate");
         }
     }
+    for (name, also) in &rules.tests {
+        for name in also.iter().chain([name]) {
+            assert!(members.contains(&**name), "{name} is no crate");
+        }
+    }
     for confined in &rules.libraries {
         for name in &confined.only_in {
             assert!(members.contains(&**name), "{name} is no crate");
         }
+    }
+}
+
+/// A crate that depends on another, by its tests alone or not.
+fn depends(name: &str, on: &str, by_tests: bool) -> Member {
+    let dependencies = BTreeSet::from([on.to_owned()]);
+    Member {
+        name: name.to_owned(),
+        of_tests: if by_tests {
+            dependencies.clone()
+        } else {
+            BTreeSet::new()
+        },
+        dependencies,
     }
 }
 
@@ -218,16 +261,20 @@ fn the_rule_catches_what_it_forbids() {
 | stores | `store-disk` | | |
 | store | `store` | | |
 
+| tests of | also depend on |
+|---|---|
+| `tree-a` | `chain` |
+
 | library | only in |
 |---|---|
 | `revm`, `alloy` | `chain` |
 ";
     let rules = Rules::parse(page);
-    let wrong = |name: &str, on: &str| {
-        let dependencies = BTreeSet::from([on.to_owned()]);
-        let name = name.to_owned();
-        rules.violations(&Member { name, dependencies }).join("")
-    };
+    let wrong = |name: &str, on: &str| rules.violations(&depends(name, on, false)).join("");
+    let of_tests = |name: &str, on: &str| rules.violations(&depends(name, on, true)).join("");
+    assert_eq!(of_tests("arbor-tree-a", "arbor-chain"), "");
+    assert_ne!(of_tests("arbor-tree-b", "arbor-chain"), "");
+    assert_ne!(wrong("arbor-tree-a", "arbor-chain"), "");
     let up = wrong("arbor-store", "arbor-tree-a");
     assert_eq!(up, "store -> tree-a: tree-a is not in a row further down");
     let beside = wrong("arbor-tree-a", "arbor-tree-b");

@@ -3,8 +3,8 @@
 mod support;
 
 use alloy_primitives::{B256, U256, address};
-use arbor_state::ar16mt::{Entry, LeafName};
 use arbor_tree_ar16mt::naive;
+use arbor_trees::ar16mt::{Entry, LeafName};
 use serde_json::Value;
 use support::Folder;
 

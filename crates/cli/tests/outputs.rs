@@ -139,7 +139,7 @@ fn no_report_replaces_a_file_of_the_database() {
     let mut files: Vec<String> = own.iter().map(|name| format!("db/{name}")).collect();
     files.extend(["db", "link", "other/retain", "chain/../db/HEAD"].map(str::to_owned));
     for file in &files {
-        for flag in ["--report", "--failure-dump", "--roots"] {
+        for flag in ["--report", "--failure-dump"] {
             folder
                 .run(&["replay", "--db", "db", "chain", flag, file])
                 .fails_with(&[flag, file, "the database's own"]);
@@ -245,7 +245,6 @@ fn what_cannot_be_told_changes_nothing_else() {
 fn a_dash_is_standard_output_or_refused() {
     let folder = Folder::with_chain();
     let run = |line: &str| folder.run(&line.split_whitespace().collect::<Vec<_>>());
-    run("replay --db db --retain all --roots - chain").fails_with(&["--roots", "standard output"]);
     run("replay --db db --retain all chain").ok();
     let line = "witness --db db --block 3 chain";
     let printed = run(line).ok().stdout();

@@ -120,7 +120,7 @@ fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
         assert!(text.contains(header_root), "{text}");
         let status = folder.status(db);
         assert_eq!(status["tree"], "verkle");
-        let roots = roots(&folder, &format!("{db}/roots"));
+        let roots = roots(&folder, db);
         assert_eq!(roots.len() as u64, head + 1);
         let last = roots.last().expect("a line");
         let root = status["stateRoot"].as_str().expect("a root");
@@ -144,7 +144,7 @@ fn verkle_keeps_the_state_that_merkle_patricia_keeps() {
 fn all_forms_of_records_give_the_same_roots() {
     let folder = Folder::with_chain();
     replay(&folder, "db", &["--tree", "verkle"]).ok();
-    let expected = roots(&folder, "db/roots");
+    let expected = roots(&folder, "db");
     let half = (expected.len() / 2).to_string();
     let mut bytes = Vec::new();
     for form in [
@@ -179,7 +179,7 @@ fn all_forms_of_records_give_the_same_roots() {
         // The rest in the default form, which a database has that does not say otherwise.
         std::fs::remove_file(folder.path(form).join("tree-settings")).expect("it was remembered");
         replay(&folder, form, &[]).ok();
-        assert_eq!(roots(&folder, &format!("{form}/roots")), expected);
+        assert_eq!(roots(&folder, form), expected);
         folder
             .run(&["verify", "--memory", "64MiB", "--db", form])
             .ok();
@@ -193,56 +193,43 @@ fn all_forms_of_records_give_the_same_roots() {
 fn a_verkle_database_goes_back_and_on() {
     let folder = Folder::with_chain();
     replay(&folder, "db", &["--tree", "verkle"]).ok();
-    let whole = roots(&folder, "db/roots");
+    let whole = roots(&folder, "db");
     let head = folder.status("db")["block"].as_u64().expect("a number");
     let back = (head - 6).to_string();
     let rolled = folder.run(&["rollback", "--memory", "64MiB", "--db", "db", "--to", &back]);
     let root = whole[whole.len() - 7].rsplit(' ').next().expect("a root");
     assert!(rolled.ok().stdout().contains(root));
-    assert_eq!(roots(&folder, "db/roots"), whole[..whole.len() - 6]);
+    assert_eq!(roots(&folder, "db"), whole[..whole.len() - 6]);
     folder
         .run(&["verify", "--memory", "64MiB", "--db", "db"])
         .ok();
-    // A line that a crash cut short, and blocks beyond where the database stands, are written anew.
-    let file = folder.path("db/roots");
-    let text = whole.join("\n") + "\n";
-    std::fs::write(&file, &text[..text.len() - 5]).expect("written");
     // No --tree: the database knows.
     replay(&folder, "db", &["--verify", "last"]).fails_with(&["--verify every"]);
     replay(&folder, "db", &[]).ok();
-    assert_eq!(roots(&folder, "db/roots"), whole);
-    // Lines that were lost are written again; a line that is not the head's is no such file's.
-    std::fs::write(&file, &text[..text.len() / 3]).expect("written");
-    replay(&folder, "db", &[]).ok();
-    assert_eq!(roots(&folder, "db/roots"), whole);
-    let other = text
-        .trim_end()
-        .rsplit_once(' ')
-        .expect("a root")
-        .0
-        .to_owned();
-    let other = format!("{other} {}\n", alloy_primitives::B256::repeat_byte(7));
-    std::fs::write(&file, other).expect("written");
-    replay(&folder, "db", &[]).fails_with(&["another root", "roots"]);
-    // Any line is held against the database, not the last alone.
-    let mut others = whole.clone();
-    others[9] = whole[10].replacen("10 ", "9 ", 1);
-    std::fs::write(&file, others.join("\n") + "\n").expect("written");
-    replay(&folder, "db", &[]).fails_with(&["roots", "line 10: ", "another root at block 9"]);
-    others.remove(9);
-    std::fs::write(&file, others.join("\n") + "\n").expect("written");
-    replay(&folder, "db", &[])
-        .fails_with(&["line 10: ", "the line of block 9 is missing before it"]);
-    std::fs::write(&file, text).expect("written");
-    replay(&folder, "db", &["--roots", "/dev/null"]).fails_with(&["not a regular file"]);
+    assert_eq!(roots(&folder, "db"), whole);
+    let some = ["roots", "--db", "db", "--from", "3", "--to", "5", "--csv"];
+    let some = folder.run(&some).ok().stdout();
+    let expected = whole[3..6].join("\n").replace(' ', ",");
+    assert_eq!(some, format!("block,root\n{expected}\n"));
     folder.run(&["prune", "--db", "db", "--retain", "2"]).ok();
     folder
         .run(&["verify", "--memory", "64MiB", "--db", "db"])
         .ok();
+    // Roots of blocks that are not retained stay.
+    assert_eq!(roots(&folder, "db"), whole);
     // One thread makes the same tree.
-    let alone = ["--tree", "verkle", "--threads", "1", "--roots", "elsewhere"];
-    replay(&folder, "alone", &alone).ok();
-    assert_eq!(roots(&folder, "elsewhere"), whole);
+    replay(&folder, "alone", &["--tree", "verkle", "--threads", "1"]).ok();
+    assert_eq!(roots(&folder, "alone"), whole);
+    // Headers have Merkle-Patricia's: they are not kept a second time.
+    replay(&folder, "mpt", &["--tree", "mpt", "--retain", "3"]).ok();
+    let retained = roots(&folder, "mpt");
+    assert!((1..=4).contains(&retained.len()), "{retained:?}");
+    let status = folder.status("mpt");
+    let (block, root) = (
+        &status["block"],
+        status["stateRoot"].as_str().expect("a root"),
+    );
+    assert_eq!(retained.last(), Some(&format!("{block} {root}")));
 }
 
 #[test]
@@ -266,15 +253,10 @@ fn a_database_is_not_opened_as_another_tree() {
     replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "verkle"]);
     replay(&folder, "verkle", &["--tree", "verkle-2023"]).fails_with(&["revision"]);
-    std::fs::write(folder.path("verkle/roots"), "something else\n").expect("written");
-    replay(&folder, "verkle", &[]).fails_with(&["roots", "line 1"]);
     replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
     replay(&folder, "mpt", &["--tree-settings", "compressed"])
         .fails_with(&["--tree-settings", "mpt"]);
-    let words = ["--tree", "verkle", "--roots", "no/such/folder"];
-    replay(&folder, "unmade", &words).fails_with(&["no/such/folder"]);
-    assert!(!folder.path("unmade").exists());
-    for flag in [["--check-state", "1"], ["--roots", "r"], ["--db", "mpt"]] {
+    for flag in [["--check-state", "1"], ["--db", "mpt"]] {
         let words = ["replay", "--tree", "none", flag[0], flag[1], "chain"];
         folder.run(&words).fails_with(&[flag[0], "--tree none"]);
     }
@@ -285,7 +267,7 @@ fn accounts_and_slots_are_proven_under_a_verkle_root() {
     let folder = Folder::with_chain();
     replay(&folder, "db", &["--tree", "verkle"]).ok();
     let head = folder.status("db")["block"].as_u64().expect("a number");
-    let roots = roots(&folder, "db/roots");
+    let roots = roots(&folder, "db");
     let accounts = dump(&folder.run(&["dump", "--db", "db"]));
     let with_storage = |line: &&String| line.contains("storage");
     let line = accounts.values().find(with_storage).expect("a contract");

@@ -47,7 +47,7 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
         let words = ["replay", "--db", tree, "chain", "--tree", tree];
         folder.run(&[&words[..], &SMALL].concat()).ok();
         let head = folder.status(tree)["block"].as_u64().expect("a number");
-        let roots = roots(&folder, &format!("{tree}/roots"));
+        let roots = roots(&folder, tree);
         let root = |block: u64| roots[block as usize].rsplit(' ').next().expect("a root");
         for block in [1, head - 4, head] {
             let number = block.to_string();

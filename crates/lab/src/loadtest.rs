@@ -10,13 +10,11 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
 use arbor_metrics::ProcessUsage;
-use arbor_state::ar16mt::{
-    Ar16mt, Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats,
-};
 use arbor_state::{
     Account, AccountChange, BlockRef, Computed, LeafIndices, SlotChange, State, StateChanges,
-    StateError, StateView,
+    StateError, StateLeaves, StateView,
 };
+use arbor_trees::ar16mt::{Blake2s, Entry, LeafName, LeafWrite, OperationProofs, TreeStats};
 use arbor_versions::{Stats, TableSpec, VersionsError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -605,7 +603,7 @@ impl Load {
         };
         let reads_s = seconds(start);
         let giving = Instant::now();
-        let by_leaves = state.tree().downcast::<Ar16mt>().is_some();
+        let by_leaves = state.leaves().is_some();
         let given = match (by_leaves, self.settings.proofs) {
             (true, true) => Given::Proven(leaf_writes(&changes), keys_of(&proven)),
             (true, false) => Given::Leaves(leaf_writes(&changes)),
@@ -709,7 +707,9 @@ impl Load {
     }
 
     fn read(&self, state: &State, block: u64, slot: u64) -> Result<(), LoadTestError> {
-        let found = state.storage(CONTRACT, U256::from(slot))?;
+        let found = state
+            .storage(CONTRACT, U256::from(slot))
+            .map_err(StateError::from)?;
         let expected = U256::from(self.value(slot));
         if found != expected {
             return Err(LoadTestError::Wrong {
@@ -725,7 +725,7 @@ impl Load {
 
 /// What a block writes, as the state takes it.
 enum Given {
-    /// Leaves of AR16MT.
+    /// Leaves by their keys.
     Leaves(Vec<LeafWrite>),
     /// Leaves, and keys of others that are read: all are proven.
     Proven(Vec<LeafWrite>, Vec<[u8; 32]>),
@@ -740,16 +740,21 @@ impl Given {
     fn compute(&self, state: &State) -> Result<Outcome, LoadTestError> {
         Ok(match self {
             Self::Leaves(writes) => {
-                let (computed, stats) = state.compute_leaves(writes)?;
+                let (computed, stats) = leaves(state)?.compute(writes)?;
                 (computed, Some(figures(&stats)), None)
             }
             Self::Proven(writes, reads) => {
-                let (computed, stats, proofs) = state.compute_leaves_proven(writes, reads)?;
+                let (computed, stats, proofs) = leaves(state)?.compute_proven(writes, reads)?;
                 (computed, Some(figures(&stats)), Some(proofs))
             }
             Self::Slots(changes) => (state.compute(changes)?, None, None),
         })
     }
+}
+
+fn leaves(state: &State) -> Result<StateLeaves<'_>, StateError> {
+    let none = || StateError::Read("the tree has no leaves by key".into());
+    state.leaves().ok_or_else(none)
 }
 
 fn keys_of(slots: &[u64]) -> Vec<[u8; 32]> {

@@ -4,7 +4,6 @@
 //! [`Place::forget`] leaves in memory (`cold`), the second follows at once (`hot`). Before anything is timed some of the values are held
 //! against proofs of them.
 
-use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::hash::Hash as StdHash;
@@ -12,10 +11,8 @@ use std::time::Instant;
 
 use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
-use arbor_ipa::Committer;
-use arbor_state::ar16mt::Ar16mt;
-use arbor_state::verkle::Verkle;
-use arbor_state::{Account, Head, Historical, StateError, StateSnapshot, StateView};
+use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView};
+use arbor_verify::{ProvenAccount, Verdict};
 use arbor_versions::Version;
 use serde::Serialize;
 
@@ -142,13 +139,13 @@ pub fn run<E>(settings: &Settings, place: &Place<'_, E>) -> Result<Results, Read
             results: &mut results,
         };
         reading.pass("account", &names.accounts, |view, name| {
-            view.account(*name).map(drop)
+            Ok(view.account(*name).map(drop)?)
         })?;
         reading.pass("absent account", &names.absent, |view, name| {
-            view.account(*name).map(drop)
+            Ok(view.account(*name).map(drop)?)
         })?;
         reading.pass("slot", &names.slots, |view, (account, slot)| {
-            view.storage(*account, *slot).map(drop)
+            Ok(view.storage(*account, *slot).map(drop)?)
         })?;
         let proven = settings.proofs.min(names.slots.len());
         if proven > 0 {
@@ -176,18 +173,10 @@ const CHECKED: usize = 16;
 
 /// Holds what is read of some names against proofs.
 fn check<E>(then: &Historical<'_>, names: &Names) -> Result<(), ReadsError<E>> {
-    let committer = LazyCell::new(|| Committer::within(CHECKING_TABLES));
     let absent = names.absent.iter().map(|&address| (address, U256::ZERO));
     let some = names.slots.iter().copied().take(CHECKED);
     for (address, slot) in some.chain(absent.take(CHECKED)) {
-        let tree = then.tree();
-        let holds = if tree.downcast::<Verkle>().is_some() {
-            leaves_are_proven(&committer, then, address, slot)?
-        } else if tree.downcast::<Ar16mt>().is_some() {
-            paths_are_proven(then, address, slot)?
-        } else {
-            is_proven(then, address, slot)?
-        };
+        let holds = is_proven(then, address, slot)?;
         if !holds {
             let version = then.meta().version.0;
             return Err(ReadsError::Wrong { address, version });
@@ -198,50 +187,17 @@ fn check<E>(then: &Historical<'_>, names: &Names) -> Result<(), ReadsError<E>> {
 
 /// Whether an account and a slot are what their proof shows.
 fn is_proven(then: &Historical<'_>, address: Address, slot: U256) -> Result<bool, StateError> {
-    let account = then.account(address)?;
-    let (nonce, balance) = account.map_or_else(Default::default, |a| (a.nonce, a.balance));
-    let value = then.storage(address, slot)?;
+    let read = ProvenAccount {
+        address,
+        account: then.account(address)?,
+        slots: vec![(slot, then.storage(address, slot)?)],
+    };
     let proof = then.prove(address, &[slot])?;
-    let proven = (
-        proof.nonce.to::<u64>(),
-        proof.balance,
-        proof.storage_proof[0].value,
-    );
-    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(_)));
-    Ok(holds && proven == (nonce, balance, value))
+    Ok(match proof.verify(then.meta().root.into()) {
+        Ok(Verdict::True(claims)) => claims.doubtful.is_empty() && claims.accounts == [read],
+        _ => false,
+    })
 }
-
-/// Whether an account and a slot are what their proof shows.
-fn paths_are_proven(
-    then: &Historical<'_>,
-    address: Address,
-    slot: U256,
-) -> Result<bool, StateError> {
-    let proof = then.prove_paths(address, &[slot])?;
-    let account = proof.exists.then_some(Account {
-        nonce: proof.nonce,
-        balance: proof.balance,
-        code_hash: proof.code_hash,
-    });
-    let holds = matches!(proof.verify(then.meta().root.into()), Ok(Ok(_)));
-    let value = then.storage(address, slot)?;
-    Ok(holds && (account, proof.slots[0].value) == (then.account(address)?, value))
-}
-
-/// Whether the leaves that the records of an account and a slot stand for are those under the root.
-fn leaves_are_proven(
-    committer: &Committer,
-    then: &Historical<'_>,
-    address: Address,
-    slot: U256,
-) -> Result<bool, StateError> {
-    let witness = then.prove_leaves(address, &[slot])?;
-    let verified = witness.verify(committer, &then.meta().root);
-    Ok(matches!(verified, Ok(Some(_))))
-}
-
-/// Bytes of the tables that proofs are checked with: larger ones take longer to make than they save.
-const CHECKING_TABLES: usize = 6_000_000;
 
 /// Names to read, in random order.
 struct Names {

@@ -6,8 +6,9 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
-use crate::plain::WithSlots;
-use crate::{LoadAccount, StateError, StateView, mpt};
+use crate::{LoadAccount, StateError, StateView};
+use arbor_state_tree as state_tree;
+use arbor_state_tree::WithSlots;
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ impl Historical<'_> {
             Some(root) => root,
             None => {
                 let slots = slots.iter().copied();
-                mpt::storage_root(&LoadAccount::new(address, account, slots))?
+                state_tree::storage_root(&LoadAccount::new(address, account, slots))?
             }
         };
         let code = match account.code_hash {

@@ -3,11 +3,9 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_versions::{Meta, Version, View};
 
-use crate::flat::Ahead;
-use crate::kind::RootPlace;
-use crate::mpt::{self, AtHead};
-use crate::tables::CODE;
-use crate::{Account, Historical, IntermediateRoots, StateError, StateView, Tree};
+use crate::{Account, Historical, IntermediateRoots, ReadError, StateError, StateView, Tree};
+use arbor_state_tree::Ahead;
+use arbor_state_tree::CODE;
 
 /// The latest version of a database and the retained ones before it, for reading: of the writer
 /// ([`State::reader`](crate::State::reader)), or frozen ([`StateSnapshot`](crate::StateSnapshot)).
@@ -48,11 +46,10 @@ impl<'a> Head<'a> {
         Historical::new(self, version)
     }
 
-    /// RootPlace of changes laid over the latest version, for receipts from before Byzantium; none of a tree other than the one that
-    /// those receipts mean.
-    pub fn intermediate_roots(self) -> Option<impl IntermediateRoots + 'a> {
-        let is_meant = self.tree.kind().roots == RootPlace::InHeaders;
-        is_meant.then(|| mpt::PendingRoots::new(AtHead(self.view)))
+    /// Roots of changes laid over the latest version, for receipts from before Byzantium; none of a tree other than the
+    /// one that those receipts mean.
+    pub fn intermediate_roots(self) -> Option<Box<dyn IntermediateRoots + 'a>> {
+        Some(self.tree.inner_roots()?.at_head(self.view))
     }
 
     /// Computes the Merkle-Patricia root, which headers carry, from the flat tables alone, reading no node, on the threads of the
@@ -66,20 +63,20 @@ impl<'a> Head<'a> {
 }
 
 impl StateView for Head<'_> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
-        self.tree.account(&self.view, address)
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
+        Ok(self.tree.account(&self.view, address)?)
     }
 
-    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
-        self.tree.accounts(&self.view, addresses)
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
+        Ok(self.tree.accounts(&self.view, addresses)?)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
-        self.tree.storage(&self.view, address, slot)
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
+        Ok(self.tree.storage(&self.view, address, slot)?)
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
-        self.tree.has_storage(&self.view, address)
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
+        Ok(self.tree.has_storage(&self.view, address)?)
     }
 
     fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
@@ -90,10 +87,14 @@ impl StateView for Head<'_> {
         }
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
-        match self.view.get(CODE, code_hash.as_slice())? {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+        match self
+            .view
+            .get(CODE, code_hash.as_slice())
+            .map_err(ReadError::below)?
+        {
             Some(bytes) => Ok(Bytes::copy_from_slice(&bytes)),
-            None => Err(StateError::MissingCode(code_hash)),
+            None => Err(ReadError::MissingCode(code_hash)),
         }
     }
 }

@@ -6,17 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
-use arbor_tree_verkle::Witness;
+use arbor_verify::Proof;
+use arbor_verify::ar16mt::StorageLogs;
 use arbor_versions::{Meta, Version, View};
 
-use crate::ar16mt::Ar16mt;
-use crate::flat::{Flat, FlatEntries, overlaid};
 use crate::head::Head;
-use crate::kind::RootPlace;
-use crate::mpt::{self, AtVersion};
-use crate::state_tree::{Nodes, Then, wanted};
-use crate::verkle::{BlockLeaves, Touched, Verkle};
-use crate::{Account, IntermediateRoots, StateError, StateView, Tree, ar16mt, verkle};
+use crate::{Account, AccountSlots, IntermediateRoots, ReadError, StateError, StateView, Tree};
+use arbor_state_tree::{Flat, FlatEntries, overlaid};
+use arbor_state_tree::{Leaves, Nodes, StateWitness, Then, Touched};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -90,79 +87,32 @@ impl<'a> Historical<'a> {
         Ok(self.flat.get_or_init(|| records(undo).collect()))
     }
 
-    /// Proves an account's fields and some of its slots under a Verkle tree, present or absent: a witness without new values.
+    /// Proves an account and some of its slots, present or absent.
     ///
     /// # Errors
-    /// Another tree; the store's errors.
-    pub fn prove_leaves(&self, address: Address, slots: &[U256]) -> Result<Witness, StateError> {
-        let verkle = wanted::<Verkle>(self.tree(), &verkle::VERKLE)?;
-        verkle::prove_account(verkle, self, (address, slots))
+    /// The store's errors; nodes that do not lead to the version's root.
+    pub fn prove(&self, address: Address, slots: &[U256]) -> Result<Box<dyn Proof>, StateError> {
+        let slots = slots.to_vec();
+        self.tree().prove(self, &AccountSlots { address, slots })
     }
 
-    /// Proves an account and some of its slots under AR16MT, present or absent.
+    /// Proves several accounts and slots of them by one proof, present or absent.
     ///
     /// # Errors
-    /// Another tree; the store's errors.
-    pub fn prove_paths(
-        &self,
-        address: Address,
-        slots: &[U256],
-    ) -> Result<ar16mt::StateProof, StateError> {
-        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
-        ar16mt::prove_account(*ar16mt, self, address, slots)
+    /// Those of [`prove`](Self::prove).
+    pub fn prove_together(&self, accounts: &[AccountSlots]) -> Result<Box<dyn Proof>, StateError> {
+        self.tree().prove_together(self, accounts)
     }
 
-    /// Proves several accounts and slots of them by one multiproof under AR16MT, present or absent.
-    ///
-    /// # Errors
-    /// Another tree; the store's errors.
-    pub fn prove_many(
-        &self,
-        accounts: &[ar16mt::AccountSlots],
-    ) -> Result<ar16mt::StateMultiproof, StateError> {
-        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
-        ar16mt::prove_many(*ar16mt, self, accounts)
+    /// The leaves of this version by their keys alone; none of a tree that does not give them.
+    pub fn leaves(&self) -> Option<LeavesThen<'_>> {
+        let leaves = self.tree().leaves()?;
+        Some(LeavesThen { then: self, leaves })
     }
 
-    /// Proves all leaves of AR16MT from one key to another, both included; neither needs to be a leaf's. They are held in memory.
-    ///
-    /// # Errors
-    /// Another tree; the store's errors.
-    pub fn prove_range(&self, from: B256, to: B256) -> Result<ar16mt::RangeProof, StateError> {
-        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
-        ar16mt::prove_range(*ar16mt, self, (from, to))
-    }
-
-    /// The leaves of AR16MT that this version writes, in the form that zkSync's prover is given: first those that were there, then new ones, both ascending by index.
-    /// Reads are not kept, so there are none. The version before must be retained.
-    ///
-    /// # Errors
-    /// Another tree, a version whose predecessor is not retained; the store's errors.
-    pub fn storage_logs(&self) -> Result<ar16mt::StorageLogs, StateError> {
-        let ar16mt = wanted::<Ar16mt>(self.tree(), &ar16mt::AR16MT)?;
-        let Some(before) = self.meta.version.0.checked_sub(1) else {
-            return Err(StateError::Read(
-                "the first version has none before it, on which its leaves were written".into(),
-            ));
-        };
-        let oldest = self.head.view().oldest();
-        if oldest.is_some_and(|oldest| before < oldest.0) {
-            return Err(StateError::Read(format!(
-                "block {} is the oldest that the database retains, and what it writes is proven on top of the one before: that was pruned, or the database was recovered, which begins without history",
-                self.meta.block_number
-            )));
-        }
-        let before = Self::new(self.head, Version(before))?;
-        ar16mt::storage_logs(*ar16mt, (&before, self))
-    }
-
-    /// Proves under a Verkle tree all that a block on top of this version touches, with the values that it leaves; nothing of a block that touches nothing.
-    ///
-    /// # Errors
-    /// Another tree; the store's errors.
-    pub fn block_leaves(&self, touched: Touched<'_>) -> Result<BlockLeaves, StateError> {
-        let verkle = wanted::<Verkle>(self.tree(), &verkle::VERKLE)?;
-        verkle::block_leaves(verkle, self, touched)
+    /// What a block on top of this version touches, proven; none of a tree without witnesses.
+    pub fn witness(&self, touched: Touched<'_>) -> Option<Result<StateWitness, StateError>> {
+        Some(self.tree().witnesses()?.of_block(self, touched))
     }
 
     /// The head of the database.
@@ -180,11 +130,10 @@ impl<'a> Historical<'a> {
         self.head.tree()
     }
 
-    /// RootPlace of changes laid over this version, for receipts from before Byzantium; none of a tree other than the one that
-    /// those receipts mean.
-    pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + use<'_, 'a>> {
-        let is_meant = self.tree().kind().roots == RootPlace::InHeaders;
-        is_meant.then(|| mpt::PendingRoots::new(AtVersion(self)))
+    /// Roots of changes laid over this version, for receipts from before Byzantium; none of a tree other than the one
+    /// that those receipts mean.
+    pub fn intermediate_roots(&self) -> Option<Box<dyn IntermediateRoots + '_>> {
+        Some(self.tree().inner_roots()?.at_version(self))
     }
 
     /// The writes of flat records and of nodes that make this version the head again.
@@ -193,6 +142,46 @@ impl<'a> Historical<'a> {
         let undo = view.undo_since(self.meta.version)?;
         let nodes = self.tree().writes_back(view, &self.meta, &undo)?;
         Ok((undo, nodes))
+    }
+}
+
+/// The leaves of a version by their keys alone.
+pub struct LeavesThen<'a> {
+    then: &'a Historical<'a>,
+    leaves: &'a dyn Leaves,
+}
+
+impl LeavesThen<'_> {
+    /// Proves all leaves from one key to another, both included; neither needs to be a leaf's. They are held in memory.
+    ///
+    /// # Errors
+    /// A range that ends before it begins; the store's errors.
+    pub fn prove_range(&self, from: B256, to: B256) -> Result<Box<dyn Proof>, StateError> {
+        self.leaves.prove_range(self.then, (from, to))
+    }
+
+    /// The leaves that this version writes, in the form that zkSync's prover is given: first those that were there, then
+    /// new ones, both ascending by index. Reads are not kept, so there are none. The version before must be retained.
+    ///
+    /// # Errors
+    /// A version whose predecessor is not retained; the store's errors.
+    pub fn storage_logs(&self) -> Result<StorageLogs, StateError> {
+        let Historical { head, meta, .. } = self.then;
+        let Some(before) = meta.version.0.checked_sub(1) else {
+            return Err(StateError::Read(
+                "the first version has none before it, on which its leaves were written".into(),
+            ));
+        };
+        let oldest = head.view().oldest();
+        if oldest.is_some_and(|oldest| before < oldest.0) {
+            return Err(StateError::Read(format!(
+                "block {} is the oldest that the database retains, and what it writes is proven on top of the one before: \
+                 that was pruned, or the database was recovered, which begins without history",
+                meta.block_number
+            )));
+        }
+        let before = Historical::new(*head, Version(before))?;
+        self.leaves.storage_logs(&before, self.then)
     }
 }
 
@@ -256,19 +245,19 @@ impl Then for Historical<'_> {
 }
 
 impl StateView for Historical<'_> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
-        self.tree().account(self, address)
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
+        Ok(self.tree().account(self, address)?)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
-        self.tree().storage(self, address, slot)
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
+        Ok(self.tree().storage(self, address, slot)?)
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
-        self.tree().has_storage(self, address)
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
+        Ok(self.tree().has_storage(self, address)?)
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.head.code(code_hash)
     }
 }

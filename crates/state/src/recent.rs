@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use crate::{Account, AccountChange, StateChanges, StateError, StateView};
+use crate::{Account, AccountChange, ReadError, StateChanges, StateView};
 
 /// Bytes that an account takes, its place in two maps at their usual load included.
 const ACCOUNT_BYTES: usize = 320;
@@ -256,7 +256,7 @@ struct View<'a, S: ?Sized> {
 }
 
 impl<S: StateView + ?Sized> StateView for View<'_, S> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         let mut names = self.recent.names.borrow_mut();
         if let Some(account) = names.account(address) {
             return Ok(account);
@@ -266,7 +266,7 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         Ok(account)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         let mut names = self.recent.names.borrow_mut();
         if let Some(value) = names.slot(address, slot) {
             return Ok(value);
@@ -278,7 +278,7 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
 
     /// Slots that were set to zero and are not settled would be taken for set, but nothing sets a slot to zero where this
     /// is asked: in an account without code.
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         let mut names = self.recent.names.borrow_mut();
         let known = names.has_storage(address);
         known.map_or_else(|| names.ask(|| self.database.has_storage(address)), Ok)
@@ -304,7 +304,7 @@ impl<S: StateView + ?Sized> StateView for View<'_, S> {
         }
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         let mut names = self.recent.names.borrow_mut();
         let mut deployed = names.codes.iter();
         match deployed.find_map(|(_, codes)| codes.get(&code_hash)) {

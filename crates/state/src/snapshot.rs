@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arbor_store::Reader;
 use arbor_versions::{DirLock, DirReader, Snapshot};
 
-use crate::ar16mt::recovery::check_recovered;
 use crate::head::Head;
+use crate::recovery::check_recovered;
 use crate::{Network, StateError, Tree};
 
 /// A version and the retained ones before it, which stay as they are while later ones are committed, flushed and pruned.

@@ -3,36 +3,28 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_store::{Store, Write};
+use arbor_store::Store;
 use arbor_tree::Hash;
-use arbor_tree_ar16mt::TreeStats;
+use arbor_verify::Proof;
 use arbor_versions::{
     DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions, VersionsError,
     stored_identity,
 };
 
-use crate::ar16mt::recovery::check_recovered;
-use crate::ar16mt::{Ar16mt, LeafWrite, OperationProofs};
-use crate::checks::{check_code_hashes, check_consistent};
-use crate::computed::{Computed, Unfinished, check_run};
-use crate::flat::Ahead;
 use crate::head::Head;
 use crate::history::Historical;
+use crate::recovery::check_recovered;
+use crate::roots;
 use crate::snapshot::StateSnapshot;
-use crate::state_tree::wanted;
-use crate::tables::CODE;
 use crate::{
-    Account, IntermediateRoots, LoadSource, StateChanges, StateError, StateView, Tree, ar16mt,
+    Account, IntermediateRoots, LoadSource, Network, ReadError, StateChanges, StateError,
+    StateView, Tree,
 };
-
-/// Which chain a state belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Network {
-    /// The chain id of EIP-155.
-    pub chain_id: u64,
-    /// The hash of block 0.
-    pub genesis_hash: B256,
-}
+use arbor_state_tree::Ahead;
+use arbor_state_tree::Leaves;
+use arbor_state_tree::{Computed, Unfinished, check_run};
+use arbor_state_tree::{LeafWrite, OperationProofs, TreeStats};
+use arbor_state_tree::{check_code_hashes, check_consistent};
 
 /// The block that a version belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +66,7 @@ impl State {
     }
 
     /// Like [`open`](Self::open), but opens a database whose recovery did not finish, too, for a
-    /// [`Recovery`](ar16mt::recovery::Recovery) to go on with. Until that has finished, nothing else is computed on it.
+    /// [`Recovery`](crate::recovery::Recovery) to go on with. Until that has finished, nothing else is computed on it.
     ///
     /// # Errors
     /// Those of [`open`](Self::open).
@@ -200,31 +192,13 @@ impl State {
         self.tree.flat_root(&ahead)
     }
 
-    /// Computes what writes of leaves by their keys, below any account, would make of an AR16MT state, and what that takes. A key may occur once.
-    ///
-    /// # Errors
-    /// Another tree; index 0; a key that occurs twice; a database whose recovery did not finish; the store's errors.
-    pub fn compute_leaves(
-        &self,
-        writes: &[LeafWrite],
-    ) -> Result<(Computed, TreeStats), StateError> {
-        self.check_finished()?;
-        let ar16mt = *wanted::<Ar16mt>(&self.tree, &ar16mt::AR16MT)?;
-        ar16mt::compute_leaves(ar16mt, self.versions.view(), writes)
-    }
-
-    /// As [`compute_leaves`](Self::compute_leaves), with a proof of each write and then of each of some reads, and the root after each.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn compute_leaves_proven(
-        &self,
-        writes: &[LeafWrite],
-        reads: &[Hash],
-    ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
-        self.check_finished()?;
-        let ar16mt = *wanted::<Ar16mt>(&self.tree, &ar16mt::AR16MT)?;
-        ar16mt::compute_proven(ar16mt, self.versions.view(), writes, reads)
+    /// Writing leaves by their keys alone, below any account; none of a tree that has no such leaves.
+    pub fn leaves(&self) -> Option<StateLeaves<'_>> {
+        let leaves = self.tree.leaves()?;
+        Some(StateLeaves {
+            state: self,
+            leaves,
+        })
     }
 
     /// Makes computed changes the latest version. They reach the disk with the next flush.
@@ -233,7 +207,7 @@ impl State {
     /// [`StateError::Stale`] if they were computed on another head than the present one; [`StateError::PartOfRun`] if they
     /// are some of several computed together; a database whose load or recovery did not finish; the store's errors.
     pub fn commit(&mut self, block: &BlockRef, computed: Computed) -> Result<(), StateError> {
-        let root = computed.root;
+        let root = computed.root();
         self.commit_as_one([(block.clone(), root)], computed)
     }
 
@@ -249,7 +223,19 @@ impl State {
         computed: Computed,
     ) -> Result<(), StateError> {
         self.check_run(&[&computed])?;
+        let blocks: Vec<(BlockRef, B256)> = blocks.into_iter().collect();
+        let mut computed = computed;
+        if let Some((block, root)) = blocks.last() {
+            self.note_root(&mut computed, block.number, *root);
+        }
         self.apply_as_one(blocks, computed)
+    }
+
+    /// Enters the root after a block into the changes that lead to it, if no header has it.
+    pub(crate) fn note_root(&self, computed: &mut Computed, number: u64, root: B256) {
+        if roots::are_kept(self.tree.kind()) {
+            roots::put(&mut computed.changes, number, root);
+        }
     }
 
     /// Like [`commit_as_one`](Self::commit_as_one), for the caller who knows what the changes were computed on.
@@ -282,10 +268,13 @@ impl State {
                 .collect::<Vec<_>>(),
         )?;
         let versions = (self.next_version()..).zip(blocks);
-        let versions = versions.map(|(version, (block, computed))| {
-            (meta(version, block, computed.root), computed.changes)
+        let versions = versions.map(|(version, (block, mut computed))| {
+            let root = computed.root();
+            self.note_root(&mut computed, block.number, root);
+            (meta(version, block, root), computed.changes)
         });
-        self.versions.apply_together(versions.collect())?;
+        let versions = versions.collect();
+        self.versions.apply_together(versions)?;
         self.is_loading = false;
         Ok(())
     }
@@ -322,7 +311,7 @@ impl State {
     }
 
     /// Roots of changes laid over the latest version, as [`Head::intermediate_roots`] gives them.
-    pub fn intermediate_roots(&self) -> Option<impl IntermediateRoots + '_> {
+    pub fn intermediate_roots(&self) -> Option<Box<dyn IntermediateRoots + '_>> {
         self.reader().intermediate_roots()
     }
 
@@ -352,6 +341,16 @@ impl State {
         Ok(self.store.disk_bytes()?)
     }
 
+    /// Proves an account and some of its slots at the head, present or absent.
+    ///
+    /// # Errors
+    /// A state without any version; the store's errors.
+    pub fn prove(&self, address: Address, slots: &[U256]) -> Result<Box<dyn Proof>, StateError> {
+        let head = self.head().map(|head| head.version);
+        let head = head.ok_or_else(|| StateError::Read("the state has no version yet".into()))?;
+        self.at(head)?.prove(address, slots)
+    }
+
     /// The state as it was at a retained version.
     pub fn at(&self, version: Version) -> Result<Historical<'_>, StateError> {
         self.reader().at(version)
@@ -359,7 +358,12 @@ impl State {
 
     /// Returns to a retained version; later ones are gone.
     pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
-        let (flat, nodes) = self.at(to)?.writes_back()?;
+        let then = self.at(to)?;
+        let (flat, mut nodes) = then.writes_back()?;
+        if roots::are_kept(self.tree.kind()) {
+            let number = then.meta().block_number;
+            nodes.append(&mut roots::above(self.versions.view(), number)?);
+        }
         self.versions.rollback(to, flat, nodes)?;
         Ok(())
     }
@@ -367,6 +371,38 @@ impl State {
     /// Forgets the history that `retain` does not cover.
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
+    }
+}
+
+/// The leaves of a state, written by their keys alone.
+pub struct StateLeaves<'a> {
+    state: &'a State,
+    leaves: &'a dyn Leaves,
+}
+
+impl StateLeaves<'_> {
+    /// Computes what writes of leaves by their keys, below any account, would make of the state, and what that takes. A
+    /// key may occur once.
+    ///
+    /// # Errors
+    /// Index 0; a key that occurs twice; a database whose recovery did not finish; the store's errors.
+    pub fn compute(&self, writes: &[LeafWrite]) -> Result<(Computed, TreeStats), StateError> {
+        self.state.check_finished()?;
+        self.leaves.compute(self.state.versions.view(), writes)
+    }
+
+    /// As [`compute`](Self::compute), with a proof of each write and then of each of some reads, and the root after each.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compute_proven(
+        &self,
+        writes: &[LeafWrite],
+        reads: &[Hash],
+    ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+        self.state.check_finished()?;
+        let view = self.state.versions.view();
+        self.leaves.compute_proven(view, writes, reads)
     }
 }
 
@@ -380,30 +416,20 @@ fn meta(version: u64, block: BlockRef, root: B256) -> Meta {
     }
 }
 
-/// Writes of codes, by their hashes.
-pub(crate) fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>) -> Vec<Write> {
-    let writes = codes.map(|(hash, code)| Write {
-        table: CODE,
-        key: hash.as_slice().into(),
-        value: Some(code.as_ref().into()),
-    });
-    writes.collect()
-}
-
 impl StateView for State {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         self.reader().account(address)
     }
 
-    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
         self.reader().accounts(addresses)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         self.reader().storage(address, slot)
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         self.reader().has_storage(address)
     }
 
@@ -411,7 +437,7 @@ impl StateView for State {
         self.reader().expect(accounts, slots);
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.reader().code(code_hash)
     }
 }

@@ -95,6 +95,14 @@ impl Versions {
             agree(files, frame.head.as_deref())?;
         }
         remove_unmarked(&*store, &frame.indexed)?;
+        let fixed = Fixed::new(identity, &frame.schema, frame.epoch);
+        if read_fixed(&*store)?.is_some_and(|stored| stored != fixed) {
+            // It has tables from here on that it did not know.
+            let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
+            store
+                .write(&[write], true)
+                .map_err(VersionsError::store("adding tables to the database"))?;
+        }
         Ok(Self::assemble(store, lock, files, frame, stored, options))
     }
 

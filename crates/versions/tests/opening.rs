@@ -119,6 +119,46 @@ fn another_identity_is_refused_by_field() {
 }
 
 #[test]
+fn a_database_gets_tables_that_it_lacked() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let fewer = &tables()[..tables().len() - 1];
+    let made = Versions::create(store.clone(), None, &identity(), fewer, options());
+    let mut versions = made.expect("created");
+    apply(&mut versions, 0);
+    versions.flush().expect("flushes");
+    drop(versions);
+    // A reader takes the table for empty and writes nothing.
+    let before = contents(&*store);
+    let frozen: Arc<dyn Reader> = store.snapshot().expect("frozen").into();
+    let frozen = Snapshot::open(frozen, None, &identity(), &tables());
+    let new = tables()[tables().len() - 1].table;
+    let mut found = frozen
+        .as_ref()
+        .expect("opens")
+        .view()
+        .scan(new, b"", b"")
+        .expect("scans");
+    assert!(found.next().is_none());
+    assert_eq!(contents(&*store), before);
+    // A writer adds it, and from then on it is not left out.
+    let opened = Versions::open(store.clone(), None, &identity(), &tables(), options());
+    let mut versions = opened.expect("opens");
+    apply(&mut versions, 1);
+    versions.flush().expect("flushes");
+    drop(versions);
+    let opened = Versions::open(store.clone(), None, &identity(), fewer, options());
+    assert!(matches!(
+        opened.err(),
+        Some(VersionsError::Identity {
+            field: "tables",
+            ..
+        })
+    ));
+    let opened = Versions::open(store, None, &identity(), &tables(), options());
+    assert_eq!(head(&opened.expect("opens")), Some(1));
+}
+
+#[test]
 fn tables_are_checked() {
     let spec = |table| TableSpec {
         table: Table(table),

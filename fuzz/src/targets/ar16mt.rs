@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_chain::json;
-use arbor_state::ar16mt::{AccountSlots, LeafProof, RangeProof, StateMultiproof, StateProof};
 use arbor_state::{BlockRef, State, StateView};
 use arbor_tree_ar16mt::{
     Blake2s, Entry, LeafUpdate, MemoryTree as Tree16, Operation, Path as Path16, StorageLogs,
     apply_with_proofs,
 };
+use arbor_trees::ar16mt::{AccountSlots, LeafProof, RangeProof, StateMultiproof, StateProof};
 use arbor_versions::Version;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,7 +111,9 @@ pub(super) fn ar16mt_range(bytes: &[u8]) {
     ACCOUNTS16.with(|state| {
         if let Ok(true) = proof.verify(state.root()) {
             let then = state.at(Version(0)).expect("the only version");
-            let own = then.prove_range(proof.from, proof.to).expect("a range");
+            let leaves = then.leaves().expect("the tree has them");
+            let own = leaves.prove_range(proof.from, proof.to).expect("a range");
+            let own: RangeProof = own.into().expect("a range");
             assert_eq!(proof.entries, own.entries, "a range forged");
         }
     });
@@ -148,7 +150,7 @@ thread_local! {
 thread_local! {
     /// Accounts and slots under AR16MT.
     static ACCOUNTS16: State = {
-        let mut state = Database::open(&Arc::default(), arbor_state::ar16mt::AR16MT.tree()).expect("created");
+        let mut state = Database::open(&Arc::default(), arbor_trees::ar16mt::AR16MT.tree()).expect("created");
         let computed = state.compute(&changes(0)).expect("computed");
         let block = BlockRef {
             number: 0,
@@ -238,8 +240,12 @@ fn ar16mt_state_seeds() -> Vec<(&'static str, Vec<u8>)> {
             vec![named(0, &[])],
             Vec::new(),
         ];
-        let whole = then.prove_range(B256::ZERO, B256::repeat_byte(0xff));
-        let leaves = whole.expect("proven").entries;
+        let by_key = then.leaves().expect("the tree has them");
+        let range = |from, to| -> RangeProof {
+            let proof = by_key.prove_range(from, to).expect("proven");
+            proof.into().expect("a range")
+        };
+        let leaves = range(B256::ZERO, B256::repeat_byte(0xff)).entries;
         let (second, last) = (leaves[1].key, leaves[leaves.len() - 1].key);
         let ranges = [
             (second, leaves[3].key),
@@ -249,14 +255,15 @@ fn ar16mt_state_seeds() -> Vec<(&'static str, Vec<u8>)> {
             (B256::with_last_byte(1), B256::with_last_byte(2)),
         ];
         let accounts = accounts.map(|accounts| {
-            let proof = then.prove_many(&accounts).expect("proven");
+            let proof = then.prove_together(&accounts).expect("proven");
+            let proof: StateMultiproof = proof.into().expect("of several accounts");
             let holds = matches!(proof.verify(state.root()), Ok(Some(_)));
             // One of nothing shows nothing.
             assert_eq!(holds, !accounts.is_empty());
             ("ar16mt_accounts", serde_json::to_vec(&proof).expect("JSON"))
         });
         let ranges = ranges.map(|(from, to)| {
-            let proof = then.prove_range(from, to).expect("proven");
+            let proof = range(from, to);
             assert_eq!(proof.verify(state.root()), Ok(true));
             ("ar16mt_range", serde_json::to_vec(&proof).expect("JSON"))
         });

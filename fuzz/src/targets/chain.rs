@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use alloy_primitives::B256;
-use arbor_chain::generator::{GeneratorSettings, Mix};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::open_sources;
 use arbor_chain::witness::{BlockWitness, read_witnesses};
+use arbor_generator::{GeneratorSettings, Mix};
 use arbor_metrics::Envelope;
 
 use super::files::with_file;

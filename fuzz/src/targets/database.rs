@@ -5,10 +5,11 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{
-    Account, AccountChange, BlockRef, MPT, Network, SlotChange, State, StateChanges, StateView,
-    Tree,
+    Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
+    StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
+use arbor_trees::MPT;
 use arbor_versions::{Options, Retain, Version, read_head_file};
 
 use super::files::{parent, with_file};
@@ -67,7 +68,7 @@ pub(crate) fn record_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 Address::with_last_byte(number),
                 &[U256::from(1), U256::from(77)],
             );
-            let proof = proof.expect("proven");
+            let proof: AccountProof = proof.expect("proven").into().expect("under this tree");
             let mut nodes = Vec::new();
             for node in proof.account_proof.iter().filter(|node| node.len() < 256) {
                 nodes.push(node.len() as u8);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::keccak256;
 use arbor_state::State;
-use arbor_state::ar16mt::recovery::{EntriesReader, EntriesWriter, Recovery, RecoveryError};
+use arbor_state::recovery::{EntriesReader, EntriesWriter, Recovery, RecoveryError};
 use arbor_store::MemoryStore;
 use arbor_versions::Options;
 
@@ -36,7 +36,7 @@ fn read_entries(bytes: &[u8]) {
     }
     assert_eq!(again.totals(), reader.totals());
     assert_eq!(with_right_checks(&list), list, "its own file's checks");
-    if let Ok(tree) = reader.head().tree() {
+    if let Ok(tree) = reader.head().tree(&arbor_trees::standard()) {
         let (store, network) = (Arc::new(MemoryStore::default()), reader.head().network());
         let mut state =
             State::open(store, None, tree, network, Options::default()).expect("a new one");

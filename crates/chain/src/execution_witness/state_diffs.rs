@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use arbor_state::verkle::{StemDiff, SuffixDiff};
+use arbor_verify::verkle::{StemDiff, SuffixDiff};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use alloy_primitives::Address;
-use arbor_state::verkle::StemName;
+use arbor_verify::verkle::StemName;
 
 use crate::genesis::WitnessGas;
 

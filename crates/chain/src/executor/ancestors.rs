@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use alloy_consensus::Header;
 use alloy_primitives::B256;
-use arbor_state::StateError;
+use arbor_state::ReadError;
 
 /// How many hashes `BLOCKHASH` reaches back.
 const HASHES: usize = 256;
@@ -30,7 +30,7 @@ pub trait Ancestors {
     ///
     /// # Errors
     /// If the hash is not known: the block cannot be executed.
-    fn block_hash(&self, number: u64) -> Result<B256, StateError>;
+    fn block_hash(&self, number: u64) -> Result<B256, ReadError>;
 
     /// Returns block `number`, which is among the seven before the current one; `None` if it is not known.
     /// Rules about ommers that need it are then left out, and the output says so.
@@ -114,14 +114,14 @@ impl RecentBlocks {
 }
 
 impl Ancestors for RecentBlocks {
-    fn block_hash(&self, number: u64) -> Result<B256, StateError> {
+    fn block_hash(&self, number: u64) -> Result<B256, ReadError> {
         let index = self
             .age(number)
             .and_then(|age| self.hashes.len().checked_sub(age + 1));
         index
             .and_then(|index| self.hashes.get(index))
             .copied()
-            .ok_or_else(|| StateError::Read(format!(
+            .ok_or_else(|| ReadError::new(format!(
                 "the hash of block {number} is not known, which BLOCKHASH asks for: give the chain from block {number} on"
             )))
     }

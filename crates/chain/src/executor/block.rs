@@ -6,7 +6,7 @@ use alloy_consensus::{Eip658Value, Header, ReceiptEnvelope, Transaction as _};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_evm384::engine::Runner;
 use arbor_evm384::{Backend, Frames, GasSchedule, Interface};
-use arbor_state::{IntermediateRoots, StateError, StateView};
+use arbor_state::{IntermediateRoots, ReadError, StateView};
 use revm::MainBuilder;
 use revm::bytecode::opcode::{KECCAK256, SSTORE};
 use revm::context::result::{EVMError, ExecutionResult, HaltReason, InvalidTransaction};
@@ -24,7 +24,7 @@ use super::context::{BlockContext, BlockEvm};
 use super::fees::blob_base_fee;
 use super::hash_cache::HashCache;
 use super::keccak256;
-use super::overlay::{Overlay, ReadError};
+use super::overlay::{EvmReadError, Overlay};
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
 use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
 use super::stop::Stop;
@@ -323,7 +323,7 @@ impl Executor {
 }
 
 /// What stops revm.
-type RunError = EVMError<ReadError, InvalidTransaction>;
+type RunError = EVMError<EvmReadError, InvalidTransaction>;
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
     fn new(
@@ -417,7 +417,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
     }
 
     /// Moves what the last transaction or call left in the journal to the overlay.
-    pub(super) fn take_over(&mut self) -> Result<(), StateError> {
+    pub(super) fn take_over(&mut self) -> Result<(), ReadError> {
         self.settle_ripemd_touch();
         let journal = &mut self.evm.ctx.journaled_state;
         let mut state = std::mem::take(&mut journal.inner.state);
@@ -503,7 +503,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
             EVMError::Database(error) => TransactionStop::State(error.0),
             EVMError::Transaction(error) => TransactionError::Rejected(error).into(),
             // Header errors concern fields whose presence is checked beforehand; revm has no others.
-            other => TransactionStop::State(StateError::Read(format!("revm: {other}"))),
+            other => TransactionStop::State(ReadError::new(format!("revm: {other}"))),
         })?;
         self.evm.take_over()?;
         let gas_used = gas_before + result.tx_gas_used();
@@ -525,7 +525,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
     }
 
     /// Asks for the root after the changes since the last call; zero if there is no one to ask.
-    fn root_now(&mut self) -> Result<B256, StateError> {
+    fn root_now(&mut self) -> Result<B256, ReadError> {
         let Some(roots) = &mut self.roots else {
             return Ok(B256::ZERO);
         };
@@ -573,7 +573,7 @@ fn gas_used(receipts: &[ReceiptEnvelope]) -> u64 {
 /// What ends a transaction early.
 enum TransactionStop {
     Invalid(TransactionError),
-    State(StateError),
+    State(ReadError),
     Exceeded(Exceeded),
 }
 
@@ -583,8 +583,8 @@ impl From<TransactionError> for TransactionStop {
     }
 }
 
-impl From<StateError> for TransactionStop {
-    fn from(error: StateError) -> Self {
+impl From<ReadError> for TransactionStop {
+    fn from(error: ReadError) -> Self {
         Self::State(error)
     }
 }

@@ -1,7 +1,7 @@
 //! Why a block was not executed.
 
 use alloy_primitives::B256;
-use arbor_state::StateError;
+use arbor_state::ReadError;
 
 use super::{BlockError, BlockOutput, Exceeded};
 
@@ -30,7 +30,7 @@ pub enum ExecutionError {
         hash: B256,
         /// What could not be read.
         #[source]
-        error: StateError,
+        error: ReadError,
     },
     /// Executing it takes more than this engine gives; says nothing about the block.
     #[error("block {number} ({hash}) is not executed: {exceeded}")]

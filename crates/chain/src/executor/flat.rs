@@ -2,7 +2,7 @@
 
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
-use arbor_state::{Account, StateChanges, StateError, StateView};
+use arbor_state::{Account, ReadError, StateChanges, StateView};
 
 use crate::genesis::Alloc;
 
@@ -88,11 +88,11 @@ impl FlatState {
 }
 
 impl StateView for FlatState {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         Ok(self.accounts.get(&address).map(|(account, _)| *account))
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         let slots = self.accounts.get(&address).map(|(_, slots)| slots);
         Ok(slots
             .and_then(|slots| slots.get(&slot))
@@ -100,15 +100,15 @@ impl StateView for FlatState {
             .unwrap_or_default())
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         let slots = self.accounts.get(&address).map(|(_, slots)| slots);
         Ok(slots.is_some_and(|slots| !slots.is_empty()))
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.codes
             .get(&code_hash)
             .cloned()
-            .ok_or_else(|| StateError::Read(format!("no code with hash {code_hash}")))
+            .ok_or_else(|| ReadError::new(format!("no code with hash {code_hash}")))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
-use arbor_state::{Account, AccountChange, SlotChange, StateChanges, StateError, StateView};
+use arbor_state::{Account, AccountChange, ReadError, SlotChange, StateChanges, StateView};
 use revm::bytecode::Bytecode;
 use revm::database_interface::{DBErrorMarker, Database};
 use revm::state::{Account as EvmAccount, AccountId, AccountInfo, EvmState};
@@ -16,12 +16,12 @@ use super::hash_cache::HashCache;
 /// Accounts and slots that a block may read. Since Berlin they cost 1.1 billion gas; before, down to 10 million.
 const READS: usize = 1 << 19;
 
-/// A [`StateError`] as revm passes it through.
+/// A [`ReadError`] as revm passes it through.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(super) struct ReadError(#[from] pub(super) StateError);
+pub(super) struct EvmReadError(#[from] pub(super) ReadError);
 
-impl DBErrorMarker for ReadError {}
+impl DBErrorMarker for EvmReadError {}
 
 /// A slot before and now.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +224,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
     }
 
     /// Takes over what a transaction or system call left, and empties `state`.
-    pub(super) fn apply(&mut self, state: &mut EvmState) -> Result<(), StateError> {
+    pub(super) fn apply(&mut self, state: &mut EvmState) -> Result<(), ReadError> {
         for (address, account) in state.drain() {
             let index = match account.info.account_id {
                 Some(id) => id.get(),
@@ -268,13 +268,13 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
     }
 
     /// Returns an account's balance, `None` if it does not exist.
-    pub(super) fn balance(&mut self, address: Address) -> Result<Option<U256>, StateError> {
+    pub(super) fn balance(&mut self, address: Address) -> Result<Option<U256>, ReadError> {
         let index = self.load(address)?;
         Ok(self.accounts[index].current.map(|account| account.balance))
     }
 
     /// Returns whether there is code at an address.
-    pub(super) fn has_code(&mut self, address: Address) -> Result<bool, StateError> {
+    pub(super) fn has_code(&mut self, address: Address) -> Result<bool, ReadError> {
         let index = self.load(address)?;
         let account = self.accounts[index].current;
         Ok(account.is_some_and(|account| account.code_hash != KECCAK256_EMPTY))
@@ -282,7 +282,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
 
     /// Returns whether an account has storage and neither code nor nonce. What the transaction under way has stored is not
     /// asked for: only init code before Spurious Dragon stores where no code and nonce are, and no address is its twice.
-    pub(super) fn has_only_storage(&mut self, address: Address) -> Result<bool, StateError> {
+    pub(super) fn has_only_storage(&mut self, address: Address) -> Result<bool, ReadError> {
         let index = self.load(address)?;
         let entry = &self.accounts[index];
         match entry.current {
@@ -306,11 +306,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
 
     /// Sets a balance outside of any transaction, and touches the account: one that does not exist comes
     /// into being, one that is empty afterwards goes where EIP-161 is in force.
-    pub(super) fn set_balance(
-        &mut self,
-        address: Address,
-        balance: U256,
-    ) -> Result<(), StateError> {
+    pub(super) fn set_balance(&mut self, address: Address, balance: U256) -> Result<(), ReadError> {
         let index = self.load(address)?;
         let entry = &mut self.accounts[index];
         let before = entry.current;
@@ -342,7 +338,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
     }
 
     /// Returns the position of an account, reading it if this is the first time.
-    fn load(&mut self, address: Address) -> Result<usize, StateError> {
+    fn load(&mut self, address: Address) -> Result<usize, ReadError> {
         if let Some(index) = self.index.get(&address) {
             return Ok(*index as usize);
         }
@@ -355,17 +351,17 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
         Ok(index)
     }
 
-    fn count_read(&mut self) -> Result<(), StateError> {
+    fn count_read(&mut self) -> Result<(), ReadError> {
         self.reads += 1;
         match self.reads <= READS {
             true => Ok(()),
-            false => Err(StateError::Read(format!(
+            false => Err(ReadError::new(format!(
                 "the block reads more than {READS} accounts and slots, which is the bound"
             ))),
         }
     }
 
-    fn slot(&mut self, index: usize, address: Address, key: U256) -> Result<U256, StateError> {
+    fn slot(&mut self, index: usize, address: Address, key: U256) -> Result<U256, ReadError> {
         if let Some(slot) = self.accounts[index].slots.get(&key) {
             return Ok(slot.current);
         }
@@ -387,9 +383,9 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
 }
 
 impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
-    type Error = ReadError;
+    type Error = EvmReadError;
 
-    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, ReadError> {
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, EvmReadError> {
         let index = self.load(address)?;
         let entry = &mut self.accounts[index];
         let Some(account) = entry.current else {
@@ -416,7 +412,7 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         }))
     }
 
-    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, ReadError> {
+    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, EvmReadError> {
         if let Some(code) = self.codes.get(&code_hash) {
             return Ok(code);
         }
@@ -427,7 +423,7 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         Ok(self.codes.analyse(code_hash, bytes))
     }
 
-    fn storage(&mut self, address: Address, key: U256) -> Result<U256, ReadError> {
+    fn storage(&mut self, address: Address, key: U256) -> Result<U256, EvmReadError> {
         let index = self.load(address)?;
         Ok(self.slot(index, address, key)?)
     }
@@ -437,11 +433,11 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         address: Address,
         id: AccountId,
         key: U256,
-    ) -> Result<U256, ReadError> {
+    ) -> Result<U256, EvmReadError> {
         Ok(self.slot(id.get(), address, key)?)
     }
 
-    fn block_hash(&mut self, number: u64) -> Result<B256, ReadError> {
+    fn block_hash(&mut self, number: u64) -> Result<B256, EvmReadError> {
         Ok(self.chain.block_hash(number)?)
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_state::{Account, StateError, StateView};
+use arbor_state::{Account, ReadError, StateView};
 
 use super::{Ancestor, Ancestors};
 
@@ -46,12 +46,12 @@ impl<'a, S: StateView + ?Sized> RecordingView<'a, S> {
 }
 
 impl<S: StateView + ?Sized> StateView for RecordingView<'_, S> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         self.reads.borrow_mut().accounts.entry(address).or_default();
         self.view.account(address)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         self.reads
             .borrow_mut()
             .accounts
@@ -61,19 +61,19 @@ impl<S: StateView + ?Sized> StateView for RecordingView<'_, S> {
         self.view.storage(address, slot)
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         self.reads.borrow_mut().accounts.entry(address).or_default();
         self.view.has_storage(address)
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.reads.borrow_mut().codes.insert(code_hash);
         self.view.code(code_hash)
     }
 }
 
 impl<S: StateView + ?Sized> Ancestors for RecordingView<'_, S> {
-    fn block_hash(&self, number: u64) -> Result<B256, StateError> {
+    fn block_hash(&self, number: u64) -> Result<B256, ReadError> {
         self.reads.borrow_mut().ancestors.insert(number);
         self.chain.block_hash(number)
     }

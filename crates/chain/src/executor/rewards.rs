@@ -3,7 +3,7 @@
 use alloy_consensus::Header;
 use alloy_eips::eip4895::Withdrawal;
 use alloy_primitives::{Address, U256};
-use arbor_state::{StateError, StateView};
+use arbor_state::{ReadError, StateView};
 
 use super::Rules;
 use super::dao_accounts::{DAO_ACCOUNTS, DAO_REFUND_CONTRACT};
@@ -16,7 +16,7 @@ const GWEI: u64 = 1_000_000_000;
 /// clients. An account that has no ether is not touched, so that EIP-161 does not delete it.
 pub(super) fn move_dao_balances<S: StateView + ?Sized>(
     overlay: &mut Overlay<'_, S>,
-) -> Result<(), StateError> {
+) -> Result<(), ReadError> {
     for account in DAO_ACCOUNTS {
         let balance = overlay.balance(account)?;
         if balance != Some(U256::ZERO) {
@@ -31,7 +31,7 @@ pub(super) fn move_dao_balances<S: StateView + ?Sized>(
 pub(super) fn credit_withdrawals<S: StateView + ?Sized>(
     overlay: &mut Overlay<'_, S>,
     withdrawals: &[Withdrawal],
-) -> Result<(), StateError> {
+) -> Result<(), ReadError> {
     for withdrawal in withdrawals {
         let amount = U256::from(withdrawal.amount) * U256::from(GWEI);
         add_balance(overlay, withdrawal.address, amount)?;
@@ -45,7 +45,7 @@ pub(super) fn pay_rewards<S: StateView + ?Sized>(
     rules: &Rules,
     header: &Header,
     ommers: &[Header],
-) -> Result<(), StateError> {
+) -> Result<(), ReadError> {
     if rules.is_merged() {
         return Ok(());
     }
@@ -63,7 +63,7 @@ fn add_balance<S: StateView + ?Sized>(
     overlay: &mut Overlay<'_, S>,
     address: Address,
     amount: U256,
-) -> Result<(), StateError> {
+) -> Result<(), ReadError> {
     let balance = overlay.balance(address)?.unwrap_or_default();
     overlay.set_balance(address, balance.saturating_add(amount))
 }

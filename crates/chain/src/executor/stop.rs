@@ -1,7 +1,7 @@
 //! What ends a block early.
 
 use alloy_primitives::B256;
-use arbor_state::StateError;
+use arbor_state::ReadError;
 
 use super::{BlockError, BlockOutput, Exceeded, ExecutionError};
 
@@ -11,7 +11,7 @@ pub(super) enum Stop {
     /// The block is at fault; with what it did until then, where that is known.
     Invalid(Box<BlockError>, Option<Box<BlockOutput>>),
     /// The state is.
-    State(StateError),
+    State(ReadError),
     /// It takes more than this engine gives.
     Exceeded(Exceeded),
 }
@@ -51,8 +51,8 @@ impl From<BlockError> for Stop {
     }
 }
 
-impl From<StateError> for Stop {
-    fn from(error: StateError) -> Self {
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Self {
         Self::State(error)
     }
 }

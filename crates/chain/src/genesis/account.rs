@@ -19,7 +19,7 @@ pub struct GenesisAccount {
 
 impl GenesisAccount {
     /// An account as a genesis that is being made has it.
-    pub(crate) fn new(address: Address, account: alloy_genesis::GenesisAccount) -> Self {
+    pub fn new(address: Address, account: alloy_genesis::GenesisAccount) -> Self {
         let storage = account
             .storage_slots()
             .filter(|(_, value)| !value.is_zero())

@@ -1,6 +1,6 @@
 //! Which text of EIP-4762 a chain charges gas by.
 
-use arbor_state::verkle::HeaderLayout;
+use arbor_verify::verkle::HeaderLayout;
 
 /// A text of EIP-4762: execution pays for what it adds to its block's witness of a Verkle tree, in place of what access and storage
 /// cost else.

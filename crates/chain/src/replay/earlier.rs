@@ -46,7 +46,10 @@ impl EarlierBlocks {
             }
             // The input has checked that each block names the one before, so that this hash vouches for all of them.
             let stored = known.block_hash(number);
-            let stored = stored.map_err(|error| ReplayError::State { number, error })?;
+            let stored = stored.map_err(|error| ReplayError::State {
+                number,
+                error: error.into(),
+            })?;
             if stored != block.hash {
                 let given = block.hash;
                 return Err(ReplayError::OtherChain {
@@ -103,15 +106,16 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use arbor_state::{MPT, Network, State};
+    use arbor_state::{Network, State};
     use arbor_store::{MemoryStore, Store, Table, Write};
+    use arbor_trees::MPT;
     use arbor_versions::{Options, Retain};
 
     use super::*;
-    use crate::generator::{GeneratorSettings, Preset, generate};
     use crate::genesis::naive_state_root;
     use crate::replay::Replay;
     use crate::senders::{SignatureRules, prepare};
+    use arbor_generator::{GeneratorSettings, Preset, generate};
 
     const BLOCKS: u64 = 12;
 

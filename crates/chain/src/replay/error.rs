@@ -39,6 +39,14 @@ pub enum ReplayError {
         #[source]
         error: StateError,
     },
+    /// The database's tree has no witnesses.
+    #[error(
+        "a database with the tree {tree} has no witnesses; `arbor prove` proves single leaves of it"
+    )]
+    NoWitnesses {
+        /// The tree's name.
+        tree: &'static str,
+    },
     /// The witness that was made of a block does not hold.
     #[error("block {number}: the witness made of it does not hold: {why}")]
     Witness {

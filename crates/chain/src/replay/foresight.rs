@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_state::{Account, RecentState, StateError, StateView};
+use arbor_state::{Account, ReadError, RecentState, StateView};
 
 use crate::executor::{BlockInput, Executor, RecentBlocks};
 
@@ -102,22 +102,22 @@ struct Guesses<'a, S> {
 }
 
 impl<S: StateView> StateView for Guesses<'_, S> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         self.view.account(address)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         Ok(self.names.known_slot(address, slot).unwrap_or_else(|| {
             self.missed.borrow_mut().push((address, slot));
             U256::ZERO
         }))
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         self.view.has_storage(address)
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.view.code(code_hash)
     }
 }
@@ -179,11 +179,11 @@ mod tests {
     }
 
     impl StateView for Watched {
-        fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+        fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
             self.state.account(address)
         }
 
-        fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+        fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
             if !self.expected.borrow().iter().flatten().any(|s| *s == slot) {
                 self.surprises.borrow_mut().push(slot);
             }
@@ -195,7 +195,7 @@ mod tests {
             self.expected.borrow_mut().push(slots);
         }
 
-        fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
             self.state.code(code_hash)
         }
     }

@@ -78,7 +78,7 @@ impl Genesis {
     }
 
     /// What is to be committed as version 0 of an empty database, its root among it.
-    pub(crate) fn compute(
+    pub fn compute(
         &self,
         state: &mut State,
         progress: &(dyn Fn(u64, u64) + Sync),
@@ -91,10 +91,7 @@ impl Genesis {
 }
 
 /// The state root of a genesis with a population.
-pub(crate) fn populated_state_root(
-    population: Population,
-    accounts: &Alloc,
-) -> Result<B256, StateError> {
+pub fn populated_state_root(population: Population, accounts: &Alloc) -> Result<B256, StateError> {
     state_root(&Source::new(Some(population), accounts))
 }
 
@@ -276,7 +273,7 @@ impl LoadSource for Source<'_> {
 }
 
 /// Accounts as changes of the empty state.
-pub(crate) fn listed_changes(accounts: &Alloc) -> StateChanges {
+pub fn listed_changes(accounts: &Alloc) -> StateChanges {
     let mut changes = StateChanges::default();
     for account in accounts.iter() {
         let new = info(&account);

@@ -103,7 +103,7 @@ impl HeaderCheck {
 #[cfg(test)]
 mod tests {
     use alloy_consensus::Header;
-    use arbor_state::MPT;
+    use arbor_trees::MPT;
     use arbor_versions::Version;
 
     use super::*;

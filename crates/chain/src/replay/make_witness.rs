@@ -1,16 +1,20 @@
 //! Making the witness of a block from a retained state.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
-use arbor_state::verkle::{BlockLeaves, Touched};
-use arbor_state::{Head, Historical, IntermediateRoots, StateChanges, StateError, StateView};
+use arbor_state::{
+    Head, Historical, IntermediateRoots, ReadError, StateChanges, StateError, StateView,
+    StateWitness, Touched, WitnessForm,
+};
+use arbor_verify::verkle::Committer;
 
 use super::ReplayError;
 use super::earlier::Chain;
 use super::record::{BlockRecord, recent_blocks};
-use crate::execution_witness::ExecutionWitness;
+use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
 use crate::senders::RecoveredBlock;
 use crate::witness::BlockWitness;
@@ -32,7 +36,7 @@ struct RecordingRoots<R> {
 }
 
 impl<R: IntermediateRoots> IntermediateRoots for RecordingRoots<R> {
-    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
         let mut so_far = self.so_far.last().cloned().unwrap_or_default();
         so_far.extend(changes);
         self.so_far.push(so_far);
@@ -78,43 +82,113 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
     move |error| ReplayError::State { number, error }
 }
 
-/// Executes a block over the state of its parent and collects what it needs. Whoever goes on to the next block goes on from its parent ([`Historical::next`]).
+/// The witness of a block, in the form that the database's tree gives.
+pub enum MadeWitness {
+    /// The nodes and codes over which the block can be executed.
+    Nodes(Box<BlockWitness>),
+    /// The leaves that it touches, with one proof.
+    Leaves(Box<LeafWitness>),
+}
+
+/// A witness of leaves that was made.
+pub struct LeafWitness {
+    /// The witness. The root after the block is left open.
+    pub block: ExecutionWitness,
+    /// Chunks of code read among its keys.
+    pub chunks: usize,
+    /// The tables that it was made with.
+    committer: Arc<Committer>,
+}
+
+impl LeafWitness {
+    /// Checks it with the tables that it was made with.
+    ///
+    /// # Errors
+    /// What is no witness.
+    pub fn check(&self) -> Result<Verdict, ExecutionWitnessProblem> {
+        self.block.check(&self.committer)
+    }
+}
+
+/// Executes a block over the state of its parent and collects or proves what it needs. Whoever goes on to the next block
+/// goes on from its parent ([`Historical::next`]).
 ///
-/// The witness is complete: every account, slot, code, ancestor and node that executing the block and computing its
-/// roots reads is in it. `executor` follows the chain's rules that its genesis does not say.
+/// A witness of nodes is complete: every account, slot, code, ancestor and node that executing the block and computing
+/// its roots reads is in it. One of leaves has all fields of every account asked for, whether it exists or not; every slot
+/// asked for; every chunk of code that is executed, jumped into or copied; and whatever changes. It is empty if the block
+/// touches nothing, for example without transactions, withdrawals and rewards. With `guarded` it has further keys where they
+/// are needed for no absence to be doubtful ([`Verified::doubtful`](arbor_verify::verkle::Verified::doubtful)).
+/// `executor` follows the chain's rules that its genesis does not say.
 ///
 /// # Errors
-/// A block that does not hold on that state; a tree that is not Merkle-Patricia.
+/// A block that does not hold on that state; a tree without witnesses.
 pub fn make_witness(
     parent: &Historical<'_>,
     chain: Chain<'_>,
     block: &RecoveredBlock,
     executor: Executor,
+    guarded: bool,
+) -> Result<MadeWitness, ReplayError> {
+    let Some(witnesses) = parent.tree().witnesses() else {
+        let tree = parent.tree().kind().name;
+        return Err(ReplayError::NoWitnesses { tree });
+    };
+    let executor = match witnesses.form() {
+        WitnessForm::Nodes => executor,
+        WitnessForm::Leaves => executor.recording_code(),
+    };
+    let executed = execute(parent, chain, block, executor)?;
+    let touched = |changes| Touched {
+        reads: &executed.reads.accounts,
+        chunks: &executed.code.chunks,
+        changes,
+        guarded,
+    };
+    let of = |changes| {
+        let made = witnesses.of_block(parent, touched(changes));
+        made.map_err(failed(block.block.header.number))
+    };
+    match of(&executed.changes)? {
+        StateWitness::Nodes(mut nodes) => {
+            // A trie that is changed and changed back needs nodes that the block's change as a whole does not need.
+            let mut known: HashSet<Bytes> = nodes.iter().cloned().collect();
+            for changes in &executed.receipts {
+                if let StateWitness::Nodes(needed) = of(changes)? {
+                    nodes.extend(needed.into_iter().filter(|node| known.insert(node.clone())));
+                }
+            }
+            let witness = with_nodes(parent, chain, block, &executed, nodes)?;
+            Ok(MadeWitness::Nodes(Box::new(witness)))
+        }
+        StateWitness::Leaves(leaves) => Ok(MadeWitness::Leaves(Box::new(LeafWitness {
+            chunks: leaves.chunks,
+            committer: leaves.committer,
+            block: ExecutionWitness {
+                number: Some(block.block.header.number),
+                hash: Some(block.hash),
+                parent_hash: Some(block.block.header.parent_hash),
+                root_before: Some(parent.meta().root.into()),
+                root_after: None,
+                witness: leaves.witness,
+            },
+        }))),
+    }
+}
+
+/// What a block needs beside nodes.
+fn with_nodes(
+    parent: &Historical<'_>,
+    chain: Chain<'_>,
+    block: &RecoveredBlock,
+    executed: &Executed,
+    state_nodes: Vec<Bytes>,
 ) -> Result<BlockWitness, ReplayError> {
     let number = block.block.header.number;
-    let Executed {
-        parent: before,
-        reads,
-        changes,
-        receipts,
-        ..
-    } = execute(parent, chain, block, executor)?;
-    let needed = |changes| parent.witness(&reads.accounts, changes);
-    let mut nodes = needed(&changes).map_err(failed(number))?;
-    // A trie that is changed and changed back needs nodes that the block's change as a whole does not need.
-    let mut known: HashSet<Bytes> = nodes.iter().cloned().collect();
-    for changes in &receipts {
-        let needed = needed(changes).map_err(failed(number))?;
-        nodes.extend(needed.into_iter().filter(|node| known.insert(node.clone())));
-    }
-    let codes: Result<Vec<Bytes>, StateError> =
-        reads.codes.iter().map(|hash| parent.code(*hash)).collect();
-    let oldest = reads
-        .ancestors
-        .first()
-        .copied()
-        .unwrap_or(number)
-        .min(before.header.number);
+    let (reads, before) = (&executed.reads, &executed.parent);
+    let codes = reads.codes.iter().map(|hash| parent.code(*hash));
+    let codes: Result<Vec<Bytes>, ReadError> = codes.collect();
+    let oldest = reads.ancestors.first().copied().unwrap_or(number);
+    let oldest = oldest.min(before.header.number);
     let mut headers = Vec::new();
     for ancestor in (oldest..=before.header.number).rev() {
         headers.push(header_rlp(parent.head(), chain, ancestor)?);
@@ -128,49 +202,11 @@ pub fn make_witness(
         receipts_root: block.block.header.receipts_root,
         block_rlp: encoded(&block.block),
         ancestor_headers_rlp: headers,
-        state_nodes: nodes,
-        codes: codes.map_err(failed(number))?,
+        state_nodes,
+        codes: codes.map_err(|error| failed(number)(error.into()))?,
         config: None,
         rules: None,
     })
-}
-
-/// Executes a block over the state of its parent, and proves under the Verkle tree all that it touches.
-///
-/// That is: both leaves of every account asked for, whether it exists or not; every slot asked for; every chunk of code that is executed,
-/// jumped into or copied; and whatever changes. The root after the block is left open. The second value is the number of chunks read among the keys.
-/// The witness is empty if the block touches nothing, for example without transactions, withdrawals and rewards.
-/// `executor` is as there. With `guarded` there are further keys where they are needed for no absence to be doubtful
-/// ([`Verified::doubtful`](arbor_state::verkle::Verified::doubtful)).
-///
-/// # Errors
-/// A block that does not hold on that state; a tree other than Verkle.
-pub fn make_execution_witness(
-    parent: &Historical<'_>,
-    chain: Chain<'_>,
-    block: &RecoveredBlock,
-    executor: Executor,
-    guarded: bool,
-) -> Result<(ExecutionWitness, usize), ReplayError> {
-    let executed = execute(parent, chain, block, executor.recording_code())?;
-    let header = &block.block.header;
-    let touched = Touched {
-        reads: &executed.reads.accounts,
-        chunks: &executed.code.chunks,
-        changes: &executed.changes,
-        guarded,
-    };
-    let leaves = parent.block_leaves(touched);
-    let BlockLeaves { witness, chunks } = leaves.map_err(failed(header.number))?;
-    let witness = ExecutionWitness {
-        number: Some(header.number),
-        hash: Some(block.hash),
-        parent_hash: Some(header.parent_hash),
-        root_before: Some(parent.meta().root.into()),
-        root_after: None,
-        witness,
-    };
-    Ok((witness, chunks))
 }
 
 fn encoded(value: &impl Encodable) -> Bytes {

@@ -26,12 +26,9 @@ mod witness_size;
 
 pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};
-pub use genesis_state::genesis_state_root;
-#[cfg(test)]
-pub(crate) use genesis_state::listed_changes;
-pub(crate) use genesis_state::populated_state_root;
+pub use genesis_state::{genesis_state_root, listed_changes, populated_state_root};
 pub use header_check::HeaderCheck;
-pub use make_witness::{make_execution_witness, make_witness};
+pub use make_witness::{LeafWitness, MadeWitness, make_witness};
 pub use options::{Options, Roots, Verify};
 pub use run::Replay;
 pub use stats::{BlockStats, Series, Sums, Times};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_state::{
-    Account, BlockRef, Computed, RootPlace, State, StateChanges, StateError, StateView,
+    Account, BlockRef, Computed, ReadError, RootPlace, State, StateChanges, StateError, StateView,
 };
 
 use super::error::Failure;
@@ -59,19 +59,19 @@ impl<'a> Database<'a> {
 }
 
 impl StateView for Database<'_> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         self.view().account(address)
     }
 
-    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, StateError> {
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
         self.view().accounts(addresses)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         self.view().storage(address, slot)
     }
 
-    fn has_storage(&self, address: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
         self.view().has_storage(address)
     }
 
@@ -79,7 +79,7 @@ impl StateView for Database<'_> {
         self.view().expect(accounts, slots);
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.view().code(code_hash)
     }
 }
@@ -417,8 +417,9 @@ mod tests {
     use std::sync::Arc;
     use std::sync::mpsc::channel;
 
-    use arbor_state::{MPT, Network};
+    use arbor_state::Network;
     use arbor_store::MemoryStore;
+    use arbor_trees::MPT;
 
     use super::*;
 

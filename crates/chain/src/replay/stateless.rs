@@ -95,7 +95,7 @@ pub fn replay_witness(
         .root_after(&output.changes)
         .map_err(|error| StatelessError::State {
             number: header.number,
-            error,
+            error: error.into(),
         })?;
     if actual != header.state_root {
         let (number, hash, expected) = (header.number, witness.hash, header.state_root);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use arbor_state::MissingAccounts;
-use arbor_state::verkle::{Verkle, WitnessSizes};
+use arbor_verify::verkle::WitnessSizes;
 use arbor_versions::Version;
 use serde::Serialize;
 
 use super::stateless::replay_witness;
-use super::{Chain, Replay, ReplayError, make_execution_witness, make_witness};
+use super::{Chain, MadeWitness, Replay, ReplayError, make_witness};
 use crate::execution_witness::Verdict;
 use crate::executor::Executor;
 use crate::genesis::Genesis;
@@ -55,35 +55,35 @@ impl Replay {
             .at(head)
             .map_err(|error| ReplayError::State { number, error })?;
         let wrong = |why: String| ReplayError::Witness { number, why };
-        let Some(verkle) = state.tree().downcast::<Verkle>() else {
-            let witness = make_witness(&parent, Chain::of(genesis), &block, Executor::new())?;
-            replay_witness(
-                &witness,
-                &genesis.spec,
-                MissingAccounts::Error,
-                Executor::new(),
-            )
-            .map_err(|error| wrong(error.to_string()))?;
-            self.block(block)?;
-            let bytes = |parts: &[alloy_primitives::Bytes]| {
-                parts.iter().map(|part| part.len() as u64).sum::<u64>()
-            };
-            let (nodes, codes) = (bytes(&witness.state_nodes), bytes(&witness.codes));
-            return Ok(WitnessSize {
-                bytes: nodes + codes,
-                parts: [("nodes", nodes), ("code", codes)].into(),
-                counts: [
-                    ("nodes", witness.state_nodes.len() as u64),
-                    ("codes", witness.codes.len() as u64),
-                ]
-                .into(),
-                ..about
-            });
+        let made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
+        let witness = match made {
+            MadeWitness::Leaves(witness) => witness,
+            MadeWitness::Nodes(witness) => {
+                replay_witness(
+                    &witness,
+                    &genesis.spec,
+                    MissingAccounts::Error,
+                    Executor::new(),
+                )
+                .map_err(|error| wrong(error.to_string()))?;
+                self.block(block)?;
+                let bytes = |parts: &[alloy_primitives::Bytes]| {
+                    parts.iter().map(|part| part.len() as u64).sum::<u64>()
+                };
+                let (nodes, codes) = (bytes(&witness.state_nodes), bytes(&witness.codes));
+                return Ok(WitnessSize {
+                    bytes: nodes + codes,
+                    parts: [("nodes", nodes), ("code", codes)].into(),
+                    counts: [
+                        ("nodes", witness.state_nodes.len() as u64),
+                        ("codes", witness.codes.len() as u64),
+                    ]
+                    .into(),
+                    ..about
+                });
+            }
         };
-        let chain = Chain::of(genesis);
-        let made = make_execution_witness(&parent, chain, &block, Executor::new(), false)?;
-        let (witness, chunks) = made;
-        let verdict = witness.check(verkle.stems().committer());
+        let verdict = witness.check();
         let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
         self.block(block)?;
         let root_after = self.state().root();
@@ -92,7 +92,7 @@ impl Replay {
         if !holds {
             return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
         }
-        let witness = witness.witness;
+        let (witness, chunks) = (witness.block.witness, witness.chunks);
         let changed = witness.keys().filter(|(_, diff)| diff.new.is_some());
         let counts = [
             ("keys", witness.keys().count() as u64),

@@ -6,15 +6,14 @@ use alloy_rlp::Decodable;
 use serde_json::Value;
 
 use super::{BlockWitness, WitnessProblem};
-use crate::generator;
-use crate::genesis::{ChainSpec, Genesis, Network};
+use crate::genesis::{ChainSpec, Genesis, Network, generated_spec};
 
 /// Whose specification it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// A public network's.
     Network(Network),
-    /// That of the chains that [`generator`] makes.
+    /// That of the chains that `arbor generate` makes.
     Generator,
     /// That of a genesis that the caller gave.
     Genesis,
@@ -42,7 +41,7 @@ impl BlockWitness {
     /// A witness of another chain than `genesis`, one whose configuration differs, and one of an unknown chain without a
     /// configuration.
     pub fn judged_by(&self, genesis: Option<&Genesis>) -> Result<JudgedBy, WitnessProblem> {
-        let generated = generator::chain_spec();
+        let generated = generated_spec();
         let mut networks = Network::ALL.into_iter();
         let network = networks.find(|network| network.chain_id() == self.chain_id);
         let known = match (genesis, network) {

@@ -11,7 +11,7 @@ use arbor_chain::executor::{
 };
 use arbor_chain::genesis::{Alloc, Fork, GenesisAccount, RewardSchedule};
 use arbor_chain::source::Transaction;
-use arbor_state::{Account, IntermediateRoots, StateChanges, StateError, StateView};
+use arbor_state::{Account, IntermediateRoots, ReadError, StateChanges, StateView};
 
 use super::support::check_exact;
 
@@ -388,7 +388,7 @@ fn code_of_the_shape_of_a_delegation_is_one_from_prague_on() {
 fn intermediate_roots_are_asked_with_each_transactions_changes() {
     struct Recorder(FlatState, Vec<StateChanges>);
     impl IntermediateRoots for Recorder {
-        fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
+        fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
             check_exact(&self.0, changes);
             self.0.apply(changes);
             self.1.push(changes.clone());
@@ -499,9 +499,9 @@ fn system_contracts_of_prague_must_be_there() {
 struct Broken<'a>(&'a FlatState, &'static str);
 
 impl Broken<'_> {
-    fn check(&self, kind: &str) -> Result<(), StateError> {
+    fn check(&self, kind: &str) -> Result<(), ReadError> {
         if self.1 == kind {
-            Err(StateError::Read(format!("no {kind}")))
+            Err(ReadError::new(format!("no {kind}")))
         } else {
             Ok(())
         }
@@ -509,19 +509,19 @@ impl Broken<'_> {
 }
 
 impl StateView for Broken<'_> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         if address == NOBODY {
             self.check("account")?;
         }
         self.0.account(address)
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         self.check("slot")?;
         self.0.storage(address, slot)
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
         self.check("code")?;
         self.0.code(code_hash)
     }

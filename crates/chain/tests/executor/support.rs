@@ -13,7 +13,7 @@ use arbor_chain::genesis::{Genesis, naive_state_root};
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
 use arbor_state::{
-    Account, AccountChange, IntermediateRoots, SlotChange, StateChanges, StateError, StateView,
+    Account, AccountChange, IntermediateRoots, ReadError, SlotChange, StateChanges, StateView,
 };
 use arbor_tree::{Hash, MemoryNodes};
 use arbor_tree_mpt::{EMPTY_ROOT, InnerUpdate, LeafTemplate, OuterUpdate, apply};
@@ -148,7 +148,7 @@ fn leaf_template(account: Account) -> LeafTemplate {
 }
 
 impl IntermediateRoots for RootedState {
-    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, StateError> {
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
         self.apply(changes);
         Ok(self.root())
     }

@@ -15,10 +15,10 @@ use arbor_chain::genesis::{Fork, GenesisAccount, WitnessGas};
 use arbor_chain::senders::recover_senders;
 use arbor_chain::source::Transaction;
 use arbor_ipa::Fr;
-use arbor_state::verkle::{
+use arbor_state::{Account, ReadError, StateView};
+use arbor_trees::verkle::{
     Committer, HeaderLayout, LeafValue, StemName, Witness, chunk_place, slot_place,
 };
-use arbor_state::{Account, StateError, StateView};
 use serde_json::Value;
 
 use super::effects::{CONTRACT, SENDER, account, block, call, rules, state, tx};
@@ -70,7 +70,7 @@ impl WitnessView<'_> {
 }
 
 impl StateView for WitnessView<'_> {
-    fn account(&self, address: Address) -> Result<Option<Account>, StateError> {
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         let leaf = |suffix| self.value((StemName::header(address), suffix));
         let number = |suffix| U256::from_le_bytes(leaf(suffix).unwrap_or_default());
         Ok(leaf(3).map(|code_hash| Account {
@@ -80,18 +80,18 @@ impl StateView for WitnessView<'_> {
         }))
     }
 
-    fn storage(&self, address: Address, slot: U256) -> Result<U256, StateError> {
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
         let (index, suffix) = slot_place(slot);
         let value = self.value((StemName { address, index }, suffix));
         Ok(U256::from_be_bytes(value.unwrap_or_default()))
     }
 
-    fn has_storage(&self, _: Address) -> Result<bool, StateError> {
+    fn has_storage(&self, _: Address) -> Result<bool, ReadError> {
         Ok(false)
     }
 
-    fn code(&self, code_hash: B256) -> Result<Bytes, StateError> {
-        Err(StateError::Read(format!(
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+        Err(ReadError::new(format!(
             "code {code_hash}, though no contract is called"
         )))
     }

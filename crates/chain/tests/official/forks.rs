@@ -10,11 +10,12 @@ use alloy_primitives::{B256, Bytes, U256};
 use arbor_chain::executor::Executor;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::stateless::replay_witness;
-use arbor_chain::replay::{Chain, Replay, ReplayError, make_witness};
+use arbor_chain::replay::{Chain, MadeWitness, Replay, ReplayError, make_witness};
 use arbor_chain::senders::{InputError, RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Position, RawBlock};
-use arbor_state::{MPT, MissingAccounts, Network, State, StateError};
+use arbor_state::{MissingAccounts, Network, State, StateError};
 use arbor_store::MemoryStore;
+use arbor_trees::MPT;
 use arbor_versions::{Options, Retain};
 
 use super::mode::Mode;
@@ -203,8 +204,11 @@ impl Forks {
         let parent = parent.map_err(|error| error.to_string())?;
         let parent = state.at(parent.ok_or("the parent is not retained")?);
         let parent = parent.map_err(|error| error.to_string())?;
-        let witness = make_witness(&parent, Chain::of(genesis), block, Executor::new());
-        let witness = witness.map_err(|error| format!("making it: {error}"))?;
+        let made = make_witness(&parent, Chain::of(genesis), block, Executor::new(), false);
+        let made = made.map_err(|error| format!("making it: {error}"))?;
+        let MadeWitness::Nodes(witness) = made else {
+            return Err("a witness of leaves".into());
+        };
         let (missing, executor) = (MissingAccounts::Error, Executor::new());
         let output = replay_witness(&witness, &genesis.spec, missing, executor);
         match output.map_err(|error| error.to_string())?.receipts_root {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use alloy_primitives::{Address, B256, U256, hex};
+use arbor_state::AccountSlots;
 use arbor_state::TreeKind;
-use arbor_state::ar16mt::AccountSlots;
 use clap::{Args, ValueEnum};
 
 use super::{Database, parse_slot};

@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 
 use anyhow::{Context, Result};
-use arbor_chain::generator::Preset;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
+use arbor_generator::Preset;
 use clap::Parser;
 
 use crate::args::{Arbor, Command, Demo};

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
-use arbor_chain::generator::{self, GeneratorError, GeneratorSettings, Kind, Phase, Summary};
+use arbor_generator::{GeneratorError, GeneratorSettings, Kind, Phase, Summary};
 
 use crate::args::Generate;
 use crate::progress::Progress;
@@ -57,7 +57,7 @@ fn by_flag(error: GeneratorError) -> anyhow::Error {
 pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
     let mut progress: Option<Progress> = None;
     let mut gas = 0;
-    let summary = generator::generate(settings, out, |now| {
+    let summary = arbor_generator::generate(settings, out, |now| {
         if now.phase != Phase::Compressing {
             let bar = progress
                 .get_or_insert_with(|| Progress::new("generate", now.block, Some(now.blocks)));

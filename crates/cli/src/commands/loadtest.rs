@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use arbor_lab::allocations;
 use arbor_lab::loadtest::{self, BlockFigures, Numbering, Progress, Results, run as load};
 use arbor_metrics::{Machine, Measurement};
-use arbor_state::ar16mt::{Ar16mt, HashChoice};
 use arbor_state::{BlockMemory, Settings, State, Tree};
 use arbor_store::{MemoryStore, Store};
+use arbor_trees::ar16mt::HashChoice;
 use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, NumberingChoice};
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     files::check_report(args.report.as_deref(), args.db.as_deref())?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
-    let measurement = measurement(args, &tree, pool.current_num_threads());
+    let measurement = measurement(args, pool.current_num_threads());
     let settings = loadtest::Settings {
         blocks: args.blocks,
         writes: args.writes,
@@ -194,7 +194,7 @@ fn tree(args: &Args) -> Result<Tree> {
         words: Vec::new(),
         ..settings.clone()
     })?;
-    let by_leaves = tree.downcast::<Ar16mt>().is_some();
+    let by_leaves = tree.leaves().is_some();
     let hashes = |name: &str| kind.hashes.contains(&name);
     for (flag, possible) in [
         (
@@ -218,7 +218,7 @@ fn tree(args: &Args) -> Result<Tree> {
     Ok((kind.make)(&settings)?)
 }
 
-fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
+fn measurement(args: &Args, threads: usize) -> Measurement {
     let mut measurement = report::measure("loadtest");
     measurement.setting("blocks", args.blocks);
     measurement.setting("writes", args.writes);
@@ -238,7 +238,9 @@ fn measurement(args: &Args, tree: &Tree, threads: usize) -> Measurement {
     measurement.setting("db", args.db.as_ref().map(|dir| dir.display().to_string()));
     measurement.setting("store", args.store.name());
     measurement.setting("prune", args.prune);
-    let chunk_size = tree.downcast::<Ar16mt>().map(|ar16mt| ar16mt.chunk.get());
+    let chunk_size = args.tree.setting("chunk=1").and_then(|chunk| chunk.usual);
+    let chunk_size =
+        chunk_size.map(|usual| args.chunk_size.map_or(usual, |size| size.get() as u64));
     measurement.setting("chunk_size", chunk_size);
     measurement.setting("memory_bytes", args.memory);
     measurement.setting(
@@ -480,10 +482,7 @@ mod tests {
             numbering: Numbering::Published,
             proofs: false,
         };
-        let tree: Tree = Arc::new(Ar16mt {
-            hash: HashChoice::Blake2s,
-            chunk: Ar16mt::CHUNK,
-        });
+        let tree = arbor_trees::ar16mt::AR16MT.tree();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let state = State::open(store, None, tree, NO_CHAIN, Options::default());
         let (stop, mut told, mut given_up) = (Stop::new(), 0, false);

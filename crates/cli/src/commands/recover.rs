@@ -7,9 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
-use arbor_state::ar16mt::recovery::{
-    EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals,
-};
+use arbor_state::recovery::{EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals};
 use arbor_state::{Historical, Network, State};
 use arbor_versions::{Meta, Retain, Version};
 use tempfile::NamedTempFile;
@@ -18,6 +16,7 @@ use crate::args::{OrderChoice, Recover, Snapshot};
 use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
 use crate::rules::Rules;
+use crate::trees::TREES;
 use crate::{bytes, files, output, stop};
 
 pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
@@ -196,7 +195,7 @@ fn check_blocks(head: &EntriesHead) -> Result<()> {
             bail!("its head has block {number} behind block {before}");
         }
     }
-    let mut check = HeaderCheck::new(&head.tree()?);
+    let mut check = HeaderCheck::new(&head.tree(&TREES)?);
     for (version, block) in (0..).zip(&head.blocks) {
         let number = block.number;
         if head.genesis_json.is_none() {
@@ -367,7 +366,7 @@ fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules) -> Result
 /// Opens the database to recover into, and finds its genesis.
 fn open(args: &Recover, head: &EntriesHead) -> Result<(State, Option<Compared>)> {
     let context = || args.file.display().to_string();
-    let tree = head.tree().with_context(context)?;
+    let tree = head.tree(&TREES).with_context(context)?;
     let genesis = compared(args, head).with_context(context)?;
     let network = genesis
         .as_ref()

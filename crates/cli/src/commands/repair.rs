@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use arbor_state::ar16mt::recovery::is_recovering;
+use arbor_state::recovery::is_recovering;
 use arbor_state::{Network, StateError, StateSnapshot, Tree};
 use arbor_store::{Reader, Store};
 use arbor_versions::{

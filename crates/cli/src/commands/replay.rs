@@ -14,7 +14,7 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_metrics::Measurement;
-use arbor_state::{RootPlace, RootThreads, Scope, Settings, State, Tree, Zeros};
+use arbor_state::{RootThreads, Scope, Settings, State, Tree, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -22,7 +22,6 @@ use crate::args::{Replay as Args, StoreChoice, VerifyChoice};
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
-use crate::roots::RootsFile;
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
 use crate::trees::{self, TreeChoice};
@@ -49,18 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .with_context(|| file.display().to_string())
             .context("a failure dump could not be written")?;
     }
-    if args.roots.as_deref() == Some(Path::new("-")) {
-        bail!("--roots needs a file, which the next replay goes on with, not standard output");
-    }
-    if let Some(file) = &args.roots
-        && file.file_name() != Some("roots".as_ref())
-    {
-        files::not_of_database("--roots", file, db)?;
-    }
     let written = [
         ("--report", &args.report),
         ("--failure-dump", &args.failure_dump),
-        ("--roots", &args.roots),
     ];
     let written = written
         .iter()
@@ -126,7 +116,6 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
     for (flag, given, why) in [
         ("--db", args.db.is_some(), "nothing is stored"),
         ("--check-state", args.check_state.is_some(), NO_ROOT),
-        ("--roots", args.roots.is_some(), NO_ROOT),
         ("--throttle", args.throttle.is_some(), "nothing is stored"),
         (
             "--write-back",
@@ -209,8 +198,6 @@ struct Road<'a> {
     sums: Sums,
     series: Series,
     measurement: Measurement,
-    /// Where the roots go, if anywhere.
-    roots: Option<RootsFile>,
 }
 
 impl<'a> Road<'a> {
@@ -222,7 +209,6 @@ impl<'a> Road<'a> {
             sums: Sums::default(),
             series: Series::default(),
             measurement,
-            roots: None,
         }
     }
 
@@ -231,9 +217,6 @@ impl<'a> Road<'a> {
         self.sums.add(block);
         self.series.add(block);
         self.progress.block(block.number, block.gas);
-        if let Some(roots) = &mut self.roots {
-            roots.block(block);
-        }
     }
 }
 
@@ -375,11 +358,6 @@ fn full(
     if dir.is_none() && args.store != StoreChoice::Memory {
         bail!("give --db DIR, the folder of the database (or --store memory for none)");
     }
-    if let Some(file) = &args.roots
-        && dir.is_none_or(|dir| !file.starts_with(dir))
-    {
-        RootsFile::check(file)?;
-    }
     let budget = Budget {
         memory: args.memory,
         write_back: Some(args.write_back(Some(&tree))),
@@ -395,13 +373,6 @@ fn full(
             name = tree.kind().name
         );
     }
-    let roots_file = match (&args.roots, dir) {
-        (Some(file), _) => Some(file.clone()),
-        (None, Some(dir)) if tree.kind().roots == RootPlace::Apart => {
-            Some(RootsFile::of_database(dir))
-        }
-        _ => None,
-    };
     let early = ahead_of_database(args, &input, &genesis);
     let mut state = database::open_or_create(dir, (args.store, tree), &genesis, &text, budget)?;
     // The database has it, and soon its accounts; together they may be larger than its caches.
@@ -424,9 +395,6 @@ fn full(
     genesis.alloc = Alloc::default();
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
     let (head, _) = replay.head();
-    let roots_file = roots_file
-        .map(|file| RootsFile::open(&file, replay.state()))
-        .transpose()?;
     let last = last_block(args, &input);
     if input.first().number > head + 1 {
         return Err(ReplayError::Missing {
@@ -477,7 +445,6 @@ fn full(
     };
     let mut blocks = wanted(args, blocks);
     let mut road = Road::new(args, measurement, head + 1, last);
-    road.roots = roots_file;
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| road.passed(block));
     drop(blocks);
     let flushing = Instant::now();
@@ -565,10 +532,8 @@ fn finish(
         sums,
         series,
         measurement,
-        roots,
     } = road;
     progress.finish();
-    let roots = roots.map_or(Ok(()), RootsFile::finish);
     // What a flush that failed did not write is not the database's head.
     let head = match &state {
         Some(state) => match state.versions().flushed() {
@@ -609,7 +574,7 @@ fn finish(
     };
     // A report that cannot be written does not hide why the replay failed.
     let reported = report.finish(measurement, args.report.as_deref());
-    outcome.map_err(anyhow::Error::from).and(roots)?;
+    outcome.map_err(anyhow::Error::from)?;
     reported?;
     if stop::asked() {
         output::line("stopped as asked; run the same command again to go on")?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_state::ar16mt::recovery::is_recovering;
+use arbor_state::recovery::is_recovering;
 use arbor_versions::{FileHead, Meta, Version, read_head_file};
 use serde_json::json;
 

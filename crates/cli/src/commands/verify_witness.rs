@@ -7,13 +7,10 @@ use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
 use arbor_chain::json::Shown;
 use arbor_chain::witness::{BlockWitness, FoundWitness, NamedWitness, read_witnesses};
-use arbor_state::verkle::Committer;
+use arbor_verify::verkle::{Committer, committer};
 
 use crate::args::VerifyWitness;
 use crate::{bytes, described, output};
-
-/// Bytes for the tables that a proof is checked with: larger ones take longer to make than they save.
-pub(super) const TABLE_BYTES: usize = 6_000_000;
 
 /// What was checked, and what of it is bad.
 #[derive(Default)]
@@ -98,16 +95,12 @@ pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
         alone: args.files.len() == 1,
         ..Checked::default()
     };
-    let mut committer = None;
     for file in &args.files {
         let mut told = Ok(());
         let read = read_witnesses(file, &mut |found| {
             let shown = match found {
                 FoundWitness::MerklePatricia(witness) => verify_nodes(args, file, &witness),
-                FoundWitness::Verkle(named) => {
-                    let committer = committer.get_or_insert_with(|| Committer::within(TABLE_BYTES));
-                    verify_named(args, file, committer, named)
-                }
+                FoundWitness::Verkle(named) => verify_named(args, file, committer(), named),
             };
             told = checked.add(shown);
             match told {

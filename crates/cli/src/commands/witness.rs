@@ -5,14 +5,14 @@ use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_chain::execution_witness::{ExecutionWitness, Verdict};
+use arbor_chain::execution_witness::Verdict;
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{Chain, EarlierBlocks, leaf_parts, make_execution_witness, make_witness};
+use arbor_chain::replay::{
+    Chain, EarlierBlocks, LeafWitness, MadeWitness as Witness, leaf_parts, make_witness,
+};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
-use arbor_chain::witness::BlockWitness;
-use arbor_state::verkle::Verkle;
-use arbor_state::{Head, Historical, MerklePatricia};
+use arbor_state::{Head, Historical};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
@@ -74,17 +74,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// Writes the witness of a block where it is wanted.
 fn one(witness: &Witness, out: Option<&Path>) -> Result<()> {
     match (witness, out.filter(|file| !files::is_output(file))) {
-        (_, None) => output::line(std::str::from_utf8(&witness.json()?)?),
-        (Witness::Nodes(_), Some(file)) => write(file, &witness.json()?),
-        (Witness::Leaves { block, .. }, Some(file)) => {
+        (_, None) => output::line(std::str::from_utf8(&json(witness)?)?),
+        (Witness::Nodes(_), Some(file)) => write(file, &json(witness)?),
+        (Witness::Leaves(leaves), Some(file)) => {
+            let block = &leaves.block;
             match files::has_extension(file, "ssz") {
                 true => write(file, &block.witness.to_bytes())?,
-                false => write(file, &witness.json()?)?,
+                false => write(file, &json(witness)?)?,
             }
             let root = |root: Option<B256>| root.unwrap_or_default();
             output::line(&format!(
                 "block {}: {}\nroot before {}\nroot after  {}",
-                witness.number(),
+                number(witness),
                 Size::of(witness).text(),
                 root(block.root_before),
                 root(block.root_after),
@@ -111,8 +112,8 @@ fn range(
         done = number;
         let witness = next(number)?;
         let bytes = match (form.is_binary(), &witness) {
-            (false, _) => witness.json()?,
-            (true, Witness::Leaves { block, .. }) => block.witness.to_bytes(),
+            (false, _) => json(&witness)?,
+            (true, Witness::Leaves(leaves)) => leaves.block.witness.to_bytes(),
             (true, Witness::Nodes(_)) => bail!(
                 "--form {}: witnesses of Merkle-Patricia databases have no binary form",
                 form.name()
@@ -144,18 +145,6 @@ struct Maker<'a> {
     guarded: bool,
 }
 
-/// A witness that was made.
-enum Witness {
-    /// Of a Merkle-Patricia tree.
-    Nodes(Box<BlockWitness>),
-    /// Of a Verkle tree.
-    Leaves {
-        block: Box<ExecutionWitness>,
-        /// Chunks of code among the leaves read.
-        chunks: usize,
-    },
-}
-
 impl Maker<'_> {
     /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
     fn make(&mut self, raw: RawBlock) -> Result<Witness> {
@@ -168,37 +157,27 @@ impl Maker<'_> {
         let parent = self.parent.insert(parent);
         let block = prepare(raw, SignatureRules::new(&chain.genesis.spec))?;
         let executor = self.rules.executor();
-        if let Some(verkle) = state.tree().downcast::<Verkle>() {
-            let made = make_execution_witness(parent, chain, &block, executor, self.guarded)?;
-            let (mut witness, chunks) = made;
-            self.check(verkle, &mut witness)?;
-            return Ok(Witness::Leaves {
-                block: Box::new(witness),
-                chunks,
-            });
+        let mut made = make_witness(parent, chain, &block, executor, self.guarded)?;
+        match &mut made {
+            Witness::Leaves(witness) => self.check(witness)?,
+            Witness::Nodes(witness) => {
+                if chain.genesis.network().is_none() {
+                    witness.config = Some(config_of(self.db)?);
+                }
+                witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
+            }
         }
-        if state.tree().downcast::<MerklePatricia>().is_none() {
-            bail!(
-                "a database with the tree {} has no witnesses; `arbor prove` proves single leaves of it",
-                state.tree().kind().name
-            );
-        }
-        let mut witness = make_witness(parent, chain, &block, executor)?;
-        if chain.genesis.network().is_none() {
-            witness.config = Some(config_of(self.db)?);
-        }
-        witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
-        Ok(Witness::Nodes(Box::new(witness)))
+        Ok(made)
     }
 
-    /// Checks a Verkle witness, and completes it with the root after it.
-    fn check(&self, verkle: &Verkle, witness: &mut ExecutionWitness) -> Result<()> {
-        let number = witness.number.unwrap_or_default();
-        let root = match witness.check(verkle.stems().committer())? {
+    /// Checks a witness of leaves, and completes it with the root after it.
+    fn check(&self, witness: &mut LeafWitness) -> Result<()> {
+        let number = witness.block.number.unwrap_or_default();
+        let root = match witness.check()? {
             Verdict::Holds { root_after, .. } => root_after,
             verdict => bail!("the witness of block {number} is false: {verdict:?}"),
         };
-        witness.root_after = Some(root);
+        witness.block.root_after = Some(root);
         let view = self.state.view();
         let known = view
             .version_of_block(number)?
@@ -215,20 +194,18 @@ impl Maker<'_> {
     }
 }
 
-impl Witness {
-    fn number(&self) -> u64 {
-        match self {
-            Self::Nodes(block) => block.number,
-            Self::Leaves { block, .. } => block.number.unwrap_or_default(),
-        }
+fn number(witness: &Witness) -> u64 {
+    match witness {
+        Witness::Nodes(block) => block.number,
+        Witness::Leaves(leaves) => leaves.block.number.unwrap_or_default(),
     }
+}
 
-    fn json(&self) -> Result<Vec<u8>> {
-        Ok(match self {
-            Self::Nodes(block) => serde_json::to_vec(block)?,
-            Self::Leaves { block, .. } => serde_json::to_vec(&block.to_json()?)?,
-        })
-    }
+fn json(witness: &Witness) -> Result<Vec<u8>> {
+    Ok(match witness {
+        Witness::Nodes(block) => serde_json::to_vec(block)?,
+        Witness::Leaves(leaves) => serde_json::to_vec(&leaves.block.to_json()?)?,
+    })
 }
 
 /// What witnesses have, and their bytes by part: of Verkle witnesses in the binary form, of others before they are made hexadecimal.
@@ -269,13 +246,13 @@ impl Size {
                     ],
                 }
             }
-            Witness::Leaves { block, chunks } => Self {
+            Witness::Leaves(leaves) => Self {
                 counts: Counts::Leaves {
-                    keys: block.witness.keys().count(),
-                    stems: block.witness.state_diff.len(),
-                    chunks: *chunks,
+                    keys: leaves.block.witness.keys().count(),
+                    stems: leaves.block.witness.state_diff.len(),
+                    chunks: leaves.chunks,
                 },
-                parts: leaf_parts(&block.witness.sizes(), *chunks).to_vec(),
+                parts: leaf_parts(&leaves.block.witness.sizes(), leaves.chunks).to_vec(),
             },
         }
     }

@@ -67,7 +67,7 @@ impl Chain {
             headers.push((block.hash, block.header.state_root));
         }
         if tree != "mpt" {
-            let lines = roots(&folder, "whole/roots");
+            let lines = roots(&folder, "whole");
             for ((number, line), (_, root)) in lines.iter().enumerate().zip(&mut headers) {
                 let (block, of_tree) = line.split_once(' ').expect("two words");
                 assert_eq!(block, number.to_string());

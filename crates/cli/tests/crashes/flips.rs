@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
-use arbor_state::{MPT, Network, StateSnapshot};
+use arbor_state::{Network, StateSnapshot};
 use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_store_fjall::{FjallStore, Options as FjallOptions};
+use arbor_trees::MPT;
 
 use crate::chain::{Chain, Random, Standing, number};
 use crate::support::{Run, copy};

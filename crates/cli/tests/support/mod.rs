@@ -126,9 +126,9 @@ pub(crate) fn an_account(folder: &Folder) -> (String, String) {
     )
 }
 
-/// The lines of a file of roots.
-pub(crate) fn roots(folder: &Folder, file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(folder.path(file)).expect("a file of roots");
+/// The lines that `arbor roots` prints of a database.
+pub(crate) fn roots(folder: &Folder, db: &str) -> Vec<String> {
+    let text = folder.run(&["roots", "--db", db]).ok().stdout();
     text.lines().map(str::to_owned).collect()
 }
 

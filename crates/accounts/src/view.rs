@@ -1,0 +1,46 @@
+//! What execution reads.
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+
+use crate::{Account, ReadError, StateChanges};
+
+/// Reads one state by plain names.
+pub trait StateView {
+    /// Returns an account; `None` if it does not exist.
+    fn account(&self, address: Address) -> Result<Option<Account>, ReadError>;
+
+    /// Returns accounts, in the order of their addresses: a database reads many at a time, where each question would wait for the disk, or at least for memory.
+    fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
+        let accounts = addresses.iter().map(|address| self.account(*address));
+        accounts.collect()
+    }
+
+    /// Returns a slot's value, zero if absent.
+    fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError>;
+
+    /// Returns whether an account has a slot that is not zero, which creating a contract asks of an account without code and
+    /// nonce (EIP-7610). Only artificial states, and on mainnet accounts that no creation can meet, have such storage; a view
+    /// that cannot tell says no.
+    fn has_storage(&self, _address: Address) -> Result<bool, ReadError> {
+        Ok(false)
+    }
+
+    /// Tells that these accounts and slots will be asked for soon: a database then reads what it has not in memory, many at a time, where each question would wait for
+    /// the disk. Nothing comes of an error; the question itself will meet it.
+    fn expect(&self, _accounts: &[Address], _slots: &[(Address, U256)]) {}
+
+    /// Returns the code with this hash.
+    fn code(&self, code_hash: B256) -> Result<Bytes, ReadError>;
+}
+
+/// Roots after each transaction of a block, which receipts carried before Byzantium.
+pub trait IntermediateRoots {
+    /// Returns the root after `changes`, which follow those of earlier calls for the same block.
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError>;
+}
+
+impl<R: IntermediateRoots + ?Sized> IntermediateRoots for Box<R> {
+    fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
+        (**self).root_after(changes)
+    }
+}

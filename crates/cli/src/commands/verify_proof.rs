@@ -1,0 +1,234 @@
+//! `arbor verify-proof`.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::{Address, B256, U256};
+use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::bounded_input::{Bound, BoundedInput};
+use arbor_chain::json::{self, JsonError};
+use arbor_state::AccountSlots;
+use arbor_verify::ar16mt::{Blake2s, StorageLog, StorageLogs};
+use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, Verdict};
+use serde_json::Value;
+
+use crate::args::VerifyProof;
+use crate::{files, output};
+
+/// Bytes of memory that a proof in JSON may take to be read: a range of a million leaves has 500 MB.
+const MOST_HELD: u64 = 1 << 30;
+
+/// Accepts a bare proof and the whole JSON-RPC response around one, each also as a gzip. No field may be there twice.
+pub(crate) fn run(args: &VerifyProof) -> Result<()> {
+    let binary = files::has_extension(&args.file, "ssz");
+    let bound = match args.storage_logs {
+        true => Bound::STORAGE_LOGS,
+        false if binary => Bound::BINARY_PROOF,
+        false => Bound::PROOF,
+    };
+    let input = BoundedInput::open(&args.file, bound)?.unpacked()?;
+    if args.storage_logs {
+        return verify_logs(args, &input.bytes()?);
+    }
+    let file = args.file.display();
+    let kinds = arbor_verify::standard();
+    let proof = match binary {
+        true => {
+            let proof = kinds
+                .read_bytes(&input.bytes()?)
+                .context("no tree has a binary form")?;
+            proof.with_context(|| format!("{file}: malformed witness"))?
+        }
+        false => {
+            let value = match json::read_within(input, MOST_HELD) {
+                // The error names the input.
+                Err(unread) if unread.error.is_io() => bail!("{unread}"),
+                value => value.with_context(|| format!("{file}: malformed JSON"))?,
+            };
+            let value = result(args, value)?;
+            kinds.read(value).map_err(|error| match error {
+                NotRead::Field { error: field, form } => anyhow!(JsonError::from(*field))
+                    .context(format!("{file} is no proof of the form {form}")),
+                error => anyhow!("{file} is no proof: {error}"),
+            })?
+        }
+    };
+    let root = args.root;
+    let verdict = proof.verify(root);
+    match verdict.with_context(|| format!("{file}: malformed proof"))? {
+        Verdict::False(why) => bail!("{file}: false proof against root {root}: {why}"),
+        Verdict::True(claims) => tell(args, &*proof, claims),
+    }
+}
+
+/// The proof within a node's answer, or the value itself.
+fn result(args: &VerifyProof, mut value: Value) -> Result<Value> {
+    let file = args.file.display();
+    if let Some(error) = value.get("error").filter(|error| !error.is_null())
+        && value.get("result").is_none_or(Value::is_null)
+    {
+        let message = error.get("message").and_then(Value::as_str);
+        let said = message.map_or_else(|| error.to_string(), str::to_owned);
+        bail!(
+            "{file}: the node answered with an error instead of a proof: {:?}",
+            said.chars().take(500).collect::<String>()
+        );
+    }
+    if let Some(result) = value.get_mut("result") {
+        value = result.take();
+    }
+    if value
+        .get("executionWitness")
+        .or(value.get("execution_witness"))
+        .is_some()
+    {
+        bail!("{file} is a whole block: arbor verify-witness checks it");
+    }
+    Ok(value)
+}
+
+/// Prints what a proof that holds shows.
+fn tell(args: &VerifyProof, proof: &dyn Proof, claims: Claims) -> Result<()> {
+    let (file, root) = (args.file.display(), args.root);
+    if let Some(stem) = claims.doubtful.first() {
+        bail!(
+            "{file}: nothing shows that stem {stem} is absent: its way ends below a node that may be a leaf, since neither index 0 of it is opened nor a child \
+             beyond index 3 (`arbor prove` opens one)"
+        );
+    }
+    let leaves = claims.leaves.len();
+    let accounts = asked(args, proof, &claims)?;
+    for proven in &accounts {
+        show(proven)?;
+    }
+    let slots: usize = accounts.iter().map(|proven| proven.slots.len()).sum();
+    if !accounts.is_empty() {
+        let distinct: BTreeSet<Address> = accounts.iter().map(|proven| proven.address).collect();
+        let of = match leaves {
+            0 => String::new(),
+            keys => format!(", by some of {keys} keys,"),
+        };
+        output::line(&match &distinct.iter().collect::<Vec<_>>()[..] {
+            [address] => {
+                format!("proven: account {address} and {slots} slots{of} under root {root}")
+            }
+            several => format!(
+                "proven: {} accounts and {slots} slots{of} under root {root}",
+                several.len()
+            ),
+        })?;
+    } else {
+        for leaf in &claims.leaves {
+            let index = leaf
+                .index
+                .map_or_else(String::new, |index| format!("{index} "));
+            let value = leaf
+                .value
+                .map_or("absent".to_owned(), |value| value.to_string());
+            output::line(&format!("{} {index}{value}", leaf.key))?;
+        }
+        output::line(&match claims.range {
+            Some(range) => format!(
+                "proven: {leaves} leaves, and no others from {} to {}, under root {root}",
+                range.from, range.to
+            ),
+            None => format!("proven: {leaves} keys under root {root}"),
+        })?;
+    }
+    match claims.unproven {
+        0 => Ok(()),
+        new => output::line(&format!(
+            "{new} new values are beside them, of which no proof says anything: see verify-witness"
+        )),
+    }
+}
+
+/// What a proof shows of the accounts that are asked for, or of all that it names.
+fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<ProvenAccount>> {
+    let file = args.file.display();
+    let names = proof.names();
+    if !names.is_empty() || args.of.is_empty() {
+        if args.tree.is_some() {
+            bail!("--tree tells how accounts lie in a tree, and {file} tells that itself");
+        }
+        check_names(args, &names)?;
+        return Ok(claims.accounts.clone());
+    }
+    let Some(tree) = args.tree else {
+        bail!(
+            "{file} has keys and no names, and does not say how accounts lie in its tree: --of needs --tree"
+        );
+    };
+    let Some(account_of) = tree.verify.account_of.filter(|_| claims.range.is_none()) else {
+        bail!(
+            "{file} has leaves by their keys alone, which are no account's under {} (--of {})",
+            tree.name,
+            args.of[0].address
+        );
+    };
+    let proven = args.of.iter().map(|of| account_of(&claims.leaves, of));
+    proven
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("{file} does not show what --of asks for"))
+}
+
+/// Checks that a proof, which names its accounts, has those that it must say something of.
+fn check_names(args: &VerifyProof, names: &[AccountSlots]) -> Result<()> {
+    let file = args.file.display();
+    for AccountSlots { address, slots } in &args.of {
+        let mut of_account = names.iter().filter(|of| of.address == *address).peekable();
+        if of_account.peek().is_none() {
+            let others: Vec<_> = names.iter().map(|of| of.address.to_string()).collect();
+            bail!(
+                "{file} is no proof of account {address} (--of), but of {}",
+                others.join(", ")
+            );
+        }
+        let known: Vec<U256> = of_account.flat_map(|of| &of.slots).copied().collect();
+        if let Some(slot) = slots.iter().find(|slot| !known.contains(slot)) {
+            bail!("{file} says nothing of slot {slot} of account {address} (--of)");
+        }
+    }
+    Ok(())
+}
+
+/// Prints what an account and its slots hold.
+fn show(proven: &ProvenAccount) -> Result<()> {
+    let address = proven.address;
+    output::line(&match proven.account {
+        None => format!("{address} absent"),
+        Some(account) => format!(
+            "{address} nonce {} balance {} code {}",
+            account.nonce, account.balance, account.code_hash
+        ),
+    })?;
+    for (slot, value) in &proven.slots {
+        output::line(&format!("{address} slot {slot} {}", B256::from(*value)))?;
+    }
+    Ok(())
+}
+
+/// Checks what a block changes as zkSync's prover is given it, and prints the root that it leads to.
+fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
+    let (file, root) = (args.file.display(), args.root);
+    let logs = StorageLogs::decode(bytes);
+    let logs = logs.with_context(|| format!("{file}: malformed storage logs"))?;
+    let after = logs.verify(Blake2s::new(), root.0);
+    let after = after.with_context(|| format!("{file}: false from root {root} on"))?;
+    let count = |is: fn(&StorageLog) -> bool| logs.logs.iter().filter(|log| is(log)).count();
+    let new = count(|log| log.first_write);
+    let next = logs.next_enumeration_index;
+    if let Some(due) = args.next_index.filter(|due| *due != next) {
+        bail!("{file}: its next index is {next}, and {due} is due (--next-index)");
+    }
+    output::line(&format!(
+        "proven: {} logs, {} of them writes, {new} of these of new leaves, lead from root {root} to root {}, and from next index {next}{} to {}",
+        logs.logs.len(),
+        count(|log| log.is_write),
+        B256::from(after),
+        match args.next_index {
+            Some(_) => "",
+            None => " (as the file says, which no root shows: give --next-index)",
+        },
+        next + new as u64,
+    ))
+}

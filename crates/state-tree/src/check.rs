@@ -1,0 +1,343 @@
+//! Checking a whole database: every node rebuilt from the flat state and compared, every retained version
+//! rebuilt from its undo, every other record held against its neighbours.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use alloy_primitives::{B256, hex, keccak256};
+use arbor_store::{Table, Value, Write};
+use arbor_versions::{Entries, Meta, RecordCounts, TableSpec, Version, VersionsError, View};
+use rayon::prelude::*;
+
+use crate::error::corrupt;
+use crate::tables::CODE;
+use crate::{StateError, StateTree};
+
+/// The most faults that a report describes one by one.
+const DESCRIBED: usize = 100;
+/// Code hashes remembered as present, so that code that many accounts share is mostly looked for once.
+const CODES_REMEMBERED: usize = 1 << 18;
+/// Records between two calls of the caller's progress function.
+const PROGRESS_EVERY: u64 = 1 << 14;
+/// Of so many bytes of records that a scan gives one record is looked up by its key, too: about one of each data block of a store's files, so that most ways that an index knows are gone (where files overlap, fewer of the small
+/// ones'). A filter, whose checksum is compared whenever it is read, has thousands of blocks.
+const LOOKED_UP: usize = 4 << 10;
+/// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
+const STEP: u64 = 997;
+
+/// What [`StateSnapshot::verify`] found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct VerifyReport {
+    /// Accounts checked.
+    pub accounts: u64,
+    /// Slots checked.
+    pub slots: u64,
+    /// Codes checked.
+    pub codes: u64,
+    /// Nodes rebuilt and compared.
+    pub nodes: u64,
+    /// Older versions rebuilt from their undo, down to their roots.
+    pub versions: u64,
+    /// The Merkle-Patricia root of the flat tables, which the header of the head's block must have.
+    pub flat_root: B256,
+    /// Records of versions: metas, undo, indexes.
+    pub records: RecordCounts,
+    /// Faults found.
+    pub fault_count: u64,
+    /// The first hundred faults, each naming what is wrong and where.
+    pub faults: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.fault_count == 0
+    }
+
+    fn fault(&mut self, fault: String) {
+        self.fault_count += 1;
+        if self.faults.len() < DESCRIBED {
+            self.faults.push(fault);
+        }
+    }
+}
+
+/// How far a verification is.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyProgress {
+    /// Accounts checked.
+    pub accounts: u64,
+    /// Slots checked.
+    pub slots: u64,
+    /// Nodes rebuilt and compared.
+    pub nodes: u64,
+    /// The part of the accounts' key space that is done, 0 to 1; keys are hashes, so about that part of the accounts.
+    pub done: f64,
+}
+
+/// Says what is wrong with the caller's own part of a version's record, which is the block's header.
+pub type MetaCheck<'a> = &'a mut (dyn FnMut(&Meta) -> Result<(), String> + Send);
+
+/// The indices that the leaves of an AR16MT database may have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum LeafIndices {
+    /// All numbers from 1 to the number of leaves, as every chain numbers its leaves.
+    #[default]
+    Consecutive,
+    /// Any different numbers, chosen by whoever wrote them.
+    Chosen,
+}
+
+/// Parts that the accounts' key space is shared by.
+const RANGES: u64 = 256;
+
+/// What a check under way has counted.
+#[derive(Default)]
+pub struct Counted {
+    /// Accounts checked.
+    pub accounts: AtomicU64,
+    /// Slots checked.
+    pub slots: AtomicU64,
+    /// Nodes rebuilt and compared.
+    pub nodes: AtomicU64,
+    /// Nodes that scans gave, where they are counted as they pass, and those of which is told that they did not.
+    pub stored_nodes: AtomicU64,
+    codes: AtomicU64,
+    /// Versions rebuilt.
+    pub versions: AtomicU64,
+    /// Parts of the key space that are done.
+    pub ranges: AtomicU64,
+}
+
+/// A check under way.
+pub struct Check<'a> {
+    /// The latest version and those before it.
+    pub view: View<'a>,
+    /// The indices that leaves may have.
+    pub indices: LeafIndices,
+    tables: &'static [TableSpec],
+    progress: &'a (dyn Fn(VerifyProgress) + Sync),
+    /// What was counted so far.
+    pub counts: Counted,
+    report: Mutex<VerifyReport>,
+    /// Code hashes that are in the code table.
+    present: Mutex<HashSet<B256>>,
+}
+
+impl<'a> Check<'a> {
+    /// Begins a check of a database with these tables. `progress` is called now and then, from any thread.
+    pub fn new(
+        view: View<'a>,
+        tables: &'static [TableSpec],
+        indices: LeafIndices,
+        progress: &'a (dyn Fn(VerifyProgress) + Sync),
+    ) -> Self {
+        Self {
+            view,
+            indices,
+            tables,
+            progress,
+            counts: Counted::default(),
+            report: Mutex::default(),
+            present: Mutex::default(),
+        }
+    }
+
+    /// The root of the latest version; that of the tree without leaves before genesis.
+    pub fn root(&self, tree: &dyn StateTree) -> B256 {
+        let head = self.view.head();
+        head.map_or(tree.empty_root(), |head| head.root.into())
+    }
+
+    /// Enters something that is wrong.
+    pub fn tell_fault(&self, fault: String) {
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        report.fault(fault);
+    }
+
+    /// Counts one more, and tells the progress now and then.
+    pub fn count(&self, counter: &AtomicU64) {
+        if (counter.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(PROGRESS_EVERY) {
+            self.tell();
+        }
+    }
+
+    /// One of the 256 parts of the key space is done.
+    pub fn part_done(&self) {
+        self.counts.ranges.fetch_add(1, Ordering::Relaxed);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (self.progress)(VerifyProgress {
+            accounts: load(&self.counts.accounts),
+            slots: load(&self.counts.slots),
+            nodes: load(&self.counts.nodes),
+            done: load(&self.counts.ranges) as f64 / RANGES as f64,
+        });
+    }
+
+    /// Whether the code with this hash is stored.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn has_code(&self, hash: B256) -> Result<bool, StateError> {
+        let present = || self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        if present().contains(&hash) {
+            return Ok(true);
+        }
+        let found = self.view.get(CODE, hash.as_slice())?.is_some();
+        if found {
+            let mut present = present();
+            if present.len() == CODES_REMEMBERED {
+                present.clear();
+            }
+            present.insert(hash);
+        }
+        Ok(found)
+    }
+
+    /// Returns a scan's entries, of which about one in 4 KiB is [looked up](Self::looked_up) as it comes by: the first, and then others at another version.
+    pub fn scan(
+        &self,
+        table: Table,
+        prefix: &[u8],
+        from: &[u8],
+    ) -> Result<Entries<'_>, VersionsError> {
+        let version = self.view.head().map_or(0, |head| head.version.0);
+        let mut passed = LOOKED_UP + (version.wrapping_mul(STEP) % LOOKED_UP as u64) as usize;
+        let entries = self.view.scan(table, prefix, from)?;
+        Ok(Box::new(entries.map(move |entry| {
+            let (key, value) = entry?;
+            passed += key.len() + value.len();
+            if passed >= LOOKED_UP {
+                passed -= LOOKED_UP;
+                self.looked_up(table, &key, &value)?;
+            }
+            Ok((key, value))
+        })))
+    }
+
+    /// The lengths of paths that the keys of a table of nodes begin with. Also counted are keys that are no node's and that no scan of nodes gives: none at all, and a
+    /// length alone, of `apart` or more: shorter paths are scanned by their length alone, and it comes with them.
+    pub fn path_lengths(&self, nodes: Table, apart: u8) -> Result<(Vec<u8>, u64), StateError> {
+        let mut spare = u64::from(self.view.get(nodes, &[])?.is_some());
+        let (mut lengths, mut from) = (Vec::new(), Some(0));
+        while let Some(length) = from {
+            let first = self.view.scan(nodes, &[], &[length])?.next();
+            let Some((key, _)) = first.transpose()? else {
+                break;
+            };
+            spare += u64::from(key.len() == 1 && key[0] >= apart);
+            lengths.push(key[0]);
+            from = key[0].checked_add(1);
+        }
+        Ok((lengths, spare))
+    }
+
+    /// Compares what a scan found with what a look-up by key finds: an engine's filters and indexes can hide
+    /// from one what the other sees, and execution looks up.
+    pub fn looked_up(&self, table: Table, key: &[u8], scanned: &[u8]) -> Result<(), VersionsError> {
+        if self.view.get(table, key)?.as_deref() == Some(scanned) {
+            return Ok(());
+        }
+        self.tell_fault(format!(
+            "record {} of {}: looking it up gives something else than a scan",
+            hex::encode(key),
+            self.table_name(table)
+        ));
+        Ok(())
+    }
+
+    fn table_name(&self, table: Table) -> &'static str {
+        let spec = self.tables.iter().find(|spec| spec.table == table);
+        spec.map_or("an unknown table", |spec| spec.name)
+    }
+
+    /// Rebuilds every retained version, going back from the head, and compares the roots. What lies behind a version that
+    /// does not hold cannot be judged.
+    pub fn history(&self, tree: &dyn StateTree) {
+        if let Err(error) = self.versions_back(tree) {
+            self.tell_fault(format!("history: {error}"));
+        }
+    }
+
+    fn versions_back(&self, tree: &dyn StateTree) -> Result<(), StateError> {
+        match (self.view.oldest(), self.view.head()) {
+            (Some(oldest), Some(newest)) => tree.check_history(self, oldest, newest.version),
+            _ => Ok(()),
+        }
+    }
+
+    /// Leads the nodes of a tree's newest version back through the undo records to the oldest, and compares
+    /// every root.
+    pub fn walk_back(
+        &self,
+        tree: &dyn StateTree,
+        oldest: Version,
+        newest: Version,
+    ) -> Result<(), StateError> {
+        let mut nodes = tree.nodes(self.view);
+        let mut flat: HashMap<(Table, Box<[u8]>), Option<Value>> = HashMap::new();
+        for version in (oldest.0..newest.0).rev() {
+            let undo = self.view.undo_of(Version(version + 1))?;
+            let now = |table, key: &[u8]| match flat.get(&(table, Box::from(key))) {
+                Some(value) => Ok(value.clone()),
+                None => Ok(self.view.get(table, key)?),
+            };
+            // An account's creation is undone with all its slots, so that the root does not tell whether they are listed.
+            for Write { table, key, value } in &undo {
+                if now(*table, key)? == *value {
+                    return Err(corrupt(
+                        self.table_name(*table),
+                        key,
+                        "undone to what it is, though only changes are",
+                    ));
+                }
+            }
+            let meta = self.view.meta(Version(version))?;
+            let meta =
+                meta.ok_or_else(|| StateError::Read(format!("no meta of version {version}")))?;
+            tree.step(self.view, &mut nodes, &meta, &undo, &now)?;
+            let undone = undo.into_iter();
+            flat.extend(undone.map(|write| ((write.table, write.key), write.value)));
+            self.counts.versions.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Hashes every code, also those that no account has any more: older versions may.
+    pub fn codes(&self) -> Result<(), StateError> {
+        if self.view.get(CODE, &[])?.is_some() {
+            self.tell_fault("a code without a key".to_owned());
+        }
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            for entry in self.view.scan(CODE, &[first], &[])? {
+                let (key, code) = entry?;
+                self.counts.codes.fetch_add(1, Ordering::Relaxed);
+                self.looked_up(CODE, &key, &code)?;
+                let hash = keccak256(&code);
+                if *hash != *key {
+                    let key = hex::encode_prefixed(&key);
+                    self.tell_fault(format!("code {key}: the stored bytes hash to {hash}"));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// What was found. The flat root and the counts of records are left open.
+    pub fn into_report(self) -> VerifyReport {
+        let report = self.report.into_inner();
+        VerifyReport {
+            accounts: self.counts.accounts.into_inner(),
+            slots: self.counts.slots.into_inner(),
+            codes: self.counts.codes.into_inner(),
+            nodes: self.counts.nodes.into_inner(),
+            versions: self.counts.versions.into_inner(),
+            ..report.unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Changes that were computed on top of a version and are not applied yet.
+
+use std::fmt;
+use std::time::Duration;
+
+use alloy_primitives::B256;
+use arbor_versions::{Changes, Meta, Version, View};
+
+use crate::{StateError, Work};
+
+/// What a block's changes make of the state: computed, not yet applied.
+#[derive(Debug)]
+pub struct Computed {
+    pub(crate) root: B256,
+    /// What its version writes.
+    pub changes: Changes,
+    /// Where the time went.
+    pub timings: Timings,
+    /// What the parts took.
+    pub work: Work,
+    origin: Origin,
+}
+
+/// What computed changes can be applied to.
+#[derive(Debug)]
+enum Origin {
+    /// The head that they were computed on.
+    Head {
+        on: Option<HeadId>,
+        /// Where they are in a run of blocks computed together, whose nodes come with the last.
+        place: usize,
+        /// The number of blocks in the run.
+        of: usize,
+        /// The root that the changes follow; `None` for the first of the run.
+        before: Option<B256>,
+    },
+    /// A database that was loaded, of which they make the first version.
+    Load,
+}
+
+/// A version that changes are computed on. Two states with the same of both are the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeadId {
+    /// The version.
+    pub version: Version,
+    /// Its root.
+    pub root: B256,
+}
+
+impl HeadId {
+    /// Of a version's record.
+    pub fn of(meta: &Meta) -> Self {
+        Self {
+            version: meta.version,
+            root: meta.root.into(),
+        }
+    }
+}
+
+impl fmt::Display for HeadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} with root {}", self.version.0, self.root)
+    }
+}
+
+/// A head, or that there is none, in words.
+pub(crate) struct ShownHead<'a>(pub(crate) &'a Option<HeadId>);
+
+impl fmt::Display for ShownHead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(head) => head.fmt(f),
+            None => f.write_str("the empty database"),
+        }
+    }
+}
+
+/// Where the time of [`State::compute`](crate::State::compute) went.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Timings {
+    /// Hashing names, reading old records, forming tree updates.
+    pub keys: Duration,
+    /// The tree: reading nodes, restructuring, hashing.
+    pub tree: Duration,
+    /// Forming flat and node writes.
+    pub writes: Duration,
+}
+
+impl Computed {
+    /// Changes of one block on top of the head.
+    pub fn on_head(view: View<'_>, root: B256, changes: Changes) -> Self {
+        let origin = Origin::Head {
+            on: view.head().map(HeadId::of),
+            place: 0,
+            of: 1,
+            before: None,
+        };
+        Self::new(origin, root, changes)
+    }
+
+    /// The changes of consecutive blocks that were computed together on top of the head.
+    pub fn run(
+        view: View<'_>,
+        versions: impl ExactSizeIterator<Item = (B256, Changes)>,
+    ) -> Vec<Self> {
+        let (on, of) = (view.head().map(HeadId::of), versions.len());
+        let mut before = None;
+        let versions = versions.enumerate().map(|(place, (root, changes))| {
+            let before = before.replace(root);
+            let origin = Origin::Head {
+                on,
+                place,
+                of,
+                before,
+            };
+            Self::new(origin, root, changes)
+        });
+        versions.collect()
+    }
+
+    /// What is left to apply after a load.
+    pub fn of_load(root: B256, changes: Changes) -> Self {
+        Self::new(Origin::Load, root, changes)
+    }
+
+    fn new(origin: Origin, root: B256, changes: Changes) -> Self {
+        Self {
+            root,
+            changes,
+            timings: Timings::default(),
+            work: Work::default(),
+            origin,
+        }
+    }
+
+    /// The state root after the block.
+    pub fn root(&self) -> B256 {
+        self.root
+    }
+
+    /// Where the time went.
+    pub fn timings(&self) -> Timings {
+        self.timings
+    }
+
+    /// The number of operations that the computation took.
+    pub fn work(&self) -> Work {
+        self.work
+    }
+
+    /// Keys and records of the nodes written (`None`: deleted), for a diagnosis.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (&[u8], Option<&[u8]>)> {
+        self.changes.nodes()
+    }
+}
+
+/// Checks that computed changes, in their order, are a whole run on top of the head. `is_loaded`: the database was
+/// loaded and has no version yet.
+pub fn check_run(
+    head: Option<&Meta>,
+    is_loaded: bool,
+    run: &[&Computed],
+) -> Result<(), StateError> {
+    let head = head.map(HeadId::of);
+    let mut root_before = None;
+    for (index, computed) in run.iter().enumerate() {
+        let Origin::Head {
+            on: computed_on,
+            place,
+            of,
+            before,
+        } = computed.origin
+        else {
+            // Only the load of this database leaves it in need of its first version.
+            match is_loaded && run.len() == 1 {
+                true => continue,
+                false => return Err(StateError::NotLoaded),
+            }
+        };
+        if is_loaded {
+            return Err(StateError::Unfinished(Unfinished::Load));
+        }
+        if computed_on != head {
+            return Err(StateError::Stale { computed_on, head });
+        }
+        if (place, of) != (index, run.len()) || before != root_before {
+            return Err(StateError::PartOfRun { place, of });
+        }
+        root_before = Some(computed.root);
+    }
+    Ok(())
+}
+
+/// What ended before the database had a whole state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unfinished {
+    /// A load ([`State::load`](crate::State::load)).
+    #[error("loading the database was interrupted: delete it and begin again")]
+    Load,
+    /// A recovery ([`Recovery`](crate::ar16mt::recovery::Recovery)).
+    #[error("its recovery was not finished: `arbor recover` with the same file goes on with it")]
+    Recovery,
+}

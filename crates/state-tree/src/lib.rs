@@ -1,0 +1,52 @@
+//! What a tree supplies to the state over it, and how the trees of a program are listed.
+//!
+//! [`StateTree`] is a commitment scheme over accounts: where records lie in flat tables, what changes make of the nodes,
+//! how both are checked, proven and led through versions. [`TreeKind`] is the row that everything else knows a tree by,
+//! and [`Registry`] the rows that a program knows.
+#![forbid(unsafe_code)]
+
+mod account_roots;
+mod check;
+mod checks;
+mod computed;
+mod error;
+mod flat;
+mod kind;
+mod leaves;
+mod listing;
+mod load;
+mod network;
+mod state_tree;
+mod tables;
+mod work;
+
+pub use account_roots::{
+    account_leaves, account_part, records, root_of_leaves, state_root, storage_root,
+};
+pub use arbor_accounts::{
+    Account, AccountChange, AccountSlots, IntermediateRoots, ReadError, Reads, SlotChange,
+    StateChanges, StateView,
+};
+pub use arbor_tree_ar16mt::{OperationProof, OperationProofs, TreeStats};
+pub use check::{Check, Counted, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
+pub use checks::{
+    WrongChanges, check_code_hashes, check_consistent, check_loaded_code, check_old_account,
+    check_old_slot,
+};
+pub use computed::{Computed, HeadId, Timings, Unfinished, check_run};
+pub use error::{StateError, corrupt};
+pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
+pub use kind::{
+    BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
+    StoredAs, TreeKind, Zeros,
+};
+pub use leaves::{BlockLeaves, LeafWrite};
+pub use listing::WithSlots;
+pub use load::{LoadAccount, LoadSlot, LoadSource};
+pub use network::Network;
+pub use state_tree::{
+    Accounts, InnerRoots, LeafEntries, LeafNames, Leaves, Nodes, StateTree, StateWitness, Then,
+    Touched, Tree, WitnessForm, Witnesses, one_by_one, own, own_mut,
+};
+pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_writes};
+pub use work::{Counts, Published, Work};

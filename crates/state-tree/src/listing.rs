@@ -1,0 +1,17 @@
+//! Accounts as they are listed.
+
+use alloy_primitives::{Address, B256, U256};
+
+use crate::Account;
+
+/// An account with its slots that are not zero.
+pub struct WithSlots {
+    /// The account's address.
+    pub address: Address,
+    /// The account itself.
+    pub account: Account,
+    /// Slots and values, in the order of the flat table.
+    pub slots: Vec<(U256, U256)>,
+    /// The root of the account's storage trie, if the tree keeps it.
+    pub storage_root: Option<B256>,
+}

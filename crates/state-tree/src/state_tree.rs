@@ -1,0 +1,341 @@
+//! What a tree supplies to the state over it.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_store::{Table, Write};
+use arbor_tree::Hash;
+use arbor_verify::Proof;
+use arbor_verify::ar16mt::StorageLogs;
+use arbor_versions::{Identity, Meta, Version, Versions, View};
+
+use crate::BlockLeaves;
+use crate::WithSlots;
+use crate::check::Check;
+use crate::flat::{Ahead, Flat, FlatKey, Lookup};
+use crate::{
+    Account, AccountSlots, Computed, IntermediateRoots, LoadSource, Network, Reads, StateChanges,
+    StateError, TreeKind,
+};
+use crate::{LeafWrite, OperationProofs, TreeStats};
+
+/// A tree that commits to accounts, shared by everything that reads or writes one state.
+pub type Tree = Arc<dyn StateTree>;
+
+/// Nodes of an older version as far as they differ from those of the latest, in a form that only the
+/// tree knows.
+pub type Nodes = Box<dyn Any + Send + Sync>;
+
+/// The state at a retained version, as a tree reads it.
+pub trait Then: Flat + Sync {
+    /// The version's block and root.
+    fn meta(&self) -> &Meta;
+
+    /// The latest version, which this one's records and nodes lie over.
+    fn view(&self) -> View<'_>;
+
+    /// The nodes of this version, rebuilt at the first call.
+    fn nodes(&self) -> Result<&Nodes, StateError>;
+
+    /// Whether the nodes are rebuilt already, or worth being rebuilt: at the first call it is not known
+    /// whether there will be a second proof.
+    fn is_proven_again(&self) -> bool;
+}
+
+/// Accounts with their slots, in the order of a tree's flat tables.
+pub type Accounts<'a> = Box<dyn Iterator<Item = Result<WithSlots, StateError>> + 'a>;
+
+/// A commitment scheme over accounts: where records lie in flat tables, what changes make of the
+/// nodes, and how nodes are checked and rebuilt. Nothing else of a state depends on the tree.
+///
+/// All methods are required, so that the compiler names what a new tree lacks.
+pub trait StateTree: Any + fmt::Debug + Send + Sync {
+    /// The row of this tree.
+    fn kind(&self) -> &'static TreeKind;
+
+    /// The hash function of this instance, by its name in a database's identity.
+    fn hash(&self) -> &'static str;
+
+    /// The root of a tree without leaves.
+    fn empty_root(&self) -> B256;
+
+    /// Whether the roots of consecutive blocks are computed faster together than one by one.
+    fn computes_together(&self) -> bool;
+
+    /// Whether every version is to be written to the store at once.
+    fn writes_through(&self) -> bool;
+
+    /// Makes the tables that computing needs, if there are any. `placed` is called once all their
+    /// memory is allocated, before they are filled.
+    fn prepare(&self, placed: Box<dyn FnOnce() + '_>);
+
+    /// Reads an account.
+    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError>;
+
+    /// Reads accounts, in the order of their addresses, all records together.
+    fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError>;
+
+    /// Returns the keys of what the flat tables have of these accounts and slots.
+    fn flat_keys(
+        &self,
+        accounts: &[Address],
+        slots: &[(Address, U256)],
+    ) -> [(Table, Vec<FlatKey>); 2];
+
+    /// Reads a slot, zero if absent.
+    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError>;
+
+    /// Returns whether an account has a slot that is not zero.
+    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError>;
+
+    /// Lists all accounts with their slots that are not zero, in the order of the flat tables.
+    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError>;
+
+    /// Computes the Merkle-Patricia root of the flat tables on the threads of the caller's pool,
+    /// without reading a node.
+    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError>;
+
+    /// Returns the first account whose key is `from` or above, in the order of the flat tables.
+    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError>;
+
+    /// Returns a slot of the first account with storage whose key is `account` or above: the first
+    /// slot whose key is `slot` or above, else the account's first.
+    fn slot_from(
+        &self,
+        view: View<'_>,
+        account: &Hash,
+        slot: &Hash,
+    ) -> Result<Option<(Address, U256)>, StateError>;
+
+    /// Computes what the changes of consecutive blocks, the first on top of the latest version, make
+    /// of the state: a root after each. A tree that [computes together](Self::computes_together) may
+    /// put the nodes of all into the last; any other is given one block at a time.
+    fn compute(
+        &self,
+        view: View<'_>,
+        changes: &[&StateChanges],
+    ) -> Result<Vec<Computed>, StateError>;
+
+    /// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+    fn load(
+        &self,
+        versions: &mut Versions,
+        source: &dyn LoadSource,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Computed, StateError>;
+
+    /// Proves an account and some of its slots, present or absent.
+    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError>;
+
+    /// Proves several accounts and slots of them, present or absent, by one proof.
+    fn prove_together(
+        &self,
+        then: &dyn Then,
+        accounts: &[AccountSlots],
+    ) -> Result<Box<dyn Proof>, StateError>;
+
+    /// Writing and proving leaves by their keys alone, if the tree can.
+    fn leaves(&self) -> Option<&dyn Leaves>;
+
+    /// Witnesses of all that a block touches, if the tree has them.
+    fn witnesses(&self) -> Option<&dyn Witnesses>;
+
+    /// Roots inside a block, for receipts from before Byzantium, if the tree is the one that those mean.
+    fn inner_roots(&self) -> Option<&dyn InnerRoots>;
+
+    /// The nodes of the latest version, to be led to older ones by [`step`](Self::step).
+    fn nodes(&self, view: View<'_>) -> Nodes;
+
+    /// Leads nodes on to the version `to`, of which `then` has the flat records that differ from those
+    /// here, and checks the root. `now` reads the flat records as they are here.
+    ///
+    /// # Errors
+    /// [`StateError::RebuiltRoot`] if the root is another; the store's errors; records that cannot be
+    /// read.
+    fn step(
+        &self,
+        view: View<'_>,
+        nodes: &mut Nodes,
+        to: &Meta,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError>;
+
+    /// Returns the writes of nodes that lead from the latest version back to the version `to`, whose
+    /// flat records `undo` has, where they differ.
+    fn writes_back(
+        &self,
+        view: View<'_>,
+        to: &Meta,
+        undo: &[Write],
+    ) -> Result<Vec<Write>, StateError>;
+
+    /// Rebuilds all nodes from the flat tables and compares them with the stored ones; returns the
+    /// Merkle-Patricia root of the flat tables.
+    fn check(&self, check: &Check<'_>) -> Result<B256, StateError>;
+
+    /// Rebuilds every retained version below the head from its undo records and compares the roots.
+    fn check_history(
+        &self,
+        check: &Check<'_>,
+        oldest: Version,
+        newest: Version,
+    ) -> Result<(), StateError>;
+}
+
+/// Leaves with their keys and indices.
+pub type LeafEntries<'a> = Box<dyn Iterator<Item = Result<LeafWrite, StateError>> + 'a>;
+
+/// Names that lead to leaves.
+pub type LeafNames<'a> = Box<dyn Iterator<Item = Result<Vec<u8>, StateError>> + 'a>;
+
+/// A tree whose leaves can be written and proven by their keys, below any account.
+pub trait Leaves {
+    /// Computes what writes of leaves make of the tree, and what that takes. A key may occur once.
+    fn compute(
+        &self,
+        view: View<'_>,
+        writes: &[LeafWrite],
+    ) -> Result<(Computed, TreeStats), StateError>;
+
+    /// As [`compute`](Self::compute), with a proof of each write and then of each of some reads, and the root
+    /// after each.
+    fn compute_proven(
+        &self,
+        view: View<'_>,
+        writes: &[LeafWrite],
+        reads: &[Hash],
+    ) -> Result<(Computed, TreeStats, OperationProofs), StateError>;
+
+    /// Proves all leaves from one key to another, both included; neither needs to be a leaf's.
+    fn prove_range(
+        &self,
+        then: &dyn Then,
+        range: (B256, B256),
+    ) -> Result<Box<dyn Proof>, StateError>;
+
+    /// As [`compute`](Self::compute), for leaves that are not there yet; the inner error is a key that is, or that comes
+    /// twice.
+    fn compute_new(
+        &self,
+        view: View<'_>,
+        leaves: &[LeafWrite],
+    ) -> Result<Result<Computed, Hash>, StateError>;
+
+    /// The leaves of a version, ascending by key.
+    fn entries<'a>(&self, then: &'a dyn Then) -> Result<LeafEntries<'a>, StateError>;
+
+    /// The names that lead to leaves, as they are stored. None ever goes.
+    fn names<'a>(&self, view: View<'a>) -> Result<LeafNames<'a>, StateError>;
+
+    /// What is written for a stored name; `None` for bytes that are none.
+    fn name_write(&self, name: &[u8]) -> Option<Write>;
+
+    /// The leaves that a version writes on top of the one before, in the form that zkSync's prover is given.
+    fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<StorageLogs, StateError>;
+}
+
+/// A tree that gives witnesses of all that a block touches.
+pub trait Witnesses {
+    /// What its witnesses consist of.
+    fn form(&self) -> WitnessForm;
+
+    /// The witness of what a block on top of a version touches.
+    fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError>;
+}
+
+/// What a block touches of its parent's state, by plain name.
+#[derive(Clone, Copy, Debug)]
+pub struct Touched<'a> {
+    /// Accounts read, present or not, with the slots read.
+    pub reads: &'a Reads,
+    /// Chunks of code read, by account, for a witness of leaves; those that a code does not have are passed over.
+    pub chunks: &'a BTreeMap<Address, BTreeSet<u32>>,
+    /// What the block makes of the state.
+    pub changes: &'a StateChanges,
+    /// Whether leaves are added that leave no absence in doubt.
+    pub guarded: bool,
+}
+
+/// What witnesses consist of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WitnessForm {
+    /// Nodes, over which a block can be executed; codes are beside them.
+    Nodes,
+    /// Leaves with one proof; chunks of code are among them.
+    Leaves,
+}
+
+/// The witness of a block's access to the state.
+#[derive(Clone, Debug)]
+pub enum StateWitness {
+    /// The nodes that reading and changing it needs.
+    Nodes(Vec<Bytes>),
+    /// The leaves that it touches.
+    Leaves(BlockLeaves),
+}
+
+/// A tree that tells the root after each transaction.
+pub trait InnerRoots {
+    /// Roots of changes laid over the latest version.
+    fn at_head<'a>(&self, view: View<'a>) -> Box<dyn IntermediateRoots + 'a>;
+
+    /// Roots of changes laid over an older version.
+    fn at_version<'a>(&self, then: &'a dyn Then) -> Box<dyn IntermediateRoots + 'a>;
+}
+
+impl dyn StateTree {
+    /// What a database with this tree says that it is.
+    pub fn identity(&self, network: Network) -> Identity {
+        let kind = self.kind();
+        Identity {
+            tree: kind.stored_as.tree.into(),
+            revision: kind.stored_as.revision.into(),
+            hash: self.hash().into(),
+            layout: kind.layout,
+            chain_id: network.chain_id,
+            genesis: network.genesis_hash.0,
+        }
+    }
+
+    /// Returns this tree as one of a given type; `None` if it is another.
+    pub fn downcast<T: StateTree>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+}
+
+/// Computes one block, for trees whose blocks are each computed alone.
+pub fn one_by_one(
+    changes: &[&StateChanges],
+    compute: impl FnOnce(&StateChanges) -> Result<Computed, StateError>,
+) -> Result<Vec<Computed>, StateError> {
+    match changes {
+        [] => Ok(Vec::new()),
+        [changes] => Ok(vec![compute(changes)?]),
+        several => Err(StateError::Read(format!(
+            "{} blocks to compute at once: this tree computes them one by one",
+            several.len()
+        ))),
+    }
+}
+
+/// The nodes of an older version as the tree that made them knows them.
+pub fn own<T: 'static>(nodes: &Nodes) -> &T {
+    nodes
+        .downcast_ref()
+        .expect("invariant: nodes come back to the tree that made them")
+}
+
+/// Like [`own`], but to be changed.
+pub fn own_mut<T: 'static>(nodes: &mut Nodes) -> &mut T {
+    nodes
+        .downcast_mut()
+        .expect("invariant: nodes come back to the tree that made them")
+}

@@ -1,0 +1,79 @@
+//! The roots of a tree that no header carries, each written with its version.
+
+use alloy_primitives::B256;
+use arbor_store::Write;
+use arbor_versions::{Changes, Version, View};
+
+use crate::{Head, StateError, TreeKind};
+use arbor_state_tree::ROOTS;
+use arbor_state_tree::corrupt;
+
+/// Enters the root after a block into what its version writes.
+pub(crate) fn put(changes: &mut Changes, number: u64, root: B256) {
+    changes.put_node(ROOTS, &number.to_be_bytes(), Some(root.as_slice()));
+}
+
+/// The writes that take away the roots of all blocks above one.
+pub(crate) fn above(view: View<'_>, number: u64) -> Result<Vec<Write>, StateError> {
+    let Some(from) = number.checked_add(1) else {
+        return Ok(Vec::new());
+    };
+    let rows = view.scan(ROOTS, &[], &from.to_be_bytes())?;
+    let writes = rows.map(|row| {
+        let (key, _) = row?;
+        let (table, value) = (ROOTS, None);
+        Ok(Write { table, key, value })
+    });
+    writes.collect()
+}
+
+/// Whether a tree's databases have the table.
+pub(crate) fn are_kept(kind: &TreeKind) -> bool {
+    kind.tables.iter().any(|spec| spec.table == ROOTS)
+}
+
+/// Blocks' numbers and the roots after them, ascending.
+pub type BlockRoots<'a> = Box<dyn Iterator<Item = Result<(u64, B256), StateError>> + 'a>;
+
+impl<'a> Head<'a> {
+    /// The roots after blocks, from the block `from` on. Under a tree that headers do not carry these are those of all blocks
+    /// whose root was computed since the database was made; before them, and under any other tree, those of the retained blocks.
+    ///
+    /// # Errors
+    /// The store's errors; a row that is none.
+    pub fn block_roots(self, from: u64) -> Result<BlockRoots<'a>, StateError> {
+        let view = self.view();
+        let rows = match are_kept(self.tree().kind()) {
+            false => None,
+            true => Some(view.scan(ROOTS, &[], &from.to_be_bytes())?.map(|row| {
+                let (key, root) = row?;
+                let number = <[u8; 8]>::try_from(&key[..]);
+                let root = <[u8; 32]>::try_from(&root[..]);
+                match (number, root) {
+                    (Ok(number), Ok(root)) => Ok((u64::from_be_bytes(number), B256::from(root))),
+                    _ => Err(corrupt("roots", &key, "not a block's number and a root")),
+                }
+            })),
+        };
+        let mut rows = rows.into_iter().flatten().peekable();
+        let first = match rows.peek() {
+            Some(Ok((number, _))) => Some(*number),
+            _ => None,
+        };
+        let versions = match (view.oldest(), view.head()) {
+            (Some(oldest), Some(head)) => oldest.0..head.version.0 + 1,
+            _ => 0..0,
+        };
+        let retained = versions.filter_map(move |version| match view.meta(Version(version)) {
+            Ok(meta) => meta.map(|meta| Ok((meta.block_number, B256::from(meta.root)))),
+            Err(error) => Some(Err(error.into())),
+        });
+        let retained = retained
+            .skip_while(move |row| matches!(row, Ok((number, _)) if *number < from))
+            .take_while(move |row| match (row, first) {
+                (Ok((number, _)), Some(first)) => *number < first,
+                _ => true,
+            });
+        Ok(Box::new(retained.chain(rows)))
+    }
+}

@@ -1,0 +1,43 @@
+//! The trees of this project: what each supplies to the state over it, and the row that everything else knows it by.
+//!
+//! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]) and AR16MT ([`ar16mt`]), each in a folder. [`standard`] lists them.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+//! use arbor_state::{Account, AccountChange, BlockRef, Network, State, StateChanges, StateView};
+//! use arbor_store::MemoryStore;
+//! use arbor_verify::Verdict;
+//!
+//! let network = Network { chain_id: 1, genesis_hash: B256::ZERO };
+//! let tree = arbor_trees::standard().find("mpt").expect("it is one of them").tree();
+//! let mut state = State::open(Arc::new(MemoryStore::default()), None, tree, network, Default::default())?;
+//! let rich = Account { nonce: 0, balance: U256::from(1_000), code_hash: KECCAK256_EMPTY };
+//! let mut changes = StateChanges::default();
+//! changes.accounts.insert(Address::repeat_byte(1), AccountChange { new: Some(rich), ..Default::default() });
+//!
+//! let computed = state.compute(&changes)?;
+//! let root = computed.root();
+//! state.commit(&BlockRef { number: 0, hash: B256::ZERO, header: Vec::new() }, computed)?;
+//! let proof = state.prove(Address::repeat_byte(1), &[])?;
+//! let Verdict::True(claims) = proof.verify(root)? else { panic!("it holds") };
+//! assert_eq!(claims.accounts[0].account, Some(rich));
+//! assert_eq!(state.account(Address::repeat_byte(1))?, Some(rich));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod ar16mt;
+mod mpt;
+mod node_load;
+mod plain;
+pub mod verkle;
+
+use arbor_state_tree::Registry;
+
+pub use mpt::{MPT, MerklePatricia};
+
+/// All trees of this project, the usual one first.
+pub fn standard() -> Registry {
+    Registry::new([&MPT, &verkle::VERKLE, &verkle::VERKLE_2023, &ar16mt::AR16MT])
+}

@@ -1,0 +1,19 @@
+//! Ethereum state in Merkle-Patricia tries: storage tries below the accounts of one trie, keyed by Keccak-256.
+
+mod compute;
+mod keys;
+mod load;
+mod nearest;
+mod prove;
+mod reader;
+mod rebuild;
+mod records;
+mod tree;
+mod undo;
+mod verify;
+
+#[cfg(test)]
+pub(crate) use keys::TABLES;
+pub(crate) use prove::{prove_account, witness_nodes};
+pub(crate) use reader::{AtHead, AtVersion};
+pub use tree::{MPT, MerklePatricia};

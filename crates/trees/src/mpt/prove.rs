@@ -1,0 +1,75 @@
+//! Proofs and witnesses: the nodes that show accounts and slots.
+
+use alloy_primitives::{B256, Bytes, U64, U256};
+use arbor_tree::Hash;
+use arbor_tree_mpt::{Access, EMPTY_ROOT, prove};
+use arbor_verify::mpt::{
+    AccountProof, Base, SlotProof, account_key, keyed, slot_key, tree_updates,
+};
+
+use arbor_state_tree::{AccountSlots, Reads, StateChanges, StateError};
+
+/// A state whose slots can be read by the account's tree key, and proven.
+pub(crate) trait Provable: Base {
+    /// The value of a slot of the account with this tree key, zero if absent.
+    fn slot_value(&self, account: &Hash, slot: U256) -> Result<U256, StateError>;
+}
+
+pub(crate) fn prove_account(
+    state: &dyn Provable,
+    AccountSlots { address, slots }: &AccountSlots,
+) -> Result<AccountProof, StateError> {
+    let address = *address;
+    let key = account_key(address);
+    let account_proof = prove(state, None, state.root(), &key)?;
+    let record = state.account_record(address, &key)?;
+    let storage_root = record.map_or(EMPTY_ROOT, |record| record.storage_root.0);
+    let mut storage_proof = Vec::with_capacity(slots.len());
+    for &slot in slots {
+        let nodes = prove(state, Some(key), storage_root, &slot_key(slot))?;
+        let value = state.slot_value(&key, slot)?;
+        storage_proof.push(SlotProof {
+            key: slot,
+            proof: nodes.into_iter().map(Bytes::from).collect(),
+            value,
+        });
+    }
+    let account = record.map(|record| record.account);
+    Ok(AccountProof {
+        address,
+        account_proof: account_proof.into_iter().map(Bytes::from).collect(),
+        balance: account.map_or(U256::ZERO, |account| account.balance),
+        code_hash: account.map_or(B256::ZERO, |account| account.code_hash),
+        nonce: U64::from(account.map_or(0, |account| account.nonce)),
+        storage_hash: record.map_or(B256::ZERO, |record| record.storage_root),
+        storage_proof,
+    })
+}
+
+pub(crate) fn witness_nodes(
+    base: &dyn Base,
+    reads: &Reads,
+    changes: &StateChanges,
+) -> Result<Vec<Bytes>, StateError> {
+    let changed = keyed(changes, |keys| {
+        let names = changes.accounts.keys().zip(keys);
+        let records = names.map(|(address, key)| base.account_record(*address, key));
+        records.collect()
+    })?;
+    let mut accesses = Vec::with_capacity(reads.len());
+    for (&address, slots) in reads {
+        let key = account_key(address);
+        let record = base.account_record(address, &key)?;
+        let mut inner: Vec<Hash> = slots.iter().map(|&slot| slot_key(slot)).collect();
+        inner.sort_unstable();
+        let inner_root = record.map_or(arbor_tree_mpt::EMPTY_ROOT, |record| record.storage_root.0);
+        accesses.push(Access {
+            key,
+            inner_root,
+            inner,
+        });
+    }
+    accesses.sort_unstable_by_key(|access| access.key);
+    let nodes = arbor_tree_mpt::witness(base, base.root(), &accesses, &tree_updates(&changed))?;
+    Ok(nodes.into_iter().map(Bytes::from).collect())
+}

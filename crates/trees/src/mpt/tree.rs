@@ -1,0 +1,240 @@
+//! Merkle-Patricia as a choice: its row and what it supplies.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_store::{Table, Write};
+use arbor_tree::Hash;
+use arbor_tree_mpt::EMPTY_ROOT;
+use arbor_verify::Proof;
+use arbor_verify::mpt::{ManyAccounts, PendingRoots};
+use arbor_versions::{Meta, Version, Versions, View};
+
+use super::keys::{LAYOUT, TABLES};
+use super::undo::Undone;
+use super::{
+    AtHead, AtVersion, compute, load, nearest, prove_account, reader, rebuild, undo, verify,
+    witness_nodes,
+};
+use arbor_state_tree::Check;
+use arbor_state_tree::{
+    Account, AccountSlots, Computed, IntermediateRoots, LoadSource, StateChanges, StateError,
+    StateTree,
+};
+use arbor_state_tree::{
+    Accounts, InnerRoots, Leaves, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses,
+    own_mut,
+};
+use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
+use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
+
+/// Merkle-Patricia tries, hashed with Keccak-256: what headers commit to (Yellow Paper, section 4.1).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MerklePatricia;
+
+/// The row of [`MerklePatricia`].
+pub static MPT: TreeKind = TreeKind {
+    name: "mpt",
+    stored_as: StoredAs {
+        tree: "merkle-patricia",
+        revision: "yellow-paper",
+    },
+    summary: "Merkle-Patricia, Keccak-256",
+    layout: LAYOUT,
+    tables: &TABLES,
+    roots: RootPlace::InHeaders,
+    zeros: Zeros::Forgotten,
+    hashes: &["keccak256"],
+    settings: &[],
+    verify: &arbor_verify::mpt::VERIFY,
+    has_witnesses: true,
+    threads: RootThreads::Own,
+    block_memory: BlockMemory {
+        first: 950,
+        later: 3_900,
+    },
+    make: |settings| {
+        MPT.check(settings)?;
+        Ok(Arc::new(MerklePatricia))
+    },
+};
+
+impl StateTree for MerklePatricia {
+    fn kind(&self) -> &'static TreeKind {
+        &MPT
+    }
+
+    fn hash(&self) -> &'static str {
+        MPT.hashes[0]
+    }
+
+    fn empty_root(&self) -> B256 {
+        EMPTY_ROOT.into()
+    }
+
+    fn computes_together(&self) -> bool {
+        false
+    }
+
+    fn writes_through(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
+        placed();
+    }
+
+    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+        reader::account(flat, address)
+    }
+
+    fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError> {
+        reader::accounts_named(flat, addresses)
+    }
+
+    fn flat_keys(
+        &self,
+        accounts: &[Address],
+        slots: &[(Address, U256)],
+    ) -> [(Table, Vec<FlatKey>); 2] {
+        reader::flat_keys(accounts, slots)
+    }
+
+    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+        reader::storage(flat, address, slot)
+    }
+
+    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+        reader::has_storage(flat, address)
+    }
+
+    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
+        reader::listing(flat)
+    }
+
+    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+        rebuild::flat_root(flat)
+    }
+
+    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
+        nearest::account_from(view, from)
+    }
+
+    fn slot_from(
+        &self,
+        view: View<'_>,
+        account: &Hash,
+        slot: &Hash,
+    ) -> Result<Option<(Address, U256)>, StateError> {
+        nearest::slot_from(view, account, slot)
+    }
+
+    fn compute(
+        &self,
+        view: View<'_>,
+        changes: &[&StateChanges],
+    ) -> Result<Vec<Computed>, StateError> {
+        arbor_state_tree::one_by_one(changes, |changes| compute::compute(AtHead(view), changes))
+    }
+
+    fn load(
+        &self,
+        versions: &mut Versions,
+        source: &dyn LoadSource,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Computed, StateError> {
+        load::load(versions, source, progress)
+    }
+
+    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
+        Ok(Box::new(prove_account(&AtVersion(then), account)?))
+    }
+
+    fn prove_together(
+        &self,
+        then: &dyn Then,
+        accounts: &[AccountSlots],
+    ) -> Result<Box<dyn Proof>, StateError> {
+        let state = AtVersion(then);
+        let accounts = accounts
+            .iter()
+            .map(|account| prove_account(&state, account));
+        Ok(Box::new(ManyAccounts {
+            accounts: accounts.collect::<Result<_, _>>()?,
+        }))
+    }
+
+    fn leaves(&self) -> Option<&dyn Leaves> {
+        None
+    }
+
+    fn witnesses(&self) -> Option<&dyn Witnesses> {
+        Some(self)
+    }
+
+    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
+        Some(self)
+    }
+
+    fn nodes(&self, view: View<'_>) -> Nodes {
+        Box::new(Undone::new(view))
+    }
+
+    fn step(
+        &self,
+        view: View<'_>,
+        nodes: &mut Nodes,
+        to: &Meta,
+        then: &[Write],
+        now: Lookup<'_>,
+    ) -> Result<(), StateError> {
+        own_mut::<Undone>(nodes).step(view, to, then, now)
+    }
+
+    fn writes_back(
+        &self,
+        view: View<'_>,
+        to: &Meta,
+        undo: &[Write],
+    ) -> Result<Vec<Write>, StateError> {
+        undo::writes_back(view, to, undo)
+    }
+
+    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
+        verify::check_state(check, check.root(self))
+    }
+
+    fn check_history(
+        &self,
+        check: &Check<'_>,
+        oldest: Version,
+        newest: Version,
+    ) -> Result<(), StateError> {
+        check.walk_back(self, oldest, newest)
+    }
+}
+
+impl Witnesses for MerklePatricia {
+    fn form(&self) -> WitnessForm {
+        WitnessForm::Nodes
+    }
+
+    fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
+        let nodes = witness_nodes(&AtVersion(then), touched.reads, touched.changes)?;
+        Ok(StateWitness::Nodes(nodes))
+    }
+}
+
+impl InnerRoots for MerklePatricia {
+    fn at_head<'a>(&self, view: View<'a>) -> Box<dyn IntermediateRoots + 'a> {
+        Box::new(PendingRoots::new(AtHead(view)))
+    }
+
+    fn at_version<'a>(&self, then: &'a dyn Then) -> Box<dyn IntermediateRoots + 'a> {
+        Box::new(PendingRoots::new(AtVersion(then)))
+    }
+}

@@ -1,0 +1,134 @@
+//! Building a whole state at once: flat tables in the order of names, then the tree in the order of stems, bottom-up.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{B256, Bytes};
+use arbor_store::Write;
+use arbor_tree_verkle::{NodeKey, Part, build_part, join};
+use arbor_versions::{Changes, Versions};
+use rayon::prelude::*;
+
+use super::Verkle;
+use super::changes::code_size;
+use super::nodes::node_write;
+use super::ordered::{OrderedLeaves, first_bytes};
+use super::records::{AccountRecord, encode_slot, slot_key};
+use crate::node_load::NodeLoad;
+use arbor_state_tree::check_loaded_code;
+use arbor_state_tree::code_writes;
+use arbor_state_tree::{ACCOUNTS, SLOTS};
+use arbor_state_tree::{Computed, LoadAccount, LoadSource, StateError};
+
+/// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
+const TOGETHER: usize = 16;
+
+/// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+///
+/// The source is read twice, in the order of addresses. Then every name is hashed, for a very large state several times, and of each first byte of
+/// stems the part of the tree is built. In memory are
+/// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a sixteenth of them.
+pub(crate) fn load(
+    verkle: &Verkle,
+    versions: &mut Versions,
+    source: &dyn LoadSource,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Computed, StateError> {
+    /// Accounts, slots, and each first byte of stems.
+    const PARTS: u64 = 2 + 256;
+    let codes: BTreeMap<B256, Bytes> = source.codes().into_iter().collect();
+    let mut blobs = code_writes(codes.iter());
+    blobs.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    versions.load(&mut blobs.clone().into_iter())?;
+    load_each(versions, source, |account| {
+        account_write(&account, &codes).map(|write| vec![write])
+    })?;
+    progress(1, PARTS);
+    load_each(versions, source, |account| Ok(slot_writes(account)))?;
+    progress(2, PARTS);
+
+    let (settings, stems) = (verkle.settings(), verkle.stems());
+    let committer = stems.committer();
+    let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
+    for firsts in first_bytes(versions.view(), settings.leaf_bytes)? {
+        let leaves = OrderedLeaves::read(versions.view(), committer, &firsts, &Err)?;
+        for firsts in firsts.chunks(TOGETHER) {
+            let view = versions.view();
+            let built = firsts.par_iter().map(|first| {
+                let (leaves, mut failed) = (leaves.take(*first), None);
+                let found = leaves.stems().map_while(|under| {
+                    let values = under.values(view, settings.layout);
+                    let leaf = values.map(|values| (under.stem, values));
+                    leaf.map_err(|error| failed = Some(error)).ok()
+                });
+                let mut nodes = Vec::new();
+                let mut sink = |key: NodeKey, record| nodes.push(node_write(&key, Some(record)));
+                let part = build_part(committer, &settings.tree, found, &mut sink);
+                match failed {
+                    Some(error) => Err(error),
+                    None => Ok((part?, nodes)),
+                }
+            });
+            let built: Result<Vec<(Part, Vec<Write>)>, StateError> = built.collect();
+            for (part, nodes) in built? {
+                parts.push(part);
+                load.add(versions, nodes)?;
+                progress(2 + parts.len() as u64, PARTS);
+            }
+        }
+    }
+    let mut nodes = Vec::new();
+    let root = join(committer, &settings.tree, parts, &mut |key, record| {
+        nodes.push(node_write(&key, Some(record)));
+    })?;
+    load.add(versions, nodes)?;
+    load.finish(versions)?;
+    let root = root.to_bytes().into();
+    Ok(Computed::of_load(root, Changes::of_blobs(blobs)))
+}
+
+/// Loads what is made of each account, ascending by address.
+fn load_each(
+    versions: &mut Versions,
+    source: &dyn LoadSource,
+    make: impl Fn(LoadAccount) -> Result<Vec<Write>, StateError>,
+) -> Result<(), StateError> {
+    let mut failed = None;
+    let made = source.by_address();
+    let made = made.map_while(|account| {
+        let writes = account.and_then(&make);
+        writes.map_err(|error| failed = Some(error)).ok()
+    });
+    let loaded = versions.load(&mut made.flatten());
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(loaded?),
+    }
+}
+
+fn account_write(
+    account: &LoadAccount,
+    codes: &BTreeMap<B256, Bytes>,
+) -> Result<Write, StateError> {
+    let code_hash = account.account.code_hash;
+    check_loaded_code(account.address, &account.account, |code_hash| {
+        codes.contains_key(code_hash)
+    })?;
+    let code_size = code_size(codes.get(&code_hash).map_or(0, |code| code.len()))?;
+    Ok(Write {
+        table: ACCOUNTS,
+        key: account.address.as_slice().into(),
+        value: Some(AccountRecord::following(None, account.account, code_size).encode()),
+    })
+}
+
+fn slot_writes(account: LoadAccount) -> Vec<Write> {
+    let mut slots = account.slots;
+    slots.sort_unstable_by_key(|slot| slot.slot);
+    let address = account.address;
+    let write = |slot: arbor_state_tree::LoadSlot| Write {
+        table: SLOTS,
+        key: slot_key(address, slot.slot).into(),
+        value: Some(encode_slot(slot.value)),
+    };
+    slots.into_iter().map(write).collect()
+}

@@ -1,0 +1,352 @@
+//! Checking a Verkle database: the tree rebuilt from the flat tables, in the order of stems, and compared node by node.
+
+use std::iter::Peekable;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
+use arbor_store::Value;
+use arbor_tree_verkle::{
+    BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
+    join, whole_values,
+};
+use arbor_versions::{Entries, Entry};
+use rayon::prelude::*;
+
+use super::ordered::{OrderedLeaves, UnderStem, first_bytes};
+use super::records::{AccountRecord, account_key, decode_slot, slot_name};
+use super::{NODES, Verkle, flat_root};
+use arbor_state_tree::Check;
+use arbor_state_tree::corrupt;
+use arbor_state_tree::{ACCOUNTS, SLOTS};
+use arbor_state_tree::{ReadError, StateError};
+
+/// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
+pub(crate) fn check_state(
+    check: &Check<'_>,
+    verkle: &Verkle,
+    stored: B256,
+) -> Result<B256, StateError> {
+    let (depths, spare) = check.path_lengths(NODES, 1)?;
+    let rebuild = Rebuild {
+        check,
+        verkle,
+        depths,
+        spare: spare.into(),
+        accounts: AtomicU64::new(0),
+        slots: AtomicU64::new(0),
+        unsettled: Mutex::default(),
+        stopped: Mutex::new(None),
+    };
+    let root = rebuild.root()?;
+    if root != stored {
+        check.tell_fault(format!(
+            "root: the flat state gives {root}, the head has {stored}"
+        ));
+    }
+    let all_readable = rebuild.every_record_has_its_leaf()?;
+    rebuild.tell_spare_nodes();
+    if !all_readable {
+        return Ok(B256::ZERO);
+    }
+    match flat_root(&check.view) {
+        // A slot of nobody.
+        Err(error @ StateError::Corrupt { .. }) => {
+            check.tell_fault(error.to_string());
+            Ok(B256::ZERO)
+        }
+        root => root,
+    }
+}
+
+/// A leaf as it was built and as it is stored.
+type TwoLeaves = (NodeKey, [LeafRecord; 2]);
+
+/// Leaves whose points are computed together.
+const TOGETHER: usize = 1024;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Rebuild<'a> {
+    check: &'a Check<'a>,
+    verkle: &'a Verkle,
+    /// The depths that stored nodes have.
+    depths: Vec<u8>,
+    /// Stored nodes that the flat state does not give.
+    spare: AtomicU64,
+    /// Records that were reached through stems.
+    accounts: AtomicU64,
+    slots: AtomicU64,
+    /// Leaves that agree if their points do.
+    unsettled: Mutex<Vec<TwoLeaves>>,
+    /// Why the check cannot go on.
+    stopped: Mutex<Option<StateError>>,
+}
+
+/// The stored nodes of one depth whose paths begin alike, as far as they have not been compared.
+struct Depth<'a> {
+    depth: u8,
+    rest: Peekable<Entries<'a>>,
+}
+
+impl Rebuild<'_> {
+    /// Everything is computed, so that everything stored can be compared.
+    const SETTINGS: Settings = Settings {
+        form: Form {
+            compressed: false,
+            images: true,
+            leaf_commitments: true,
+            values: true,
+            whole: true,
+        },
+        batched_images: true,
+        batched_affine: true,
+    };
+
+    fn root(&self) -> Result<B256, StateError> {
+        let committer = self.verkle.stems().committer();
+        let mut parts: Vec<Part> = Vec::with_capacity(256);
+        for firsts in first_bytes(self.check.view, self.verkle.settings().leaf_bytes)? {
+            // What cannot be read is told of once, where every record is looked at.
+            let leaves = OrderedLeaves::read(self.check.view, committer, &firsts, &|_| Ok(()))?;
+            let of_first = firsts.into_par_iter().map(|first| {
+                let mut stored: Vec<Depth<'_>> = self.depths_below(first)?;
+                let leaves = leaves.take(first);
+                let leaves = leaves.stems().map_while(|under| self.leaf(&under));
+                let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
+                let part = build_part(committer, &Self::SETTINGS, leaves.flatten(), &mut sink)?;
+                self.count_rest(stored);
+                self.check.part_done();
+                Ok(part)
+            });
+            let of_first: Result<Vec<Part>, StateError> = of_first.collect();
+            parts.extend(of_first?);
+        }
+        let mut stored = vec![self.stored(0, &[0])?];
+        let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
+        let root = join(committer, &Self::SETTINGS, parts, &mut sink)?;
+        self.count_rest(stored);
+        let unsettled = lock(&self.unsettled).split_off(0);
+        self.settle(&unsettled);
+        match lock(&self.stopped).take() {
+            Some(error) => Err(error),
+            None => Ok(root.to_bytes().into()),
+        }
+    }
+
+    /// The stored nodes whose paths begin with a byte.
+    fn depths_below(&self, first: u8) -> Result<Vec<Depth<'_>>, StateError> {
+        let depths = self.depths.iter().filter(|depth| **depth > 0);
+        depths
+            .map(|depth| self.stored(*depth, &[*depth, first]))
+            .collect()
+    }
+
+    fn stored(&self, depth: u8, prefix: &[u8]) -> Result<Depth<'_>, StateError> {
+        let rest = self.check.scan(NODES, prefix, &[])?.peekable();
+        Ok(Depth { depth, rest })
+    }
+
+    /// The leaf of a stem, nothing if it cannot be known; `None` where the check cannot go on.
+    fn leaf(&self, under: &UnderStem<'_>) -> Option<Option<BuildLeaf>> {
+        match under.values(self.check.view, self.verkle.settings().layout) {
+            Ok(values) => {
+                self.accounts.fetch_add(under.accounts(), Ordering::Relaxed);
+                self.slots.fetch_add(under.slots(), Ordering::Relaxed);
+                Some((!values.is_empty()).then_some((under.stem, values)))
+            }
+            // Told where every record is looked at.
+            Err(StateError::View(ReadError::MissingCode(_))) => Some(None),
+            Err(error @ StateError::NoRoom { .. }) => {
+                self.fault(error.to_string());
+                Some(None)
+            }
+            Err(error) => {
+                self.stop(error);
+                None
+            }
+        }
+    }
+
+    /// Looks at every account and slot, and whether each was reached through a stem. Returns whether all could be read.
+    fn every_record_has_its_leaf(&self) -> Result<bool, StateError> {
+        let check = self.check;
+        let all_readable = AtomicBool::new(true);
+        let unreadable = |error: StateError| {
+            all_readable.store(false, Ordering::Relaxed);
+            self.fault(error.to_string());
+        };
+        for (table, name) in [(ACCOUNTS, "accounts"), (SLOTS, "slots")] {
+            if check.view.get(table, &[])?.is_some() {
+                unreadable(corrupt(name, &[], "a key is empty"));
+            }
+        }
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            for entry in check.scan(ACCOUNTS, &[first], &[])? {
+                let (key, bytes) = entry?;
+                check.count(&check.counts.accounts);
+                let record = account_key(&key).and_then(|_| AccountRecord::decode(&key, &bytes));
+                match record.map(|record| record.code_hash()) {
+                    Ok(KECCAK256_EMPTY) => {}
+                    Ok(hash) if check.has_code(hash)? => {}
+                    Ok(hash) => self.fault(format!(
+                        "account {}: code {hash} is missing",
+                        hex::encode(&key)
+                    )),
+                    Err(error) => unreadable(error),
+                }
+            }
+            for entry in check.scan(SLOTS, &[first], &[])? {
+                let (key, bytes) = entry?;
+                check.count(&check.counts.slots);
+                let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
+                slot.map_or_else(unreadable, drop);
+            }
+            Ok::<(), StateError>(())
+        })?;
+        let pairs = [
+            ("accounts", &check.counts.accounts, &self.accounts),
+            ("slots", &check.counts.slots, &self.slots),
+        ];
+        for (what, stored, reached) in pairs {
+            let (stored, reached) = (
+                stored.load(Ordering::Relaxed),
+                reached.load(Ordering::Relaxed),
+            );
+            if stored != reached {
+                self.fault(format!(
+                    "{stored} {what} are stored, {reached} lie under a stem"
+                ));
+            }
+        }
+        Ok(all_readable.into_inner())
+    }
+
+    /// Holds a node to the one that is stored. Of all nodes at one depth each comes after those before it.
+    fn node(&self, key: &NodeKey, built: &[u8], stored: &mut [Depth<'_>]) {
+        self.check.counts.nodes.fetch_add(1, Ordering::Relaxed);
+        let found = match self.find(key.encode(), stored) {
+            Ok(found) => found,
+            Err(error) => return self.stop(error),
+        };
+        let Some(found) = found else {
+            return match self.check.view.get(NODES, key.encode()) {
+                Ok(None) => self.fault(format!("the node at {key}: missing")),
+                Ok(Some(_)) => self.fault(format!("the node at {key}: a scan does not find it")),
+                Err(error) => self.stop(error.into()),
+            };
+        };
+        match self.agree(key, built, &found) {
+            Ok(true) => {}
+            Ok(false) => self.differs(key),
+            Err(error) => self.fault(format!("the node at {key}: {error}")),
+        }
+    }
+
+    /// The next node of a depth, if it has this key; those before it are spare.
+    fn find(&self, key: &[u8], stored: &mut [Depth<'_>]) -> Result<Option<Value>, StateError> {
+        let Some(Depth { rest, .. }) = stored.iter_mut().find(|at| at.depth == key[0]) else {
+            return Ok(None);
+        };
+        let is_before =
+            |entry: &Result<Entry, _>| entry.as_ref().is_ok_and(|(other, _)| **other < *key);
+        while rest.next_if(is_before).is_some() {
+            self.spare.fetch_add(1, Ordering::Relaxed);
+        }
+        let is_it =
+            |entry: &Result<Entry, _>| entry.as_ref().map_or(true, |(other, _)| **other == *key);
+        let found = rest.next_if(is_it).transpose()?;
+        Ok(found.map(|(_, record)| record))
+    }
+
+    /// Counts nodes that were not asked for.
+    fn count_rest(&self, stored: Vec<Depth<'_>>) {
+        for entry in stored.into_iter().flat_map(|at| at.rest) {
+            match entry {
+                Ok(_) => drop(self.spare.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => return self.stop(error.into()),
+            }
+        }
+    }
+
+    fn tell_spare_nodes(&self) {
+        let spare = self.spare.load(Ordering::Relaxed);
+        if spare > 0 {
+            self.fault(format!("{spare} nodes are stored that nothing leads to"));
+        }
+    }
+
+    /// Whether a stored record says what the built one does, as far as its form says anything. Where one keeps values and the other one points, only
+    /// whether the rest agrees; the points are looked at with those of other leaves.
+    fn agree(
+        &self,
+        key: &NodeKey,
+        built_bytes: &[u8],
+        stored_bytes: &[u8],
+    ) -> Result<bool, RecordError> {
+        let built = Record::decode(key, built_bytes)?;
+        let stored = Record::decode(key, stored_bytes)?;
+        Ok(match (built, stored) {
+            (Record::Internal(built), Record::Internal(stored)) => {
+                built.leaves == stored.leaves
+                    && built.internals == stored.internals
+                    && built.commitment == stored.commitment
+                    && stored.image.is_none_or(|image| built.image == Some(image))
+            }
+            (Record::Leaf(built), Record::Leaf(stored)) => {
+                let commitment = stored.commitment;
+                let values = whole_values(key, stored_bytes)?;
+                built.stem == stored.stem
+                    && built.suffixes == stored.suffixes
+                    && commitment.is_none_or(|point| built.commitment == Some(point))
+                    && stored.image.is_none_or(|image| built.image == Some(image))
+                    && (values.is_none() || values == whole_values(key, built_bytes)?)
+                    // Last, for it may wait with its answer.
+                    && self.halves_agree(key, built, stored)
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether two leaves have the same halves, or may have: then they wait until there are enough to be computed together.
+    fn halves_agree(&self, key: &NodeKey, built: LeafRecord, stored: LeafRecord) -> bool {
+        let points = |halves: [Half; 2]| halves.iter().all(|half| !matches!(half, Half::Values(_)));
+        if built.halves == stored.halves || points(built.halves) && points(stored.halves) {
+            return built.halves == stored.halves;
+        }
+        let full = {
+            let mut unsettled = lock(&self.unsettled);
+            unsettled.push((*key, [built, stored]));
+            (unsettled.len() >= TOGETHER).then(|| unsettled.split_off(0))
+        };
+        self.settle(&full.unwrap_or_default());
+        true
+    }
+
+    /// Compares the points of leaves.
+    fn settle(&self, leaves: &[TwoLeaves]) {
+        let both: Vec<LeafRecord> = leaves.iter().flat_map(|(_, both)| *both).collect();
+        let points = LeafRecord::commitments(self.verkle.stems().committer(), &both);
+        for ((key, _), points) in leaves.iter().zip(points.as_chunks::<2>().0) {
+            if points[0] != points[1] {
+                self.differs(key);
+            }
+        }
+    }
+
+    fn differs(&self, key: &NodeKey) {
+        self.fault(format!(
+            "the node at {key}: it differs from what the flat state gives"
+        ));
+    }
+
+    fn fault(&self, fault: String) {
+        self.check.tell_fault(fault);
+    }
+
+    fn stop(&self, error: StateError) {
+        lock(&self.stopped).get_or_insert(error);
+    }
+}

@@ -1,0 +1,271 @@
+//! A state loaded as a whole is the one that a block with the same changes makes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::{
+    Account, AccountChange, BlockRef, LoadAccount, LoadSource, Network, SlotChange, State,
+    StateChanges, StateError, StateView, Tree,
+};
+use arbor_store::{MemoryStore, Reader, Store, Table};
+use arbor_trees::MPT;
+use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
+use arbor_versions::{Retain, Version};
+
+/// Codes of a byte, of as many chunks as a Verkle tree has under two stems, and of one more.
+static CODES: LazyLock<[Bytes; 3]> = LazyLock::new(|| {
+    const TWO_STEMS: usize = 31 * (128 + 256);
+    [2, TWO_STEMS, TWO_STEMS + 1].map(|size| b"\x60\x01".repeat(size).split_off(size).into())
+});
+
+fn codes() -> impl Iterator<Item = (B256, Bytes)> {
+    CODES.iter().map(|code| (keccak256(code), code.clone()))
+}
+
+fn open(store: &Arc<MemoryStore>) -> Result<State, StateError> {
+    open_as(MPT.tree(), store)
+}
+
+fn open_as(tree: Tree, store: &Arc<MemoryStore>) -> Result<State, StateError> {
+    let network = Network {
+        chain_id: 1,
+        genesis_hash: B256::ZERO,
+    };
+    let store: Arc<dyn Store> = store.clone();
+    State::open(store, None, tree, network, Default::default())
+}
+
+fn block(number: u64) -> BlockRef {
+    BlockRef {
+        number,
+        hash: B256::with_last_byte(number as u8),
+        header: Vec::new(),
+    }
+}
+
+/// Accounts of all shapes: `number` decides how many slots, and whether there is code.
+fn account(number: u64) -> (Address, Account, Vec<(U256, U256)>) {
+    let slots = match number % 7 {
+        0 => 0,
+        1 => 1,
+        2 | 3 => 2,
+        // A trie of several batches' nodes and many depths.
+        6 if number == 6 => 30_000,
+        other => other * 9,
+    };
+    let account = Account {
+        nonce: number % 3,
+        // As much as has room under every tree.
+        balance: U256::from(number) << (number % 100),
+        code_hash: match number % 2 {
+            0 => KECCAK256_EMPTY,
+            _ => keccak256(&CODES[number as usize % 3]),
+        },
+    };
+    let slots = (0..slots).map(|slot| (U256::from(slot * slot), U256::from(slot + 1)));
+    let address = Address::from_word(keccak256(number.to_be_bytes()));
+    (address, account, slots.collect())
+}
+
+struct Accounts(Vec<LoadAccount>);
+
+impl Accounts {
+    fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
+        let accounts = numbers.into_iter().map(|number| {
+            let (address, account, slots) = account(number);
+            LoadAccount::new(address, account, slots)
+        });
+        let mut accounts: Vec<LoadAccount> = accounts.collect();
+        accounts.sort_by_key(|account| account.key);
+        Self(accounts)
+    }
+}
+
+impl LoadSource for Accounts {
+    fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
+        let accounts = self.0.iter().filter(|account| account.key[0] == first);
+        Ok(accounts.cloned().collect())
+    }
+
+    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
+        let mut accounts = self.0.clone();
+        accounts.sort_by_key(|account| account.address);
+        Box::new(accounts.into_iter().map(Ok))
+    }
+
+    fn codes(&self) -> Vec<(B256, Bytes)> {
+        codes().collect()
+    }
+}
+
+fn changes(numbers: impl IntoIterator<Item = u64>) -> StateChanges {
+    let mut changes = StateChanges::default();
+    changes.codes.extend(codes());
+    for number in numbers {
+        let (address, account, slots) = account(number);
+        let slots = slots.into_iter().map(|(slot, new)| {
+            let old = U256::ZERO;
+            (slot, SlotChange { old, new })
+        });
+        let change = AccountChange {
+            new: Some(account),
+            slots: slots.collect(),
+            ..AccountChange::default()
+        };
+        changes.accounts.insert(address, change);
+    }
+    changes
+}
+
+type Entry = (Box<[u8]>, Arc<[u8]>);
+
+fn contents(store: &MemoryStore, table: u8) -> Vec<Entry> {
+    let scan = store.scan(Table(table), b"", b"").unwrap();
+    scan.map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_loaded_state_is_that_of_a_block() {
+    for count in [0, 1, 2, 17, 3_000] {
+        loaded_is_made(&MPT.tree(), 0..count, 256);
+    }
+}
+
+#[test]
+fn a_loaded_ar16mt_state_is_that_of_a_block() {
+    for count in [0, 1, 2, 17, 3_000] {
+        loaded_is_made(&AR16MT.tree(), 0..count, 257);
+    }
+}
+
+#[test]
+fn a_loaded_verkle_state_is_that_of_a_block() {
+    let committer = Arc::new(Committer::within(20_000_000));
+    // All leaves at once, and in many groups.
+    for (layout, leaf_bytes) in HeaderLayout::ALL.into_iter().zip([512 << 20, 1 << 10]) {
+        let settings = VerkleSettings {
+            layout,
+            leaf_bytes,
+            ..VerkleSettings::default()
+        };
+        let tree: Tree = Arc::new(Verkle::with(committer.clone(), settings));
+        // Without the one of 30,000 slots.
+        for count in [0, 1, 2, 17, 300] {
+            loaded_is_made(&tree, 7..7 + count, 258);
+        }
+    }
+}
+
+/// Loads accounts in so many steps, and compares all tables with those of a block that makes the same accounts.
+fn loaded_is_made(tree: &Tree, numbers: Range<u64>, of_steps: u64) {
+    let open = |store| open_as(tree.clone(), store);
+    let by_block = Arc::new(MemoryStore::default());
+    let mut state = open(&by_block).unwrap();
+    let computed = state.compute(&changes(numbers.clone())).unwrap();
+    let root = computed.root();
+    state.commit(&block(0), computed).unwrap();
+    state.flush().unwrap();
+
+    let loaded = Arc::new(MemoryStore::default());
+    let mut state = open(&loaded).unwrap();
+    let steps = AtomicU64::new(0);
+    let computed = state
+        .load(&Accounts::new(numbers.clone()), &|done, of| {
+            assert!(done <= of);
+            steps.fetch_add(1, Ordering::Relaxed);
+        })
+        .unwrap();
+    assert_eq!(steps.into_inner(), of_steps);
+    assert_eq!(computed.root(), root, "{numbers:?}");
+    state.commit(&block(0), computed).unwrap();
+    state.flush().unwrap();
+    for table in 0..=u8::MAX {
+        let same = contents(&loaded, table) == contents(&by_block, table);
+        assert!(same, "table {table} of {numbers:?}");
+    }
+
+    // It goes on as any other, and back.
+    let mut state = open(&loaded).unwrap();
+    assert_eq!(state.root(), root);
+    let computed = state
+        .compute(&changes(numbers.end..numbers.end + 5))
+        .unwrap();
+    state.commit(&block(1), computed).unwrap();
+    assert!(state.account(account(numbers.end).0).unwrap().is_some());
+    state.rollback(Version(0)).unwrap();
+    assert_eq!(state.root(), root);
+    assert_eq!(state.account(account(numbers.end).0).unwrap(), None);
+    state.prune(Retain::None).unwrap();
+}
+
+#[test]
+fn only_an_empty_database_is_loaded() {
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&store).unwrap();
+    let computed = state.compute(&changes(0..3)).unwrap();
+    state.commit(&block(0), computed).unwrap();
+    let error = state.load(&Accounts::new(0..3), &|_, _| ()).unwrap_err();
+    assert!(
+        error.to_string().contains("has version 0 already"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_load_that_did_not_end_is_told_when_opening() {
+    struct Failing(Accounts);
+    impl LoadSource for Failing {
+        fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
+            match first {
+                200 => Err(StateError::Read("the source is at its end".to_owned())),
+                _ => self.0.range(first),
+            }
+        }
+
+        fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
+            let end = || StateError::Read("the source is at its end".to_owned());
+            let fails = move |(at, account)| if at < 200 { account } else { Err(end()) };
+            Box::new(self.0.by_address().enumerate().map(fails))
+        }
+
+        fn codes(&self) -> Vec<(B256, Bytes)> {
+            self.0.codes()
+        }
+    }
+    let unordered = || {
+        let mut accounts = Accounts::new(0..2_000);
+        accounts.0.reverse();
+        accounts
+    };
+    let failing = Failing(Accounts::new(0..2_000));
+    let verkle = Arc::new(Verkle::new(VerkleSettings::default()));
+    let sources: [(Tree, &dyn LoadSource, &str); 4] = [
+        (MPT.tree(), &failing, "the source is at its end"),
+        (MPT.tree(), &unordered(), "does not come after"),
+        (verkle, &failing, "the source is at its end"),
+        (AR16MT.tree(), &failing, "the source is at its end"),
+    ];
+    for (tree, source, reason) in sources {
+        let store = Arc::new(MemoryStore::default());
+        let error = open_as(tree.clone(), &store)
+            .unwrap()
+            .load(source, &|_, _| ())
+            .unwrap_err();
+        let mut chain = vec![error.to_string()];
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            chain.push(error.to_string());
+            cause = error.source();
+        }
+        assert!(chain.join(": ").contains(reason), "{chain:?}");
+        let error = open_as(tree, &store).map(drop).unwrap_err();
+        assert!(error.to_string().contains("interrupted"), "{error}");
+    }
+}

@@ -1,0 +1,518 @@
+//! The state beside a naive model, under every tree: plain maps for contents, naive or bottom-up trees for roots.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
+use arbor_ipa::Committer;
+use arbor_state::{
+    AccountSlots, BlockRef, Historical, Network, State, StateChanges, StateError, StateView, Tree,
+};
+use arbor_store::{MemoryStore, Store};
+use arbor_store_fjall::FjallStore;
+use arbor_tree::naive;
+use arbor_tree_ar16mt::Entry;
+use arbor_tree_verkle::{Form, Settings};
+use arbor_trees::MPT;
+use arbor_trees::ar16mt::{AR16MT, Ar16mt, LeafName};
+use arbor_trees::verkle::{
+    HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
+    slot_place,
+};
+use arbor_verify::{ProvenAccount, Verdict, standard as standard_proofs};
+use arbor_versions::{Options, Retain, Version};
+use proptest::prelude::*;
+use support::{ACCOUNTS, Contents, Step, address, codes, edit_model, slots, step};
+
+/// Small tables, to be quick; what they compute does not depend on their sizes.
+static COMMITTER: LazyLock<Arc<Committer>> =
+    LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
+
+fn verkle(layout: HeaderLayout, form: Form) -> Tree {
+    let settings = VerkleSettings {
+        layout,
+        tree: Settings {
+            form,
+            ..Settings::default()
+        },
+        stem_bytes: 10_000,
+        ..VerkleSettings::default()
+    };
+    Arc::new(Verkle::with(COMMITTER.clone(), settings))
+}
+
+/// The Merkle-Patricia root from the contents alone.
+fn merkle_patricia_root(contents: &Contents) -> B256 {
+    let mut leaves = BTreeMap::new();
+    for (address, (account, slots)) in contents {
+        let slots: BTreeMap<Vec<u8>, Vec<u8>> = slots
+            .iter()
+            .map(|(slot, value)| {
+                (
+                    keccak256(B256::from(*slot)).to_vec(),
+                    alloy_rlp::encode(value),
+                )
+            })
+            .collect();
+        let storage_root = naive::root(&slots);
+        let mut leaf = Vec::new();
+        let fields: [&dyn alloy_rlp::Encodable; 4] = [
+            &account.nonce,
+            &account.balance,
+            &B256::from(storage_root),
+            &account.code_hash,
+        ];
+        alloy_rlp::encode_list::<_, dyn alloy_rlp::Encodable>(&fields, &mut leaf);
+        leaves.insert(keccak256(address).to_vec(), leaf);
+    }
+    naive::root(&leaves).into()
+}
+
+/// A Verkle tree's leaves by name and suffix.
+type Leaves = BTreeMap<(StemName, u8), LeafValue>;
+
+/// The leaves that contents have by themselves.
+fn leaves_of(contents: &Contents, layout: HeaderLayout) -> Leaves {
+    let all: BTreeMap<B256, _> = codes().map(|code| (keccak256(&code), code)).into();
+    let mut leaves = Leaves::new();
+    for (address, (account, slots)) in contents {
+        let mut put = |(index, suffix), value| {
+            let address = *address;
+            leaves.insert((StemName { address, index }, suffix), value);
+        };
+        let code = &all[&account.code_hash];
+        for (suffix, value) in layout.leaves(account, code.len() as u32).unwrap() {
+            put((U256::ZERO, suffix), value);
+        }
+        for (number, chunk) in (0..).zip(chunk_code(code)) {
+            put(chunk_place(number), chunk);
+        }
+        for (slot, value) in slots {
+            put(slot_place(*slot), value.to_be_bytes());
+        }
+    }
+    leaves
+}
+
+/// The leaves after a block: what was there stays, zero if it is nothing now.
+fn leaves_after(before: &Leaves, contents: &Contents, layout: HeaderLayout) -> Leaves {
+    let mut leaves = leaves_of(contents, layout);
+    for name in before.keys() {
+        leaves.entry(*name).or_insert([0; 32]);
+    }
+    leaves
+}
+
+fn verkle_root(leaves: &Leaves) -> B256 {
+    let stems = Stems::new(COMMITTER.clone(), 0);
+    let mut by_stem: BTreeMap<[u8; 31], Vec<(u8, LeafValue)>> = BTreeMap::new();
+    for ((name, suffix), value) in leaves {
+        let stem = stems.of(std::slice::from_ref(name))[0];
+        by_stem.entry(stem).or_default().push((*suffix, *value));
+    }
+    let settings = Settings::default();
+    let root = arbor_tree_verkle::build(&COMMITTER, &settings, by_stem, &mut |_, _| ());
+    root.unwrap().to_bytes().into()
+}
+
+/// An AR16MT's leaves by name: index and value.
+type Entries = BTreeMap<LeafName, (u64, [u8; 32])>;
+
+/// The leaves after a block: what was there stays, zero if it is nothing now; what comes is numbered in the order of addresses.
+fn entries_after(before: &Entries, contents: &Contents) -> Entries {
+    let mut entries = before.clone();
+    entries.values_mut().for_each(|entry| entry.1 = [0; 32]);
+    for (&address, (account, slots)) in contents {
+        let has_code = account.code_hash != KECCAK256_EMPTY;
+        let mut header = [0; 32];
+        header[..2].copy_from_slice(&[1, has_code.into()]);
+        header[24..].copy_from_slice(&account.nonce.to_be_bytes());
+        let code_hash = if has_code {
+            account.code_hash.0
+        } else {
+            [0; 32]
+        };
+        let fields = [
+            (LeafName::Nonce(address), header),
+            (LeafName::Balance(address), account.balance.to_be_bytes()),
+            (LeafName::CodeHash(address), code_hash),
+        ];
+        let slots = slots
+            .iter()
+            .map(|(slot, value)| (LeafName::Slot(address, *slot), value.to_be_bytes()));
+        for (name, value) in fields.into_iter().chain(slots) {
+            let next = entries.len() as u64 + 1;
+            if value != [0; 32] || entries.contains_key(&name) {
+                entries.entry(name).or_insert((next, value)).1 = value;
+            }
+        }
+    }
+    entries
+}
+
+fn ar16mt_root(entries: &Entries) -> B256 {
+    let leaves: BTreeMap<[u8; 32], Entry> = entries
+        .iter()
+        .map(|(name, &(index, value))| (name.key(), Entry { index, value }))
+        .collect();
+    arbor_tree_ar16mt::naive::root(&leaves).into()
+}
+
+/// What a version is to be.
+#[derive(Clone, Default)]
+struct Expected {
+    contents: Contents,
+    leaves: Leaves,
+    entries: Entries,
+}
+
+impl Expected {
+    fn after(&self, contents: Contents, tree: &Tree) -> Self {
+        let mut after = Self {
+            contents,
+            ..Self::default()
+        };
+        if let Some(verkle) = tree.downcast::<Verkle>() {
+            let layout = verkle.settings().layout;
+            after.leaves = leaves_after(&self.leaves, &after.contents, layout);
+        }
+        if tree.downcast::<Ar16mt>().is_some() {
+            after.entries = entries_after(&self.entries, &after.contents);
+        }
+        after
+    }
+
+    fn root(&self, tree: &Tree) -> B256 {
+        if tree.downcast::<Verkle>().is_some() {
+            verkle_root(&self.leaves)
+        } else if tree.downcast::<Ar16mt>().is_some() {
+            ar16mt_root(&self.entries)
+        } else {
+            merkle_patricia_root(&self.contents)
+        }
+    }
+}
+
+/// Where a history is kept.
+enum Place {
+    Memory(Arc<MemoryStore>),
+    Folder(tempfile::TempDir),
+}
+
+impl Place {
+    fn open(&self, tree: &Tree) -> State {
+        let network = Network {
+            chain_id: 1,
+            genesis_hash: B256::ZERO,
+        };
+        let options = Options {
+            dirty_bytes: 4096,
+            cache_bytes: 1 << 16,
+            retain: Retain::Last(6),
+            ..Default::default()
+        };
+        let store: Arc<dyn Store> = match self {
+            Self::Memory(store) => store.clone(),
+            Self::Folder(folder) => {
+                Arc::new(FjallStore::open(folder.path(), &Default::default()).unwrap())
+            }
+        };
+        State::open(store, None, tree.clone(), network, options).unwrap()
+    }
+}
+
+/// Everything readable at a version equals the model's contents, and is proven under its root where the tree has such proofs.
+fn check(state: &State, version: u64, expected: &Expected) {
+    check_then(&state.at(Version(version)).unwrap(), expected);
+}
+
+fn check_then(then: &Historical, expected: &Expected) {
+    let contents = &expected.contents;
+    let root = expected.root(then.tree());
+    assert_eq!(B256::from(then.meta().root), root, "{:?}", then.meta());
+    let mut proven = Vec::new();
+    for number in 0..ACCOUNTS {
+        let address = address(number);
+        let expected = contents.get(&address);
+        let account = then.account(address).unwrap();
+        assert_eq!(account, expected.map(|(account, _)| *account));
+        let has_storage = expected.is_some_and(|(_, slots)| !slots.is_empty());
+        assert_eq!(then.has_storage(address).unwrap(), has_storage);
+        if let Some(account) = account.filter(|account| account.code_hash != KECCAK256_EMPTY) {
+            let code = then.code(account.code_hash).unwrap();
+            assert_eq!(keccak256(&code), account.code_hash);
+        }
+        let value = |slot| {
+            let slots = expected.map(|(_, slots)| slots);
+            let value = slots.and_then(|slots| slots.get(&slot));
+            value.copied().unwrap_or_default()
+        };
+        for slot in slots() {
+            assert_eq!(then.storage(address, slot).unwrap(), value(slot));
+        }
+        proven.push(ProvenAccount {
+            address,
+            account,
+            slots: slots()
+                .into_iter()
+                .map(|slot| (slot, value(slot)))
+                .collect(),
+        });
+    }
+    check_proofs(then, &proven);
+    let mut dumped = BTreeMap::new();
+    then.dump::<StateError>(|account| {
+        dumped.insert(account.address, (account.storage.len(), account.root));
+        Ok(())
+    })
+    .unwrap();
+    let expected: BTreeMap<Address, (usize, B256)> = contents
+        .iter()
+        .map(|(address, (_, slots))| {
+            let one = [(*address, slots)].into_iter();
+            let leaves = one.flat_map(|(_, slots)| slots).map(|(slot, value)| {
+                let key = keccak256(B256::from(*slot)).to_vec();
+                (key, alloy_rlp::encode(value))
+            });
+            let root = naive::root(&leaves.collect()).into();
+            (*address, (slots.len(), root))
+        })
+        .collect();
+    assert_eq!(dumped, expected);
+}
+
+/// Accounts and slots are proven, present and absent, alone and together; a proof comes back from its file, and holds under
+/// no other root.
+fn check_proofs(then: &Historical, accounts: &[ProvenAccount]) {
+    let root = B256::from(then.meta().root);
+    let names: Vec<AccountSlots> = accounts
+        .iter()
+        .map(|proven| AccountSlots {
+            address: proven.address,
+            slots: proven.slots.iter().map(|(slot, _)| *slot).collect(),
+        })
+        .collect();
+    let one = then.meta().version.0 as usize % names.len();
+    let alone = then.prove(names[one].address, &names[one].slots);
+    let together = then.prove_together(&names);
+    let wanted = [&accounts[one..=one], accounts];
+    for (proof, wanted) in [alone, together].into_iter().zip(wanted) {
+        let proof = proof.unwrap();
+        let mut file = Vec::new();
+        proof.write_json(&mut file, false).unwrap();
+        let read = standard_proofs().read(serde_json::from_slice(&file).unwrap());
+        let read = read.unwrap();
+        assert_eq!(read.form().name, proof.form().name);
+        assert_eq!(format!("{read:?}"), format!("{proof:?}"));
+        let forms = then.tree().kind().verify.forms;
+        assert!(forms.iter().any(|form| form.name == proof.form().name));
+        let Verdict::True(claims) = read.verify(root).unwrap() else {
+            panic!("{} at version {}", proof.form().name, then.meta().version.0);
+        };
+        assert_eq!(
+            (claims.accounts, claims.doubtful.len()),
+            (wanted.to_vec(), 0)
+        );
+        let other = read.verify(then.tree().empty_root());
+        let holds = matches!(other, Ok(Verdict::True(_)));
+        assert_eq!(holds, root == then.tree().empty_root());
+    }
+}
+
+/// Who goes from one version to the next finds the same as who opens each.
+fn check_walk(state: &State, history: &[Expected]) {
+    let proof =
+        |then: &Historical, address| format!("{:?}", then.prove(address, &slots()).unwrap());
+    let versions = (history.len() as u64).saturating_sub(7)..history.len() as u64;
+    let mut walked: Option<Historical> = None;
+    for version in versions {
+        let Ok(opened) = state.at(Version(version)) else {
+            continue;
+        };
+        let then = match walked.take() {
+            Some(before) => before.next().unwrap(),
+            None => state.at(Version(version)).unwrap(),
+        };
+        let address = address(version as u8 % ACCOUNTS);
+        // From the second proof on AR16MT keeps all nodes.
+        for _ in 0..2 {
+            assert_eq!(proof(&then, address), proof(&opened, address));
+        }
+        check_then(&then, &history[version as usize]);
+        walked = Some(then);
+    }
+    assert!(walked.is_none_or(|head| head.next().is_err()));
+}
+
+fn agrees_with_the_model(
+    place: &Place,
+    tree: &Tree,
+    steps: Vec<Step>,
+) -> Result<(), TestCaseError> {
+    agrees_in_runs(place, tree, steps, 1)
+}
+
+/// The same, with up to so many consecutive blocks computed together.
+fn agrees_in_runs(
+    place: &Place,
+    tree: &Tree,
+    steps: Vec<Step>,
+    most: usize,
+) -> Result<(), TestCaseError> {
+    let mut state = place.open(tree);
+    // Each version, the oldest retained one known to the database.
+    let mut history: Vec<Expected> = Vec::new();
+    let mut run: Vec<StateChanges> = Vec::new();
+    let mut steps = steps.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        match step {
+            Step::Block(edits) => {
+                let before = history.last().cloned().unwrap_or_default();
+                let (mut contents, mut changes) =
+                    (before.contents.clone(), StateChanges::default());
+                for edit in &edits {
+                    edit_model(&mut contents, &mut changes, &before.contents, edit);
+                }
+                let after = before.after(contents, tree);
+                history.push(after);
+                run.push(changes);
+                if run.len() < most && matches!(steps.peek(), Some(Step::Block(_))) {
+                    continue;
+                }
+                let computed = match &run[..] {
+                    [changes] => vec![state.compute(changes).unwrap()],
+                    run => {
+                        let changes: Vec<&StateChanges> = run.iter().collect();
+                        state.compute_together(&changes).unwrap()
+                    }
+                };
+                let first = history.len() - run.len();
+                run.clear();
+                for (computed, expected) in computed.iter().zip(&history[first..]) {
+                    prop_assert_eq!(computed.root(), expected.root(tree));
+                }
+                let root = merkle_patricia_root(&history[history.len() - 1].contents);
+                prop_assert_eq!(state.flat_root_after(&computed).unwrap(), root);
+                let block = |number| BlockRef {
+                    number,
+                    hash: B256::from(U256::from(number)),
+                    header: vec![],
+                };
+                let blocks = (first as u64..).map(block).zip(computed);
+                state.commit_together(blocks).unwrap();
+            }
+            Step::Flush => state.flush().unwrap(),
+            Step::Reopen => {
+                state.flush().unwrap();
+                drop(state);
+                state = place.open(tree);
+            }
+            Step::Rollback(back) => {
+                let target = (history.len() as u64).saturating_sub(1 + back);
+                if !history.is_empty() && state.rollback(Version(target)).is_ok() {
+                    history.truncate(target as usize + 1);
+                }
+            }
+            Step::Prune(keep) => {
+                state.prune(Retain::Last(keep)).unwrap();
+            }
+        }
+        if let Some(last) = history.last() {
+            let head = history.len() as u64 - 1;
+            check(&state, head, last);
+            let oldest = head.saturating_sub(6);
+            for version in oldest..head {
+                if state.at(Version(version)).is_ok() {
+                    check(&state, version, &history[version as usize]);
+                }
+            }
+            let root = merkle_patricia_root(&last.contents);
+            prop_assert_eq!(state.reader().flat_root().unwrap(), root);
+            let report = state.verify().unwrap();
+            prop_assert!(report.is_ok(), "{:?}", report.faults);
+            prop_assert_eq!(report.flat_root, root);
+        }
+    }
+    check_walk(&state, &history);
+    Ok(())
+}
+
+fn memory() -> Place {
+    Place::Memory(Arc::default())
+}
+
+const COMPRESSED: Form = Form {
+    compressed: true,
+    images: false,
+    leaf_commitments: false,
+    values: true,
+    whole: false,
+};
+const EVERYTHING: Form = Form {
+    images: true,
+    ..Form::PUBLISHED
+};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_random_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
+        agrees_with_the_model(&memory(), &MPT.tree(), steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
+        agrees_with_the_model(&memory(), &AR16MT.tree(), steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_verkle_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..25)) {
+        let tree = verkle(HeaderLayout::BasicData, Form::default());
+        agrees_with_the_model(&memory(), &tree, steps)?;
+    }
+
+    #[test]
+    fn a_verkle_history_in_runs_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40), most in 2usize..8) {
+        let tree = verkle(HeaderLayout::BasicData, Form::default());
+        agrees_in_runs(&memory(), &tree, steps, most)?;
+    }
+
+    #[test]
+    fn the_older_layout_agrees_with_the_model(steps in prop::collection::vec(step(), 1..15)) {
+        let tree = verkle(HeaderLayout::FiveLeaves, COMPRESSED);
+        agrees_with_the_model(&memory(), &tree, steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_verkle_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
+        let tree = verkle(HeaderLayout::BasicData, EVERYTHING);
+        let folder = tempfile::tempdir().unwrap();
+        agrees_with_the_model(&Place::Folder(folder), &tree, steps)?;
+    }
+
+    #[test]
+    fn an_ar16mt_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        agrees_with_the_model(&Place::Folder(folder), &AR16MT.tree(), steps)?;
+    }
+}

@@ -1,0 +1,85 @@
+//! Every tree, for tests of what all of them must do, and a state to begin with.
+
+use std::sync::{Arc, LazyLock};
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use arbor_ipa::Committer;
+use arbor_state::{Account, AccountChange, BlockRef, Network, SlotChange, State, Tree};
+use arbor_store::{MemoryStore, Store};
+use arbor_trees::MPT;
+use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::verkle::{HeaderLayout, Verkle, VerkleSettings};
+
+/// Small tables are made quickly; what they compute does not depend on their sizes.
+pub(crate) static COMMITTER: LazyLock<Arc<Committer>> =
+    LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
+
+pub(crate) const NETWORK: Network = Network {
+    chain_id: 1,
+    genesis_hash: B256::ZERO,
+};
+
+pub(crate) fn trees() -> [Tree; 4] {
+    let verkle = |layout| {
+        let settings = VerkleSettings {
+            layout,
+            ..VerkleSettings::default()
+        };
+        Arc::new(Verkle::with(COMMITTER.clone(), settings)) as Tree
+    };
+    [
+        MPT.tree(),
+        verkle(HeaderLayout::BasicData),
+        verkle(HeaderLayout::FiveLeaves),
+        AR16MT.tree(),
+    ]
+}
+
+/// An empty state in memory.
+pub(crate) fn empty(tree: &Tree) -> State {
+    open(tree, &Arc::new(MemoryStore::default()))
+}
+
+pub(crate) fn open(tree: &Tree, store: &Arc<MemoryStore>) -> State {
+    let store: Arc<dyn Store> = store.clone();
+    State::open(store, None, tree.clone(), NETWORK, Default::default()).unwrap()
+}
+
+pub(crate) fn block(number: u64) -> BlockRef {
+    BlockRef {
+        number,
+        hash: B256::from(U256::from(number)),
+        header: Vec::new(),
+    }
+}
+
+pub(crate) fn address(number: u8) -> Address {
+    Address::repeat_byte(number)
+}
+
+/// An account without code.
+pub(crate) fn plain(nonce: u64, balance: u64) -> Account {
+    Account {
+        nonce,
+        balance: U256::from(balance),
+        code_hash: KECCAK256_EMPTY,
+    }
+}
+
+/// The change of an account, with its slots by number: old and new.
+pub(crate) fn change(
+    old: Option<Account>,
+    new: Option<Account>,
+    slots: &[(u64, u64, u64)],
+) -> AccountChange {
+    let slots = slots.iter().map(|&(slot, old, new)| {
+        let (old, new) = (U256::from(old), U256::from(new));
+        (U256::from(slot), SlotChange { old, new })
+    });
+    AccountChange {
+        old,
+        new,
+        storage_cleared: false,
+        slots: slots.collect(),
+    }
+}

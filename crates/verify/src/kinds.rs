@@ -1,0 +1,211 @@
+//! The forms of proofs, and how a file is known to have one of them.
+
+use alloy_primitives::{Address, U256};
+use arbor_accounts::AccountSlots;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::proof::{Malformed, Proof, ProvenAccount, ProvenLeaf};
+use crate::{ar16mt, mpt, verkle};
+
+/// One way to write proofs.
+#[derive(Debug)]
+pub struct ProofForm {
+    /// The tree and the version of the form, as a file names it.
+    pub name: &'static str,
+    /// Fields by which files that name no form are known to have this one; none if all files name it.
+    pub marks: &'static [&'static str],
+    /// Reads JSON, from which the name of the form was taken.
+    pub decode: fn(Value) -> Result<Box<dyn Proof>, WrongField>,
+    /// Reads the binary form, if there is one.
+    pub from_bytes: Option<fn(&[u8]) -> Result<Box<dyn Proof>, Malformed>>,
+}
+
+/// A field that is not what its form promises.
+pub type WrongField = serde_path_to_error::Error<serde_json::Error>;
+
+/// A tree as whoever checks its proofs knows it.
+#[derive(Debug)]
+pub struct VerifyKind {
+    /// The name of the tree.
+    pub tree: &'static str,
+    /// The forms of its proofs.
+    pub forms: &'static [ProofForm],
+    /// Says what proven leaves, which have keys and no names, show of an account. `None` if leaves are nobody's.
+    pub account_of: Option<fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>>,
+}
+
+/// What a proof has no key of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotProven {
+    /// The leaf of an account's field, by its suffix.
+    #[error("it says nothing of leaf {suffix} of account {address}")]
+    Field {
+        /// The account.
+        address: Address,
+        /// The suffix of the field's leaf.
+        suffix: u8,
+    },
+    /// A slot.
+    #[error("it says nothing of slot {slot} of account {address}")]
+    Slot {
+        /// The account.
+        address: Address,
+        /// The slot.
+        slot: U256,
+    },
+}
+
+/// Why a file is read as no proof.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRead {
+    /// It names no form, and has none that other programs write.
+    #[error(
+        "it names no form (\"form\"), and has none of the fields that tell forms without a name: {}",
+        .marks.join(", ")
+    )]
+    NoForm {
+        /// The fields that would tell.
+        marks: Vec<&'static str>,
+    },
+    /// It names a form that no tree here has.
+    #[error("its form {form:?} is not known; known are {}", .known.join(", "))]
+    UnknownForm {
+        /// The name, cut where it is long.
+        form: String,
+        /// The known ones.
+        known: Vec<&'static str>,
+    },
+    /// It has fields of several forms.
+    #[error("it has the fields of several forms: {}", .forms.join(", "))]
+    Several {
+        /// Their names.
+        forms: Vec<&'static str>,
+    },
+    /// A field is not what the form promises.
+    #[error("it is no proof of the form {form}")]
+    Field {
+        /// The form.
+        form: &'static str,
+        /// Which field, and what is wrong with it.
+        #[source]
+        error: Box<WrongField>,
+    },
+}
+
+/// The trees whose proofs a program checks: a value, so that tests and embedders can add their own.
+#[derive(Clone, Debug)]
+pub struct Kinds {
+    rows: Vec<&'static VerifyKind>,
+}
+
+/// All trees of this project.
+pub fn standard() -> Kinds {
+    Kinds::new([
+        &mpt::VERIFY,
+        &verkle::VERIFY,
+        &verkle::VERIFY_2023,
+        &ar16mt::VERIFY,
+    ])
+}
+
+impl Kinds {
+    /// Some trees.
+    pub fn new(rows: impl IntoIterator<Item = &'static VerifyKind>) -> Self {
+        let rows = rows.into_iter().collect();
+        Self { rows }
+    }
+
+    /// All forms of all trees.
+    pub fn forms(&self) -> impl Iterator<Item = &'static ProofForm> + '_ {
+        self.rows.iter().flat_map(|row| row.forms)
+    }
+
+    /// Reads a proof of any form from JSON.
+    ///
+    /// # Errors
+    /// [`NotRead`]: no form, or one that is not known; what is not of its form.
+    pub fn read(&self, mut file: Value) -> Result<Box<dyn Proof>, NotRead> {
+        let form = self.recognise(&mut file)?;
+        (form.decode)(file).map_err(|error| NotRead::Field {
+            form: form.name,
+            error: Box::new(error),
+        })
+    }
+
+    /// Reads a proof in the binary form; `None` if no tree here has one.
+    ///
+    /// # Errors
+    /// Bytes that are no proof.
+    pub fn read_bytes(&self, bytes: &[u8]) -> Option<Result<Box<dyn Proof>, Malformed>> {
+        let from_bytes = self.forms().find_map(|form| form.from_bytes)?;
+        Some(from_bytes(bytes))
+    }
+
+    /// The one form that a file has; its name is taken from the file.
+    fn recognise(&self, file: &mut Value) -> Result<&'static ProofForm, NotRead> {
+        let named = file
+            .as_object_mut()
+            .and_then(|fields| fields.remove("form"));
+        if let Some(named) = named {
+            let name = named
+                .as_str()
+                .map_or_else(|| named.to_string(), str::to_owned);
+            return self.forms().find(|form| form.name == name).ok_or_else(|| {
+                NotRead::UnknownForm {
+                    form: name.chars().take(80).collect(),
+                    known: self.forms().map(|form| form.name).collect(),
+                }
+            });
+        }
+        let has = |form: &&ProofForm| form.marks.iter().any(|field| file.get(field).is_some());
+        let found: Vec<&'static ProofForm> = self.forms().filter(has).collect();
+        match found[..] {
+            [form] => Ok(form),
+            [] => Err(NotRead::NoForm {
+                marks: self.forms().flat_map(|form| form.marks).copied().collect(),
+            }),
+            _ => Err(NotRead::Several {
+                forms: found.iter().map(|form| form.name).collect(),
+            }),
+        }
+    }
+}
+
+/// Takes a value apart, and tells the place of what is wrong.
+pub(crate) fn fields<T: DeserializeOwned>(value: Value) -> Result<T, WrongField> {
+    serde_path_to_error::deserialize(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_form_has_a_name_and_a_mark_of_its_own() {
+        let kinds = standard();
+        let names: BTreeSet<_> = kinds.forms().map(|form| form.name).collect();
+        assert_eq!(names.len(), kinds.forms().count());
+        let marks: Vec<_> = kinds.forms().flat_map(|form| form.marks).collect();
+        let distinct: BTreeSet<_> = marks.iter().collect();
+        assert_eq!(distinct.len(), marks.len());
+    }
+
+    #[test]
+    fn a_file_of_no_form_or_of_two_is_refused_by_name() {
+        let kinds = standard();
+        let error = |file| kinds.read(file).expect_err("no proof").to_string();
+        assert!(error(json!({})).contains("names no form"));
+        assert!(error(json!([1])).contains("names no form"));
+        assert!(error(json!({"form": "mpt/2"})).contains("\"mpt/2\" is not known"));
+        assert!(error(json!({"form": 7})).contains("\"7\" is not known"));
+        let both = json!({"accountProof": [], "verkleProof": {}});
+        assert!(error(both).contains("several forms: mpt/1, verkle-witness/1"));
+        let cut = kinds.read(json!({"form": "mpt/1"})).expect_err("no fields");
+        assert!(cut.to_string().contains("no proof of the form mpt/1"));
+    }
+}

@@ -1,0 +1,32 @@
+//! Proofs and witnesses of every tree, checked without a store, threads or files.
+//!
+//! A proof file names its [form](ProofForm) (`"form": "mpt/1"`), or is of one of the two forms that other programs write
+//! and that name none: EIP-1186 (`eth_getProof`) and the Verkle testnets' witnesses. [`Kinds::read`] finds the one
+//! form that a file has; [`Proof::verify`] holds the proof against a root and returns a [`Verdict`].
+//!
+//! ```
+//! use alloy_primitives::{Address, B256, U256};
+//! use arbor_verify::{Verdict, standard};
+//!
+//! // The proof that an empty state has no account.
+//! let root = arbor_tree_mpt::EMPTY_ROOT.into();
+//! let file = serde_json::json!({
+//!     "form": "mpt/1", "address": Address::ZERO, "accountProof": ["0x80"], "balance": "0x0", "nonce": "0x0",
+//!     "codeHash": B256::ZERO, "storageHash": B256::ZERO, "storageProof": [],
+//! });
+//! let proof = standard().read(file)?;
+//! let Verdict::True(claims) = proof.verify(root)? else { panic!("it holds") };
+//! assert_eq!(claims.accounts[0].account, None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod ar16mt;
+mod kinds;
+pub mod mpt;
+mod proof;
+pub mod verkle;
+
+pub use arbor_accounts::AccountSlots;
+pub use kinds::{Kinds, NotProven, NotRead, ProofForm, VerifyKind, WrongField, standard};
+pub use proof::{Claims, Malformed, Proof, ProvenAccount, ProvenLeaf, Range, Verdict};

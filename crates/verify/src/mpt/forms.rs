@@ -1,0 +1,124 @@
+//! The forms of proofs: that of `eth_getProof`, and a list of such proofs.
+
+use std::io::Write;
+
+use alloy_primitives::B256;
+use arbor_accounts::AccountSlots;
+use serde::{Deserialize, Serialize};
+
+use super::proof::AccountProof;
+use crate::kinds::{ProofForm, VerifyKind, fields};
+use crate::proof::{Claims, Malformed, Proof, ProvenAccount, Verdict, write_with_form};
+
+/// Merkle-Patricia as whoever checks its proofs knows it.
+pub static VERIFY: VerifyKind = VerifyKind {
+    tree: "mpt",
+    forms: &FORMS,
+    account_of: None,
+};
+
+static FORMS: [ProofForm; 2] = [
+    ProofForm {
+        name: "mpt/1",
+        // Of EIP-1186 as all clients write it.
+        marks: &["accountProof"],
+        decode: |file| Ok(Box::new(fields::<AccountProof>(file)?)),
+        from_bytes: None,
+    },
+    ProofForm {
+        name: "mpt-accounts/1",
+        marks: &[],
+        decode: |file| Ok(Box::new(fields::<ManyAccounts>(file)?)),
+        from_bytes: None,
+    },
+];
+
+/// Proofs of several accounts, each with slots of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManyAccounts {
+    /// A proof for each account.
+    pub accounts: Vec<AccountProof>,
+}
+
+impl AccountProof {
+    fn name(&self) -> AccountSlots {
+        AccountSlots {
+            address: self.address,
+            slots: self.storage_proof.iter().map(|slot| slot.key).collect(),
+        }
+    }
+
+    /// What it shows under a root, or why it does not hold.
+    fn claim(&self, root: B256) -> Result<Result<ProvenAccount, String>, Malformed> {
+        let account = match self.verify(root).map_err(Malformed::new)? {
+            Ok(account) => account,
+            Err(why) => return Ok(Err(why.to_string())),
+        };
+        let slots = self.storage_proof.iter();
+        Ok(Ok(ProvenAccount {
+            address: self.address,
+            account,
+            slots: slots.map(|slot| (slot.key, slot.value)).collect(),
+        }))
+    }
+}
+
+impl Proof for AccountProof {
+    fn form(&self) -> &'static ProofForm {
+        &FORMS[0]
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        vec![self.name()]
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        verdict([self], root)
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Proof for ManyAccounts {
+    fn form(&self) -> &'static ProofForm {
+        &FORMS[1]
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        self.accounts.iter().map(AccountProof::name).collect()
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        verdict(&self.accounts, root)
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// What all proofs show together.
+fn verdict<'a>(
+    proofs: impl IntoIterator<Item = &'a AccountProof>,
+    root: B256,
+) -> Result<Verdict, Malformed> {
+    let mut claims = Claims::default();
+    for proof in proofs {
+        match proof.claim(root)? {
+            Ok(account) => claims.accounts.push(account),
+            Err(why) => return Ok(Verdict::False(why)),
+        }
+    }
+    Ok(Verdict::True(claims))
+}

@@ -1,0 +1,18 @@
+//! Merkle-Patricia: keys are Keccak-256 of names, an account's leaf is the RLP of its fields and its storage root
+//! (Yellow Paper 4.1), proofs have the form of `eth_getProof` (EIP-1186).
+
+mod embedding;
+mod forms;
+mod keys;
+mod leaf;
+mod pending;
+mod proof;
+mod witness;
+
+pub use embedding::{KeyedChange, KeyedSlot, keyed, tree_updates};
+pub use forms::{ManyAccounts, VERIFY};
+pub use keys::{account_key, slot_key};
+pub use leaf::{AccountRecord, SlotRecord};
+pub use pending::{Base, PendingRoots};
+pub use proof::{AccountProof, FalseProof, SlotProof};
+pub use witness::{CorruptLeaf, MissingAccounts, UnreadWitness, WitnessState};

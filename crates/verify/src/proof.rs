@@ -1,0 +1,137 @@
+//! What a proof is, and what it shows.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::io::Write;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_accounts::{Account, AccountSlots};
+use serde::Serialize;
+
+use crate::ProofForm;
+
+/// Something that shows what accounts, slots or leaves hold under a root, present or absent.
+pub trait Proof: Any + fmt::Debug + Send + Sync {
+    /// The form in which it is written.
+    fn form(&self) -> &'static ProofForm;
+
+    /// The accounts and slots that it names; none where it has keys alone.
+    fn names(&self) -> Vec<AccountSlots>;
+
+    /// Holds the proof against a root.
+    ///
+    /// # Errors
+    /// What is no proof at all: parts that do not fit together.
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed>;
+
+    /// Writes the proof as JSON that names its form, in lines for a reader if `pretty`.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()>;
+
+    /// The proof in its binary form (SSZ); `None` if it has none.
+    fn to_bytes(&self) -> Option<Vec<u8>>;
+}
+
+impl dyn Proof {
+    /// Returns this proof as one of a given type; `None` if it is another.
+    pub fn downcast<T: Proof>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// Turns this proof into one of a given type; `None` if it is another.
+    pub fn into<T: Proof>(self: Box<Self>) -> Option<T> {
+        let proof: Box<dyn Any> = self;
+        Some(*proof.downcast().ok()?)
+    }
+}
+
+/// Whether a well-formed proof holds under a root.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It does, and shows this.
+    True(Claims),
+    /// It does not, for this reason.
+    False(String),
+}
+
+/// What a proof that holds shows.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Claims {
+    /// Accounts and slots by name.
+    pub accounts: Vec<ProvenAccount>,
+    /// Leaves by key, where the proof has no names.
+    pub leaves: Vec<ProvenLeaf>,
+    /// The keys between which the leaves are all that there are.
+    pub range: Option<Range>,
+    /// Parts of keys whose absence is shown only if the proof was made honestly, in hexadecimal.
+    pub doubtful: Vec<String>,
+    /// Values beside the proof of which it says nothing.
+    pub unproven: usize,
+}
+
+/// An account that is proven.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProvenAccount {
+    /// Whose it is.
+    pub address: Address,
+    /// Its fields; `None` if it does not exist.
+    pub account: Option<Account>,
+    /// Slots and values; zero for those that are absent.
+    pub slots: Vec<(U256, U256)>,
+}
+
+/// A leaf that is proven.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProvenLeaf {
+    /// Its key, most significant byte first.
+    pub key: B256,
+    /// Its index, where the tree gives leaves one.
+    pub index: Option<u64>,
+    /// Its value; `None` if there is no such leaf.
+    pub value: Option<B256>,
+}
+
+/// Keys from a first to a last one, both included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// The first key.
+    pub from: B256,
+    /// The last key.
+    pub to: B256,
+}
+
+/// Why something is no proof at all.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Malformed(Box<dyn Error + Send + Sync>);
+
+impl Malformed {
+    /// An error of the tree whose proof it should be.
+    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
+/// Writes what a proof has beside the name of its form.
+pub(crate) fn write_with_form(
+    form: &ProofForm,
+    proof: &impl Serialize,
+    out: &mut dyn Write,
+    pretty: bool,
+) -> serde_json::Result<()> {
+    #[derive(Serialize)]
+    struct WithForm<'a, T> {
+        form: &'a str,
+        #[serde(flatten)]
+        proof: &'a T,
+    }
+    let form = form.name;
+    let proof = WithForm { form, proof };
+    match pretty {
+        true => serde_json::to_writer_pretty(out, &proof),
+        false => serde_json::to_writer(out, &proof),
+    }
+}

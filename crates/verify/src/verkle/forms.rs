@@ -1,0 +1,200 @@
+//! The forms of proofs: the testnets' witness, and one that names its accounts.
+
+use std::io::Write;
+use std::sync::{Arc, OnceLock};
+
+use alloy_primitives::{B256, hex};
+use arbor_accounts::AccountSlots;
+use arbor_ipa::Committer;
+use arbor_tree_verkle::{Witness, WitnessError};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::account::account_of;
+use super::header::HeaderLayout;
+use super::stems::Stems;
+use crate::kinds::{NotProven, ProofForm, VerifyKind, WrongField, fields};
+use crate::proof::{Claims, Malformed, Proof, ProvenAccount, ProvenLeaf, Verdict, write_with_form};
+
+/// Verkle (EIP-6800) as whoever checks its proofs knows it.
+pub static VERIFY: VerifyKind = VerifyKind {
+    tree: "verkle",
+    forms: &FORMS,
+    account_of: Some(|leaves, names| named(HeaderLayout::BasicData, leaves, names)),
+};
+
+/// Verkle as testnets before July 2024 laid accounts out.
+pub static VERIFY_2023: VerifyKind = VerifyKind {
+    tree: "verkle-2023",
+    forms: &FORMS_2023,
+    account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
+};
+
+static FORMS: [ProofForm; 2] = [
+    ProofForm {
+        name: "verkle/1",
+        marks: &[],
+        decode: |file| AccountsWitness::decode(HeaderLayout::BasicData, file),
+        from_bytes: None,
+    },
+    // That of the testnets, which have used both spellings. It has keys and no names, and does not tell the layout.
+    ProofForm {
+        name: "verkle-witness/1",
+        marks: &["verkleProof", "verkle_proof"],
+        decode: |file| Ok(Box::new(fields::<Witness>(file)?)),
+        from_bytes: Some(|bytes| {
+            let witness = Witness::from_bytes(bytes).map_err(Malformed::new)?;
+            Ok(Box::new(witness))
+        }),
+    },
+];
+
+static FORMS_2023: [ProofForm; 1] = [ProofForm {
+    name: "verkle-2023/1",
+    marks: &[],
+    decode: |file| AccountsWitness::decode(HeaderLayout::FiveLeaves, file),
+    from_bytes: None,
+}];
+
+/// Bytes for the tables that proofs are checked with: larger ones take longer to make than they save for one proof.
+const TABLE_BYTES: usize = 6_000_000;
+
+/// What proofs are checked with, made at the first call.
+pub fn committer() -> &'static Arc<Committer> {
+    static MADE: OnceLock<Arc<Committer>> = OnceLock::new();
+    MADE.get_or_init(|| Arc::new(Committer::within(TABLE_BYTES)))
+}
+
+fn named(
+    layout: HeaderLayout,
+    leaves: &[ProvenLeaf],
+    names: &AccountSlots,
+) -> Result<ProvenAccount, NotProven> {
+    account_of(
+        layout,
+        &Stems::new(Arc::clone(committer()), 0),
+        leaves,
+        names,
+    )
+}
+
+/// Accounts and slots with one proof of all their leaves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccountsWitness {
+    /// Where accounts' fields lie.
+    pub layout: HeaderLayout,
+    /// What is proven.
+    pub accounts: Vec<AccountSlots>,
+    /// The leaves and the proof.
+    pub witness: Witness,
+}
+
+impl AccountsWitness {
+    fn decode(layout: HeaderLayout, mut file: Value) -> Result<Box<dyn Proof>, WrongField> {
+        #[derive(Deserialize)]
+        struct Named {
+            accounts: Vec<AccountSlots>,
+        }
+        let accounts = file
+            .as_object_mut()
+            .and_then(|file| file.remove("accounts"));
+        let accounts = accounts.map_or_else(|| json!({}), |accounts| json!({"accounts": accounts}));
+        let Named { accounts } = fields(accounts)?;
+        let witness = fields(file)?;
+        Ok(Box::new(Self {
+            layout,
+            accounts,
+            witness,
+        }))
+    }
+}
+
+impl Proof for AccountsWitness {
+    fn form(&self) -> &'static ProofForm {
+        match self.layout {
+            HeaderLayout::BasicData => &FORMS[0],
+            HeaderLayout::FiveLeaves => &FORMS_2023[0],
+        }
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        self.accounts.clone()
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        let Verdict::True(mut claims) = Proof::verify(&self.witness, root)? else {
+            return Ok(Verdict::False(FALSE.into()));
+        };
+        let leaves = std::mem::take(&mut claims.leaves);
+        let accounts = self.accounts.iter();
+        let accounts = accounts.map(|names| named(self.layout, &leaves, names));
+        claims.accounts = accounts.collect::<Result<_, _>>().map_err(Malformed::new)?;
+        Ok(Verdict::True(claims))
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            accounts: &'a [AccountSlots],
+            #[serde(flatten)]
+            witness: &'a Witness,
+        }
+        let Self {
+            accounts, witness, ..
+        } = self;
+        write_with_form(self.form(), &Named { accounts, witness }, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        Some(self.witness.to_bytes())
+    }
+}
+
+/// Why a multiproof does not hold.
+const FALSE: &str = "the openings of the tree's commitments do not hold";
+
+impl Proof for Witness {
+    fn form(&self) -> &'static ProofForm {
+        &FORMS[1]
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        Vec::new()
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        let verified = self
+            .verify(committer(), &root.0)
+            .map_err(|error| match error {
+                WitnessError::Root(why) => {
+                    Malformed::new(format!("{root} is no root of a Verkle tree: {why}"))
+                }
+                error => Malformed::new(error),
+            })?;
+        let Some(verified) = verified else {
+            return Ok(Verdict::False(FALSE.into()));
+        };
+        let leaves = verified.values().map(|(key, value)| ProvenLeaf {
+            key: key.into(),
+            index: None,
+            value: value.map(B256::from),
+        });
+        Ok(Verdict::True(Claims {
+            leaves: leaves.collect(),
+            doubtful: verified
+                .doubtful()
+                .map(|stem| format!("0x{}", hex::encode(stem)))
+                .collect(),
+            unproven: self.keys().filter(|(_, diff)| diff.new.is_some()).count(),
+            ..Claims::default()
+        }))
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        Some(self.to_bytes())
+    }
+}
