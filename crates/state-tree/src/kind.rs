@@ -4,6 +4,8 @@ use arbor_verify::VerifyKind;
 use arbor_versions::{Identity, TableSpec};
 
 use crate::Tree;
+#[cfg(feature = "conformance")]
+use crate::{StateTree, conformance::Model};
 
 /// A tree: its names, its tables, and how it is made. Every list of trees in the project comes from
 /// these rows.
@@ -36,6 +38,9 @@ pub struct TreeKind {
     pub threads: RootThreads,
     /// Measured bytes of memory for each new leaf of a large block.
     pub block_memory: BlockMemory,
+    /// The naive tree that suites compare one made by this row with.
+    #[cfg(feature = "conformance")]
+    pub model: fn(&dyn StateTree) -> Box<dyn Model>,
     /// Makes the tree.
     pub make: fn(&Settings) -> Result<Tree, SettingError>,
 }

@@ -9,6 +9,8 @@ mod account_roots;
 mod check;
 mod checks;
 mod computed;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod flat;
 mod kind;

@@ -1,12 +1,11 @@
 //! The roots of a tree that no header carries, each written with its version.
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, hex};
 use arbor_store::Write;
 use arbor_versions::{Changes, Version, View};
 
 use crate::{Head, StateError, TreeKind};
-use arbor_state_tree::ROOTS;
-use arbor_state_tree::corrupt;
+use arbor_state_tree::{Check, ROOTS, corrupt};
 
 /// Enters the root after a block into what its version writes.
 pub(crate) fn put(changes: &mut Changes, number: u64, root: B256) {
@@ -76,4 +75,44 @@ impl<'a> Head<'a> {
             });
         Ok(Box::new(retained.chain(rows)))
     }
+}
+
+/// Checks the rows: each is of a block that the database has, with the root of that block's version where it is remembered,
+/// and the head has one if any block has.
+pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
+    let view = check.view;
+    let head = view.head().map(|head| head.block_number);
+    let mut last = None;
+    for row in check.scan(ROOTS, &[], &[])? {
+        let (key, root) = row?;
+        let Ok(number) = <[u8; 8]>::try_from(&key[..]) else {
+            check.tell_fault(format!(
+                "root of block 0x{}: not a block's number",
+                hex::encode(&key)
+            ));
+            continue;
+        };
+        let number = u64::from_be_bytes(number);
+        last = Some(number);
+        if head.is_none_or(|head| number > head) {
+            check.tell_fault(format!(
+                "root of block {number}: the database has no such block"
+            ));
+            continue;
+        }
+        let version = view.version_of_block(number)?;
+        let meta = version
+            .map(|version| view.meta(version))
+            .transpose()?
+            .flatten();
+        if meta.is_some_and(|meta| meta.root[..] != root[..]) || root.len() != 32 {
+            check.tell_fault(format!(
+                "root of block {number}: its version has another one"
+            ));
+        }
+    }
+    if last.is_some() && last != head {
+        check.tell_fault("the head's root is not among those of blocks".to_owned());
+    }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 use alloy_primitives::B256;
 use arbor_state_tree::{Check, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
 
-use crate::{State, StateError, StateSnapshot};
+use crate::{State, StateError, StateSnapshot, roots};
 
 impl State {
     /// Checks the whole database, as [`StateSnapshot::verify`] does, without a look at the headers.
@@ -58,6 +58,9 @@ impl StateSnapshot {
             || {
                 let flat_root = tree.check(&check)?;
                 check.codes()?;
+                if roots::are_kept(tree.kind()) {
+                    roots::check(&check)?;
+                }
                 Ok::<B256, StateError>(flat_root)
             },
             || {

@@ -35,6 +35,8 @@ pub mod verkle;
 
 use arbor_state_tree::Registry;
 
+#[cfg(feature = "conformance")]
+pub use mpt::model::naive_root;
 pub use mpt::{MPT, MerklePatricia};
 
 /// All trees of this project, the usual one first.

@@ -4,6 +4,10 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
+#[path = "support/trees.rs"]
+#[allow(dead_code, reason = "other suites use the rest")]
+mod trees;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
@@ -20,6 +24,7 @@ use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Wr
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
 use arbor_trees::verkle::{Verkle, VerkleSettings};
+use trees::registry;
 
 /// Of code there may be more than is referred to.
 const CODE: u8 = 5;
@@ -31,7 +36,7 @@ fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
 }
 
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
-static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
+static TREES: LazyLock<[Tree; 4]> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
     let settings = VerkleSettings {
         // Leaves in several groups.
@@ -39,7 +44,8 @@ static TREES: LazyLock<[Tree; 3]> = LazyLock::new(|| {
         ..VerkleSettings::default()
     };
     let verkle = Verkle::with(committer, settings);
-    [MPT.tree(), Arc::new(verkle), AR16MT.tree()]
+    let toy = registry().find("toy").unwrap().tree();
+    [MPT.tree(), Arc::new(verkle), AR16MT.tree(), toy]
 });
 
 const NETWORK: Network = Network {

@@ -6,6 +6,7 @@
 )]
 
 #[path = "support/trees.rs"]
+#[allow(dead_code, reason = "other suites use the rest")]
 mod trees;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,10 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
+#[path = "support/trees.rs"]
+#[allow(dead_code, reason = "other suites use the rest")]
+mod trees;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -18,6 +22,7 @@ use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
 use arbor_trees::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
 use arbor_versions::{Retain, Version};
+use trees::registry;
 
 /// Codes of a byte, of as many chunks as a Verkle tree has under two stems, and of one more.
 static CODES: LazyLock<[Bytes; 3]> = LazyLock::new(|| {
@@ -142,6 +147,13 @@ fn a_loaded_state_is_that_of_a_block() {
 fn a_loaded_ar16mt_state_is_that_of_a_block() {
     for count in [0, 1, 2, 17, 3_000] {
         loaded_is_made(&AR16MT.tree(), 0..count, 257);
+    }
+}
+
+#[test]
+fn a_loaded_state_of_a_tree_in_one_folder_is_that_of_a_block() {
+    for count in [0, 1, 2, 17, 300] {
+        loaded_is_made(&registry().find("toy").unwrap().tree(), 0..count, 1);
     }
 }
 

@@ -6,6 +6,9 @@
 )]
 
 mod support;
+#[path = "support/trees.rs"]
+#[allow(dead_code, reason = "other suites use the rest")]
+mod trees;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -15,21 +18,19 @@ use arbor_ipa::Committer;
 use arbor_state::{
     AccountSlots, BlockRef, Historical, Network, State, StateChanges, StateError, StateView, Tree,
 };
+use arbor_state_tree::conformance::Codes;
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
-use arbor_tree_ar16mt::Entry;
 use arbor_tree_verkle::{Form, Settings};
-use arbor_trees::MPT;
-use arbor_trees::ar16mt::{AR16MT, Ar16mt, LeafName};
-use arbor_trees::verkle::{
-    HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
-    slot_place,
-};
-use arbor_verify::{ProvenAccount, Verdict, standard as standard_proofs};
+use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::verkle::{HeaderLayout, Verkle, VerkleSettings};
+use arbor_trees::{MPT, naive_root};
+use arbor_verify::{Kinds, ProvenAccount, Verdict};
 use arbor_versions::{Options, Retain, Version};
 use proptest::prelude::*;
 use support::{ACCOUNTS, Contents, Step, address, codes, edit_model, slots, step};
+use trees::registry;
 
 /// Small tables, to be quick; what they compute does not depend on their sizes.
 static COMMITTER: LazyLock<Arc<Committer>> =
@@ -48,156 +49,11 @@ fn verkle(layout: HeaderLayout, form: Form) -> Tree {
     Arc::new(Verkle::with(COMMITTER.clone(), settings))
 }
 
-/// The Merkle-Patricia root from the contents alone.
-fn merkle_patricia_root(contents: &Contents) -> B256 {
-    let mut leaves = BTreeMap::new();
-    for (address, (account, slots)) in contents {
-        let slots: BTreeMap<Vec<u8>, Vec<u8>> = slots
-            .iter()
-            .map(|(slot, value)| {
-                (
-                    keccak256(B256::from(*slot)).to_vec(),
-                    alloy_rlp::encode(value),
-                )
-            })
-            .collect();
-        let storage_root = naive::root(&slots);
-        let mut leaf = Vec::new();
-        let fields: [&dyn alloy_rlp::Encodable; 4] = [
-            &account.nonce,
-            &account.balance,
-            &B256::from(storage_root),
-            &account.code_hash,
-        ];
-        alloy_rlp::encode_list::<_, dyn alloy_rlp::Encodable>(&fields, &mut leaf);
-        leaves.insert(keccak256(address).to_vec(), leaf);
-    }
-    naive::root(&leaves).into()
-}
-
-/// A Verkle tree's leaves by name and suffix.
-type Leaves = BTreeMap<(StemName, u8), LeafValue>;
-
-/// The leaves that contents have by themselves.
-fn leaves_of(contents: &Contents, layout: HeaderLayout) -> Leaves {
-    let all: BTreeMap<B256, _> = codes().map(|code| (keccak256(&code), code)).into();
-    let mut leaves = Leaves::new();
-    for (address, (account, slots)) in contents {
-        let mut put = |(index, suffix), value| {
-            let address = *address;
-            leaves.insert((StemName { address, index }, suffix), value);
-        };
-        let code = &all[&account.code_hash];
-        for (suffix, value) in layout.leaves(account, code.len() as u32).unwrap() {
-            put((U256::ZERO, suffix), value);
-        }
-        for (number, chunk) in (0..).zip(chunk_code(code)) {
-            put(chunk_place(number), chunk);
-        }
-        for (slot, value) in slots {
-            put(slot_place(*slot), value.to_be_bytes());
-        }
-    }
-    leaves
-}
-
-/// The leaves after a block: what was there stays, zero if it is nothing now.
-fn leaves_after(before: &Leaves, contents: &Contents, layout: HeaderLayout) -> Leaves {
-    let mut leaves = leaves_of(contents, layout);
-    for name in before.keys() {
-        leaves.entry(*name).or_insert([0; 32]);
-    }
-    leaves
-}
-
-fn verkle_root(leaves: &Leaves) -> B256 {
-    let stems = Stems::new(COMMITTER.clone(), 0);
-    let mut by_stem: BTreeMap<[u8; 31], Vec<(u8, LeafValue)>> = BTreeMap::new();
-    for ((name, suffix), value) in leaves {
-        let stem = stems.of(std::slice::from_ref(name))[0];
-        by_stem.entry(stem).or_default().push((*suffix, *value));
-    }
-    let settings = Settings::default();
-    let root = arbor_tree_verkle::build(&COMMITTER, &settings, by_stem, &mut |_, _| ());
-    root.unwrap().to_bytes().into()
-}
-
-/// An AR16MT's leaves by name: index and value.
-type Entries = BTreeMap<LeafName, (u64, [u8; 32])>;
-
-/// The leaves after a block: what was there stays, zero if it is nothing now; what comes is numbered in the order of addresses.
-fn entries_after(before: &Entries, contents: &Contents) -> Entries {
-    let mut entries = before.clone();
-    entries.values_mut().for_each(|entry| entry.1 = [0; 32]);
-    for (&address, (account, slots)) in contents {
-        let has_code = account.code_hash != KECCAK256_EMPTY;
-        let mut header = [0; 32];
-        header[..2].copy_from_slice(&[1, has_code.into()]);
-        header[24..].copy_from_slice(&account.nonce.to_be_bytes());
-        let code_hash = if has_code {
-            account.code_hash.0
-        } else {
-            [0; 32]
-        };
-        let fields = [
-            (LeafName::Nonce(address), header),
-            (LeafName::Balance(address), account.balance.to_be_bytes()),
-            (LeafName::CodeHash(address), code_hash),
-        ];
-        let slots = slots
-            .iter()
-            .map(|(slot, value)| (LeafName::Slot(address, *slot), value.to_be_bytes()));
-        for (name, value) in fields.into_iter().chain(slots) {
-            let next = entries.len() as u64 + 1;
-            if value != [0; 32] || entries.contains_key(&name) {
-                entries.entry(name).or_insert((next, value)).1 = value;
-            }
-        }
-    }
-    entries
-}
-
-fn ar16mt_root(entries: &Entries) -> B256 {
-    let leaves: BTreeMap<[u8; 32], Entry> = entries
-        .iter()
-        .map(|(name, &(index, value))| (name.key(), Entry { index, value }))
-        .collect();
-    arbor_tree_ar16mt::naive::root(&leaves).into()
-}
-
 /// What a version is to be.
 #[derive(Clone, Default)]
 struct Expected {
     contents: Contents,
-    leaves: Leaves,
-    entries: Entries,
-}
-
-impl Expected {
-    fn after(&self, contents: Contents, tree: &Tree) -> Self {
-        let mut after = Self {
-            contents,
-            ..Self::default()
-        };
-        if let Some(verkle) = tree.downcast::<Verkle>() {
-            let layout = verkle.settings().layout;
-            after.leaves = leaves_after(&self.leaves, &after.contents, layout);
-        }
-        if tree.downcast::<Ar16mt>().is_some() {
-            after.entries = entries_after(&self.entries, &after.contents);
-        }
-        after
-    }
-
-    fn root(&self, tree: &Tree) -> B256 {
-        if tree.downcast::<Verkle>().is_some() {
-            verkle_root(&self.leaves)
-        } else if tree.downcast::<Ar16mt>().is_some() {
-            ar16mt_root(&self.entries)
-        } else {
-            merkle_patricia_root(&self.contents)
-        }
-    }
+    root: B256,
 }
 
 /// Where a history is kept.
@@ -235,7 +91,7 @@ fn check(state: &State, version: u64, expected: &Expected) {
 
 fn check_then(then: &Historical, expected: &Expected) {
     let contents = &expected.contents;
-    let root = expected.root(then.tree());
+    let root = expected.root;
     assert_eq!(B256::from(then.meta().root), root, "{:?}", then.meta());
     let mut proven = Vec::new();
     for number in 0..ACCOUNTS {
@@ -307,7 +163,8 @@ fn check_proofs(then: &Historical, accounts: &[ProvenAccount]) {
         let proof = proof.unwrap();
         let mut file = Vec::new();
         proof.write_json(&mut file, false).unwrap();
-        let read = standard_proofs().read(serde_json::from_slice(&file).unwrap());
+        let known = Kinds::new(registry().rows().map(|row| row.verify));
+        let read = known.read(serde_json::from_slice(&file).unwrap());
         let read = read.unwrap();
         assert_eq!(read.form().name, proof.form().name);
         assert_eq!(format!("{read:?}"), format!("{proof:?}"));
@@ -370,6 +227,8 @@ fn agrees_in_runs(
     // Each version, the oldest retained one known to the database.
     let mut history: Vec<Expected> = Vec::new();
     let mut run: Vec<StateChanges> = Vec::new();
+    let all_codes: Codes = codes().map(|code| (keccak256(&code), code)).into();
+    let mut model = (tree.kind().model)(&**tree);
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
         match step {
@@ -380,8 +239,8 @@ fn agrees_in_runs(
                 for edit in &edits {
                     edit_model(&mut contents, &mut changes, &before.contents, edit);
                 }
-                let after = before.after(contents, tree);
-                history.push(after);
+                let root = model.after(&contents, &all_codes);
+                history.push(Expected { contents, root });
                 run.push(changes);
                 if run.len() < most && matches!(steps.peek(), Some(Step::Block(_))) {
                     continue;
@@ -396,9 +255,9 @@ fn agrees_in_runs(
                 let first = history.len() - run.len();
                 run.clear();
                 for (computed, expected) in computed.iter().zip(&history[first..]) {
-                    prop_assert_eq!(computed.root(), expected.root(tree));
+                    prop_assert_eq!(computed.root(), expected.root);
                 }
-                let root = merkle_patricia_root(&history[history.len() - 1].contents);
+                let root = naive_root(&history[history.len() - 1].contents);
                 prop_assert_eq!(state.flat_root_after(&computed).unwrap(), root);
                 let block = |number| BlockRef {
                     number,
@@ -418,6 +277,11 @@ fn agrees_in_runs(
                 let target = (history.len() as u64).saturating_sub(1 + back);
                 if !history.is_empty() && state.rollback(Version(target)).is_ok() {
                     history.truncate(target as usize + 1);
+                    // What a tree keeps of the past follows from what is left of it.
+                    model = (tree.kind().model)(&**tree);
+                    for version in &history {
+                        model.after(&version.contents, &all_codes);
+                    }
                 }
             }
             Step::Prune(keep) => {
@@ -433,7 +297,7 @@ fn agrees_in_runs(
                     check(&state, version, &history[version as usize]);
                 }
             }
-            let root = merkle_patricia_root(&last.contents);
+            let root = naive_root(&last.contents);
             prop_assert_eq!(state.reader().flat_root().unwrap(), root);
             let report = state.verify().unwrap();
             prop_assert!(report.is_ok(), "{:?}", report.faults);
@@ -471,6 +335,11 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_history_under_a_tree_of_one_folder_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
+        agrees_with_the_model(&memory(), &registry().find("toy").unwrap().tree(), steps)?;
+    }
 
     #[test]
     fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {

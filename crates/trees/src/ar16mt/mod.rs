@@ -14,6 +14,8 @@
 mod compute;
 mod history;
 mod load;
+#[cfg(feature = "conformance")]
+mod model;
 mod multi;
 mod names;
 mod nearest;

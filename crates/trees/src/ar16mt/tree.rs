@@ -54,6 +54,8 @@ pub static AR16MT: TreeKind = TreeKind {
         first: 640,
         later: 2_300,
     },
+    #[cfg(feature = "conformance")]
+    model: |_| Box::new(super::model::Numbered::default()),
     make: |settings| {
         AR16MT.check(settings)?;
         Ok(Arc::new(Ar16mt::of(settings)))

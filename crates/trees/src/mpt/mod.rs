@@ -3,6 +3,8 @@
 mod compute;
 mod keys;
 mod load;
+#[cfg(feature = "conformance")]
+pub(crate) mod model;
 mod nearest;
 mod prove;
 mod reader;

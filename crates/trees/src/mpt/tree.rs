@@ -53,6 +53,8 @@ pub static MPT: TreeKind = TreeKind {
         first: 950,
         later: 3_900,
     },
+    #[cfg(feature = "conformance")]
+    model: |_| Box::new(super::model::Tries),
     make: |settings| {
         MPT.check(settings)?;
         Ok(Arc::new(MerklePatricia))

@@ -9,6 +9,8 @@
 mod changes;
 mod compute;
 mod load;
+#[cfg(feature = "conformance")]
+mod model;
 mod nearest;
 mod nodes;
 mod ordered;

@@ -72,6 +72,14 @@ const fn row(
             first: 850,
             later: 2_200,
         },
+        #[cfg(feature = "conformance")]
+        model: |tree| {
+            let verkle: &Verkle = tree.downcast().expect("a tree of this row");
+            Box::new(super::model::Kept {
+                layout: verkle.settings().layout,
+                leaves: Default::default(),
+            })
+        },
         make,
     }
 }

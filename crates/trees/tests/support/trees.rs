@@ -1,38 +1,36 @@
 //! Every tree, for tests of what all of them must do, and a state to begin with.
 
-use std::sync::{Arc, LazyLock};
+#[path = "../toy/mod.rs"]
+mod toy;
+
+use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_ipa::Committer;
-use arbor_state::{Account, AccountChange, BlockRef, Network, SlotChange, State, Tree};
+use arbor_state::{
+    Account, AccountChange, BlockRef, Network, Registry, Settings, SlotChange, State, Tree,
+};
 use arbor_store::{MemoryStore, Store};
-use arbor_trees::MPT;
-use arbor_trees::ar16mt::AR16MT;
-use arbor_trees::verkle::{HeaderLayout, Verkle, VerkleSettings};
-
-/// Small tables are made quickly; what they compute does not depend on their sizes.
-pub(crate) static COMMITTER: LazyLock<Arc<Committer>> =
-    LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
+use arbor_trees::standard;
 
 pub(crate) const NETWORK: Network = Network {
     chain_id: 1,
     genesis_hash: B256::ZERO,
 };
 
-pub(crate) fn trees() -> [Tree; 4] {
-    let verkle = |layout| {
-        let settings = VerkleSettings {
-            layout,
-            ..VerkleSettings::default()
-        };
-        Arc::new(Verkle::with(COMMITTER.clone(), settings)) as Tree
+/// The trees of this project, and one that a newcomer adds.
+pub(crate) fn registry() -> Registry {
+    standard().with(&toy::TOY)
+}
+
+pub(crate) fn trees() -> Vec<Tree> {
+    // Small tables are made quickly; what they compute does not depend on their sizes.
+    let settings = Settings {
+        memory: Some(18_000_000),
+        ..Settings::default()
     };
-    [
-        MPT.tree(),
-        verkle(HeaderLayout::BasicData),
-        verkle(HeaderLayout::FiveLeaves),
-        AR16MT.tree(),
-    ]
+    let rows = registry();
+    let trees = rows.rows().map(|row| (row.make)(&settings).unwrap());
+    trees.collect()
 }
 
 /// An empty state in memory.

@@ -1,0 +1,423 @@
+//! A tree in one folder and one row, as a newcomer would add it: SHA-256 over the sorted flat records. It has no nodes, its
+//! root is computed from all records every time, and its proof of anything is the list of all records.
+
+mod proof;
+mod records;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_state_tree::{
+    ACCOUNTS, Account, AccountSlots, Accounts, Ahead, BlockMemory, COMMON, Check, Computed, Flat,
+    FlatKey, InnerRoots, Leaves, LoadAccount, LoadSource, Lookup, Nodes, RootPlace, RootThreads,
+    SLOTS, StateChanges, StateError, StateTree, StoredAs, Then, TreeKind, WithSlots, Witnesses,
+    Zeros, account_leaves, check_loaded_code, check_old_account, check_old_slot, code_writes,
+    one_by_one, own_mut, root_of_leaves,
+};
+use arbor_store::{Table, Value, Write};
+use arbor_tree::Hash;
+use arbor_verify::Proof;
+use arbor_versions::{Change, Changes, Meta, TableSpec, Version, Versions, View};
+
+use proof::AllRecords;
+use records::{account_record, account_records, decode_account, decode_slot, root, slot_key};
+
+/// The row of the toy tree.
+pub(crate) static TOY: TreeKind = TreeKind {
+    name: "toy",
+    stored_as: StoredAs {
+        tree: "toy",
+        revision: "1",
+    },
+    summary: "SHA-256 over the sorted flat records, for tests",
+    layout: 1,
+    tables: &TABLES,
+    roots: RootPlace::Apart,
+    zeros: Zeros::Forgotten,
+    hashes: &["sha256"],
+    settings: &[],
+    verify: &proof::VERIFY,
+    has_witnesses: false,
+    threads: RootThreads::Shared,
+    block_memory: BlockMemory {
+        first: 1_000,
+        later: 1_000,
+    },
+    model: |_| Box::new(records::Model),
+    make: |settings| {
+        TOY.check(settings)?;
+        Ok(Arc::new(Toy))
+    },
+};
+
+static TABLES: [TableSpec; 4] = COMMON;
+
+/// The tree. All it has is in the flat tables.
+#[derive(Debug)]
+struct Toy;
+
+/// Flat records by table and key.
+type Records = BTreeMap<(Table, FlatKey), Value>;
+
+/// All records of the flat tables as they are in a state.
+fn records_of(flat: &dyn Flat) -> Result<Records, StateError> {
+    let mut records = Records::new();
+    for table in [ACCOUNTS, SLOTS] {
+        for entry in flat.entries(table, &[])? {
+            let (key, value) = entry?;
+            records.insert((table, key), value);
+        }
+    }
+    Ok(records)
+}
+
+/// What changes make of flat records: writes, each with what was there.
+fn written(
+    flat: &dyn Flat,
+    changes: &StateChanges,
+) -> Result<BTreeMap<(Table, FlatKey), Option<Value>>, StateError> {
+    let mut writes = BTreeMap::new();
+    for (&address, change) in &changes.accounts {
+        let key = FlatKey::from(address.as_slice());
+        let old = flat.value(ACCOUNTS, &key)?;
+        let found = old.map(|bytes| decode_account(&key, &bytes)).transpose()?;
+        check_old_account(address, change.old, found)?;
+        let new = change.new.as_ref().map(account_record);
+        writes.insert((ACCOUNTS, key), new);
+        let is_cleared = change.storage_cleared || change.new.is_none();
+        if is_cleared {
+            for entry in flat.entries(SLOTS, address.as_slice())? {
+                writes.insert((SLOTS, entry?.0), None);
+            }
+        }
+        for (&slot, change) in &change.slots {
+            let key = slot_key(address, slot);
+            let found = match is_cleared {
+                true => None,
+                false => flat.value(SLOTS, &key)?,
+            };
+            let found = found.map(|bytes| decode_slot(&key, &bytes)).transpose()?;
+            check_old_slot((address, slot), change.old, found.unwrap_or_default())?;
+            let new = (!change.new.is_zero()).then(|| change.new.to_be_bytes::<32>()[..].into());
+            writes.insert((SLOTS, key), new);
+        }
+    }
+    Ok(writes)
+}
+
+/// What versions know of it as nodes: the records that are other ones than the head has.
+#[derive(Default)]
+struct Other(BTreeMap<(Table, FlatKey), Option<Value>>);
+
+impl Other {
+    /// All records, these laid over those of the head.
+    fn all(&self, view: View<'_>) -> Result<Records, StateError> {
+        let mut records = records_of(&view)?;
+        for (place, value) in &self.0 {
+            match value {
+                Some(value) => drop(records.insert(place.clone(), value.clone())),
+                None => drop(records.remove(place)),
+            }
+        }
+        Ok(records)
+    }
+}
+
+/// Accounts with their slots, ascending by address.
+fn accounts(records: &Records) -> Result<Vec<WithSlots>, StateError> {
+    let slots_from = (SLOTS, FlatKey::default());
+    let mut accounts = Vec::new();
+    for ((_, key), bytes) in records.range(..slots_from) {
+        let address = Address::from_slice(key);
+        let slots = records.range((SLOTS, key.clone())..);
+        let slots = slots.take_while(|((_, slot), _)| slot.starts_with(key));
+        let slots = slots.map(|((_, slot), value)| {
+            Ok((U256::from_be_slice(&slot[20..]), decode_slot(slot, value)?))
+        });
+        accounts.push(WithSlots {
+            address,
+            account: decode_account(key, bytes)?,
+            slots: slots.collect::<Result<_, StateError>>()?,
+            storage_root: None,
+        });
+    }
+    Ok(accounts)
+}
+
+/// The Merkle-Patricia root of the same accounts.
+fn header_root(records: &Records) -> Result<B256, StateError> {
+    let accounts = accounts(records)?.into_iter();
+    let mut accounts: Vec<LoadAccount> = accounts
+        .map(|with| LoadAccount::new(with.address, with.account, with.slots))
+        .collect();
+    accounts.sort_by_key(|account| account.key);
+    root_of_leaves(&account_leaves(&accounts)?)
+}
+
+impl StateTree for Toy {
+    fn kind(&self) -> &'static TreeKind {
+        &TOY
+    }
+
+    fn hash(&self) -> &'static str {
+        TOY.hashes[0]
+    }
+
+    fn empty_root(&self) -> B256 {
+        root(&Records::new())
+    }
+
+    fn computes_together(&self) -> bool {
+        false
+    }
+
+    fn writes_through(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
+        placed();
+    }
+
+    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+        let found = flat.value(ACCOUNTS, address.as_slice())?;
+        found
+            .map(|bytes| decode_account(address.as_slice(), &bytes))
+            .transpose()
+    }
+
+    fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError> {
+        let accounts = addresses.iter().map(|address| self.account(flat, *address));
+        accounts.collect()
+    }
+
+    fn flat_keys(
+        &self,
+        accounts: &[Address],
+        slots: &[(Address, U256)],
+    ) -> [(Table, Vec<FlatKey>); 2] {
+        let accounts = accounts.iter().map(|address| address.as_slice().into());
+        let slots = slots
+            .iter()
+            .map(|(address, slot)| slot_key(*address, *slot));
+        [(ACCOUNTS, accounts.collect()), (SLOTS, slots.collect())]
+    }
+
+    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+        let key = slot_key(address, slot);
+        let found = flat.value(SLOTS, &key)?;
+        let value = found.map(|bytes| decode_slot(&key, &bytes)).transpose()?;
+        Ok(value.unwrap_or_default())
+    }
+
+    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+        let first = flat.entries(SLOTS, address.as_slice())?.next();
+        Ok(first.transpose()?.is_some())
+    }
+
+    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
+        let accounts = accounts(&records_of(flat)?)?;
+        Ok(Box::new(accounts.into_iter().map(Ok)))
+    }
+
+    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+        header_root(&records_of(flat)?)
+    }
+
+    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
+        let first = view.scan(ACCOUNTS, &[], &from[..20])?.next().transpose()?;
+        Ok(first.map(|(key, _)| Address::from_slice(&key)))
+    }
+
+    fn slot_from(
+        &self,
+        view: View<'_>,
+        account: &Hash,
+        slot: &Hash,
+    ) -> Result<Option<(Address, U256)>, StateError> {
+        let named = |key: &[u8]| {
+            (
+                Address::from_slice(&key[..20]),
+                U256::from_be_slice(&key[20..]),
+            )
+        };
+        let first = view.scan(SLOTS, &[], &account[..20])?.next().transpose()?;
+        let Some((first, _)) = first else {
+            return Ok(None);
+        };
+        let from = [&first[..20], slot].concat();
+        let next = view.scan(SLOTS, &first[..20], &from)?.next().transpose()?;
+        Ok(Some(named(&next.map_or(first, |(key, _)| key))))
+    }
+
+    fn compute(
+        &self,
+        view: View<'_>,
+        changes: &[&StateChanges],
+    ) -> Result<Vec<Computed>, StateError> {
+        one_by_one(changes, |changes| {
+            let writes = written(&view, changes)?;
+            let mut flat = Changes::of_blobs(code_writes(changes.codes.iter()));
+            for ((table, key), new) in &writes {
+                let (old, table) = (view.get(*table, key)?, *table);
+                if old != *new {
+                    flat.put_flat(Change {
+                        table,
+                        key,
+                        old: old.as_deref(),
+                        new: new.as_deref(),
+                    });
+                }
+            }
+            let after = Other(writes).all(view)?;
+            Ok(Computed::on_head(view, root(&after), flat))
+        })
+    }
+
+    fn load(
+        &self,
+        versions: &mut Versions,
+        source: &dyn LoadSource,
+        progress: &(dyn Fn(u64, u64) + Sync),
+    ) -> Result<Computed, StateError> {
+        let codes: BTreeMap<B256, _> = source.codes().into_iter().collect();
+        let (mut records, mut last) = (Records::new(), None);
+        for account in source.by_address() {
+            let account = account?;
+            if last.replace(account.address) >= Some(account.address) {
+                let why = format!(
+                    "account {} does not come after the one before",
+                    account.address
+                );
+                return Err(StateError::Read(why));
+            }
+            check_loaded_code(account.address, &account.account, |hash| {
+                codes.contains_key(hash)
+            })?;
+            let slots = account.slots.iter().map(|slot| (slot.slot, slot.value));
+            records.extend(account_records(account.address, &account.account, slots));
+        }
+        let writes = records.iter().map(|((table, key), value)| Write {
+            table: *table,
+            key: key.clone(),
+            value: Some(value.clone()),
+        });
+        versions.load(&mut writes.collect::<Vec<_>>().into_iter())?;
+        progress(1, 1);
+        let codes = code_writes(codes.iter());
+        Ok(Computed::of_load(root(&records), Changes::of_blobs(codes)))
+    }
+
+    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
+        self.prove_together(then, std::slice::from_ref(account))
+    }
+
+    fn prove_together(
+        &self,
+        then: &dyn Then,
+        accounts: &[AccountSlots],
+    ) -> Result<Box<dyn Proof>, StateError> {
+        Ok(Box::new(AllRecords::new(accounts, &records_of(then)?)))
+    }
+
+    fn leaves(&self) -> Option<&dyn Leaves> {
+        None
+    }
+
+    fn witnesses(&self) -> Option<&dyn Witnesses> {
+        None
+    }
+
+    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
+        None
+    }
+
+    fn nodes(&self, _: View<'_>) -> Nodes {
+        Box::new(Other::default())
+    }
+
+    fn step(
+        &self,
+        view: View<'_>,
+        nodes: &mut Nodes,
+        to: &Meta,
+        then: &[Write],
+        _: Lookup<'_>,
+    ) -> Result<(), StateError> {
+        let other = own_mut::<Other>(nodes);
+        let writes = then.iter();
+        let flat = writes.filter(|write| [ACCOUNTS, SLOTS].contains(&write.table));
+        let flat = flat.map(|write| ((write.table, write.key.clone()), write.value.clone()));
+        other.0.extend(flat);
+        let actual = root(&other.all(view)?);
+        match actual == B256::from(to.root) {
+            true => Ok(()),
+            false => Err(StateError::RebuiltRoot {
+                version: to.version.0,
+                expected: to.root.into(),
+                actual,
+            }),
+        }
+    }
+
+    fn writes_back(
+        &self,
+        view: View<'_>,
+        to: &Meta,
+        undo: &[Write],
+    ) -> Result<Vec<Write>, StateError> {
+        let mut nodes = self.nodes(view);
+        self.step(view, &mut nodes, to, undo, &|_, _| Ok(None))?;
+        Ok(Vec::new())
+    }
+
+    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
+        let mut records = Records::new();
+        for table in [ACCOUNTS, SLOTS] {
+            for entry in check.scan(table, &[], &[])? {
+                let (key, value) = entry?;
+                let counted = match table {
+                    ACCOUNTS => &check.counts.accounts,
+                    _ => &check.counts.slots,
+                };
+                check.count(counted);
+                records.insert((table, key), value);
+            }
+        }
+        let (found, stored) = (root(&records), check.root(self));
+        if found != stored {
+            let why = format!("root: the records give {found}, the head has {stored}");
+            check.tell_fault(why);
+        }
+        for with in accounts(&records)? {
+            let hash = with.account.code_hash;
+            if hash != alloy_primitives::KECCAK256_EMPTY && !check.has_code(hash)? {
+                check.tell_fault(format!("account {}: code {hash} is missing", with.address));
+            }
+        }
+        header_root(&records)
+    }
+
+    fn check_history(
+        &self,
+        check: &Check<'_>,
+        oldest: Version,
+        newest: Version,
+    ) -> Result<(), StateError> {
+        check.walk_back(self, oldest, newest)
+    }
+}
+
+/// The records of one account.
+fn of_account(records: &Records, address: Address) -> impl Iterator<Item = (&[u8], &Value)> {
+    let from = Bound::Included((SLOTS, FlatKey::from(address.as_slice())));
+    let slots = records.range((from, Bound::Unbounded));
+    let slots = slots.take_while(move |((_, key), _)| key.starts_with(address.as_slice()));
+    slots.map(|((_, key), value)| (&key[..], value))
+}
