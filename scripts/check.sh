@@ -13,7 +13,7 @@ all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-lab -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt
     -p arbor-tree-verkle -p arbor-versions -p arbor-state)
 # Crates that are built without threads, too.
-serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle)
+serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
 other_target=aarch64-unknown-linux-gnu
 log=$(mktemp)
 notes=()
@@ -51,7 +51,7 @@ portable() {
     fi
 }
 
-# What a browser may compute: trees and what is below them, without threads. A call of its own, because features unify over all packages of a call.
+# What a browser may compute: trees, what is below them, and the checks of proofs, without threads. A call of its own, because features unify over all packages of a call.
 wasm() {
     local target=wasm32-unknown-unknown
     if has_target "$target"; then

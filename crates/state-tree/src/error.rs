@@ -41,14 +41,6 @@ pub enum StateError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// What was asked for is done with this tree alone, and the database has another.
-    #[error("this needs a database with the tree {wanted}; this one has {found}")]
-    OtherTree {
-        /// The name of the tree that it is done with.
-        wanted: &'static str,
-        /// The name of the database's tree.
-        found: &'static str,
-    },
     /// Leaves are numbered on, and after this number there is none.
     #[error("no leaf can have index {}: none could come after it", u64::MAX)]
     LastIndex,

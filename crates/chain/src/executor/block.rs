@@ -18,6 +18,7 @@ use revm::interpreter::{Instruction, gas};
 use revm::primitives::hardfork::SpecId;
 
 use super::access_events::AccessEvents;
+use super::accesses::TransactionAccess;
 use super::bounds::{self, Exceeded};
 use super::code_cache::CodeCache;
 use super::context::{BlockContext, BlockEvm};
@@ -103,6 +104,7 @@ pub struct Executor {
     hashes: HashCache,
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
+    accesses: Option<Vec<TransactionAccess>>,
     evm384: Option<(Evm384, Runner)>,
     max_gas: Option<u64>,
 }
@@ -129,6 +131,22 @@ impl Executor {
             code_reads: Some(CodeReads::default()),
             ..self
         }
+    }
+
+    /// Has it record what each transaction reads and writes.
+    pub fn recording_accesses(self) -> Self {
+        Self {
+            accesses: Some(Vec::new()),
+            ..self
+        }
+    }
+
+    /// What each transaction since the last call read and wrote; nothing if that is not recorded.
+    pub fn take_accesses(&mut self) -> Vec<TransactionAccess> {
+        self.accesses
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Creates one for a chain that has EVM384. Frames run in its engine.
@@ -240,7 +258,8 @@ impl Executor {
             (&mut self.codes, &mut self.hashes),
             keeps_empty,
         );
-        let evm = BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut());
+        let mut evm = BlockEvm::new(rules, &block.header, overlay, self.code_reads.as_mut());
+        evm.accesses = self.accesses.as_mut();
         let mut run = Run {
             rules,
             evm: match &mut self.evm384 {
@@ -382,6 +401,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         Self {
             evm,
             code_reads,
+            accesses: None,
             runner: None,
             access_events: rules.witness_gas.map(AccessEvents::new),
             memory_exceeded: false,
@@ -414,6 +434,16 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
         }
         self.evm.ctx.tx = tx;
         MainnetHandler::default().run(self)
+    }
+
+    /// Records what the last transaction read and wrote, if that is wanted.
+    fn record_access(&mut self, gas: u64) {
+        if let Some(accesses) = &mut self.accesses {
+            let journal = &self.evm.ctx.journaled_state;
+            let beneficiary = self.evm.ctx.block.beneficiary;
+            let access = journal.database.accessed(&journal.inner.state, beneficiary);
+            accesses.push(TransactionAccess { gas, ..access });
+        }
     }
 
     /// Moves what the last transaction or call left in the journal to the overlay.
@@ -505,6 +535,7 @@ impl<S: StateView + ?Sized> Run<'_, '_, S> {
             // Header errors concern fields whose presence is checked beforehand; revm has no others.
             other => TransactionStop::State(ReadError::new(format!("revm: {other}"))),
         })?;
+        self.evm.record_access(result.tx_gas_used());
         self.evm.take_over()?;
         let gas_used = gas_before + result.tx_gas_used();
         let status = if self.rules.has(SpecId::BYZANTIUM) {

@@ -6,6 +6,7 @@ use revm::MainnetEvm;
 
 use super::CodeReads;
 use super::access_events::AccessEvents;
+use super::accesses::TransactionAccess;
 use super::overlay::Overlay;
 
 /// What revm executes in.
@@ -16,6 +17,8 @@ pub(super) struct BlockEvm<'a, S: StateView + ?Sized> {
     pub(super) evm: MainnetEvm<BlockContext<'a, S>>,
     /// Where to record what is read of code, if that is wanted.
     pub(super) code_reads: Option<&'a mut CodeReads>,
+    /// Where to record what each transaction reads and writes, if that is wanted.
+    pub(super) accesses: Option<&'a mut Vec<TransactionAccess>>,
     /// What transactions touch and pay for, where they do.
     pub(super) access_events: Option<AccessEvents>,
     /// What EVM384 does with frames, if the chain has it.

@@ -43,6 +43,7 @@
 //! (EIP-4762) can be charged, where a chain's specification says so ([`Rules::witness_gas`]).
 
 mod access_events;
+mod accesses;
 mod ancestors;
 mod block;
 mod body;
@@ -75,6 +76,7 @@ mod system;
 mod transaction;
 
 pub use access_events::LeafName;
+pub use accesses::{Place, TransactionAccess};
 pub use ancestors::{Ancestor, Ancestors, RecentBlocks};
 pub use arbor_evm384::{GasSchedule, Interface};
 pub use block::{BlockInput, Evm384, Executor};

@@ -10,6 +10,7 @@ use revm::database_interface::{DBErrorMarker, Database};
 use revm::state::{Account as EvmAccount, AccountId, AccountInfo, EvmState};
 
 use super::Ancestors;
+use super::accesses::TransactionAccess;
 use super::code_cache::CodeCache;
 use super::hash_cache::HashCache;
 
@@ -137,6 +138,13 @@ fn account_of(info: &AccountInfo) -> Account {
     }
 }
 
+/// What an account that does not exist has.
+const NOTHING: Account = Account {
+    nonce: 0,
+    balance: U256::ZERO,
+    code_hash: KECCAK256_EMPTY,
+};
+
 /// What one transaction changed, for the roots that receipts carried before Byzantium.
 #[derive(Default)]
 struct Delta {
@@ -221,6 +229,30 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             .filter_map(|hash| Some((hash, self.new_codes.get(&hash)?.clone())))
             .collect();
         StateChanges { accounts, codes }
+    }
+
+    /// What a transaction read and wrote that left this state, but for the fields of the block's beneficiary.
+    pub(super) fn accessed(&self, state: &EvmState, beneficiary: Address) -> TransactionAccess {
+        let mut access = TransactionAccess::default();
+        for (address, account) in state {
+            let before = self.index.get(address);
+            let before = before.and_then(|index| self.accounts[*index as usize].current);
+            if *address != beneficiary {
+                access.reads.push((*address, None));
+                let after = account_of(&account.info);
+                let is_other = account.is_selfdestructed() || before.unwrap_or(NOTHING) != after;
+                if account.is_touched() && is_other {
+                    access.writes.push((*address, None));
+                }
+            }
+            for (slot, value) in &account.storage {
+                access.reads.push((*address, Some(*slot)));
+                if value.is_changed() {
+                    access.writes.push((*address, Some(*slot)));
+                }
+            }
+        }
+        access
     }
 
     /// Takes over what a transaction or system call left, and empties `state`.

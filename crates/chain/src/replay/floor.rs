@@ -6,7 +6,9 @@ use alloy_consensus::Header;
 use arbor_state::Work;
 
 use super::{BlockStats, ReplayError, Times};
-use crate::executor::{Ancestor, BlockInput, BlockOutput, Executor, FlatState, RecentBlocks};
+use crate::executor::{
+    Ancestor, BlockInput, BlockOutput, Executor, FlatState, RecentBlocks, TransactionAccess,
+};
 use crate::genesis::{ChainSpec, Genesis};
 use crate::senders::RecoveredBlock;
 
@@ -42,6 +44,11 @@ impl Floor {
     pub fn with_executor(mut self, executor: Executor) -> Self {
         self.executor = executor;
         self
+    }
+
+    /// What the transactions of the last block read and wrote, if the executor records it.
+    pub(super) fn take_accesses(&mut self) -> Vec<TransactionAccess> {
+        self.executor.take_accesses()
     }
 
     /// Executes blocks on top of the last one; `each` is told of every one.

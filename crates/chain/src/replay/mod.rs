@@ -15,6 +15,7 @@ mod genesis_state;
 mod header_check;
 mod make_witness;
 mod options;
+pub mod parallel;
 mod pipeline;
 mod record;
 mod run;

@@ -23,6 +23,8 @@ pub(crate) enum Bench {
     Witnesses(BenchWitnesses),
     /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
     Engine(BenchEngine),
+    /// How much of a chain's blocks could run side by side: a simulation over what their transactions read and write
+    Parallel(BenchParallel),
     /// Senders recovered in lanes and by libsecp256k1, in turn on one thread, in batches of several sizes
     Senders(BenchSenders),
 }
@@ -69,6 +71,23 @@ pub(crate) struct BenchEngine {
     /// How many times each executes a block; the shortest counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
+    /// Write the figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor bench parallel`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchParallel {
+    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    #[arg(value_name = "CHAIN", required = true)]
+    pub(crate) chain: Vec<PathBuf>,
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Stop after this block
+    #[arg(long, value_name = "BLOCK")]
+    pub(crate) to: Option<u64>,
     /// Write the figures here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

@@ -24,19 +24,19 @@ pub(crate) struct Prove {
     /// At this retained block [default: the latest]
     #[arg(long, value_name = "BLOCK")]
     pub(crate) at: Option<u64>,
-    /// Where to write it; of a Verkle tree in the binary form if the name ends in .ssz [default: standard output, as JSON]
+    /// Where to write it; of a Verkle tree in the binary form, without names, if the name ends in .ssz [default: standard output, as JSON]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Prove all by one multiproof, in which no hash stands twice (AR16MT alone)
+    /// Prove all by one proof, as several accounts are: under AR16MT a multiproof, in which no hash stands twice
     #[arg(long)]
     pub(crate) together: bool,
-    /// Another account and slots of it, in the same multiproof; may be given again (AR16MT alone)
+    /// Another account and slots of it, in the same proof; may be given again
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account)]
     pub(crate) also: Vec<AccountSlots>,
-    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between, all held in memory: 72 bytes each (AR16MT alone)
+    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between, all held in memory: 72 bytes each (for trees with leaves by key: AR16MT)
     #[arg(long, value_name = "KEY..KEY", value_parser = parse_range, conflicts_with_all = ["address", "together", "also"])]
     pub(crate) range: Option<(B256, B256)>,
-    /// Write what the block changes to this file, as zkSync's prover is given it: each write with its path and the root after it, in bytes (AR16MT alone)
+    /// Write what the block changes to this file, as zkSync's prover is given it: each write with its path and the root after it, in bytes (for trees with leaves by key: AR16MT)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "together", "also", "range", "out"])]
     pub(crate) storage_logs: Option<PathBuf>,
 }
@@ -82,10 +82,10 @@ pub(crate) struct VerifyProof {
     /// The state root; of what `arbor prove --storage-logs` wrote that before the block
     #[arg(long, value_name = "R")]
     pub(crate) root: B256,
-    /// An account, and slots of it, of which the proof must say what they hold; may be given again. Proofs of a Verkle tree have keys and no names, and show nothing of an account without this and --tree
+    /// An account, and slots of it, of which the proof must say what they hold; may be given again. A witness as the Verkle testnets write it has keys and no names, and shows nothing of an account without this and --tree
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account, conflicts_with = "storage_logs")]
     pub(crate) of: Vec<AccountSlots>,
-    /// Which Verkle tree the proof is of, whose layouts of accounts differ: verkle or verkle-2023
+    /// The tree of a proof that has keys and no names: verkle or verkle-2023, whose layouts of accounts differ
     #[arg(long, value_name = "T", requires = "of", hide_possible_values = true, value_parser = trees::tree_parser())]
     pub(crate) tree: Option<&'static TreeKind>,
     /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it

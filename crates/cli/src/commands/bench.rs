@@ -20,6 +20,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Reads(args) => reads(args),
         Bench::Witnesses(args) => super::bench_witnesses::run(args),
         Bench::Engine(args) => super::bench_engine::run(args),
+        Bench::Parallel(args) => super::bench_parallel::run(args),
         Bench::Senders(args) => senders(args),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod bench_engine;
+mod bench_parallel;
 mod bench_witnesses;
 pub(crate) mod demo;
 pub(crate) mod dump;

@@ -287,6 +287,10 @@ impl StateTree for Toy {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         let codes: BTreeMap<B256, _> = source.codes().into_iter().collect();
+        let mut blobs = code_writes(codes.iter());
+        blobs.sort_by(|a, b| a.key.cmp(&b.key));
+        // From here on the database is known to have a part of a state.
+        versions.load(&mut blobs.clone().into_iter())?;
         let (mut records, mut last) = (Records::new(), None);
         for account in source.by_address() {
             let account = account?;
@@ -310,8 +314,7 @@ impl StateTree for Toy {
         });
         versions.load(&mut writes.collect::<Vec<_>>().into_iter())?;
         progress(1, 1);
-        let codes = code_writes(codes.iter());
-        Ok(Computed::of_load(root(&records), Changes::of_blobs(codes)))
+        Ok(Computed::of_load(root(&records), Changes::of_blobs(blobs)))
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
