@@ -30,7 +30,7 @@ docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps 
 # What the README shows first, on the build that the tests have already made.
 examples() {
     cargo run --locked -q -- demo
-    cargo run --locked -q -p arbor-state --example quickstart
+    cargo run --locked -q -p arbor-trees --example quickstart
 }
 
 # Whether there is a standard library for a target, now or after an attempt to get it.

@@ -189,7 +189,7 @@ pub(crate) struct Replay {
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database. They are judged by the rules of the network with their chain id, or of --genesis; seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "report",
+        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
@@ -238,6 +238,9 @@ pub(crate) struct Replay {
     /// State roots to compute and compare: every block's, or the last of each run of blocks that need not be retained
     #[arg(long, value_name = "every|last", default_value = "every")]
     pub(crate) verify: VerifyChoice,
+    /// Write the root after each block to this file at the end, as `arbor roots` prints them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roots: Option<PathBuf>,
     /// After every N-th block compute the Merkle-Patricia root from the flat tables alone, and compare it with the header
     #[arg(long, value_name = "N")]
     pub(crate) check_state: Option<NonZeroU64>,

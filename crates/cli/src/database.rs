@@ -406,10 +406,7 @@ fn genesis_in(dir: &Path) -> Result<Genesis> {
             ),
             Ok(_) => bail!(anew("missing")),
             Err(_) if !is_there(dir)? => bail!("there is no database at {}", dir.display()),
-            Err(_) => bail!(
-                "{} is not a database: there is no genesis.json in it",
-                dir.display()
-            ),
+            Err(_) => bail!("{} is not a database: it has no HEAD", dir.display()),
         }
     }
     if !path.is_file() {

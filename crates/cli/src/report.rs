@@ -50,7 +50,11 @@ pub(crate) fn start(
     measurement.setting("chain", args.chain.iter().map(shown).collect::<Vec<_>>());
     measurement.setting("genesis", args.genesis.clone());
     measurement.setting("to", args.to);
-    for (name, file) in [("db", &args.db), ("failure_dump", &args.failure_dump)] {
+    for (name, file) in [
+        ("db", &args.db),
+        ("roots", &args.roots),
+        ("failure_dump", &args.failure_dump),
+    ] {
         measurement.setting(name, file.as_ref().map(shown));
     }
     measurement.setting("store", args.store.name());

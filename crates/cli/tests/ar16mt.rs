@@ -227,15 +227,25 @@ fn many_leaves_are_proven_together() {
         check(before).fails_with(&["logs", "malformed", "end within log"]);
     }
     replay(&folder, "mpt", &[]).ok();
-    let refused = [
-        &["--together", address][..],
-        &["--range", "0x..0x"],
-        &["--storage-logs", "x"],
-    ];
-    for words in refused {
-        let words = [&["prove", "--db", "mpt"], words].concat();
-        folder.run(&words).fails_with(&["ar16mt"]);
+    for flag in [["--range", "0x..0x"], ["--storage-logs", "x"]] {
+        let words = ["prove", "--db", "mpt", flag[0], flag[1]];
+        folder
+            .run(&words)
+            .fails_with(&[flag[0], "leaves by key", "mpt"]);
     }
+    // Under every tree several accounts are proven together.
+    let words = ["prove", "--db", "mpt", "--also", &absent, address];
+    let proof = folder.run(&words).ok().stdout();
+    std::fs::write(folder.path("proof"), proof).expect("written");
+    let root = folder.status("mpt")["stateRoot"].clone();
+    let words = [
+        "verify-proof",
+        "proof",
+        "--root",
+        root.as_str().expect("a root"),
+    ];
+    let shown = folder.run(&words).ok().stdout();
+    assert!(shown.contains("2 accounts"), "{shown}");
     let no_slot = format!("{absent}:y");
     for (words, why) in [
         (&["--range", "0x30..0x20"][..], "ends before"),
@@ -384,7 +394,9 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     let there = [&killed, &written, &other].map(|path| path.exists());
     assert_eq!(there, [false, true, true]);
     let words = ["snapshot", "--db", "mpt", "--out", "x"];
-    folder.run(&words).fails_with(&["ar16mt"]);
+    folder
+        .run(&words)
+        .fails_with(&["the tree mpt", "leaves by key"]);
 }
 
 /// A recovery that was refused left the rules of its file in a database of other rules, and a snapshot could take the place of what a database remembers.

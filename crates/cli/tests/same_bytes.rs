@@ -31,7 +31,15 @@ fn threads_and_instructions_change_no_byte() {
         for backend in Backend::available() {
             for threads in ["1", "2"] {
                 let db = format!("{}-{backend}-{threads}", row.name);
-                let words = ["replay", "--tree", row.name, "--threads", threads, "--db", &db];
+                let words = [
+                    "replay",
+                    "--tree",
+                    row.name,
+                    "--threads",
+                    threads,
+                    "--db",
+                    &db,
+                ];
                 let run = Command::new(env!("CARGO_BIN_EXE_arbor"))
                     .args(words)
                     .args(["--memory", "64MiB", "chain"])

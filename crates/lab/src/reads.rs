@@ -190,11 +190,16 @@ fn is_proven(then: &Historical<'_>, address: Address, slot: U256) -> Result<bool
     let read = ProvenAccount {
         address,
         account: then.account(address)?,
-        slots: vec![(slot, then.storage(address, slot)?)],
+        slots: vec![(slot, Some(then.storage(address, slot)?))],
     };
     let proof = then.prove(address, &[slot])?;
     Ok(match proof.verify(then.meta().root.into()) {
-        Ok(Verdict::True(claims)) => claims.doubtful.is_empty() && claims.accounts == [read],
+        Ok(Verdict::True(mut claims)) => {
+            let slots = claims.accounts.iter_mut().flat_map(|of| &mut of.slots);
+            // What was never written is zero.
+            slots.for_each(|(_, value)| *value = Some(value.unwrap_or_default()));
+            claims.doubtful.is_empty() && claims.accounts == [read]
+        }
         _ => false,
     })
 }

@@ -26,7 +26,7 @@ const LOOKED_UP: usize = 4 << 10;
 /// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
 const STEP: u64 = 997;
 
-/// What [`StateSnapshot::verify`] found.
+/// What a check of a whole database found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifyReport {
     /// Accounts checked.

@@ -75,7 +75,7 @@ impl fmt::Display for ShownHead<'_> {
     }
 }
 
-/// Where the time of [`State::compute`](crate::State::compute) went.
+/// Where the time of computing went.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Timings {
     /// Hashing names, reading old records, forming tree updates.
@@ -194,10 +194,10 @@ pub fn check_run(
 /// What ended before the database had a whole state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unfinished {
-    /// A load ([`State::load`](crate::State::load)).
+    /// A load of a whole state.
     #[error("loading the database was interrupted: delete it and begin again")]
     Load,
-    /// A recovery ([`Recovery`](crate::ar16mt::recovery::Recovery)).
+    /// A recovery.
     #[error("its recovery was not finished: `arbor recover` with the same file goes on with it")]
     Recovery,
 }

@@ -123,7 +123,7 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         changes: &[&StateChanges],
     ) -> Result<Vec<Computed>, StateError>;
 
-    /// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+    /// Fills an empty database with a whole state, in the order of its tables; what is returned makes its first version.
     fn load(
         &self,
         versions: &mut Versions,
@@ -279,7 +279,7 @@ pub enum StateWitness {
     /// The nodes that reading and changing it needs.
     Nodes(Vec<Bytes>),
     /// The leaves that it touches.
-    Leaves(BlockLeaves),
+    Leaves(Box<BlockLeaves>),
 }
 
 /// A tree that tells the root after each transaction.

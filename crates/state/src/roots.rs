@@ -1,5 +1,7 @@
 //! The roots of a tree that no header carries, each written with its version.
 
+use std::collections::BTreeSet;
+
 use alloy_primitives::{B256, hex};
 use arbor_store::Write;
 use arbor_versions::{Changes, Version, View};
@@ -82,7 +84,8 @@ impl<'a> Head<'a> {
 pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
     let view = check.view;
     let head = view.head().map(|head| head.block_number);
-    let mut last = None;
+    let (mut last, mut first) = (None, None);
+    let mut found = BTreeSet::new();
     for row in check.scan(ROOTS, &[], &[])? {
         let (key, root) = row?;
         let Ok(number) = <[u8; 8]>::try_from(&key[..]) else {
@@ -94,6 +97,8 @@ pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
         };
         let number = u64::from_be_bytes(number);
         last = Some(number);
+        first.get_or_insert(number);
+        found.insert(number);
         if head.is_none_or(|head| number > head) {
             check.tell_fault(format!(
                 "root of block {number}: the database has no such block"
@@ -109,6 +114,17 @@ pub(crate) fn check(check: &Check<'_>) -> Result<(), StateError> {
             check.tell_fault(format!(
                 "root of block {number}: its version has another one"
             ));
+        }
+    }
+    let (oldest, newest) = (view.oldest(), view.head().map(|head| head.version));
+    if let (Some(first), Some(oldest), Some(newest)) = (first, oldest, newest) {
+        for version in oldest.0..=newest.0 {
+            let number = view.meta(Version(version))?.map(|meta| meta.block_number);
+            if let Some(number) =
+                number.filter(|number| *number >= first && !found.contains(number))
+            {
+                check.tell_fault(format!("root of block {number}: missing"));
+            }
         }
     }
     if last.is_some() && last != head {

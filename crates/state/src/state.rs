@@ -293,7 +293,7 @@ impl State {
     ///
     /// Every record is written once. In memory are, under Merkle-Patricia, some ranges (256ths of the
     /// state) for each thread and the account nodes of a sixteenth; under a Verkle tree
-    /// [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) of leaves, and the nodes of a
+    /// its setting `leaf_bytes` of leaves, and the nodes of a
     /// sixteenth of them; under AR16MT (amortized radix-16 Merkle tree) all leaves, 72 bytes each; and up to 16 MiB of nodes of each depth. `progress` is called with the parts
     /// done and their number. Until version 0 has been committed and flushed the database cannot be
     /// opened again.

@@ -29,7 +29,7 @@ impl StateSnapshot {
     ///
     /// Uses the threads of the caller's rayon pool. Keys are shared by ranges: accounts by their first byte, and the slots of an
     /// account that has very many; history is a task beside them. Memory grows with the threads, and with what changed in the
-    /// retained versions; under a Verkle tree there are [`leaf_bytes`](crate::verkle::VerkleSettings::leaf_bytes) besides, and under Verkle and AR16MT some 150 bytes for each
+    /// retained versions; under a Verkle tree there are its setting `leaf_bytes` besides, and under Verkle and AR16MT some 150 bytes for each
     /// account, whose Merkle-Patricia order is another.
     ///
     /// `progress` is called now and then, from any of the threads; `meta` for the record of every version, ascending.

@@ -99,7 +99,7 @@ fn accounts_and_slots_are_proven_together_at_every_version() {
         for (proven, there) in proven.iter().zip([number < 2, true, false]) {
             assert_eq!(proven.account, there.then(|| account(number + 1)));
             let expected = [(2, there), (0, there), (77, false)];
-            let expected = expected.map(|(i, there)| (U256::from(i), slot(i, there)));
+            let expected = expected.map(|(i, there)| (U256::from(i), Some(slot(i, there))));
             assert_eq!(proven.slots, expected);
         }
         let text = serde_json::to_string(&proof).unwrap();

@@ -28,6 +28,8 @@ use trees::registry;
 
 /// Of code there may be more than is referred to.
 const CODE: u8 = 5;
+/// Without any row it is the table of a database from before there was one; these have one.
+const ROOTS: u8 = 6;
 
 /// The tables of a tree's databases, which are checked against each other.
 fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
@@ -214,10 +216,8 @@ fn other_records_are_found(tree: &Tree) {
         store
             .write(&[Write::delete(Table(table), &key[..])], true)
             .unwrap();
-        assert!(
-            !open_as(&store, tree).verify().unwrap().is_ok(),
-            "a record of {name} is missing"
-        );
+        let is_ok = open_as(&store, tree).verify().unwrap().is_ok();
+        assert_eq!(is_ok, table == ROOTS, "a record of {name} is missing");
         store
             .write(&[Write::put(Table(table), &key[..], &value)], true)
             .unwrap();
@@ -300,7 +300,7 @@ fn what_look_ups_or_scans_do_not_find_is_told() {
             let (key, _) = records(&store, table).swap_remove(0);
             let report = verify_hiding((&store, tree), (table, &key[..1]), false);
             assert!(!report.is_ok(), "{name} that only scans give");
-            if table != CODE {
+            if table != CODE && table != ROOTS {
                 let report = verify_hiding((&store, tree), (table, &key), true);
                 assert!(!report.is_ok(), "{name} that only look-ups give");
             }
@@ -338,7 +338,7 @@ fn a_lost_node_is_told_once() {
 /// Also those whose keys are no node's.
 #[test]
 fn spare_nodes_are_counted() {
-    for tree in &TREES[1..] {
+    for tree in &TREES[1..3] {
         let store = stored_state(tree);
         let spare: [&[u8]; 7] = [&[], &[0, 7], &[1], &[2], &[2, 9, 9, 9], &[31, 5], &[200, 1]];
         for key in spare {

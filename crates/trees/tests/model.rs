@@ -118,7 +118,7 @@ fn check_then(then: &Historical, expected: &Expected) {
             account,
             slots: slots()
                 .into_iter()
-                .map(|slot| (slot, value(slot)))
+                .map(|slot| (slot, Some(value(slot))))
                 .collect(),
         });
     }
@@ -170,9 +170,12 @@ fn check_proofs(then: &Historical, accounts: &[ProvenAccount]) {
         assert_eq!(format!("{read:?}"), format!("{proof:?}"));
         let forms = then.tree().kind().verify.forms;
         assert!(forms.iter().any(|form| form.name == proof.form().name));
-        let Verdict::True(claims) = read.verify(root).unwrap() else {
+        let Verdict::True(mut claims) = read.verify(root).unwrap() else {
             panic!("{} at version {}", proof.form().name, then.meta().version.0);
         };
+        let slots = claims.accounts.iter_mut().flat_map(|of| &mut of.slots);
+        // What was never written is zero.
+        slots.for_each(|(_, value)| *value = Some(value.unwrap_or_default()));
         assert_eq!(
             (claims.accounts, claims.doubtful.len()),
             (wanted.to_vec(), 0)

@@ -2,27 +2,13 @@
 
 use alloy_primitives::{Address, U256};
 use arbor_accounts::AccountSlots;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::proof::{Malformed, Proof, ProvenAccount, ProvenLeaf};
+use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, WrongField};
 use crate::{ar16mt, mpt, verkle};
 
-/// One way to write proofs.
-#[derive(Debug)]
-pub struct ProofForm {
-    /// The tree and the version of the form, as a file names it.
-    pub name: &'static str,
-    /// Fields by which files that name no form are known to have this one; none if all files name it.
-    pub marks: &'static [&'static str],
-    /// Reads JSON, from which the name of the form was taken.
-    pub decode: fn(Value) -> Result<Box<dyn Proof>, WrongField>,
-    /// Reads the binary form, if there is one.
-    pub from_bytes: Option<fn(&[u8]) -> Result<Box<dyn Proof>, Malformed>>,
-}
-
-/// A field that is not what its form promises.
-pub type WrongField = serde_path_to_error::Error<serde_json::Error>;
+/// What proven leaves show of an account.
+pub type AccountOf = fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>;
 
 /// A tree as whoever checks its proofs knows it.
 #[derive(Debug)]
@@ -31,8 +17,10 @@ pub struct VerifyKind {
     pub tree: &'static str,
     /// The forms of its proofs.
     pub forms: &'static [ProofForm],
-    /// Says what proven leaves, which have keys and no names, show of an account. `None` if leaves are nobody's.
-    pub account_of: Option<fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>>,
+    /// Says what proven leaves, which have keys and no names, show of an account. A tree that has it proves keys alone: what
+    /// accounts they are depends on the tree that the root is of, which neither the root nor the file shows, and whoever
+    /// checks has to say. `None` if proofs show accounts by themselves, or leaves are nobody's.
+    pub account_of: Option<AccountOf>,
 }
 
 /// What a proof has no key of.
@@ -45,6 +33,12 @@ pub enum NotProven {
         address: Address,
         /// The suffix of the field's leaf.
         suffix: u8,
+    },
+    /// Leaves that no account has in this tree.
+    #[error("the leaves of account {address} are those of no account in this tree")]
+    NoAccount {
+        /// The account.
+        address: Address,
     },
     /// A slot.
     #[error("it says nothing of slot {slot} of account {address}")]
@@ -170,11 +164,6 @@ impl Kinds {
             }),
         }
     }
-}
-
-/// Takes a value apart, and tells the place of what is wrong.
-pub(crate) fn fields<T: DeserializeOwned>(value: Value) -> Result<T, WrongField> {
-    serde_path_to_error::deserialize(value)
 }
 
 #[cfg(test)]

@@ -28,5 +28,8 @@ mod proof;
 pub mod verkle;
 
 pub use arbor_accounts::AccountSlots;
-pub use kinds::{Kinds, NotProven, NotRead, ProofForm, VerifyKind, WrongField, standard};
-pub use proof::{Claims, Malformed, Proof, ProvenAccount, ProvenLeaf, Range, Verdict};
+pub use kinds::{AccountOf, Kinds, NotProven, NotRead, VerifyKind, standard};
+pub use proof::{
+    Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
+    WrongField,
+};

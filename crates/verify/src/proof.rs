@@ -8,8 +8,8 @@ use std::io::Write;
 use alloy_primitives::{Address, B256, U256};
 use arbor_accounts::{Account, AccountSlots};
 use serde::Serialize;
-
-use crate::ProofForm;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Something that shows what accounts, slots or leaves hold under a root, present or absent.
 pub trait Proof: Any + fmt::Debug + Send + Sync {
@@ -60,7 +60,8 @@ pub enum Verdict {
 /// What a proof that holds shows.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Claims {
-    /// Accounts and slots by name.
+    /// Accounts and slots by name. Where keys alone are proven these are read as the form of the proof says, which no root
+    /// shows: see [`VerifyKind::account_of`](crate::VerifyKind::account_of).
     pub accounts: Vec<ProvenAccount>,
     /// Leaves by key, where the proof has no names.
     pub leaves: Vec<ProvenLeaf>,
@@ -79,8 +80,8 @@ pub struct ProvenAccount {
     pub address: Address,
     /// Its fields; `None` if it does not exist.
     pub account: Option<Account>,
-    /// Slots and values; zero for those that are absent.
-    pub slots: Vec<(U256, U256)>,
+    /// Slots and values; `None` for a slot that was never written, where the tree tells that from zero.
+    pub slots: Vec<(U256, Option<U256>)>,
 }
 
 /// A leaf that is proven.
@@ -134,4 +135,28 @@ pub(crate) fn write_with_form(
         true => serde_json::to_writer_pretty(out, &proof),
         false => serde_json::to_writer(out, &proof),
     }
+}
+
+/// One way to write proofs.
+#[derive(Debug)]
+pub struct ProofForm {
+    /// The tree and the version of the form, as a file names it.
+    pub name: &'static str,
+    /// Fields by which files that name no form are known to have this one; none if all files name it.
+    pub marks: &'static [&'static str],
+    /// Reads JSON, from which the name of the form was taken.
+    pub decode: fn(Value) -> Result<Box<dyn Proof>, WrongField>,
+    /// Reads the binary form, if there is one.
+    pub from_bytes: Option<FromBytes>,
+}
+
+/// Reads a proof from bytes.
+pub type FromBytes = fn(&[u8]) -> Result<Box<dyn Proof>, Malformed>;
+
+/// A field that is not what its form promises.
+pub type WrongField = serde_path_to_error::Error<serde_json::Error>;
+
+/// Takes a value apart, and tells the place of what is wrong.
+pub(crate) fn fields<T: DeserializeOwned>(value: Value) -> Result<T, WrongField> {
+    serde_path_to_error::deserialize(value)
 }

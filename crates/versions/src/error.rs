@@ -61,7 +61,7 @@ pub enum VersionsError {
     PartlyLoaded,
     /// The database's keys and records have another layout than this program's.
     #[error(
-        "the database has layout {stored}, and this program has {wanted}: it was made by another version of the program; docs/design/layouts.md has the history; make the database anew from its chain, in another folder"
+        "the database has layout {stored}, and this program has {wanted}: it was made by another version of the program (docs/design/layouts.md); make it anew from its chain, in another folder"
     )]
     Layout {
         /// What the database has.

@@ -96,7 +96,7 @@ pub(super) fn ar16mt_accounts(bytes: &[u8]) {
             assert_eq!(proven.account, account, "an account forged");
             let slots = named.slots.iter().map(|slot| {
                 let value = state.storage(named.address, *slot);
-                (*slot, value.expect("read"))
+                (*slot, Some(value.expect("read")))
             });
             assert!(proven.slots.iter().copied().eq(slots), "a slot forged");
         }

@@ -85,8 +85,8 @@ pub(crate) struct VerifyProof {
     /// An account, and slots of it, of which the proof must say what they hold; may be given again. A witness as the Verkle testnets write it has keys and no names, and shows nothing of an account without this and --tree
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account, conflicts_with = "storage_logs")]
     pub(crate) of: Vec<AccountSlots>,
-    /// The tree of a proof that has keys and no names: verkle or verkle-2023, whose layouts of accounts differ
-    #[arg(long, value_name = "T", requires = "of", hide_possible_values = true, value_parser = trees::tree_parser())]
+    /// The tree that the root is of. A proof of a Verkle tree has keys, and what accounts they are no root shows: without this they are printed as keys
+    #[arg(long, value_name = "T", hide_possible_values = true, value_parser = trees::tree_parser())]
     pub(crate) tree: Option<&'static TreeKind>,
     /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it
     #[arg(long)]

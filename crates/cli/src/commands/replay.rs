@@ -48,9 +48,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             .with_context(|| file.display().to_string())
             .context("a failure dump could not be written")?;
     }
+    if let Some(file) = &args.roots {
+        files::not_of_database("--roots", file, db)?;
+        files::check(file).with_context(|| format!("--roots {}", file.display()))?;
+    }
     let written = [
         ("--report", &args.report),
         ("--failure-dump", &args.failure_dump),
+        ("--roots", &args.roots),
     ];
     let written = written
         .iter()
@@ -116,6 +121,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
     for (flag, given, why) in [
         ("--db", args.db.is_some(), "nothing is stored"),
         ("--check-state", args.check_state.is_some(), NO_ROOT),
+        ("--roots", args.roots.is_some(), NO_ROOT),
         ("--throttle", args.throttle.is_some(), "nothing is stored"),
         (
             "--write-back",
@@ -558,6 +564,10 @@ fn finish(
     let disk_bytes = state
         .as_ref()
         .and_then(|state| state.disk_bytes().unwrap_or_default());
+    let roots = match (&args.roots, &state) {
+        (Some(file), Some(state)) => write_roots(file, state),
+        _ => Ok(()),
+    };
     // Closed before the process's figures are read, so that what closing writes is counted.
     drop(state);
     let report = Outcome {
@@ -574,10 +584,26 @@ fn finish(
     };
     // A report that cannot be written does not hide why the replay failed.
     let reported = report.finish(measurement, args.report.as_deref());
-    outcome.map_err(anyhow::Error::from)?;
+    outcome.map_err(anyhow::Error::from).and(roots)?;
     reported?;
     if stop::asked() {
         output::line("stopped as asked; run the same command again to go on")?;
     }
     Ok(())
+}
+
+/// Writes the roots of all blocks as `arbor roots` prints them.
+fn write_roots(file: &Path, state: &State) -> Result<()> {
+    let write = &mut |out: &mut dyn std::io::Write| {
+        for row in state
+            .reader()
+            .block_roots(0)
+            .map_err(std::io::Error::other)?
+        {
+            let (number, root) = row.map_err(std::io::Error::other)?;
+            writeln!(out, "{number} {root}")?;
+        }
+        Ok(())
+    };
+    files::write_by(file, write).with_context(|| format!("--roots {}", file.display()))
 }

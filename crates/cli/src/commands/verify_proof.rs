@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256, U256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_chain::json::{self, JsonError};
-use arbor_state::AccountSlots;
+use arbor_state::{AccountSlots, TreeKind};
 use arbor_verify::ar16mt::{Blake2s, StorageLog, StorageLogs};
 use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, Verdict};
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
     let verdict = proof.verify(root);
     match verdict.with_context(|| format!("{file}: malformed proof"))? {
         Verdict::False(why) => bail!("{file}: false proof against root {root}: {why}"),
-        Verdict::True(claims) => tell(args, &*proof, claims),
+        Verdict::True(claims) => tell(args, &*proof, &claims),
     }
 }
 
@@ -87,7 +87,7 @@ fn result(args: &VerifyProof, mut value: Value) -> Result<Value> {
 }
 
 /// Prints what a proof that holds shows.
-fn tell(args: &VerifyProof, proof: &dyn Proof, claims: Claims) -> Result<()> {
+fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
     let (file, root) = (args.file.display(), args.root);
     if let Some(stem) = claims.doubtful.first() {
         bail!(
@@ -96,7 +96,7 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: Claims) -> Result<()> {
         );
     }
     let leaves = claims.leaves.len();
-    let accounts = asked(args, proof, &claims)?;
+    let accounts = asked(args, proof, claims)?;
     for proven in &accounts {
         show(proven)?;
     }
@@ -126,6 +126,11 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: Claims) -> Result<()> {
                 .map_or("absent".to_owned(), |value| value.to_string());
             output::line(&format!("{} {index}{value}", leaf.key))?;
         }
+        if !claims.accounts.is_empty() {
+            output::tell(
+                "what accounts these are depends on how accounts lie in the tree, which no root shows: say it with --tree",
+            );
+        }
         output::line(&match claims.range {
             Some(range) => format!(
                 "proven: {leaves} leaves, and no others from {} to {}, under root {root}",
@@ -147,18 +152,40 @@ fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<P
     let file = args.file.display();
     let names = proof.names();
     if !names.is_empty() || args.of.is_empty() {
-        if args.tree.is_some() {
-            bail!("--tree tells how accounts lie in a tree, and {file} tells that itself");
+        let form = proof.form().name;
+        let has = |tree: &&TreeKind| tree.verify.forms.iter().any(|of| of.name == form);
+        if let Some(other) = args.tree.filter(|tree| !names.is_empty() && !has(tree)) {
+            bail!(
+                "{file} is of the form {form}, which is none of --tree {}",
+                other.name
+            );
         }
         check_names(args, &names)?;
-        return Ok(claims.accounts.clone());
+        // A root does not tell Verkle's layouts apart: read in the other one, leaves would say something else.
+        let by_keys = arbor_trees::standard();
+        let by_keys = by_keys
+            .rows()
+            .filter(has)
+            .find(|tree| tree.verify.account_of.is_some());
+        return match (by_keys, args.tree) {
+            (Some(tree), None) if !args.of.is_empty() => bail!(
+                "no root shows how accounts lie in its tree, and {file} may say so falsely: --of needs --tree, for example --tree {}",
+                tree.name
+            ),
+            (Some(_), None) => Ok(Vec::new()),
+            _ => Ok(claims.accounts.clone()),
+        };
+    }
+    if claims.range.is_some() {
+        let address = args.of[0].address;
+        bail!("{file} is a range of leaves, and names no account (--of {address})");
     }
     let Some(tree) = args.tree else {
         bail!(
             "{file} has keys and no names, and does not say how accounts lie in its tree: --of needs --tree"
         );
     };
-    let Some(account_of) = tree.verify.account_of.filter(|_| claims.range.is_none()) else {
+    let Some(account_of) = tree.verify.account_of else {
         bail!(
             "{file} has leaves by their keys alone, which are no account's under {} (--of {})",
             tree.name,
@@ -202,7 +229,8 @@ fn show(proven: &ProvenAccount) -> Result<()> {
         ),
     })?;
     for (slot, value) in &proven.slots {
-        output::line(&format!("{address} slot {slot} {}", B256::from(*value)))?;
+        let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());
+        output::line(&format!("{address} slot {slot} {value}"))?;
     }
     Ok(())
 }

@@ -6,26 +6,14 @@ use std::num::NonZeroUsize;
 use alloy_primitives::Bytes;
 use arbor_state_tree::{CODE, Flat, LeafWrite, Leaves, Then};
 use arbor_versions::Version;
-use serde::{Deserialize, Serialize};
 
-use super::{Chunk, EntriesBlock, EntriesHead, EntriesWriter, RecoveryError, Totals};
+use super::{
+    CODE_BYTES, Chunk, EntriesBlock, EntriesHead, EntriesWriter, Order, RecoveryError, Totals,
+};
 use crate::{Historical, StateError};
 
-/// Bytes of code from which on a chunk is not added to.
-pub(super) const CODE_BYTES: usize = 4 << 20;
 /// Blocks before the last that are kept, for `BLOCKHASH`.
 const BLOCKS: u64 = 256;
-
-/// The order in which leaves are written.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Ascending by key.
-    #[default]
-    Key,
-    /// Ascending by index: as they came, which is at random among the keys. Takes 72 bytes of memory for each.
-    Index,
-}
 
 /// The leaves of a state's tree.
 fn leaves_of<'a>(then: &'a Historical<'_>) -> Result<&'a dyn Leaves, RecoveryError> {

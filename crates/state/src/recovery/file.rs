@@ -19,8 +19,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use arbor_state_tree::{LeafWrite, corrupt};
 use arbor_verify::ar16mt::{Entry, leaf_record, read_leaf};
 
-use super::export::CODE_BYTES;
-use super::{Chunk, EntriesHead, MOST_TOGETHER, Order, RecoveryError};
+use super::{CODE_BYTES, Chunk, EntriesHead, MOST_TOGETHER, Order, RecoveryError};
 
 const MAGIC: &[u8; 9] = b"ARBORENT\x01";
 /// Kind, number, length.

@@ -7,6 +7,7 @@
 mod export;
 mod file;
 mod import;
+mod marker;
 
 use std::num::NonZeroUsize;
 
@@ -15,15 +16,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Network, Registry, Settings, StateError, Tree};
 
-pub use export::Order;
 pub use file::{EntriesReader, EntriesWriter, Place, Totals};
-pub(crate) use import::check_recovered;
-pub use import::{Recovery, is_recovering};
+pub use import::Recovery;
+pub(crate) use marker::check_recovered;
+pub use marker::is_recovering;
 
 use arbor_state_tree::LeafWrite;
 
 /// The most entries of a chunk: what is taken in at a time is in memory at once.
 pub const MOST_TOGETHER: usize = 1 << 21;
+
+/// Bytes of code from which on a chunk is not added to.
+const CODE_BYTES: usize = 4 << 20;
+
+/// The order in which leaves are written.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Ascending by key.
+    #[default]
+    Key,
+    /// Ascending by index: as they came, which is at random among the keys. Takes 72 bytes of memory for each.
+    Index,
+}
 
 /// What is at the beginning of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

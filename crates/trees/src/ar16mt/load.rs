@@ -27,7 +27,7 @@ const TOGETHER: usize = 1 << 12;
 
 type Leaf = (Hash, Entry);
 
-/// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+/// Fills an empty database with a whole state.
 ///
 /// The source is read once, by address. All leaves are in memory, 72 bytes each, because they are
 /// numbered in one order and stored in another.

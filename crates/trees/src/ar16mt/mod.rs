@@ -7,7 +7,7 @@
 //! chain packs other fields into some of these slots, and hashes the address for its balance and nonce; the commitment to code is in
 //! its tree likewise, the code beside it.
 //!
-//! - [`LeafWrite`] writes a leaf by its key alone, below any account: see [`State::compute_leaves`](crate::State::compute_leaves).
+//! - [`LeafWrite`] writes a leaf by its key alone, below any account: see [`Leaves`](arbor_state_tree::Leaves).
 //!
 //! One flat table has the leaves by key, so that reading a slot takes one hash. A table of names leads from addresses to the slots that have leaves.
 

@@ -22,7 +22,7 @@ pub(crate) fn account_from(view: View<'_>, from: &Hash) -> Result<Option<Address
     Ok(None)
 }
 
-/// As [`Head::slot_from`](crate::Head::slot_from): of the slots that are not zero.
+/// As [`StateTree::slot_from`](arbor_state_tree::StateTree::slot_from): of the slots that are not zero.
 pub(crate) fn slot_from(
     view: View<'_>,
     account: &Hash,

@@ -32,7 +32,7 @@ struct Range {
     trie: (Part, Vec<Write>),
 }
 
-/// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+/// Fills an empty database with a whole state.
 ///
 /// In memory are some ranges (256ths of the state) for each thread, the account nodes of a sixteenth,
 /// and up to 16 MiB of nodes of each depth.

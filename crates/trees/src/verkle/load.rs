@@ -22,7 +22,7 @@ use arbor_state_tree::{Computed, LoadAccount, LoadSource, StateError};
 /// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
 const TOGETHER: usize = 16;
 
-/// Fills an empty database with a whole state; see [`State::load`](crate::State::load).
+/// Fills an empty database with a whole state.
 ///
 /// The source is read twice, in the order of addresses. Then every name is hashed, for a very large state several times, and of each first byte of
 /// stems the part of the tree is built. In memory are

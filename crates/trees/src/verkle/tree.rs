@@ -257,6 +257,7 @@ impl Witnesses for Verkle {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        Ok(StateWitness::Leaves(block_leaves(self, then, touched)?))
+        let leaves = block_leaves(self, then, touched)?;
+        Ok(StateWitness::Leaves(Box::new(leaves)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use alloy_primitives::{B256, Bytes, U256};
+use alloy_primitives::{B256, Bytes};
 use arbor_state_tree::{ACCOUNTS, AccountSlots};
 use arbor_store::Table;
 use arbor_verify::{Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, VerifyKind};
@@ -80,7 +80,7 @@ impl Proof for AllRecords {
                 let value = found
                     .map(|(key, bytes)| decode_slot(key, bytes))
                     .transpose()?;
-                Ok((*slot, value.unwrap_or(U256::ZERO)))
+                Ok((*slot, value))
             });
             let slots: Result<_, arbor_state_tree::StateError> = slots.collect();
             claims.accounts.push(ProvenAccount {

@@ -8,9 +8,10 @@ use arbor_accounts::AccountSlots;
 use super::multi::StateMultiproof;
 use super::proof::StateProof;
 use super::range::RangeProof;
-use crate::kinds::{ProofForm, VerifyKind, fields};
+use crate::kinds::VerifyKind;
 use crate::proof::{
-    Claims, Malformed, Proof, ProvenAccount, ProvenLeaf, Range, Verdict, write_with_form,
+    Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict, fields,
+    write_with_form,
 };
 
 /// AR16MT as whoever checks its proofs knows it.
@@ -62,7 +63,7 @@ impl Proof for StateProof {
         let proven = ProvenAccount {
             address: self.address,
             account,
-            slots: slots.map(|slot| (slot.slot, slot.value)).collect(),
+            slots: slots.map(|slot| (slot.slot, Some(slot.value))).collect(),
         };
         Ok(Verdict::True(Claims {
             accounts: vec![proven],

@@ -86,7 +86,7 @@ impl StateMultiproof {
             let account = account_of([next(), next(), next()]);
             let account = account.ok_or(MalformedMultiproof::Account(address))?;
             let slots = named.slots.iter();
-            let slots = slots.map(|slot| (*slot, U256::from_be_bytes(next())));
+            let slots = slots.map(|slot| (*slot, Some(U256::from_be_bytes(next()))));
             Ok(ProvenAccount {
                 address,
                 account,

@@ -7,8 +7,10 @@ use arbor_accounts::AccountSlots;
 use serde::{Deserialize, Serialize};
 
 use super::proof::AccountProof;
-use crate::kinds::{ProofForm, VerifyKind, fields};
-use crate::proof::{Claims, Malformed, Proof, ProvenAccount, Verdict, write_with_form};
+use crate::kinds::VerifyKind;
+use crate::proof::{
+    Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, fields, write_with_form,
+};
 
 /// Merkle-Patricia as whoever checks its proofs knows it.
 pub static VERIFY: VerifyKind = VerifyKind {
@@ -59,7 +61,7 @@ impl AccountProof {
         Ok(Ok(ProvenAccount {
             address: self.address,
             account,
-            slots: slots.map(|slot| (slot.key, slot.value)).collect(),
+            slots: slots.map(|slot| (slot.key, Some(slot.value))).collect(),
         }))
     }
 }
@@ -120,5 +122,8 @@ fn verdict<'a>(
             Err(why) => return Ok(Verdict::False(why)),
         }
     }
-    Ok(Verdict::True(claims))
+    match claims.accounts.is_empty() {
+        true => Err(Malformed::new("it names no account")),
+        false => Ok(Verdict::True(claims)),
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use alloy_primitives::{Address, B256, U256};
 use arbor_accounts::AccountSlots;
 
-use super::header::HeaderLayout;
+use super::header::{HeaderLayout, NoAccount};
 use super::places::{StemName, slot_place};
 use super::stems::Stems;
 use crate::kinds::NotProven;
@@ -54,12 +54,15 @@ pub fn account_of(
     let of_slots = slots.iter().zip(values).map(|(slot, value)| {
         let slot = *slot;
         let value = value.ok_or(NotProven::Slot { address, slot })?;
-        Ok((slot, value.unwrap_or_default().into()))
+        Ok((slot, value.map(|value| value.into())))
+    });
+    let account = layout.account(|suffix| {
+        let field = fields.get(&suffix).copied().flatten();
+        field.map(|value: B256| value.0)
     });
     Ok(ProvenAccount {
         address,
         slots: of_slots.collect::<Result<_, _>>()?,
-        account: layout
-            .account(|suffix| fields.get(&suffix).copied().flatten().map(|value| value.0)),
+        account: account.map_err(|NoAccount| NotProven::NoAccount { address })?,
     })
 }

@@ -13,8 +13,11 @@ use serde_json::{Value, json};
 use super::account::account_of;
 use super::header::HeaderLayout;
 use super::stems::Stems;
-use crate::kinds::{NotProven, ProofForm, VerifyKind, WrongField, fields};
-use crate::proof::{Claims, Malformed, Proof, ProvenAccount, ProvenLeaf, Verdict, write_with_form};
+use crate::kinds::{NotProven, VerifyKind};
+use crate::proof::{
+    Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Verdict, WrongField, fields,
+    write_with_form,
+};
 
 /// Verkle (EIP-6800) as whoever checks its proofs knows it.
 pub static VERIFY: VerifyKind = VerifyKind {
@@ -122,12 +125,19 @@ impl Proof for AccountsWitness {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        if self.accounts.is_empty() {
+            return Err(Malformed::new("it names no account"));
+        }
         let Verdict::True(mut claims) = Proof::verify(&self.witness, root)? else {
             return Ok(Verdict::False(FALSE.into()));
         };
-        let leaves = std::mem::take(&mut claims.leaves);
+        if let Some(stem) = claims.doubtful.first() {
+            return Ok(Verdict::False(format!(
+                "nothing shows that stem {stem} is absent: its way ends below a node that may be a leaf"
+            )));
+        }
         let accounts = self.accounts.iter();
-        let accounts = accounts.map(|names| named(self.layout, &leaves, names));
+        let accounts = accounts.map(|names| named(self.layout, &claims.leaves, names));
         claims.accounts = accounts.collect::<Result<_, _>>().map_err(Malformed::new)?;
         Ok(Verdict::True(claims))
     }

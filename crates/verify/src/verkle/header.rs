@@ -78,31 +78,56 @@ impl HeaderLayout {
     }
 
     /// The account that leaves say, by suffix; none where all of them are absent or zero, as those of an account that was deleted are.
-    pub fn account(self, leaf: impl Fn(u8) -> Option<LeafValue>) -> Option<Account> {
+    ///
+    /// # Errors
+    /// Leaves that no account has in this layout: a proof of the other one, for example.
+    pub fn account(
+        self,
+        leaf: impl Fn(u8) -> Option<LeafValue>,
+    ) -> Result<Option<Account>, NoAccount> {
         let leaf = |suffix| leaf(suffix).unwrap_or_default();
         let suffixes = self.suffixes().iter();
         if suffixes.clone().all(|suffix| leaf(*suffix) == [0; 32]) {
-            return None;
+            return Ok(None);
         }
         let low_u64 = |value: U256| value.as_limbs()[0];
-        Some(match self {
+        let (is_possible, account) = match self {
             Self::BasicData => {
+                let basic = leaf(0);
                 // The balance is the lower half, the nonce the eight bytes above it.
-                let packed = U256::from_be_bytes(leaf(0));
-                Account {
+                let packed = U256::from_be_bytes(basic);
+                let account = Account {
                     nonce: low_u64(packed >> 128),
                     balance: packed & U256::from(u128::MAX),
                     code_hash: leaf(1).into(),
-                }
+                };
+                let has_size = basic[5..8] != [0; 3];
+                let has_code = account.code_hash != KECCAK256_EMPTY;
+                // Version 0, and four bytes that are reserved.
+                (basic[..5] == [0; 5] && has_size == has_code, account)
             }
-            Self::FiveLeaves => Account {
-                nonce: low_u64(U256::from_le_bytes(leaf(2))),
-                balance: U256::from_le_bytes(leaf(1)),
-                code_hash: leaf(3).into(),
-            },
-        })
+            Self::FiveLeaves => {
+                let nonce = U256::from_le_bytes(leaf(2));
+                let account = Account {
+                    nonce: low_u64(nonce),
+                    balance: U256::from_le_bytes(leaf(1)),
+                    code_hash: leaf(3).into(),
+                };
+                let is_possible = leaf(0) == [0; 32] && nonce <= U256::from(u64::MAX);
+                (is_possible, account)
+            }
+        };
+        match is_possible && !account.code_hash.is_zero() {
+            true => Ok(Some(account)),
+            false => Err(NoAccount),
+        }
     }
 }
+
+/// Leaves that no account has in a layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the leaves are those of no account")]
+pub struct NoAccount;
 
 /// The leaf of the code size among five.
 const CODE_SIZE: u8 = 4;
@@ -171,9 +196,12 @@ mod tests {
                     .find(|(of, _)| *of == suffix)
                     .map(|leaf| leaf.1)
             };
-            assert_eq!(layout.account(leaf), Some(account));
-            assert_eq!(layout.account(|_| None), None);
-            assert_eq!(layout.account(|_| Some([0; 32])), None);
+            assert_eq!(layout.account(leaf), Ok(Some(account)));
+            assert_eq!(layout.account(|_| None), Ok(None));
+            assert_eq!(layout.account(|_| Some([0; 32])), Ok(None));
+            // Read in the other layout they are no account's.
+            let other = HeaderLayout::ALL.into_iter().find(|of| *of != layout);
+            assert_eq!(other.unwrap().account(leaf), Err(NoAccount));
         }
     }
 

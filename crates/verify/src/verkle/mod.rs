@@ -28,7 +28,7 @@ pub use arbor_tree_verkle::{
 };
 pub use chunks::{CHUNK, chunk_code};
 pub use forms::{AccountsWitness, VERIFY, VERIFY_2023, committer};
-pub use header::{HeaderLayout, NoRoom};
+pub use header::{HeaderLayout, NoAccount, NoRoom};
 pub use places::{
     CODE, HEADER_SLOTS, MAIN_STORAGE_INDEX, StemContents, StemName, chunk_place, slot_place,
 };

@@ -3,10 +3,10 @@
 use std::{error::Error, sync::Arc};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_state::{
-    Account, AccountChange, BlockRef, Network, State, StateChanges, StateView, standard,
-};
+use arbor_state::{Account, AccountChange, BlockRef, Network, State, StateChanges, StateView};
 use arbor_store_fjall::FjallStore;
+use arbor_trees::standard;
+use arbor_verify::Verdict;
 use arbor_versions::{DirLock, Version};
 
 const ALICE: Address = Address::repeat_byte(0x11);
@@ -49,8 +49,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     for version in [Version(0), Version(1)] {
         let then = state.at(version)?;
         let proof = then.prove(ALICE, &[U256::from(8)])?;
-        proof.verify(then.meta().root.into())??;
-        println!("version {}: balance {} is proven", version.0, proof.balance);
+        let Verdict::True(claims) = proof.verify(then.meta().root.into())? else {
+            return Err("a proof that was just made is false".into());
+        };
+        let balance = claims.accounts[0].account.map(|account| account.balance);
+        println!("version {}: balance {balance:?} is proven", version.0);
     }
 
     state.rollback(Version(0))?;
