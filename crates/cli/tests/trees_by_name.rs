@@ -53,7 +53,7 @@ fn the_readme_has_a_row_for_each_tree() {
     let readme = std::fs::read_to_string(readme).expect("readable");
     let mut rows = readme
         .lines()
-        .skip_while(|line| *line != "| `--tree` | what it is |");
+        .skip_while(|line| *line != "| `--tree` | what it is | revision | block witnesses |");
     let table: Vec<&str> = rows
         .by_ref()
         .skip(2)
@@ -61,7 +61,14 @@ fn the_readme_has_a_row_for_each_tree() {
         .collect();
     let known: Vec<String> = arbor_trees::standard()
         .rows()
-        .map(|row| format!("| `{}` | {} |", row.name, row.summary))
+        .map(|row| {
+            let witnesses = if row.has_witnesses { "yes" } else { "no" };
+            let revision = row.stored_as.revision;
+            format!(
+                "| `{}` | {} | {revision} | {witnesses} |",
+                row.name, row.summary
+            )
+        })
         .collect();
     assert_eq!(table, known);
 }

@@ -6,6 +6,7 @@ use arbor_evm384::asm::{Assembly, AssemblyError, Fault, assemble, assemble_file,
 use arbor_evm384::bls12_381::{Goal, Pairing, Part};
 use arbor_evm384::{End, GasSchedule, Interface, Machine, Setup};
 use proptest::prelude::*;
+use revm::primitives::ruint::aliases::U512;
 
 proptest! {
     #[test]
@@ -70,6 +71,36 @@ fn a_program_runs_in_every_interface() {
         let mut expected = [0; 32];
         expected[0] = 2;
         assert_eq!(outcome.end, End::Returned(expected.to_vec().into()));
+    }
+}
+
+/// x y mod the base field's modulus of BLS12-381, bit by bit; all numbers are 48 bytes, little-endian.
+fn product(x: &[u8; 48], y: &[u8; 48]) -> [u8; 48] {
+    const MODULUS: &str = "1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f624\
+                           1eabfffeb153ffffb9feffffffffaaab";
+    let big = |bytes: &[u8]| U512::from_le_slice(bytes);
+    let modulus = U512::from_str_radix(MODULUS, 16).expect("a number");
+    let product = big(x).mul_mod(big(y), modulus);
+    product.to_le_bytes::<64>()[..48]
+        .try_into()
+        .expect("48 of 64")
+}
+
+#[test]
+fn the_example_multiplies() {
+    let text = include_str!("../../../examples/evm384/product.easm");
+    let mut small = [[0; 48]; 2];
+    (small[0][0], small[1][0]) = (3, 5);
+    let large = [[0x0f; 48], std::array::from_fn(|i| i as u8)];
+    for interface in [Interface::V7, Interface::Immediate] {
+        let code = assemble(interface, text).expect("it is right");
+        for [x, y] in [small, large] {
+            let mut machine = Machine::new(Setup::new(interface, GasSchedule::DRAFT), code.clone());
+            let outcome = machine
+                .call([x, y].concat().into(), 10_000)
+                .expect("ordinary");
+            assert_eq!(outcome.end, End::Returned(product(&x, &y).to_vec().into()));
+        }
     }
 }
 
