@@ -189,7 +189,7 @@ pub(crate) struct Replay {
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database. They are judged by the rules of the network with their chain id, or of --genesis; seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "report",
+        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
@@ -245,6 +245,9 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "N")]
     pub(crate) check_state: Option<NonZeroU64>,
     /// Write measurements here, as JSON
+    /// Write a row for each block to this file, as comma-separated values: gas, times, delay of its root, bytes, memory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) blocks: Option<PathBuf>,
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Write what is known of a block that does not hold here, as JSON: field, receipts, state changes, touched nodes

@@ -4,6 +4,7 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
+mod block_rows;
 mod bytes;
 mod commands;
 mod database;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use arbor_chain::replay::{Series, Sums};
+use arbor_chain::replay::{DelaySummary, Series, Sums};
 use arbor_cpu::Backend;
 use arbor_metrics::{Measurement, Versions};
 use arbor_state::Tree;
@@ -53,6 +53,7 @@ pub(crate) fn start(
     for (name, file) in [
         ("db", &args.db),
         ("roots", &args.roots),
+        ("blocks", &args.blocks),
         ("failure_dump", &args.failure_dump),
     ] {
         measurement.setting(name, file.as_ref().map(shown));
@@ -90,6 +91,8 @@ pub(crate) struct Outcome {
     pub(crate) total: Sums,
     /// Sums over intervals.
     pub(crate) series: Series,
+    /// How long roots took to be known, if blocks had any.
+    pub(crate) root_delay: Option<DelaySummary>,
     /// The head after it, where there is a database.
     pub(crate) head: Option<Head>,
     /// Time spent merging the store's files at the end.
@@ -162,6 +165,7 @@ impl Outcome {
         json!({
             "head": head,
             "total": self.total,
+            "root_delay": self.root_delay,
             "compacting_s": self.compacting.as_secs_f64(),
             "disk_bytes": self.disk_bytes,
             "database": self.database,
@@ -265,6 +269,7 @@ mod tests {
         Outcome {
             total,
             series: Series::default(),
+            root_delay: None,
             head: Some(Head {
                 block: head,
                 hash: Default::default(),

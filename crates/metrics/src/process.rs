@@ -45,6 +45,20 @@ impl ProcessUsage {
         }
     }
 
+    /// Reads this process's resident set at this moment, in bytes; `None` other than on Linux.
+    pub fn resident_bytes() -> Option<u64> {
+        kib_field(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
+    }
+
+    /// Reads the bytes that this process has sent to the storage layer, like
+    /// [`written_bytes`](Self::written_bytes); `None` other than on Linux.
+    pub fn bytes_written_so_far() -> Option<u64> {
+        number_field(
+            &std::fs::read_to_string("/proc/self/io").ok()?,
+            "write_bytes",
+        )
+    }
+
     /// What was used after `begin` was read; the peak is not a sum and stays as it is.
     ///
     /// A process inherits the counters of the program it was before `exec`: below `cargo run`, those of a whole build.

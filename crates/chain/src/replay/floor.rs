@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use alloy_consensus::Header;
-use arbor_state::Work;
 
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{
@@ -119,14 +118,14 @@ impl Floor {
                 .values()
                 .map(|account| account.slots.len() as u64)
                 .sum(),
-            nodes: 0,
-            root: None,
-            work: Work::default(),
             times: Times {
                 execution: executed,
                 store: start.elapsed() - executed,
                 ..Times::default()
             },
+            timestamp: block.block.header.timestamp,
+            base_fee: block.block.header.base_fee_per_gas,
+            ..BlockStats::default()
         })
     }
 }

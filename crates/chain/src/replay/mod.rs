@@ -6,6 +6,7 @@
 //! [`Floor`](floor::Floor) does the same without tree and store, which is the floor that a replay's time
 //! is measured against; [`stateless`] does it over a witness.
 
+mod delays;
 mod earlier;
 mod error;
 mod failure_dump;
@@ -25,6 +26,7 @@ pub mod stateless;
 mod stats;
 mod witness_size;
 
+pub use delays::{DelaySummary, RootDelays};
 pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};
 pub use genesis_state::{genesis_state_root, listed_changes, populated_state_root};
@@ -32,5 +34,5 @@ pub use header_check::HeaderCheck;
 pub use make_witness::{LeafWitness, MadeWitness, make_witness};
 pub use options::{Options, Roots, Verify};
 pub use run::Replay;
-pub use stats::{BlockStats, Series, Sums, Times};
+pub use stats::{BlockStats, DatabaseTotals, Series, Sums, Times};
 pub use witness_size::{WitnessSize, leaf_parts};

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, RecentState, RootPlace, StateChanges, StateView, Work};
+use arbor_state::{IntermediateRoots, RecentState, RootPlace, StateChanges, StateView};
 use rayon::ThreadPool;
 
 use super::foresight::Foresight;
@@ -307,14 +307,15 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             gas: output.gas_used,
             accounts: changes.accounts.len() as u64,
             slots: accounts.map(|account| account.slots.len() as u64).sum(),
-            nodes: 0,
-            root: None,
-            work: Work::default(),
             times: Times {
                 execution: start.elapsed(),
                 ..Times::default()
             },
+            timestamp: block.block.header.timestamp,
+            base_fee: block.block.header.base_fee_per_gas,
+            ..BlockStats::default()
         };
+        let executed_at = Instant::now();
         let header = block.block.header;
         // After the merge nobody asks for it any more.
         let total = self
@@ -340,6 +341,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
             changes,
             receipts: output.receipts,
             stats,
+            executed_at,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What is left of a block once it was executed: its state root, and the database's next version.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use arbor_state::{
 use super::error::Failure;
 use super::options::{Options, Verify};
 use super::record::BlockRecord;
-use super::{BlockStats, ReplayError, Times};
+use super::{BlockStats, DatabaseTotals, ReplayError, Times};
 
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
@@ -91,6 +92,8 @@ pub(super) struct Executed {
     pub(super) receipts: Vec<ReceiptEnvelope>,
     /// With what is known so far.
     pub(super) stats: BlockStats,
+    /// When its execution ended.
+    pub(super) executed_at: Instant,
     /// Accounts and slots that change, chunks of new code, and 64 bytes of logs: what it is to be computed, or kept until then.
     pub(super) size: u64,
 }
@@ -149,7 +152,12 @@ pub(super) struct Settler<'a, 'b> {
     together: bool,
     /// Blocks that are settled together with the next.
     gathered: Vec<Executed>,
+    /// When the bytes of the store's files were last counted, and how many there were.
+    disk: Cell<(Option<Instant>, Option<u64>)>,
 }
+
+/// How often the bytes of the store's files are counted, which lists its folder.
+const DISK_EVERY: Duration = Duration::from_millis(250);
 
 impl<'a, 'b> Settler<'a, 'b> {
     pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
@@ -163,6 +171,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             in_headers,
             together,
             gathered: Vec::new(),
+            disk: Cell::default(),
         }
     }
 
@@ -237,6 +246,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             .read()
             .compute(&block.changes)
             .map_err(failed)?;
+        let known = Instant::now();
         if self.in_headers && computed.root() != block.header().state_root {
             return Err(block.failed(computed.root()));
         }
@@ -246,6 +256,8 @@ impl<'a, 'b> Settler<'a, 'b> {
         }
         let mut stats = self.commit(std::slice::from_ref(block), computed)?;
         stats.times.check = checked.time;
+        stats.root_delay = known - block.executed_at;
+        stats.root_group = 1;
         Ok(stats)
     }
 
@@ -265,6 +277,7 @@ impl<'a, 'b> Settler<'a, 'b> {
             .for_each(|block| changes.extend(&block.changes));
         let failed = state_error(last.number());
         let computed = self.database.read().compute(&changes).map_err(failed)?;
+        let known = Instant::now();
         if self.in_headers && computed.root() != last.header().state_root {
             return Ok(false);
         }
@@ -275,10 +288,19 @@ impl<'a, 'b> Settler<'a, 'b> {
         else {
             return Ok(false);
         };
-        let mut last = self.commit(blocks, computed)?;
-        last.times.check = time;
-        before.iter().for_each(|block| settled(block.stats));
-        settled(last);
+        let mut last_stats = self.commit(blocks, computed)?;
+        last_stats.times.check = time;
+        let group = blocks.len() as u64;
+        let shared = |block: &Executed, stats: BlockStats| BlockStats {
+            root_delay: known - block.executed_at,
+            root_group: group,
+            database: last_stats.database,
+            ..stats
+        };
+        before
+            .iter()
+            .for_each(|block| settled(shared(block, block.stats)));
+        settled(shared(last, last_stats));
         Ok(true)
     }
 
@@ -303,6 +325,7 @@ impl<'a, 'b> Settler<'a, 'b> {
                 return Ok(false);
             }
         };
+        let known = Instant::now();
         let holds = |(block, computed): (&Executed, &Computed)| {
             !self.in_headers || computed.root() == block.header().state_root
         };
@@ -336,7 +359,11 @@ impl<'a, 'b> Settler<'a, 'b> {
         times.store += committing.elapsed();
         // Each block took its part of it.
         let count = blocks.len() as u32;
-        for stats in &mut stats {
+        let database = self.database_totals();
+        for (stats, block) in stats.iter_mut().zip(blocks) {
+            stats.root_delay = known - block.executed_at;
+            stats.root_group = blocks.len() as u64;
+            stats.database = database;
             stats.times.keys = times.keys / count;
             stats.times.tree = times.tree / count;
             stats.times.store = times.store / count;
@@ -371,6 +398,7 @@ impl<'a, 'b> Settler<'a, 'b> {
         self.tell_unflushed(last.number());
         stats.root = Some(root);
         stats.nodes = nodes;
+        stats.database = self.database_totals();
         stats.times.keys = timings.keys;
         stats.times.tree = timings.tree;
         stats.times.store = timings.writes + committing.elapsed();
@@ -396,6 +424,24 @@ impl<'a, 'b> Settler<'a, 'b> {
             false_root: (root != block.header().state_root).then_some(root),
             time: start.elapsed(),
         })
+    }
+
+    /// Returns what the database has counted until now.
+    fn database_totals(&self) -> DatabaseTotals {
+        let state = self.database.read();
+        let stats = state.versions().stats();
+        let (counted, mut disk_bytes) = self.disk.get();
+        if counted.is_none_or(|counted| counted.elapsed() >= DISK_EVERY) {
+            // A figure that cannot be had does not end a replay.
+            disk_bytes = state.disk_bytes().unwrap_or_default();
+            self.disk.set((Some(Instant::now()), disk_bytes));
+        }
+        DatabaseTotals {
+            disk_bytes,
+            store_bytes: stats.flush.bytes.total(),
+            cache_hits: stats.unflushed_hits + stats.cache_hits,
+            cache_misses: stats.cache_misses,
+        }
     }
 
     /// Tells, if debugging, how much a crash at this moment would cost.

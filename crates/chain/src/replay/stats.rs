@@ -29,6 +29,29 @@ pub struct BlockStats {
     pub work: Work,
     /// Where the time went.
     pub times: Times,
+    /// The header's timestamp, in seconds since 1970.
+    pub timestamp: u64,
+    /// The header's base fee per gas, in wei; none before London.
+    pub base_fee: Option<u64>,
+    /// From the end of the block's execution until its root was known; zero without a tree.
+    pub root_delay: Duration,
+    /// Blocks whose roots were computed in the same step, this one included; zero without a tree.
+    pub root_group: u64,
+    /// The database's totals once the block was committed.
+    pub database: DatabaseTotals,
+}
+
+/// What a database has counted since it was opened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct DatabaseTotals {
+    /// Bytes of keys and values handed to the store, of all kinds.
+    pub store_bytes: u64,
+    /// Reads by key answered from memory: by unflushed versions and by the cache.
+    pub cache_hits: u64,
+    /// Reads by key that went to the store.
+    pub cache_misses: u64,
+    /// Bytes of the store's files, counted a few times a second; `None` in memory.
+    pub disk_bytes: Option<u64>,
 }
 
 /// Time by part of the way.

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::{Alloc, Genesis, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::{
-    BlockStats, Options, Replay, ReplayError, Roots, Series, Sums, Verify, genesis_state_root,
+    BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
+    genesis_state_root,
 };
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
@@ -19,6 +20,7 @@ use arbor_versions::Retain;
 use serde_json::Value;
 
 use crate::args::{Replay as Args, StoreChoice, VerifyChoice};
+use crate::block_rows::BlockRows;
 use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
@@ -52,7 +54,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         files::not_of_database("--roots", file, db)?;
         files::check(file).with_context(|| format!("--roots {}", file.display()))?;
     }
+    if let Some(file) = &args.blocks {
+        files::not_of_database("--blocks", file, db)?;
+        files::check(file).with_context(|| format!("--blocks {}", file.display()))?;
+    }
     let written = [
+        ("--blocks", &args.blocks),
         ("--report", &args.report),
         ("--failure-dump", &args.failure_dump),
         ("--roots", &args.roots),
@@ -203,25 +210,45 @@ struct Road<'a> {
     progress: Progress,
     sums: Sums,
     series: Series,
+    delays: RootDelays,
+    rows: Option<BlockRows>,
+    /// The first error of writing the rows, after which no more are written.
+    rows_failed: Option<anyhow::Error>,
     measurement: Measurement,
 }
 
 impl<'a> Road<'a> {
-    fn new(args: &'a Args, measurement: Measurement, first: u64, last: Option<u64>) -> Self {
+    fn new(
+        args: &'a Args,
+        measurement: Measurement,
+        first: u64,
+        last: Option<u64>,
+    ) -> Result<Self> {
         let progress = Progress::new("replay", first, last);
-        Self {
+        let rows = args.blocks.as_deref().map(BlockRows::create).transpose()?;
+        Ok(Self {
             args,
             progress,
             sums: Sums::default(),
             series: Series::default(),
+            delays: RootDelays::default(),
+            rows,
+            rows_failed: None,
             measurement,
-        }
+        })
     }
 
     /// Counts a block that is done.
     fn passed(&mut self, block: &BlockStats) {
         self.sums.add(block);
         self.series.add(block);
+        self.delays.add(block);
+        if let Some(rows) = &mut self.rows
+            && let Err(error) = rows.add(block)
+        {
+            self.rows_failed = Some(anyhow::Error::new(error).context(rows.describe()));
+            self.rows = None;
+        }
         self.progress.block(block.number, block.gas);
     }
 }
@@ -340,7 +367,7 @@ fn floor(
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis).with_executor(rules.executor().with_max_gas(args.max_gas));
     let mut blocks = wanted(args, ahead(args, input, genesis, genesis.header.gas_limit)?);
-    let mut road = Road::new(args, measurement, 1, last);
+    let mut road = Road::new(args, measurement, 1, last)?;
     let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
     drop(blocks);
     dump_failure(args, &outcome, None);
@@ -450,7 +477,7 @@ fn full(
         }
     };
     let mut blocks = wanted(args, blocks);
-    let mut road = Road::new(args, measurement, head + 1, last);
+    let mut road = Road::new(args, measurement, head + 1, last)?;
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| road.passed(block));
     drop(blocks);
     let flushing = Instant::now();
@@ -537,9 +564,16 @@ fn finish(
         progress,
         sums,
         series,
+        delays,
+        rows,
+        rows_failed,
         measurement,
     } = road;
     progress.finish();
+    let rows = match (rows, rows_failed) {
+        (_, Some(failed)) => Err(failed),
+        (rows, None) => rows.map_or(Ok(()), BlockRows::finish),
+    };
     // What a flush that failed did not write is not the database's head.
     let head = match &state {
         Some(state) => match state.versions().flushed() {
@@ -573,6 +607,7 @@ fn finish(
     let report = Outcome {
         total: sums,
         series,
+        root_delay: delays.summary(),
         head,
         compacting,
         failed: outcome.is_err(),
@@ -584,7 +619,7 @@ fn finish(
     };
     // A report that cannot be written does not hide why the replay failed.
     let reported = report.finish(measurement, args.report.as_deref());
-    outcome.map_err(anyhow::Error::from).and(roots)?;
+    outcome.map_err(anyhow::Error::from).and(roots).and(rows)?;
     reported?;
     if stop::asked() {
         output::line("stopped as asked; run the same command again to go on")?;
