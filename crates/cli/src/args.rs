@@ -22,8 +22,8 @@ mod evm384;
 mod proofs;
 
 pub(crate) use bench::{
-    Bench, BenchCommitments, BenchEngine, BenchParallel, BenchReads, BenchSenders, BenchWitnesses,
-    Loadtest, NumberingChoice,
+    Bench, BenchCommitments, BenchDatabase, BenchEngine, BenchParallel, BenchReads, BenchSenders,
+    BenchWitnesses, Loadtest, NumberingChoice,
 };
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,

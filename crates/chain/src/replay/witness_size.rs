@@ -56,57 +56,69 @@ impl Replay {
             .map_err(|error| ReplayError::State { number, error })?;
         let wrong = |why: String| ReplayError::Witness { number, why };
         let made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
-        let witness = match made {
-            MadeWitness::Leaves(witness) => witness,
+        let size = about.of(&made);
+        match made {
             MadeWitness::Nodes(witness) => {
-                replay_witness(
-                    &witness,
-                    &genesis.spec,
-                    MissingAccounts::Error,
-                    Executor::new(),
-                )
-                .map_err(|error| wrong(error.to_string()))?;
+                let executor = Executor::new();
+                let missing = MissingAccounts::Error;
+                replay_witness(&witness, &genesis.spec, missing, executor)
+                    .map_err(|error| wrong(error.to_string()))?;
                 self.block(block)?;
+            }
+            MadeWitness::Leaves(witness) => {
+                let verdict = witness.check();
+                let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
+                self.block(block)?;
+                let root_after = self.state().root();
+                let holds = matches!(verdict, Verdict::Holds { root_after: found, .. } if found == root_after);
+                if !holds {
+                    return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
+                }
+            }
+        }
+        Ok(size)
+    }
+}
+
+impl WitnessSize {
+    /// The size of a witness that was made of this block.
+    #[must_use]
+    pub fn of(self, made: &MadeWitness) -> Self {
+        let (parts, counts) = match made {
+            MadeWitness::Nodes(witness) => {
                 let bytes = |parts: &[alloy_primitives::Bytes]| {
                     parts.iter().map(|part| part.len() as u64).sum::<u64>()
                 };
-                let (nodes, codes) = (bytes(&witness.state_nodes), bytes(&witness.codes));
-                return Ok(WitnessSize {
-                    bytes: nodes + codes,
-                    parts: [("nodes", nodes), ("code", codes)].into(),
-                    counts: [
-                        ("nodes", witness.state_nodes.len() as u64),
-                        ("codes", witness.codes.len() as u64),
-                    ]
-                    .into(),
-                    ..about
-                });
+                let parts = [
+                    ("nodes", bytes(&witness.state_nodes)),
+                    ("code", bytes(&witness.codes)),
+                ];
+                let counts = [
+                    ("nodes", witness.state_nodes.len()),
+                    ("codes", witness.codes.len()),
+                ];
+                (parts.to_vec(), counts.to_vec())
+            }
+            MadeWitness::Leaves(made) => {
+                let witness = &made.block.witness;
+                let changed = witness.keys().filter(|(_, diff)| diff.new.is_some());
+                let counts = [
+                    ("keys", witness.keys().count()),
+                    ("stems", witness.state_diff.len()),
+                    ("changed", changed.count()),
+                    ("chunks", made.chunks),
+                ];
+                let parts = leaf_parts(&witness.sizes(), made.chunks);
+                (parts.to_vec(), counts.to_vec())
             }
         };
-        let verdict = witness.check();
-        let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
-        self.block(block)?;
-        let root_after = self.state().root();
-        let holds =
-            matches!(verdict, Verdict::Holds { root_after: found, .. } if found == root_after);
-        if !holds {
-            return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
-        }
-        let (witness, chunks) = (witness.block.witness, witness.chunks);
-        let changed = witness.keys().filter(|(_, diff)| diff.new.is_some());
-        let counts = [
-            ("keys", witness.keys().count() as u64),
-            ("stems", witness.state_diff.len() as u64),
-            ("changed", changed.count() as u64),
-            ("chunks", chunks as u64),
-        ];
-        let parts = leaf_parts(&witness.sizes(), chunks);
-        Ok(WitnessSize {
+        let counts = counts.into_iter().map(|(name, count)| (name, count as u64));
+        Self {
             bytes: parts.iter().map(|(_, bytes)| bytes).sum(),
-            parts: parts.into(),
-            counts: counts.into(),
-            ..about
-        })
+            parts: parts.into_iter().collect(),
+            counts: counts.collect(),
+            ..self
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Bench {
     Commitments(BenchCommitments),
     /// Reads and proofs of a database: accounts and slots picked at random, from the disk and from memory, now and in the past
     Reads(BenchReads),
+    /// What a database holds, table by table, and what proofs and updates cost over it
+    Database(BenchDatabase),
     /// How large the witnesses of a chain's blocks are under several trees: each is made, and checked
     Witnesses(BenchWitnesses),
     /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
@@ -145,6 +147,37 @@ pub(crate) struct BenchReads {
     /// Which accounts and slots are picked
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Write all figures here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// `arbor bench database`.
+#[derive(Debug, Args)]
+pub(crate) struct BenchDatabase {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The chain, for --witnesses: exports, era1 files, or folders with them
+    #[arg(value_name = "CHAIN")]
+    pub(crate) chain: Vec<PathBuf>,
+    /// Blocks at the end of the chain whose witnesses are made and measured, as many as are retained at most
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "chain")]
+    pub(crate) witnesses: u64,
+    /// Slots in a proof
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 10, 30, 100, 300, 1000])]
+    pub(crate) proofs: Vec<usize>,
+    /// Slots in an update
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000])]
+    pub(crate) updates: Vec<usize>,
+    /// How often each proof and update is made; the median counts
+    #[arg(long, value_name = "N", default_value = "3")]
+    pub(crate) repeat: NonZeroUsize,
+    /// Which accounts and slots are picked
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Threads; 0 for all cores [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = super::parse_threads)]
+    pub(crate) threads: usize,
     /// Write all figures here, as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod bench;
+mod bench_database;
 mod bench_engine;
 mod bench_parallel;
 mod bench_witnesses;

@@ -36,6 +36,7 @@ pub(crate) static TOY: TreeKind = TreeKind {
     tables: &TABLES,
     roots: RootPlace::Apart,
     zeros: Zeros::Forgotten,
+    node_depth: |_, _| None,
     hashes: &["sha256"],
     settings: &[],
     verify: &proof::VERIFY,

@@ -1,0 +1,101 @@
+//! `arbor bench database`: what a database holds, and what proofs, updates and witnesses cost over it.
+
+use anyhow::{Context, Result, bail};
+use arbor_chain::replay::{Chain, EarlierBlocks, WitnessSize, make_witness};
+use arbor_chain::senders::{SignatureRules, prepare};
+use arbor_chain::source::open_sources;
+use arbor_lab::survey;
+use serde_json::{Value, json};
+
+use crate::args::BenchDatabase as Args;
+use crate::rules::Rules;
+use crate::{database, files, output, report};
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let db = &args.database.db;
+    files::check_report(args.report.as_deref(), Some(db))?;
+    if database::has_chain(db).is_ok_and(|has_chain| !has_chain) {
+        bail!(
+            "{} has leaves alone, without accounts: `arbor loadtest` measures those",
+            db.display()
+        );
+    }
+    let mut measurement = report::measure("bench database");
+    let settings = survey::Settings {
+        proofs: args.proofs.clone(),
+        updates: args.updates.clone(),
+        repetitions: args.repeat.get(),
+        seed: args.seed,
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(args.threads)
+        .build()
+        .context("starting threads")?;
+    measurement.setting("memory_bytes", args.database.memory);
+    measurement.setting("proofs", args.proofs.clone());
+    measurement.setting("updates", args.updates.clone());
+    measurement.setting("witnesses", args.witnesses);
+    measurement.setting("repeat", args.repeat.get());
+    measurement.setting("seed", args.seed);
+    measurement.setting("threads", pool.current_num_threads());
+    let (state, genesis) = database::open_to_read(&args.database)?;
+    let head = state.reader();
+    head.tree().prepare(Box::new(|| ()));
+    let found = pool.install(|| survey::run(&settings, head))?;
+    output::line(survey::table(&found).trim_end())?;
+    let mut results = serde_json::to_value(&found)?;
+    results["witnesses"] = match args.witnesses {
+        0 => Value::Null,
+        _ => json!(pool.install(|| witnesses(args, head, genesis))?),
+    };
+    let envelope = measurement.finish(results);
+    files::write_report(args.report.as_deref(), &envelope)
+}
+
+/// The sizes of the last blocks' witnesses; none if the tree has no witnesses.
+fn witnesses(
+    args: &Args,
+    head: arbor_state::Head<'_>,
+    mut genesis: arbor_chain::genesis::Genesis,
+) -> Result<Vec<WitnessSize>> {
+    if !head.tree().kind().has_witnesses {
+        return Ok(Vec::new());
+    }
+    let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
+    rules.set(&mut genesis.spec);
+    let latest = database::head(head)?.clone();
+    let oldest = head.view().oldest().map_or(0, |oldest| oldest.0);
+    let blocks = args.witnesses.min(latest.version.0.saturating_sub(oldest));
+    let first = latest.block_number.saturating_sub(blocks) + 1;
+    let before = database::version_of(head, Some(first - 1))?;
+    let earlier = EarlierBlocks::read(head, before, &args.chain)?;
+    let chain = Chain {
+        genesis: &genesis,
+        earlier: &earlier,
+    };
+    let mut input = open_sources(&args.chain)?;
+    input.skip_to(first)?;
+    let mut parent = head.at(before)?;
+    let mut sizes = Vec::new();
+    for number in first..=latest.block_number {
+        let raw = input.next_raw()?;
+        let raw = raw.with_context(|| format!("the chain ends before block {number}"))?;
+        let about = WitnessSize {
+            block: number,
+            transactions: 0,
+            gas: raw.header.gas_used,
+            ..WitnessSize::default()
+        };
+        let block = prepare(raw, SignatureRules::new(&genesis.spec))?;
+        let about = WitnessSize {
+            transactions: block.block.body.transactions.len() as u64,
+            ..about
+        };
+        let made = make_witness(&parent, chain, &block, rules.executor(), false)?;
+        sizes.push(about.of(&made));
+        if number < latest.block_number {
+            parent = parent.next()?;
+        }
+    }
+    Ok(sizes)
+}
