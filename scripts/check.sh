@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that must hold before a change goes in: `just check`, and CI, run exactly this.
 #
-#   scripts/check.sh [STEP...]     steps: format lint test docs examples portable wasm audit (default: all, in this order)
+#   scripts/check.sh [STEP...]     steps: format lint test docs examples report portable wasm audit (default: all, in this order)
 #
 # Layers are checked by a test (crates/cli/tests/layers.rs); `lint` compiles benches too. RocksDB needs a C++ compiler, libclang
 # and many minutes and is left out: `just rocksdb`.
@@ -31,6 +31,30 @@ docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps 
 examples() {
     cargo run --locked -q -- demo
     cargo run --locked -q -p arbor-trees --example quickstart
+}
+
+# A comparison's page in a browser, and its rows as others read them.
+report() {
+    local folder status=0
+    if ! command -v python3 >/dev/null; then
+        notes+=("report: NOT checked, there is no python3")
+        return 0
+    fi
+    folder=$(mktemp -d)
+    cargo run --locked -q -- generate --preset tiny --out "$folder/chain"
+    cargo run --locked -q -- compare --trees mpt,verkle,ar16mt --repeat 2 --out "$folder/compare" "$folder/chain"
+    scripts/report_page.py "$folder/compare/report.html" || status=$?
+    case $status in
+    0) ;;
+    2) notes+=("report: the page is NOT checked, there is no Chromium") ;;
+    *) return "$status" ;;
+    esac
+    if python3 -c 'import duckdb, pyarrow' 2>/dev/null; then
+        scripts/report_rows.py "$folder/compare"
+    else
+        notes+=("report: blocks.parquet is NOT read back, pyarrow and duckdb are missing (pip install pyarrow duckdb)")
+    fi
+    rm -r "$folder"
 }
 
 # Whether there is a standard library for a target, now or after an attempt to get it.
@@ -83,7 +107,7 @@ summary() {
 }
 trap summary EXIT
 
-if (($# == 0)); then set -- format lint test docs examples portable wasm audit; fi
+if (($# == 0)); then set -- format lint test docs examples report portable wasm audit; fi
 for step in "$@"; do
     declare -F "$step" >/dev/null || { echo "no such step: $step" >&2; exit 2; }
     begin=$SECONDS

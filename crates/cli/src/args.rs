@@ -18,6 +18,7 @@ use crate::bytes;
 use crate::trees::{self, TreeChoice};
 
 mod bench;
+mod compare;
 mod evm384;
 mod proofs;
 
@@ -25,6 +26,7 @@ pub(crate) use bench::{
     Bench, BenchCommitments, BenchDatabase, BenchEngine, BenchParallel, BenchReads, BenchSenders,
     BenchWitnesses, Loadtest, NumberingChoice,
 };
+pub(crate) use compare::Compare;
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
     Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
@@ -68,7 +70,7 @@ pub(crate) struct Arbor {
 /// What `arbor` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a small chain in a folder, replay it, and look at it: a first taste
+    /// Make a small chain in a folder, replay it, look at it, and compare all trees on it: a first taste
     Demo(Demo),
     /// Make a chain: deterministic, valid, with a genesis beside it
     Generate(Generate),
@@ -104,6 +106,8 @@ pub(crate) enum Command {
     Recover(Recover),
     /// Write, update and read many leaves, block by block, and check the whole database: zkSync's load test, for every tree
     Loadtest(Loadtest),
+    /// Replay a chain under several trees, each in a process of its own, and put their figures next to each other
+    Compare(Compare),
     /// Measure what single operations cost, each result checked before it is timed
     #[command(subcommand)]
     Bench(Bench),
@@ -241,13 +245,13 @@ pub(crate) struct Replay {
     /// Write the root after each block to this file at the end, as `arbor roots` prints them
     #[arg(long, value_name = "FILE")]
     pub(crate) roots: Option<PathBuf>,
+    /// Write a row for each block to this file, as comma-separated values: gas, times, delay of its root, bytes, memory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) blocks: Option<PathBuf>,
     /// After every N-th block compute the Merkle-Patricia root from the flat tables alone, and compare it with the header
     #[arg(long, value_name = "N")]
     pub(crate) check_state: Option<NonZeroU64>,
     /// Write measurements here, as JSON
-    /// Write a row for each block to this file, as comma-separated values: gas, times, delay of its root, bytes, memory
-    #[arg(long, value_name = "FILE")]
-    pub(crate) blocks: Option<PathBuf>,
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Write what is known of a block that does not hold here, as JSON: field, receipts, state changes, touched nodes
@@ -547,7 +551,7 @@ pub(crate) struct Recover {
 /// `arbor demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Folder for the chain and the database
+    /// Folder for the chain, the database and the comparison of all trees
     #[arg(long, value_name = "DIR", default_value = "arbor-demo")]
     pub(crate) out: PathBuf,
 }

@@ -162,6 +162,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Snapshot(args) => commands::recover::snapshot(args),
         Command::Recover(args) => commands::recover::recover(args),
         Command::Loadtest(args) => commands::loadtest::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Evm384 { word } => commands::evm384::run(word),
         Command::Completions { shell } => {

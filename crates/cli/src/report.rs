@@ -20,7 +20,7 @@ use crate::trees::TreeChoice;
 use crate::{bytes, files, output};
 
 /// The versions recorded by the build script.
-fn versions() -> Versions {
+pub(crate) fn versions() -> Versions {
     Versions {
         arbor: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("ARBOR_COMMIT").map(str::to_owned),

@@ -174,7 +174,10 @@ fn handle(first: impl Fn(Ask) + Send + 'static) {
         Ask::WhileLeaving => exit(),
         ask => first(ask),
     });
-    if let Err(error) = result {
+    // A demo's commands run in one process, whose first listener serves all of them.
+    if let Err(error) = result
+        && !matches!(error, ctrlc::Error::MultipleHandlers)
+    {
         tracing::warn!("Ctrl-C will not be handled: {error}");
     }
 }

@@ -5,6 +5,7 @@ mod bench_database;
 mod bench_engine;
 mod bench_parallel;
 mod bench_witnesses;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod dump;
 pub(crate) mod evm384;

@@ -1,0 +1,334 @@
+//! `arbor compare`: counts against a committed comparison, interruptions, refusals, and what a failing run leaves.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::Folder;
+
+/// The trees of the committed comparison.
+const TREES: &str = "mpt,verkle,ar16mt";
+
+/// A comparison of the demo chain, made by the command in `testdata/README.md`.
+fn baseline() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/compare/demo.json")
+}
+
+fn results(folder: &Folder, out: &str) -> Value {
+    let text = fs::read_to_string(folder.path(out).join("results.json")).expect("results");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn rows(path: &Path) -> Vec<Vec<String>> {
+    let text = fs::read_to_string(path).expect("rows");
+    let cells = |line: &str| line.split(',').map(str::to_owned).collect();
+    text.lines().map(cells).collect()
+}
+
+/// One comparison of the demo chain on one thread, whose counts do not vary, and all that is made of it.
+#[test]
+fn the_demo_chain_costs_what_it_did() {
+    let folder = Folder::new();
+    folder
+        .run(&["generate", "--preset", "demo", "--out", "chain"])
+        .ok();
+    let baseline = baseline();
+    let baseline = baseline.to_str().expect("a name");
+    let compare = |allowed: &str, baseline: &str| {
+        let words = [
+            "compare",
+            "chain",
+            "--trees",
+            TREES,
+            "--out",
+            "c",
+            "--threads",
+            "1",
+            "--repeat",
+            "1",
+            "--witnesses",
+            "16",
+            "--baseline",
+            baseline,
+            "--allow",
+            allowed,
+        ];
+        folder.run(&words)
+    };
+    let run = compare("1", baseline);
+    let printed = run.ok().stdout();
+    for word in [
+        "wall time",
+        "verkle",
+        "size on disk",
+        "report: c/report.html",
+        "none grew",
+    ] {
+        assert!(printed.contains(word), "{word}: {printed}");
+    }
+    let envelope = results(&folder, "c");
+    assert_eq!(
+        (&envelope["schema"], &envelope["command"]),
+        (&"arboretum/1".into(), &"compare".into())
+    );
+    let found = &envelope["results"];
+    assert_eq!(found["chain"]["blocks"], 200);
+    assert_eq!(found["trees"].as_array().map(Vec::len), Some(3));
+    for tree in ["mpt", "verkle", "ar16mt"] {
+        let survey = &found["surveys"][tree];
+        for list in ["tables", "proofs", "updates"] {
+            assert!(
+                survey[list].as_array().is_some_and(|rows| rows.len() > 2),
+                "{tree}: {list}"
+            );
+        }
+    }
+    // Every node has a depth, and one node, the root, lies at the top of a tree.
+    for (tree, name) in [
+        ("mpt", "account nodes"),
+        ("verkle", "nodes"),
+        ("ar16mt", "nodes"),
+    ] {
+        let tables = found["surveys"][tree]["tables"].as_array().expect("tables");
+        let table = tables
+            .iter()
+            .find(|table| table["table"] == name)
+            .expect("the nodes");
+        let depths = table["depths"].as_array().expect("depths");
+        assert_eq!(depths[0], 1, "{tree}: {table}");
+        let sum: u64 = depths.iter().filter_map(Value::as_u64).sum();
+        assert_eq!(table["records"], sum, "{tree}");
+    }
+    assert_eq!(
+        found["surveys"]["verkle"]["witnesses"]
+            .as_array()
+            .map(Vec::len),
+        Some(16)
+    );
+    check_rows(&folder);
+    let page = fs::read_to_string(folder.path("c/report.html")).expect("a page");
+    assert!(
+        page.len() < 3_000_000 && page.contains("root-delay"),
+        "{}",
+        page.len()
+    );
+
+    // The same comparison against one whose counts were smaller: all its runs are done, and the growth is named.
+    let text = fs::read_to_string(baseline).expect("the baseline");
+    let mut smaller: Value = serde_json::from_str(&text).expect("JSON");
+    let figures = smaller["results"]["figures"]
+        .as_array_mut()
+        .expect("figures");
+    let nodes = figures
+        .iter_mut()
+        .find(|row| row["name"] == "nodes")
+        .expect("nodes");
+    let median = nodes["trees"][1]["median"].as_f64().expect("a number");
+    nodes["trees"][1]["median"] = (median * 0.9).into();
+    let file = folder.path("smaller.json");
+    fs::write(&file, smaller.to_string()).expect("written");
+    compare("1", "smaller.json").fails_with(&["grown by more than 1 %", "nodes of verkle"]);
+    assert!(
+        compare("12", "smaller.json")
+            .ok()
+            .stderr()
+            .contains("done before")
+    );
+}
+
+/// A row for each run, and for each block of each tree, in the order of the blocks.
+fn check_rows(folder: &Folder) {
+    let runs = rows(&folder.path("c/runs.csv"));
+    assert_eq!((runs.len(), runs[0][0].as_str()), (1 + 3, "tree"));
+    let blocks = rows(&folder.path("c/blocks.csv"));
+    assert_eq!(blocks.len(), 1 + 3 * 200);
+    let column = |name: &str| {
+        let place = blocks[0].iter().position(|column| column == name);
+        place.unwrap_or_else(|| panic!("no column {name}"))
+    };
+    let number = |row: &[String], name: &str| row[column(name)].parse::<f64>().expect("a number");
+    for (index, row) in blocks[1..].iter().enumerate() {
+        assert_eq!(number(row, "block_number"), (index % 200 + 1) as f64);
+        assert!(row[column("block_hash")].starts_with("0x"));
+        for name in [
+            "timestamp",
+            "gas_used",
+            "root_group",
+            "elapsed_s",
+            "store_s",
+        ] {
+            assert!(number(row, name) > 0.0, "{name} of {row:?}");
+        }
+        assert!(number(row, "root_delay_s") < 60.0);
+    }
+    let sums = blocks[1..201].windows(2);
+    let ascends = |name: &str| {
+        let mut sums = sums.clone();
+        sums.all(|pair| number(&pair[0], name) <= number(&pair[1], name))
+    };
+    for name in ["elapsed_s", "store_bytes", "cache_hits"] {
+        assert!(ascends(name), "{name}");
+    }
+    let parquet = fs::read(folder.path("c/blocks.parquet")).expect("a file");
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+}
+
+/// Ends a comparison after its first run; the same command goes on, and other arguments are refused.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_comparison_goes_on() {
+    let folder = Folder::with_chain();
+    let words = [
+        "compare",
+        "chain",
+        "--trees",
+        "mpt,ar16mt",
+        "--out",
+        "c",
+        "--repeat",
+        "3",
+        "--no-survey",
+    ];
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_arbor"))
+        .args(words)
+        .current_dir(folder.0.path())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("starts");
+    let begin = Instant::now();
+    let first = folder.path("c/runs/mpt-1.json");
+    while !first.exists() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(120),
+            "no run was done"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("it has ended");
+    let before = fs::read(&first).expect("the first run");
+    let mut other = words.to_vec();
+    other.extend(["--retain", "7"]);
+    folder
+        .run(&other)
+        .fails_with(&["other arguments", "retain: 128 there, 7 now", "--out"]);
+    let told = folder.run(&words).ok().stderr();
+    assert!(told.contains("mpt, run 1: done before"), "{told}");
+    assert_eq!(fs::read(&first).expect("the first run"), before);
+    let runs = rows(&folder.path("c/runs.csv")).len() - 1;
+    assert!(
+        [6, 8].contains(&runs),
+        "three repetitions, or four if they were spread: {runs}"
+    );
+    assert!(!folder.path("c/work").exists(), "databases are removed");
+}
+
+/// A folder of something else, a tree or a setting that is not there, a side named twice.
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let folder = Folder::with_chain();
+    let compare = |trees: &str, out: &str| {
+        folder.run(&[
+            "compare", "chain", "--trees", trees, "--out", out, "--repeat", "1",
+        ])
+    };
+    compare("mpt", "chain").fails_with(&["chain is not empty", "--out"]);
+    compare("oak", "c").fails_with(&["no tree 'oak'", "mpt, verkle"]);
+    compare("mpt:deep", "c").fails_with(&["mpt", "'deep'", "write-through"]);
+    compare("mpt,mpt", "c").fails_with(&["mpt is named twice"]);
+    compare("mpt:", "c").fails_with(&["empty part"]);
+    assert!(!folder.path("c").exists());
+    let words = [
+        "compare",
+        "chain",
+        "--trees",
+        "mpt",
+        "--out",
+        "c",
+        "--baseline",
+        "chain/genesis.json",
+    ];
+    folder
+        .run(&words)
+        .fails_with(&["--baseline chain/genesis.json", "no schema"]);
+}
+
+/// One side's runs fail, and the other side's are compared: the exit code is 1, and the log is named.
+#[test]
+fn a_failing_run_is_named_with_its_log() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&[
+            "replay", "--db", "at-5", "--to", "5", "--tree", "ar16mt", "chain",
+        ])
+        .ok();
+    folder
+        .run(&["replay", "--db", "at-5-mpt", "--to", "5", "chain"])
+        .ok();
+    // A database that the replay cannot open: the mark of its store is gone.
+    fs::remove_file(folder.path("at-5/fjall/version")).expect("removed");
+    let words = [
+        "compare",
+        "chain",
+        "--trees",
+        "mpt,ar16mt",
+        "--out",
+        "c",
+        "--repeat",
+        "1",
+        "--no-survey",
+        "--start",
+        "at-5-mpt,at-5",
+    ];
+    let run = folder.run(&words);
+    run.fails_with(&[
+        "ar16mt, run 1",
+        "c/runs/ar16mt-1.log",
+        "compared without them",
+    ]);
+    assert!(run.stdout().contains("wall time"), "{}", run.stdout());
+    let log = fs::read_to_string(folder.path("c/runs/ar16mt-1.log")).expect("a log");
+    assert!(log.contains("error: ") && log.contains("fjall"), "{log}");
+    assert_eq!(results(&folder, "c")["results"]["chain"]["first_block"], 6);
+}
+
+/// Settings after a colon and the cold cache reach the runs, as their commands tell.
+#[test]
+fn settings_of_a_side_reach_its_runs() {
+    let folder = Folder::with_chain();
+    let words = [
+        "compare",
+        "chain",
+        "--trees",
+        "verkle:compressed+portable,mpt:write-through",
+        "--out",
+        "c",
+        "--repeat",
+        "1",
+        "--to",
+        "20",
+        "--cache",
+        "cold",
+        "--no-survey",
+    ];
+    folder.run(&words).ok();
+    let found = results(&folder, "c");
+    let command = |tree: usize| found["results"]["trees"][tree]["commands"][0].clone();
+    let verkle = command(0).as_str().expect("a command").to_owned();
+    assert!(
+        verkle.starts_with("ARBOR_BACKEND=portable arbor replay --tree verkle "),
+        "{verkle}"
+    );
+    assert!(verkle.contains("--tree-settings compressed"), "{verkle}");
+    let mpt = command(1).as_str().expect("a command").to_owned();
+    assert!(mpt.contains("--write-back 0"), "{mpt}");
+    let cache = found["results"]["trees"][0]["cache"]
+        .as_str()
+        .expect("text")
+        .to_owned();
+    assert!(cache.starts_with("cold: posix_fadvise"), "{cache}");
+    assert_eq!(found["results"]["chain"]["last_block"], 20);
+}

@@ -1,0 +1,158 @@
+//! A comparison from its first run to its last file.
+
+use std::path::Path;
+
+use arbor_metrics::Envelope;
+
+use crate::run::{Ended, Runner};
+use crate::statistics::SPREAD_LIMIT;
+use crate::{CompareError, Folder, Plan, Results, Run, Summary, page, parquet_rows, rows};
+
+/// A comparison to carry out.
+pub struct Comparison<'a> {
+    /// What is compared.
+    pub plan: &'a Plan,
+    /// Where its files are.
+    pub folder: &'a Folder,
+    /// The program whose processes replay.
+    pub program: &'a Path,
+    /// Whether somebody asked to stop.
+    pub stopped: &'a dyn Fn() -> bool,
+    /// Takes a line about what goes on.
+    pub tell: &'a dyn Fn(&str),
+}
+
+/// How a comparison ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All runs were done, or tried.
+    Done(Box<Found>),
+    /// Somebody asked to stop. The runs that were done are kept.
+    Stopped {
+        /// Their number.
+        done: usize,
+        /// All runs that the plan asks for.
+        of: usize,
+    },
+}
+
+/// What came of a comparison.
+#[derive(Debug)]
+pub struct Found {
+    /// The runs next to each other.
+    pub results: Results,
+    runs: Vec<Run>,
+}
+
+/// The runs until now.
+#[derive(Default)]
+struct Progress {
+    runs: Vec<Run>,
+    failed: Vec<String>,
+    /// Sides with a failed run, whose other runs are left out.
+    failed_sides: Vec<String>,
+}
+
+impl Comparison<'_> {
+    /// Does the runs that are not done yet, and puts all of them next to each other. A run that fails is named
+    /// among the results; its side's other runs are left out, those of other sides are done.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written, and runs that must agree and do not.
+    pub fn run(&self) -> Result<Outcome, CompareError> {
+        let mut progress = Progress::default();
+        let planned = self.plan.repetitions;
+        for repetition in 1..=planned {
+            if !self.round(&mut progress, repetition)? {
+                return Ok(self.stopped_after(&progress));
+            }
+        }
+        if planned > 1 && self.is_spread(&progress) {
+            (self.tell)(&format!(
+                "repetitions differ by more than {:.0} % of their median: running once more",
+                100.0 * SPREAD_LIMIT
+            ));
+            if !self.round(&mut progress, planned + 1)? {
+                return Ok(self.stopped_after(&progress));
+            }
+        }
+        let results = Results::of(self.plan, &progress.runs, progress.failed)?;
+        Ok(Outcome::Done(Box::new(Found {
+            results,
+            runs: progress.runs,
+        })))
+    }
+
+    /// Writes all files of what was found: the envelope of all reports, the rows, and the page.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self, found: &Found, envelope: &Envelope) -> Result<(), CompareError> {
+        let Found { results, runs } = found;
+        rows::write_runs(self.folder, runs)?;
+        rows::write_blocks(self.folder, &results.trees)?;
+        parquet_rows::write_blocks(self.folder, &results.trees)?;
+        page::write(self.folder, results, runs, envelope)?;
+        // Last: who finds it finds the others, too.
+        self.folder
+            .write_json(&self.folder.path("results.json"), envelope)
+    }
+
+    /// One run of each side, in turn; false if somebody asked to stop.
+    fn round(&self, progress: &mut Progress, repetition: usize) -> Result<bool, CompareError> {
+        let runner = Runner {
+            program: self.program,
+            plan: self.plan,
+            folder: self.folder,
+            stopped: self.stopped,
+        };
+        for side in &self.plan.trees {
+            if progress.failed_sides.contains(&side.name) {
+                continue;
+            }
+            let name = format!("{}, run {repetition}", side.name);
+            if let Some(run) = self.folder.run(side, repetition)? {
+                (self.tell)(&format!(
+                    "{name}: done before, {:.2} s",
+                    run.report.wall_seconds
+                ));
+                progress.runs.push(run);
+                continue;
+            }
+            if (self.stopped)() {
+                return Ok(false);
+            }
+            match runner.run(side, repetition)? {
+                Ended::Done(run) => {
+                    (self.tell)(&format!("{name}: {:.2} s", run.report.wall_seconds));
+                    progress.runs.push(*run);
+                }
+                Ended::Failed(why) => {
+                    let log = self.folder.of_run(side, repetition, "log");
+                    let failed = format!("{name}: {why}; see {}", log.display());
+                    (self.tell)(&failed);
+                    progress.failed.push(failed);
+                    progress.failed_sides.push(side.name.clone());
+                }
+                Ended::Stopped => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn stopped_after(&self, progress: &Progress) -> Outcome {
+        Outcome::Stopped {
+            done: progress.runs.len(),
+            of: self.plan.trees.len() * self.plan.repetitions,
+        }
+    }
+
+    /// Whether the planned repetitions of a side differ by more than they may.
+    fn is_spread(&self, progress: &Progress) -> bool {
+        self.plan.trees.iter().any(|side| {
+            let runs = progress.runs.iter().filter(|run| run.side == side.name);
+            let walls = runs.map(|run| run.report.wall_seconds).collect();
+            Summary::of(walls).is_some_and(|walls| walls.spread() > SPREAD_LIMIT)
+        })
+    }
+}

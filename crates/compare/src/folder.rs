@@ -1,0 +1,161 @@
+//! The folder of a comparison: what is where, and who works in it.
+
+use std::fs::{self, File, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::of_file;
+use crate::run::Run;
+use crate::{CompareError, Plan, Side};
+
+/// A comparison's folder, in which no other process works meanwhile.
+///
+/// `plan.json` has the arguments, `runs/` the record, the rows and the log of each run, and `work/`
+/// the database of the run under way. The other files are made of these.
+#[derive(Debug)]
+pub struct Folder {
+    root: PathBuf,
+    /// Held as long as this is.
+    _lock: File,
+}
+
+/// How long a replay of a killed comparison is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Folder {
+    /// Opens a folder for a plan, or makes it. What an interrupted run left in `work/` is removed.
+    ///
+    /// # Errors
+    /// Another plan in it, another process that works in it, or files that are no comparison's.
+    pub fn open(root: &Path, plan: &Plan) -> Result<Self, CompareError> {
+        let plan_file = root.join("plan.json");
+        if !plan_file.exists() && has_files(root)? {
+            return Err(CompareError::Foreign(root.to_owned()));
+        }
+        fs::create_dir_all(root.join("runs")).map_err(of_file(root))?;
+        let lock_file = root.join("LOCK");
+        let lock = File::create(&lock_file).map_err(of_file(&lock_file))?;
+        take(&lock, root, &lock_file)?;
+        let folder = Self {
+            root: root.to_owned(),
+            _lock: lock,
+        };
+        match folder.read::<Plan>(&plan_file)? {
+            None => folder.write_json(&plan_file, plan)?,
+            Some(found) => {
+                let differences = plan.differences(&found);
+                if !differences.is_empty() {
+                    return Err(CompareError::OtherPlan {
+                        folder: root.to_owned(),
+                        differences,
+                    });
+                }
+            }
+        }
+        folder.clear_work()?;
+        Ok(folder)
+    }
+
+    /// The path of a file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Where a run's database and its unfinished files are.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// A file of a run: its record (`json`), its rows (`csv`), its log (`log`).
+    pub(crate) fn of_run(&self, side: &Side, repetition: usize, kind: &str) -> PathBuf {
+        let name = format!("{}-{repetition}.{kind}", side.file_name());
+        self.root.join("runs").join(name)
+    }
+
+    /// A run that was done earlier.
+    pub(crate) fn run(&self, side: &Side, repetition: usize) -> Result<Option<Run>, CompareError> {
+        self.read(&self.of_run(side, repetition, "json"))
+    }
+
+    /// Removes the database of a run. A replay that a killed comparison started may still write it, and is waited for.
+    pub(crate) fn clear_work(&self) -> Result<(), CompareError> {
+        let work = self.work();
+        if !work.exists() {
+            return Ok(());
+        }
+        let lock_file = work.join("db").join("LOCK");
+        if let Ok(lock) = File::open(&lock_file) {
+            let begin = Instant::now();
+            while matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+                if begin.elapsed() > PATIENCE {
+                    return Err(CompareError::Orphan(work));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        fs::remove_dir_all(&work).map_err(of_file(&work))
+    }
+
+    fn read<T: DeserializeOwned>(&self, path: &Path) -> Result<Option<T>, CompareError> {
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(of_file(path)(error)),
+        };
+        let damaged = |error: serde_json::Error| CompareError::Damaged {
+            path: path.to_owned(),
+            why: error.to_string(),
+        };
+        serde_json::from_slice(&text).map(Some).map_err(damaged)
+    }
+
+    pub(crate) fn write_json(
+        &self,
+        path: &Path,
+        value: &impl Serialize,
+    ) -> Result<(), CompareError> {
+        let mut text = serde_json::to_vec_pretty(value)
+            .map_err(|error| of_file(path)(std::io::Error::from(error)))?;
+        text.push(b'\n');
+        self.write(path, &text)
+    }
+
+    /// Writes a file as a whole: after a crash it is there or not.
+    ///
+    /// # Errors
+    /// The operating system's, with the file's name.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), CompareError> {
+        let unfinished = path.with_added_extension("unfinished");
+        let written = File::create(&unfinished)
+            .and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&unfinished, path));
+        written.map_err(of_file(path))
+    }
+}
+
+fn take(lock: &File, folder: &Path, lock_file: &Path) -> Result<(), CompareError> {
+    match lock.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(CompareError::Busy(folder.to_owned())),
+        Err(TryLockError::Error(error)) => Err(of_file(lock_file)(error)),
+    }
+}
+
+fn has_files(folder: &Path) -> Result<bool, CompareError> {
+    match fs::read_dir(folder) {
+        // A process that was killed before it wrote its plan left these.
+        Ok(entries) => Ok(entries.flatten().any(|entry| {
+            let name = entry.file_name();
+            name != "LOCK" && name != "runs" && name != "plan.json.unfinished"
+        })),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(of_file(folder)(error)),
+    }
+}

@@ -1,0 +1,134 @@
+// Puts the page together. When all plots are drawn, the root element has data-drawn with their number; errors are
+// counted in data-errors.
+
+const root = document.documentElement;
+root.dataset.errors = "0";
+window.addEventListener("error", () => { root.dataset.errors = String(Number(root.dataset.errors) + 1); });
+
+function lead() {
+  const { chain, settings } = data;
+  const blocks = `blocks ${show.plain(chain.first_block)} to ${show.plain(chain.last_block)}`;
+  document.getElementById("lead").textContent =
+    `${blocks} of ${settings.chain.join(", ")}: ${show.plain(chain.transactions)} transactions, `
+    + `${(chain.gas / 1e9).toFixed(3)} billion gas. Every tree replayed all of them from the same state, `
+    + `in a process of its own, with the same memory, and ended at the same block.`;
+  const told = [];
+  if (data.ran_once_more) {
+    told.push(`Repetitions differed by more than ${100 * data.spread_limit} % of their median and were run once more.`);
+  }
+  told.push(...data.failed.map((failed) => `Failed: ${failed}.`));
+  const notice = document.getElementById("notice");
+  notice.hidden = told.length === 0;
+  notice.textContent = told.join(" ");
+}
+
+// One row for each figure: medians of all trees, and ratios to the first.
+function summary(rows) {
+  const columns = ["", ...trees.flatMap((name, index) => index === 0 ? [name] : [name, `to ${trees[0]}`])];
+  const lines = rows.map((row) => {
+    const cells = trees.flatMap((_, index) => {
+      const median = row.trees[index]?.median;
+      const text = median == null ? "" : show[row.kind](median);
+      const ratio = row.ratios[index];
+      return index === 0 ? [text] : [text, ratio == null ? "" : show.ratio(ratio)];
+    });
+    return [row.label, ...cells];
+  });
+  const table = tableOf(columns, lines);
+  table.classList.add("whole");
+  return table;
+}
+
+function summarySection() {
+  const section = document.getElementById("summary");
+  const spread = ["runs, and distance of their wall times", ...data.trees.flatMap((tree, index) => {
+    const text = tree.runs === 1 ? "1 run" : `${tree.runs} runs, ${(100 * tree.spread).toFixed(1)} %`;
+    return index === 0 ? [text] : [text, ""];
+  })];
+  const rows = data.headlines.map(figure).filter((row) => row);
+  const table = summary(rows);
+  const last = element("tr", {}, ...spread.map((cell) => element("td", {}, cell)));
+  table.querySelector("tbody").append(last);
+  section.append(
+    element("p", { class: "explain" }, "Medians of all runs, and what they are of the first tree's. Bytes are decimal: "
+      + "1 MB is a million bytes."),
+    table,
+    element("details", {}, element("summary", {}, "All figures"), summary(data.figures)));
+}
+
+const charts = [];
+
+function plotSection() {
+  const section = document.getElementById("plots");
+  section.append(element("h2", {}, "Plots"));
+  const grid = element("div", { class: "grid" });
+  section.append(grid);
+  for (const plot of plots()) {
+    const place = element("div", { class: "chart", role: "img", "aria-label": plot.title });
+    const table = element("details", {}, element("summary", {}, "as a table"));
+    table.addEventListener("toggle", () => { if (table.children.length === 1) table.append(plot.table()); });
+    grid.append(element("article", { class: "plot", id: plot.id },
+      element("h3", {}, plot.title), element("p", { class: "explain" }, plot.explain), place, table));
+    charts.push({ plot, place });
+  }
+}
+
+function draw() {
+  let left = charts.length;
+  for (const entry of charts) {
+    entry.chart?.dispose();
+    entry.chart = echarts.init(entry.place, null, { renderer: "canvas" });
+    const drawn = () => {
+      entry.chart.off("finished", drawn);
+      entry.place.dataset.drawn = "true";
+      left -= 1;
+      if (left === 0) {
+        root.dataset.drawn = String(charts.length);
+        root.dataset.drawnMs = performance.now().toFixed(0);
+      }
+    };
+    entry.chart.on("finished", drawn);
+    entry.chart.setOption(entry.plot.option());
+  }
+}
+
+function about() {
+  const section = document.getElementById("about");
+  const { machine, versions, settings } = data;
+  const pairs = [
+    ["processor", `${machine.cpu ?? "unknown"}, ${machine.cores ?? "?"} threads, ${machine.simd.join(" ")}`],
+    ["memory", machine.memory_bytes == null ? "unknown" : show.bytes(machine.memory_bytes)],
+    ["system", `${machine.os}, ${machine.arch}`],
+    ["arbor", `${versions.arbor}, commit ${versions.commit ?? "unknown"}, ${versions.rustc ?? ""}`],
+    ["started", data.started],
+    ["memory of each run", show.bytes(settings.memory_bytes)],
+    ["threads of each run", String(settings.threads)],
+    ["instructions", settings.backend],
+    ["history kept", settings.retain],
+    ["cache of files", data.trees[0].cache],
+    ["slow disk", settings.throttle ?? "no"],
+    ["checked", "every header field and receipt; the root of each block where headers carry the tree's roots; "
+      + "all nodes and the state at the last block of every run (arbor verify), outside the times"],
+  ];
+  section.append(element("dl", {}, ...pairs.flatMap(([name, value]) =>
+    [element("dt", {}, name), element("dd", {}, value)])));
+  const commands = data.trees.flatMap((tree) => [`# ${tree.name}`, ...tree.commands]);
+  section.append(element("details", {}, element("summary", {}, "The commands of each tree's first run"),
+    element("pre", {}, commands.join("\n"))));
+  section.append(element("p", { class: "explain" }, "The plots along the chain show the run with the median time of each "
+    + "tree. Neighbouring blocks are put together so that this page stays small; blocks.csv and blocks.parquet next to it "
+    + "have a row for each block."));
+}
+
+lead();
+summarySection();
+plotSection();
+about();
+draw();
+darkMode.addEventListener("change", draw);
+let width = window.innerWidth;
+window.addEventListener("resize", () => {
+  if (window.innerWidth === width) return;
+  width = window.innerWidth;
+  for (const { chart } of charts) chart.resize();
+});

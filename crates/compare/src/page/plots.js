@@ -1,0 +1,237 @@
+// The plots: what each shows, in words, as a chart and as a table.
+
+const blockAxis = { name: "block", format: show.count, hover: show.plain };
+const series = trees.map((name) => data.series[name]);
+
+// A line along the chain for each tree that has the column.
+function along(column, x = (rows) => rows.block) {
+  return trees.flatMap((name, tree) => {
+    const rows = series[tree];
+    const values = rows?.[column];
+    if (!values || values.every((value) => value == null)) return [];
+    const isBand = Array.isArray(values.find((value) => value != null));
+    const points = x(rows).map((at, place) => [at, isBand ? values[place]?.[1] : values[place]]);
+    const end = data.ends[name]?.[column];
+    if (end != null) points[points.length - 1][1] = end;
+    return [{ name, colour: tree, points, band: isBand ? values.map((value) => [value[0], value[2]]) : undefined }];
+  });
+}
+
+// Differences of a growing column over windows of about the same time, divided by the seconds of each.
+function rates(column) {
+  return trees.flatMap((name, tree) => {
+    const rows = series[tree];
+    if (!rows) return [];
+    const length = rows.elapsed.at(-1) / 40;
+    const points = [];
+    let [since, sum] = [0, 0];
+    rows.elapsed.forEach((now, place) => {
+      sum += rows[column][place];
+      if (now - since < length) return;
+      points.push([rows.block[place], sum / (now - since)]);
+      [since, sum] = [now, 0];
+    });
+    return [{ name, colour: tree, points }];
+  });
+}
+
+function tableOfLines({ x, y, lines }) {
+  const places = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
+  const step = Math.max(1, Math.ceil(places.length / 100));
+  const rows = places.filter((_, place) => place % step === 0 || place === places.length - 1).map((at) => [
+    (x.hover ?? x.format)(at),
+    ...lines.map((line) => {
+      const found = line.points.find(([value]) => value === at);
+      return found?.[1] == null ? "" : y.format(found[1]);
+    }),
+  ]);
+  return tableOf([x.name, ...lines.map((line) => line.name)], rows);
+}
+
+function tableOfBars({ categories, y, bars }) {
+  const rows = categories.map((name, place) => [name,
+    ...bars.map((bar) => bar.values[place] == null ? "" : y.format(bar.values[place]))]);
+  return tableOf(["", ...bars.map((bar) => bar.name)], rows);
+}
+
+const linePlot = (id, title, explain, plot) =>
+  plot.lines.some((line) => line.points.length > 0)
+    ? { id, title, explain, option: () => lineOption(plot), table: () => tableOfLines(plot) } : null;
+const barPlot = (id, title, explain, plot) =>
+  plot.categories.length > 0 && plot.bars.length > 0
+    ? { id, title, explain, option: () => barOption(plot), table: () => tableOfBars(plot) } : null;
+
+function phases() {
+  const parts = [["execution_s", "execution"], ["keys_s", "key hashing"], ["tree_s", "tree"], ["store_s", "store"],
+    ["source_s", "waiting for blocks"], ["backlog_s", "waiting for roots"]];
+  const bars = parts.map(([name, label]) => ({ name: label, values: medians(name) }));
+  return barPlot("phases", "Time by part of the work",
+    "Seconds of each part over all blocks. With several threads, parts run next to each other, so that their sum may "
+    + "be more than the wall time. Waiting is time in which execution stood still.",
+    { categories: trees, y: { name: "seconds", format: show.time }, bars, stacked: true, sideways: true });
+}
+
+function delays() {
+  const bars = [["p50_s", "half of the roots"], ["p90_s", "9 in 10"], ["p99_s", "99 in 100"]].map(([name, label]) =>
+    ({ name: label, values: trees.map((tree) => data.delays[tree]?.[name]) }));
+  const groups = trees.map((tree) => [tree, data.delays[tree]?.group_max]).filter(([, most]) => most > 1)
+    .map(([tree, most]) => `${tree}: ${data.delays[tree].group_mean.toFixed(1)} on average, ${most} at most`);
+  const together = groups.length === 0 ? "" : ` Some trees compute the roots of several blocks in one step, and a block `
+    + `then waits until its step is done. Blocks in a step: ${groups.join("; ")}.`;
+  return barPlot("root-delay", "From the end of a block's execution until its root is known",
+    `The time within which this share of all roots was known.${together}`,
+    { categories: trees, y: { name: "seconds (logarithmic)", format: show.time, log: true, scale: 1e9 }, bars });
+}
+
+function operations() {
+  const rows = data.figures.filter((row) => data.counters.includes(row.name) && row.kind === "count");
+  const bars = trees.map((name, tree) =>
+    ({ name, tree, values: rows.map((row) => row.trees[tree]?.median || undefined) }));
+  return barPlot("operations", "Expensive operations",
+    "Hash function calls, operations on elliptic curves, and requests to the store. A missing bar means none.",
+    { categories: rows.map((row) => row.label), y: { name: "count (logarithmic)", format: show.count, log: true },
+      bars, sideways: true });
+}
+
+function hits() {
+  const lines = along("hits").map((line) => ({ ...line, points: line.points.map(([at, hits], place) => {
+    const all = hits + series[line.colour].misses[place];
+    return [at, all === 0 ? null : 100 * hits / all];
+  }) }));
+  return linePlot("cache", "Reads answered from memory",
+    "Of all reads by key until each block, the part that was answered without asking the store.",
+    { x: blockAxis, y: { name: "per cent", format: show.percent }, lines });
+}
+
+function bytesAlong() {
+  const handed = along("store").map((line) => ({ ...line, name: `${line.name}, handed to the store` }));
+  const written = along("written").map((line) => ({ ...line, name: `${line.name}, written`, dashed: true }));
+  return linePlot("bytes", "Bytes written, summed up along the chain",
+    "Bytes of records handed to the store, and bytes that the operating system counted as written, which include the "
+    + "store's journal and its merging of files. The last point has the flush at the end, too.",
+    { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines: [...handed, ...written] });
+}
+
+// Tables of the databases, in the order of the first tree that has them.
+function tablesOf(value) {
+  const names = [...new Set(trees.flatMap((tree) => (data.surveys[tree]?.tables ?? []).map((row) => row.table)))];
+  return names.map((name) => ({ name, values: trees.map((tree) => {
+    const row = data.surveys[tree]?.tables.find((row) => row.table === name);
+    return row ? value(row) : undefined;
+  }) }));
+}
+
+const surveyed = trees.filter((tree) => data.surveys[tree]);
+
+function sizesByTable() {
+  return surveyed.length === 0 ? null : barPlot("tables", "Size of the database by table",
+    "Bytes of keys and values at the last block, before the store compresses them.",
+    { categories: trees, y: { name: "bytes", format: show.bytes },
+      bars: tablesOf((row) => row.key_bytes + row.value_bytes), stacked: true, sideways: true });
+}
+
+function recordsByTable() {
+  return surveyed.length === 0 ? null : barPlot("records", "Records by table",
+    "Flat tables have a record for each account and slot. Tables of nodes have the inner nodes of the tree.",
+    { categories: trees, y: { name: "records", format: show.count }, bars: tablesOf((row) => row.records),
+      stacked: true, sideways: true });
+}
+
+function depths() {
+  const lines = trees.flatMap((tree, number) => {
+    const tables = (data.surveys[tree]?.tables ?? []).filter((table) => table.depths.length > 0);
+    return tables.map((table, index) => ({
+      name: tables.length > 1 ? `${tree}, ${table.table}` : tree, colour: number, dashed: index > 0, symbols: true,
+      points: table.depths.map((nodes, depth) => [depth, nodes]).filter(([, nodes]) => nodes > 0),
+    }));
+  });
+  return linePlot("depths", "Nodes by depth",
+    "How many nodes lie so many steps below the root. A step leads from a node to one of its children. How many children "
+    + "a node has depends on the tree, so that trees of wide nodes are less deep.",
+    { x: { name: "steps from the root", format: show.count, min: 0 },
+      y: { name: "nodes (logarithmic)", format: show.count, log: true }, lines });
+}
+
+function surveyLines(list, x, y) {
+  return trees.flatMap((name, tree) => {
+    const rows = data.surveys[name]?.[list] ?? [];
+    return rows.length === 0 ? [] : [{ name, colour: tree, symbols: true, points: rows.map((row) => [x(row), y(row)]) }];
+  });
+}
+
+function witnessShares() {
+  const lines = trees.flatMap((name, tree) => {
+    const sizes = (data.surveys[name]?.witnesses ?? []).map((block) => block.bytes).sort((a, b) => a - b);
+    if (sizes.length === 0) return [];
+    const at = (share) => sizes[Math.min(sizes.length - 1, Math.floor(share * sizes.length / 100))];
+    return [{ name, colour: tree, points: Array.from({ length: 51 }, (_, step) => [2 * step, at(2 * step)]) }];
+  });
+  return linePlot("witnesses", "Witness of a block",
+    "A witness is all that somebody without the database needs to check a block. The line says how large the witnesses "
+    + "of that share of the last blocks are at most.",
+    { x: { name: "per cent of the blocks", format: show.percent, min: 0, max: 100 },
+      y: { name: "bytes at most", format: show.bytes }, lines });
+}
+
+function witnessParts() {
+  const withWitnesses = trees.filter((tree) => (data.surveys[tree]?.witnesses ?? []).length > 0);
+  const parts = [...new Set(withWitnesses.flatMap((tree) => Object.keys(data.surveys[tree].witnesses[0].parts)))];
+  const bars = parts.map((part) => ({ name: part, values: withWitnesses.map((tree) => {
+    const blocks = data.surveys[tree].witnesses;
+    const all = blocks.map((block) => block.parts[part]).filter((bytes) => bytes != null);
+    return all.length === 0 ? undefined : all.reduce((sum, bytes) => sum + bytes, 0) / blocks.length;
+  }) }));
+  return barPlot("witness-parts", "What witnesses consist of", "Mean bytes of each part of a block's witness.",
+    { categories: withWitnesses, y: { name: "bytes", format: show.bytes }, bars, stacked: true, sideways: true });
+}
+
+function perSlot() {
+  const slots = { name: "slots in the update (logarithmic)", format: show.count, log: true };
+  return linePlot("updates", "Cost of an update by its size",
+    "Time to compute the new root after so many random slots change, divided by their number. Larger updates share "
+    + "the upper part of the tree.",
+    { x: slots, y: { name: "seconds a slot (logarithmic)", format: show.time, log: true },
+      lines: surveyLines("updates", (row) => row.slots, (row) => row.seconds / row.slots) });
+}
+
+function proofSizes() {
+  const slots = { name: "slots in the proof (logarithmic)", format: show.count, log: true };
+  return linePlot("proofs", "Size of a proof by number of slots",
+    "Bytes of one proof of so many random slots and their accounts, with keys and values.",
+    { x: slots, y: { name: "bytes (logarithmic)", format: show.bytes, log: true },
+      lines: surveyLines("proofs", (row) => row.slots, (row) => row.bytes) });
+}
+
+function plots() {
+  const delayLine = along("delay");
+  const list = [
+    phases(),
+    linePlot("gas", "Gas per second along the chain",
+      "Gas is the measure of work that a block pays for. Each point is a fortieth of the tree's time.",
+      { x: blockAxis, y: { name: "gas per second", format: show.count }, lines: rates("gas") }),
+    linePlot("blocks", "Blocks per second along the chain", "Each point is a fortieth of the tree's time.",
+      { x: blockAxis, y: { name: "blocks per second", format: show.count }, lines: rates("blocks") }),
+    delays(),
+    linePlot("delay-along", "Time until the root is known, along the chain",
+      "Mean of neighbouring blocks; the pale band reaches from the least to the greatest.",
+      { x: blockAxis, y: { name: "seconds", format: show.time }, lines: delayLine }),
+    bytesAlong(),
+    linePlot("disk", "Database on the disk along the chain",
+      "Bytes of the store's files. They grow by new files and shrink when files are merged. The last point is after the "
+      + "flush at the end.",
+      { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines: along("disk") }),
+    sizesByTable(),
+    recordsByTable(),
+    depths(),
+    operations(),
+    hits(),
+    linePlot("memory", "Memory over time", "Memory of the whole process (resident set), caches and tables included.",
+      { x: { name: "seconds since the first block", format: show.time, min: 0 },
+        y: { name: "bytes", format: show.bytes }, lines: along("memory", (rows) => rows.elapsed) }),
+    witnessShares(),
+    witnessParts(),
+    proofSizes(),
+    perSlot(),
+  ];
+  return list.filter((plot) => plot !== null);
+}
