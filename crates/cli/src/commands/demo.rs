@@ -1,6 +1,7 @@
 //! `arbor demo`: a first taste, on a chain made here.
 
 use std::ffi::OsStr;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use arbor_chain::genesis::Genesis;
@@ -11,6 +12,7 @@ use clap::Parser;
 use crate::args::{Arbor, Command, Demo};
 use crate::commands;
 use crate::output;
+use crate::trees::TREES;
 
 pub(crate) fn run(args: &Demo) -> Result<()> {
     let (chain, db) = (args.out.join("chain"), args.out.join("db"));
@@ -42,7 +44,20 @@ pub(crate) fn run(args: &Demo) -> Result<()> {
     taste("get", &[rich.as_ref()])?;
     let earlier = summary.head.saturating_sub(100).to_string();
     taste("get", &[rich.as_ref(), "--at".as_ref(), earlier.as_ref()])?;
+    compare(&args.out.join("compare"), &chain)?;
     output::line("\nnext: arbor prove, dump, witness, rollback; `arbor help` lists them all")
+}
+
+/// Replays the chain under every tree, and prints their figures next to each other.
+fn compare(out: &Path, chain: &Path) -> Result<()> {
+    // A comparison is one measurement: that of an earlier demo, maybe of another program, is not gone on with.
+    if out.join("plan.json").exists() {
+        std::fs::remove_dir_all(out).with_context(|| format!("removing {}", out.display()))?;
+    }
+    let trees: Vec<&str> = TREES.rows().map(|kind| kind.name).collect();
+    let trees = trees.join(",");
+    let words = ["compare", "--repeat", "1", "--trees", &trees, "--out"].map(OsStr::new);
+    taste(&[&words[..], &[out.as_os_str(), chain.as_os_str()]].concat())
 }
 
 /// Prints a command and runs it.
