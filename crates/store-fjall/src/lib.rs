@@ -19,7 +19,8 @@
 //!   that it does not expect, or a damaged version, would end the process. The version file of each tree is compared with the checksum in `current`, which
 //!   lsm-tree 3.1 writes and does not read, and the tables that it lists must end as tables do.
 //! - The journal file is created with a length of 64 MiB, which is sparse: it occupies what was
-//!   written to it, which is what `disk_bytes` counts.
+//!   written to it, which is what `disk_bytes` counts. After a [`compact`](arbor_store::Store::compact) that no write follows,
+//!   closing empties the journal: all of its records are in tables.
 //!
 //! # Reading beside a writer
 //!
@@ -66,6 +67,7 @@ mod beside;
 mod contents;
 mod errors;
 mod folder;
+mod journals;
 mod names;
 mod options;
 mod reading;

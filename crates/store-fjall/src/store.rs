@@ -18,6 +18,7 @@ use crate::beside::Beside;
 use crate::contents;
 use crate::errors::{opened, sorted};
 use crate::folder::{self, SharedFiles};
+use crate::journals::Journals;
 use crate::names::MARKER;
 use crate::options::Options;
 use crate::reading::{Frozen, Pace, multi_get, scan, to_value};
@@ -48,6 +49,7 @@ pub struct FjallStore {
     level0_files: AtomicUsize,
     pace: Pace,
     /// After the engine's handles, and so dropped after them.
+    journals: Journals,
     files: SharedFiles,
     folder: Arc<LockedFolder>,
 }
@@ -91,6 +93,7 @@ impl FjallStore {
             commit: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
             pace: Pace::default(),
+            journals: Journals::new(path),
             files: SharedFiles(path.to_path_buf()),
             folder: Arc::new(lock),
         })
@@ -274,6 +277,7 @@ impl Store for FjallStore {
             }
         }
         let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        self.journals.count_batch();
         batch.commit().map_err(self.failed("write"))
     }
 
@@ -309,6 +313,10 @@ impl Store for FjallStore {
     fn compact(&self) -> Result<(), StoreError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_alive("compact")?;
+        let batches = {
+            let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+            self.journals.batches()
+        };
         self.rotate(&self.tables, "compact")?;
         // The first tick lets the merge drop what the latest call replaced, the second deletes
         // the files that the merge replaced.
@@ -318,6 +326,8 @@ impl Store for FjallStore {
             .map_err(self.failed("compact"))?;
         self.tick("compact")?;
         self.level0_files.store(0, Ordering::Relaxed);
+        // The memtables that had them have become tables.
+        self.journals.are_in_tables(batches);
         Ok(())
     }
 

@@ -76,9 +76,12 @@ impl LockedFolder {
     }
 }
 
-/// Bytes of disk that the files below a folder occupy. A file that vanishes meanwhile (merges
-/// delete some) counts nothing.
-fn occupied_bytes(path: &Path) -> io::Result<u64> {
+/// Returns the bytes of disk that the files below a folder occupy, in allocated blocks: holes of
+/// sparse files count nothing. A file that vanishes meanwhile (merges delete some) counts nothing.
+///
+/// # Errors
+/// If a folder cannot be listed.
+pub fn occupied_bytes(path: &Path) -> io::Result<u64> {
     let Some(entries) = if_there(fs::read_dir(path))? else {
         return Ok(0);
     };
