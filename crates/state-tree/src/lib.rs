@@ -13,6 +13,7 @@ mod computed;
 pub mod conformance;
 mod error;
 mod flat;
+mod inspect;
 mod kind;
 mod leaves;
 mod listing;
@@ -38,6 +39,7 @@ pub use checks::{
 pub use computed::{Computed, HeadId, Timings, Unfinished, check_run};
 pub use error::{StateError, corrupt};
 pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
+pub use inspect::{Seen, SeenNodes, StoredRecord};
 pub use kind::{
     BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
     StoredAs, TreeKind, Zeros,

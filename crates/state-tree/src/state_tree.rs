@@ -16,6 +16,7 @@ use crate::BlockLeaves;
 use crate::WithSlots;
 use crate::check::Check;
 use crate::flat::{Ahead, Flat, FlatKey, Lookup};
+use crate::inspect::{Seen, StoredRecord};
 use crate::{
     Account, AccountSlots, Computed, IntermediateRoots, LoadSource, Network, Reads, StateChanges,
     StateError, TreeKind,
@@ -187,6 +188,17 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         check: &Check<'_>,
         oldest: Version,
         newest: Version,
+    ) -> Result<(), StateError>;
+
+    /// Reports what a record of one of the tree's tables stands for: accounts, slots and nodes. A record
+    /// of another kind stands for nothing.
+    ///
+    /// # Errors
+    /// A record that is not what its table promises.
+    fn inspect(
+        &self,
+        record: StoredRecord<'_>,
+        see: &mut dyn FnMut(Seen<'_>),
     ) -> Result<(), StateError>;
 }
 

@@ -13,6 +13,7 @@
 mod dump;
 mod head;
 mod history;
+mod inspect;
 mod nearest;
 mod recent;
 pub mod recovery;
@@ -34,6 +35,10 @@ pub use arbor_verify::mpt::{AccountProof, FalseProof, MissingAccounts, SlotProof
 pub use dump::{DumpAccount, DumpHead};
 pub use head::Head;
 pub use history::{Historical, LeavesThen};
+pub use inspect::{
+    Bucket, CodeFigures, HistoryFigures, InspectProgress, Inspection, LargeCode, LargeStorage,
+    NodeFigures, StorageFigures, TableFigures,
+};
 pub use recent::RecentState;
 pub use roots::BlockRoots;
 pub use snapshot::StateSnapshot;

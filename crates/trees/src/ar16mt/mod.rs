@@ -13,6 +13,7 @@
 
 mod compute;
 mod history;
+mod inspect;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;

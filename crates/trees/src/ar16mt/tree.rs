@@ -16,7 +16,7 @@ use super::parts::leaves_between;
 use super::prove::prove_account;
 use super::range::prove_range;
 use super::settings::SETTINGS;
-use super::{Ar16mt, TABLES, compute, history, load, nearest, reader, verify};
+use super::{Ar16mt, TABLES, compute, history, inspect, load, nearest, reader, verify};
 use super::{Entry, NAMES, NODES};
 use super::{OperationProofs, StorageLogs, TreeStats};
 use arbor_state_tree::Check;
@@ -27,6 +27,7 @@ use arbor_state_tree::{Accounts, InnerRoots, Leaves, Nodes, Then, Witnesses, own
 use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
 use arbor_state_tree::{LeafEntries, LeafNames};
+use arbor_state_tree::{Seen, StoredRecord};
 use arbor_verify::Proof;
 
 /// Layout of flat records and node records.
@@ -220,6 +221,14 @@ impl StateTree for Ar16mt {
         newest: Version,
     ) -> Result<(), StateError> {
         history::check_history(check, *self, (oldest, newest))
+    }
+
+    fn inspect(
+        &self,
+        record: StoredRecord<'_>,
+        see: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(), StateError> {
+        inspect::inspect(record, see)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Ethereum state in Merkle-Patricia tries: storage tries below the accounts of one trie, keyed by Keccak-256.
 
 mod compute;
+mod inspect;
 mod keys;
 mod load;
 #[cfg(feature = "conformance")]

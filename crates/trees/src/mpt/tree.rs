@@ -13,8 +13,8 @@ use arbor_versions::{Meta, Version, Versions, View};
 use super::keys::{ACCOUNT_NODES, LAYOUT, STORAGE_NODES, TABLES};
 use super::undo::Undone;
 use super::{
-    AtHead, AtVersion, compute, load, nearest, prove_account, reader, rebuild, undo, verify,
-    witness_nodes,
+    AtHead, AtVersion, compute, inspect, load, nearest, prove_account, reader, rebuild, undo,
+    verify, witness_nodes,
 };
 use arbor_state_tree::Check;
 use arbor_state_tree::{
@@ -27,6 +27,7 @@ use arbor_state_tree::{
 };
 use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Seen, StoredRecord};
 
 /// Merkle-Patricia tries, hashed with Keccak-256: what headers commit to (Yellow Paper, section 4.1).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -222,6 +223,14 @@ impl StateTree for MerklePatricia {
         newest: Version,
     ) -> Result<(), StateError> {
         check.walk_back(self, oldest, newest)
+    }
+
+    fn inspect(
+        &self,
+        record: StoredRecord<'_>,
+        see: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(), StateError> {
+        inspect::inspect(record, see)
     }
 }
 

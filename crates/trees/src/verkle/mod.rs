@@ -8,6 +8,7 @@
 //! hashes all names and sorts them (`verify`).
 mod changes;
 mod compute;
+mod inspect;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;

@@ -14,7 +14,8 @@ use super::nodes::Undone;
 use super::prove::{block_leaves, prove_accounts};
 use super::settings::SETTINGS;
 use super::{
-    HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, load, nearest, reader, verify,
+    HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspect, load, nearest, reader,
+    verify,
 };
 use arbor_state_tree::Check;
 use arbor_state_tree::{
@@ -27,6 +28,7 @@ use arbor_state_tree::{
 };
 use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, Settings, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Seen, StoredRecord};
 
 /// The row of EIP-6800 since July 2024.
 pub static VERKLE: TreeKind = row(
@@ -254,6 +256,14 @@ impl StateTree for Verkle {
         newest: Version,
     ) -> Result<(), StateError> {
         check.walk_back(self, oldest, newest)
+    }
+
+    fn inspect(
+        &self,
+        record: StoredRecord<'_>,
+        see: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(), StateError> {
+        inspect::inspect(record, see)
     }
 }
 

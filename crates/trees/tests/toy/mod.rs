@@ -12,9 +12,9 @@ use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
     ACCOUNTS, Account, AccountSlots, Accounts, Ahead, BlockMemory, COMMON, Check, Computed, Flat,
     FlatKey, InnerRoots, Leaves, LoadAccount, LoadSource, Lookup, Nodes, RootPlace, RootThreads,
-    SLOTS, StateChanges, StateError, StateTree, StoredAs, Then, TreeKind, WithSlots, Witnesses,
-    Zeros, account_leaves, check_loaded_code, check_old_account, check_old_slot, code_writes,
-    one_by_one, own_mut, root_of_leaves,
+    SLOTS, Seen, StateChanges, StateError, StateTree, StoredAs, StoredRecord, Then, TreeKind,
+    WithSlots, Witnesses, Zeros, account_leaves, check_loaded_code, check_old_account,
+    check_old_slot, code_writes, one_by_one, own_mut, root_of_leaves,
 };
 use arbor_store::{Table, Value, Write};
 use arbor_tree::Hash;
@@ -415,6 +415,31 @@ impl StateTree for Toy {
         newest: Version,
     ) -> Result<(), StateError> {
         check.walk_back(self, oldest, newest)
+    }
+
+    fn inspect(
+        &self,
+        record: StoredRecord<'_>,
+        see: &mut dyn FnMut(Seen<'_>),
+    ) -> Result<(), StateError> {
+        let StoredRecord { table, key, value } = record;
+        match table {
+            ACCOUNTS => {
+                let account = decode_account(key, value)?;
+                let code_hash = account.code_hash;
+                see(Seen::Account {
+                    address: Address::from_slice(key),
+                    code_hash: Some(code_hash)
+                        .filter(|hash| *hash != alloy_primitives::KECCAK256_EMPTY),
+                });
+            }
+            SLOTS => {
+                decode_slot(key, value)?;
+                see(Seen::Slot { owner: &key[..20] });
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
