@@ -164,7 +164,7 @@ fn many_leaves_are_proven_together() {
             folder.run(&[&["verify-proof", "proof", "--root", root, "--of"], of].concat())
         };
         of(&[&format!("{other}:7"), "--of", &absent]).ok();
-        of(&[&format!("{other}:8")]).fails_with(&["proof", "slot 8"]);
+        of(&[&format!("{other}:8")]).fails_with(&["proof", "slot 0x8 of"]);
         let slot = folder.run(&["get", "--db", "db", "--at", &at, address, slot]);
         assert!(proven.contains(slot.ok().stdout().trim()), "{proven}");
         let no_root = format!("0x{}", "00".repeat(32));
@@ -251,7 +251,7 @@ fn many_leaves_are_proven_together() {
         (&["--range", "0x30..0x20"][..], "ends before"),
         (&["--range", "20..30"], "0x"),
         (&["--also", &no_slot, address], "'y' is no slot"),
-        (&["--also", "x", address], "'x' is no address"),
+        (&["--also", "x", address], "'x' is not an address"),
         (&[], "ADDRESS"),
     ] {
         let words = [&["prove", "--db", "db"], words].concat();

@@ -18,7 +18,7 @@ use crate::{Account, StateChanges, StateError};
 pub enum WrongChanges {
     /// The account was not what the changes say.
     #[error(
-        "account {address}: the changes say that it was {}, but the state has {}",
+        "account {address:#x}: the changes say that it was {}, but the state has {}",
         Shown(said),
         Shown(found)
     )]
@@ -32,7 +32,7 @@ pub enum WrongChanges {
     },
     /// The slot did not have the value that the changes say.
     #[error(
-        "account {address}, slot {slot:#x}: the changes say that its value was {said:#x}, but the state has {found:#x}"
+        "account {address:#x}, slot {slot:#x}: the changes say that its value was {said:#x}, but the state has {found:#x}"
     )]
     OldSlot {
         /// Whose slot it is.
@@ -46,7 +46,7 @@ pub enum WrongChanges {
     },
     /// Slots are changed of an account that does not exist afterwards.
     #[error(
-        "account {address} does not exist after the changes, but they give it a slot ({slot:#x})"
+        "account {address:#x} does not exist after the changes, but they give it a slot ({slot:#x})"
     )]
     SlotsOfAbsentAccount {
         /// Its address.
@@ -56,7 +56,7 @@ pub enum WrongChanges {
     },
     /// An account gets a code hash, and the code is neither among the changes nor stored.
     #[error(
-        "account {address} gets the code hash {code_hash}, but its code is neither among the changes nor in the database"
+        "account {address:#x} gets the code hash {code_hash}, but its code is neither among the changes nor in the database"
     )]
     NoCode {
         /// The account.

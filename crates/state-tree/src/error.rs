@@ -48,7 +48,7 @@ pub enum StateError {
     #[error(transparent)]
     View(ReadError),
     /// An account has more than its leaves in a Verkle tree have room for.
-    #[error("account {address}: {cause}")]
+    #[error("account {address:#x}: {cause}")]
     NoRoom {
         /// Whose account it is.
         address: Address,

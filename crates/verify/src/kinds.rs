@@ -27,7 +27,7 @@ pub struct VerifyKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotProven {
     /// The leaf of an account's field, by its suffix.
-    #[error("it says nothing of leaf {suffix} of account {address}")]
+    #[error("it says nothing of leaf {suffix} of account {address:#x}")]
     Field {
         /// The account.
         address: Address,
@@ -35,13 +35,13 @@ pub enum NotProven {
         suffix: u8,
     },
     /// Leaves that no account has in this tree.
-    #[error("the leaves of account {address} are those of no account in this tree")]
+    #[error("the leaves of account {address:#x} are those of no account in this tree")]
     NoAccount {
         /// The account.
         address: Address,
     },
     /// A slot.
-    #[error("it says nothing of slot {slot} of account {address}")]
+    #[error("it says nothing of slot {slot:#x} of account {address:#x}")]
     Slot {
         /// The account.
         address: Address,

@@ -101,7 +101,7 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
         let outcome = match self.evm.frame_init(init)? {
             ItemOrResult::Result(outcome) => Ok(ItemOrResult::Result(outcome)),
             ItemOrResult::Item(_) => Err(ContextError::Custom(format!(
-                "a contract was created over the storage of {address}"
+                "a contract was created over the storage of {address:#x}"
             ))),
         };
         self.show_code_hash(address, KECCAK256_EMPTY);

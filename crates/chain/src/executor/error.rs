@@ -220,13 +220,13 @@ pub enum BlockError {
         error: TransactionError,
     },
     /// A contract of the protocol is not there.
-    #[error("system contract {address}: no code")]
+    #[error("system contract {address:#x}: no code")]
     SystemContractEmpty {
         /// The contract.
         address: Address,
     },
     /// A contract of the protocol failed.
-    #[error("system contract {address}: {reason}")]
+    #[error("system contract {address:#x}: {reason}")]
     SystemCallFailed {
         /// The contract.
         address: Address,

@@ -36,7 +36,7 @@ pub enum GenesisError {
         reason: String,
     },
     /// An account is listed twice in `alloc`.
-    #[error("genesis alloc lists account {0} twice")]
+    #[error("genesis alloc lists account {0:#x} twice")]
     DuplicateAccount(Address),
     /// A later fork is set to start before an earlier one, or without it.
     #[error("genesis config: {later:?} starts at {later_at}, but {earlier:?}, which it builds on, {}", match earlier_at { Some(at) => format!("at {at}"), None => "never".into() })]

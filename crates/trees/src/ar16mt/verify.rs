@@ -311,7 +311,7 @@ impl Rebuild<'_> {
                 if let Some(hash) = hash.filter(|hash| *hash != KECCAK256_EMPTY)
                     && !self.check.has_code(hash)?
                 {
-                    self.fault(format!("account {address}: code {hash} is missing"));
+                    self.fault(format!("account {address:#x}: code {hash} is missing"));
                 }
             }
             Ok(_) => {}

@@ -155,7 +155,7 @@ impl Names {
             watch.fault(match owner.map(B256::from) {
                 None => {
                     let address = Address::from_slice(name);
-                    format!("account {address}: its key {key} is not the hash of its address")
+                    format!("account {address:#x}: its key {key} is not the hash of its address")
                 }
                 Some(owner) => {
                     let slot = U256::from_be_slice(name);
@@ -315,7 +315,7 @@ impl<'a> Rebuild<'a> {
         if storage_root != record.storage_root.0 {
             let (given, stored) = (B256::from(storage_root), record.storage_root);
             self.watch.fault(format!(
-                "account {address}: its slots give storage root {given}, its record has {stored}"
+                "account {address:#x}: its slots give storage root {given}, its record has {stored}"
             ))?;
         }
         Ok(Some((owner, record.filled_leaf())))

@@ -42,7 +42,7 @@ impl Watch for Check<'_> {
         self.count(&self.counts.accounts);
         let (address, hash) = (record.address, record.account.code_hash);
         if hash != KECCAK256_EMPTY && !self.has_code(hash)? {
-            self.tell_fault(format!("account {address}: code {hash} is missing"));
+            self.tell_fault(format!("account {address:#x}: code {hash} is missing"));
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ pub enum MalformedMultiproof {
         differs: String,
     },
     /// What no account can hold.
-    #[error("the leaves of account {0} are not an account's")]
+    #[error("the leaves of account {0:#x} are not an account's")]
     Account(Address),
 }
 

@@ -87,10 +87,10 @@ impl LeafName {
 impl fmt::Display for LeafName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nonce(address) => write!(f, "the nonce of {address}"),
-            Self::Balance(address) => write!(f, "the balance of {address}"),
-            Self::CodeHash(address) => write!(f, "the code hash of {address}"),
-            Self::Slot(address, slot) => write!(f, "slot {slot} of {address}"),
+            Self::Nonce(address) => write!(f, "the nonce of {address:#x}"),
+            Self::Balance(address) => write!(f, "the balance of {address:#x}"),
+            Self::CodeHash(address) => write!(f, "the code hash of {address:#x}"),
+            Self::Slot(address, slot) => write!(f, "slot {slot:#x} of {address:#x}"),
         }
     }
 }

@@ -64,10 +64,10 @@ fn quantity<'de, D: Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FalseProof {
     /// The nodes prove another account, or none, or something where the proof says none.
-    #[error("account {0}: the nodes do not prove what the proof says")]
+    #[error("account {0:#x}: the nodes do not prove what the proof says")]
     Account(Address),
     /// The nodes prove another value for a slot.
-    #[error("account {0}, slot {1:#x}: the nodes do not prove what the proof says")]
+    #[error("account {0:#x}, slot {1:#x}: the nodes do not prove what the proof says")]
     Slot(Address, U256),
 }
 

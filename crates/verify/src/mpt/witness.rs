@@ -15,7 +15,7 @@ use super::pending::{Base, PendingRoots};
 
 /// A read that a witness cannot answer.
 #[derive(Debug, thiserror::Error)]
-#[error("witness: {what} of {address}: {cause}")]
+#[error("witness: {what} of {address:#x}: {cause}")]
 pub struct UnreadWitness {
     /// What was read.
     pub what: String,
