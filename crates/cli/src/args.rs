@@ -2,6 +2,7 @@
 
 use arbor_state::Tree;
 use arbor_state::recovery::MOST_TOGETHER;
+use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,12 +15,17 @@ use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::block_choice::BlockChoice;
 use crate::bytes;
+use crate::logging::LogFormat;
+use crate::metrics_server;
+use crate::names::{parse_address, parse_chain_block, parse_hash, parse_slot};
 use crate::trees::{self, TreeChoice};
 
 mod bench;
 mod compare;
 mod evm384;
+mod examples;
 mod proofs;
 
 pub(crate) use bench::{
@@ -31,7 +37,7 @@ pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
     Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
 };
-pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessForm};
+pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness};
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
 const EXIT_CODES: &str = "\
@@ -52,7 +58,7 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(
     name = "arbor",
-    version,
+    version = crate::version::text(),
     propagate_version = true,
     max_term_width = 110,
     verbatim_doc_comment,
@@ -62,49 +68,66 @@ pub(crate) struct Arbor {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// More log lines on stderr: -v info, -vv debug. RUST_LOG is honoured too.
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    /// More log lines on standard error: -v info, -vv debug, -vvv all. RUST_LOG overrides it
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, help_heading = LOGGING)]
     pub(crate) verbose: u8,
+    /// The form of log lines
+    #[arg(long, value_name = "F", default_value = "text", global = true, help_heading = LOGGING)]
+    pub(crate) log_format: LogFormat,
 }
+
+/// Headings of flags.
+const DATABASE: &str = "Database";
+const HISTORY: &str = "History";
+const LOGGING: &str = "Log";
+const OUTPUT: &str = "Output";
+const RESOURCES: &str = "Resources";
+const RULES: &str = "Rules of the chain";
+const CHECKS: &str = "Checks";
+const WITNESSES: &str = "Blocks with witnesses";
 
 /// What `arbor` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Make a small chain in a folder, replay it, look at it, and compare all trees on it: a first taste
     Demo(Demo),
-    /// Make a chain: deterministic, valid, with a genesis beside it
+    /// Make a valid chain and its genesis; the same settings make the same chain
     Generate(Generate),
-    /// Import, execute and verify blocks; resumes where the database stands
+    /// Import, execute and verify blocks, from the latest block of the database on
     Replay(Replay),
-    /// Say what a database is and where it stands
+    /// Describe a database: tree, chain, size, latest block, retained blocks
     Status(Status),
     /// Print an account, a slot or code, now or at a retained block
     Get(Get),
     /// Print the whole state as JSON lines in geth's dump format
     Dump(Dump),
-    /// Print the root after each block: of all blocks, if headers do not carry the tree's roots, else of the retained ones
+    /// Print the root after each retained block, or after every block if headers do not carry the tree's roots
     Roots(Roots),
-    /// Prove an account and slots, present or absent: as eth_getProof does, or in the form that the database's tree has
+    /// Prove an account and slots, present or absent, in the form of the database's tree (eth_getProof for mpt)
     Prove(Prove),
     /// Check a proof against a state root
     VerifyProof(VerifyProof),
     /// Write the complete pre-state witness of a block, or of each block of a range
     Witness(Witness),
-    /// Check witnesses: nodes and codes, or leaves, against their roots, without execution; all of them, whichever are bad
+    /// Check witnesses against their roots without executing the blocks; every witness is checked, even after a false one
     VerifyWitness(VerifyWitness),
-    /// Check the whole database: nodes against flat state, root against the one verified at the last block
+    /// Check the whole database: nodes against the flat state, and the root against the latest block's
     Verify(Verify),
-    /// Write the HEAD file of a database anew where it was lost or damaged, after a check of all the rest
+    /// Write a HEAD file that was lost or damaged again, after a check of all the rest
     Repair(Repair),
     /// Return to an earlier retained block
     Rollback(Rollback),
     /// Forget history
     Prune(Prune),
-    /// Write all leaves of an ar16mt database into a file, from which `recover` makes a database
+    /// Merge the store's files, which gives the space of deleted records back
+    Compact(Compact),
+    /// Count what a database consists of: records, nodes, slots, codes, history
+    Inspect(Inspect),
+    /// Write all leaves of an ar16mt database into a file for `recover`
     Snapshot(Snapshot),
-    /// Make an ar16mt database from such a file; goes on where an earlier recovery ended
+    /// Make an ar16mt database from a file of `snapshot`, or go on with an earlier recovery
     Recover(Recover),
-    /// Write, update and read many leaves, block by block, and check the whole database: zkSync's load test, for every tree
+    /// Write, update and read many leaves, block by block, and check the database: zkSync's load test, for every tree
     Loadtest(Loadtest),
     /// Replay a chain under several trees, each in a process of its own, and put their figures next to each other
     Compare(Compare),
@@ -117,11 +140,42 @@ pub(crate) enum Command {
         #[command(subcommand)]
         word: Evm384,
     },
+    /// Write the man pages of all commands into a folder
+    Man(Man),
     /// Print shell completions
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
+}
+
+impl Command {
+    /// Forgets the database that ARBOR_DB names, if the command line asks for work without one.
+    pub(crate) fn ignore_unused_environment(&mut self) {
+        if let Self::Replay(replay) = self {
+            let named = std::env::var_os(DB_VARIABLE).map(PathBuf::from);
+            let without = !replay.witness.is_empty()
+                || matches!(replay.tree, Some(TreeChoice::None))
+                || replay.store == StoreChoice::Memory;
+            if without && replay.db == named {
+                replay.db = None;
+            }
+        }
+    }
+}
+
+/// Names the database of commands without `--db`.
+const DB_VARIABLE: &str = "ARBOR_DB";
+/// Gives the memory of commands without `--memory`.
+const MEMORY_VARIABLE: &str = "ARBOR_MEMORY";
+
+/// `arbor man`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::MAN)]
+pub(crate) struct Man {
+    /// Folder for the pages, a file for each command
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
 }
 
 /// A store that keeps what is put into it.
@@ -174,98 +228,106 @@ fn parse_schedule(name: &str) -> Result<GasSchedule, String> {
 /// Where a database lies and how it is opened.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Database {
-    /// Directory of the database
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the database
+    #[arg(long, value_name = "DIR", env = DB_VARIABLE, help_heading = DATABASE)]
     pub(crate) db: PathBuf,
-    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take up to 100 MiB besides
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
+    /// Memory for caches, write-back and tables together. The process, blocks in work and merges of files take up to 100 MiB on top
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = DATABASE)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written; below 4 MiB merging the many small files takes more memory than that saves [default: a sixteenth of --memory, at least 4 MiB]
-    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
+    /// Unflushed changes kept in memory before they are written. Below 4 MiB, merging the many small files takes more memory than this saves [default: a sixteenth of --memory, at least 4 MiB]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse, help_heading = DATABASE)]
     pub(crate) write_back: Option<u64>,
 }
 
 /// `arbor replay`.
+///
+/// Replays go on from the latest block of the database. Every header field is verified.
 #[derive(Debug, Args)]
+#[command(after_help = examples::REPLAY)]
 pub(crate) struct Replay {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required_unless_present = "witness")]
     pub(crate) chain: Vec<PathBuf>,
-    /// Replay blocks with their pre-state witnesses instead, without a database. They are judged by the rules of the network with their chain id, or of --genesis; seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "chain", "db", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
+    /// Replay blocks with their pre-state witnesses instead, without a database. The rules are those of the network with the chain id, or of --genesis. Seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = WITNESSES, conflicts_with_all = [
+        "chain", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
-    /// Take accounts that a witness cannot show as absent, as geth does; enough only if the header is trusted
-    #[arg(long)]
+    /// Take accounts that a witness cannot show as absent, as geth does. Use it only if the header is trusted
+    #[arg(long, help_heading = WITNESSES)]
     pub(crate) assume_absent: bool,
-    /// Exit with 0, and not with 3, if no witness has a fault but a verdict is partial: the output names what was not checked
-    #[arg(long)]
+    /// Exit with 0 instead of 3 if no witness has a fault but a verdict is partial. The output names the missing checks
+    #[arg(long, help_heading = WITNESSES)]
     pub(crate) accept_partial: bool,
-    /// Directory of the database; made if absent
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["witness", "tree", "store"])]
+    /// Folder of the database, which is made if it is absent
+    #[arg(long, value_name = "DIR", env = DB_VARIABLE, required_unless_present_any = ["witness", "tree", "store"], help_heading = DATABASE)]
     pub(crate) db: Option<PathBuf>,
-    /// The tree that commits to the state; `none` executes alone, in memory, and needs no database [default: the database's; mpt for a
-    /// new one]
-    #[arg(long, value_name = "T", value_parser = trees::choice_parser())]
+    /// The tree that commits to the state. `none` only executes, in memory, without a database [default: the database's; mpt for a new one]
+    #[arg(long, value_name = "T", value_parser = trees::choice_parser(), help_heading = DATABASE)]
     pub(crate) tree: Option<TreeChoice>,
     /// How the tree is stored and computed, to measure the effect of each setting [default: as before; none, for a new database]
-    #[arg(long, value_name = "WORD,...", value_delimiter = ',', value_parser = trees::parse_setting, long_help = tree_settings_help())]
+    #[arg(long, value_name = "WORD,...", value_delimiter = ',', value_parser = trees::parse_setting, long_help = tree_settings_help(), help_heading = DATABASE)]
     pub(crate) tree_settings: Vec<String>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
-    #[arg(long, value_name = "FILE|PRESET")]
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    #[arg(long, value_name = "FILE|PRESET", help_heading = RULES)]
     pub(crate) genesis: Option<String>,
     #[command(flatten)]
     pub(crate) rules: RuleFlags,
     /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
-    /// Execute no block whose transactions may use more gas together: a hostile one would take too long
-    #[arg(long, value_name = "GAS", default_value = "1000000000")]
+    /// Refuse a block whose transactions may use more gas than this: a hostile block would take too long
+    #[arg(long, value_name = "GAS", default_value = "1000000000", help_heading = CHECKS)]
     pub(crate) max_gas: u64,
     /// The store of a new database
-    #[arg(long, value_name = "S", default_value = "fjall")]
+    #[arg(long, value_name = "S", default_value = "fjall", help_heading = DATABASE)]
     pub(crate) store: StoreChoice,
-    /// Memory for caches, write-back and tables together; the process, blocks on their way and merges of files take up to 100 MiB besides
-    #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
+    /// Memory for caches, write-back and tables together. The process, blocks in work and merges of files take up to 100 MiB on top
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = RESOURCES)]
     pub(crate) memory: u64,
-    /// Unflushed changes kept in memory before they are written; below 4 MiB merging the many small files takes more memory than that saves [default: a sixteenth of --memory, at least 4 MiB]
-    #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
+    /// Unflushed changes kept in memory before they are written. Below 4 MiB, merging the many small files takes more memory than this saves [default: a sixteenth of --memory, at least 4 MiB]
+    #[arg(long, value_name = "BYTES", value_parser = bytes::parse, help_heading = RESOURCES)]
     pub(crate) write_back: Option<u64>,
-    /// Threads that decode blocks and recover senders; 1: one thread for everything, roots too [default: all cores]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
+    /// Threads that decode blocks and recover senders. With 1, one thread does everything, roots included [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads, help_heading = RESOURCES)]
     pub(crate) threads: usize,
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
-    #[arg(long, value_name = "none|N|all", value_parser = parse_retain)]
+    #[arg(long, value_name = "none|N|all", value_parser = parse_retain, help_heading = HISTORY)]
     pub(crate) retain: Option<Retain>,
-    /// State roots to compute and compare: every block's, or the last of each run of blocks that need not be retained
-    #[arg(long, value_name = "every|last", default_value = "every")]
+    /// State roots to compute and compare: of every block, or of the last block of each run whose versions need not be retained
+    #[arg(long, value_name = "every|last", default_value = "every", help_heading = CHECKS)]
     pub(crate) verify: VerifyChoice,
     /// Write the root after each block to this file at the end, as `arbor roots` prints them
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) roots: Option<PathBuf>,
     /// Write a row for each block to this file, as comma-separated values: gas, times, delay of its root, bytes, memory
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) blocks: Option<PathBuf>,
-    /// After every N-th block compute the Merkle-Patricia root from the flat tables alone, and compare it with the header
-    #[arg(long, value_name = "N")]
+    /// After every N-th block, compute the Merkle-Patricia root of the flat tables alone and compare it with the header
+    #[arg(long, value_name = "N", help_heading = CHECKS)]
     pub(crate) check_state: Option<NonZeroU64>,
-    /// Write measurements here, as JSON
-    #[arg(long, value_name = "FILE")]
+    /// Write measurements to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
-    /// Write what is known of a block that does not hold here, as JSON: field, receipts, state changes, touched nodes
-    #[arg(long, value_name = "FILE")]
+    /// Write what is known of an invalid block to this file, as JSON: field, receipts, state changes, touched nodes
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) failure_dump: Option<PathBuf>,
     /// Make every version durable before the next block
-    #[arg(long)]
+    #[arg(long, help_heading = HISTORY)]
     pub(crate) durable: bool,
     /// Merge the store's files at the end, so that sizes are those of the contents
-    #[arg(long)]
+    #[arg(long, help_heading = HISTORY)]
     pub(crate) compact: bool,
-    /// Be as slow as a disk that takes so many requests a second, each of which lasts so many microseconds: to measure what a slow disk makes of a replay
-    #[arg(long, value_name = "REQUESTS:US", value_parser = parse_limits, conflicts_with = "witness")]
+    /// Be as slow as a disk with this many requests a second, each of which lasts this many microseconds: to measure what a slow disk costs
+    #[arg(long, value_name = "REQUESTS:US", value_parser = parse_limits, conflicts_with = "witness", help_heading = RESOURCES)]
     pub(crate) throttle: Option<Limits>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 fn tree_settings_help() -> String {
@@ -297,14 +359,14 @@ impl Replay {
 /// Rules that no genesis has.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RuleFlags {
-    /// Charge gas for witnesses of a Verkle tree, as chains that have EIP-4762 do from their first block on [default: as before; not, for a new database]
-    #[arg(long, value_name = "TEXT")]
+    /// Charge gas for what a block adds to its witness (EIP-4762), from the first block on [default: as before; not, for a new database]
+    #[arg(long, value_name = "TEXT", help_heading = RULES)]
     pub(crate) gas: Option<GasChoice>,
-    /// Execute in EVM384's engine, with these opcodes switched on for all of the chain: v7, immediate, setmod or eip-6690 [default: as before]
-    #[arg(long, value_name = "I")]
+    /// Execute in EVM384's engine with these opcodes, from the first block on: v7, immediate, setmod or eip-6690 [default: as before]
+    #[arg(long, value_name = "I", help_heading = RULES)]
     pub(crate) evm384: Option<Interface>,
-    /// What EVM384's operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
-    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384")]
+    /// Gas of EVM384's operations (add, subtract, multiply): draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule, requires = "evm384", help_heading = RULES)]
     pub(crate) evm384_schedule: GasSchedule,
 }
 
@@ -374,137 +436,190 @@ impl StoreChoice {
 
 /// `arbor status`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::STATUS)]
 pub(crate) struct Status {
-    /// Directory of the database
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the database
+    #[arg(long, value_name = "DIR", env = DB_VARIABLE, help_heading = DATABASE)]
     pub(crate) db: PathBuf,
-    /// As JSON
-    #[arg(long)]
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
 /// `arbor get`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::GET)]
 pub(crate) struct Get {
     #[command(flatten)]
     pub(crate) database: Database,
     /// The account
+    #[arg(value_parser = parse_address)]
     pub(crate) address: Address,
-    /// A slot of it: decimal or 0x-hex
+    /// A slot of the account: decimal or 0x-hex
     #[arg(value_parser = parse_slot)]
     pub(crate) slot: Option<U256>,
-    /// Print its code
+    /// Print the account's code
     #[arg(long, conflicts_with = "slot")]
     pub(crate) code: bool,
-    /// At this retained block [default: the latest]
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) at: Option<u64>,
-}
-
-/// A slot's number. What parses it elsewhere takes nothing for zero, and knows other bases.
-fn parse_slot(text: &str) -> Result<U256, String> {
-    let (digits, base) = match text.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None => (text, 10),
-    };
-    let number = match digits.chars().all(|digit| digit.is_digit(base)) && !digits.is_empty() {
-        true => U256::from_str_radix(digits, base.into()).ok(),
-        false => None,
-    };
-    number.ok_or_else(|| format!("'{text}' is no slot: decimal or 0x-hex, of 256 bits"))
+    /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) at: BlockChoice,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor roots`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::ROOTS)]
 pub(crate) struct Roots {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// From this block on [default: the first]
-    #[arg(
-        long,
-        value_name = "BLOCK",
-        default_value_t = 0,
-        hide_default_value = true
-    )]
-    pub(crate) from: u64,
-    /// To this block [default: the last]
-    #[arg(long, value_name = "BLOCK", default_value_t = u64::MAX, hide_default_value = true)]
-    pub(crate) to: u64,
+    /// From this block on: a number, a hash, or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", default_value = "0", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) from: BlockChoice,
+    /// To this block
+    #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) to: BlockChoice,
     /// Print comma-separated values, with a line that names the columns
     #[arg(long)]
     pub(crate) csv: bool,
+    /// Print a JSON object for each block, a line each
+    #[arg(long, conflicts_with = "csv", help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor dump`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::DUMP)]
 pub(crate) struct Dump {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// At this retained block [default: the latest]
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) at: Option<u64>,
+    /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) at: BlockChoice,
 }
 
 /// `arbor verify`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::VERIFY)]
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Threads, which share the keys by ranges; 0 for all cores [default: all cores]
+    /// Threads that check ranges of keys; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor repair`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::REPAIR)]
 pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Take the store as it is though HEAD knows of a later version or another one: a copy from a backup
+    /// Accept the store although HEAD names a later version or another database, as with a copy from a backup
     #[arg(long)]
     pub(crate) accept_store: bool,
     /// Threads that check; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor rollback`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::ROLLBACK)]
 pub(crate) struct Rollback {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The block to return to
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) to: u64,
+    /// The block to return to: a number, a hash, or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) to: BlockChoice,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor prune`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::PRUNE)]
 pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) database: Database,
     /// History to keep: none, or a number of versions
-    #[arg(long, value_name = "none|N", value_parser = parse_retain)]
-    pub(crate) retain: Retain,
+    #[arg(long, value_name = "none|N", value_parser = parse_retain, required_unless_present = "before")]
+    pub(crate) retain: Option<Retain>,
+    /// Forget the state of the blocks before this one: a number, a hash, or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true, conflicts_with = "retain")]
+    pub(crate) before: Option<BlockChoice>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+}
+
+/// `arbor compact`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::COMPACT)]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+}
+
+/// `arbor inspect`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::INSPECT)]
+pub(crate) struct Inspect {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// How many of the largest accounts and codes to name
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = parse_top)]
+    pub(crate) top: usize,
+    /// Also write a file of comma-separated values for each part into this folder
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub(crate) csv: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+}
+
+/// Parses how many of the largest things to name; all of these are in memory.
+fn parse_top(text: &str) -> Result<usize, String> {
+    let top = text.parse().ok().filter(|top| *top <= 100_000);
+    top.ok_or_else(|| format!("'{text}' is not a number up to 100000"))
 }
 
 /// `arbor snapshot`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::SNAPSHOT)]
 pub(crate) struct Snapshot {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Where to write it: a new file
+    /// The new file to write
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// At this retained block [default: the latest]
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) at: Option<u64>,
+    /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) at: BlockChoice,
     /// The order of the leaves
     #[arg(long, value_name = "O", default_value = "key")]
     pub(crate) order: OrderChoice,
-    /// Leaves in a chunk, which is what a recovery takes in at a time
+    /// Leaves in a chunk. A recovery takes in one chunk at a time
     #[arg(long, value_name = "LEAVES", default_value = "100000", value_parser = parse_chunk)]
     pub(crate) chunk_size: NonZeroUsize,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// An order of leaves.
@@ -512,7 +627,7 @@ pub(crate) struct Snapshot {
 pub(crate) enum OrderChoice {
     /// Ascending by key
     Key,
-    /// As they came, which is at random among the keys; takes memory for all of them
+    /// By index, the order in which leaves were first written; this takes memory for all of them
     Index,
 }
 
@@ -527,13 +642,14 @@ fn parse_chunk(text: &str) -> Result<NonZeroUsize, String> {
 
 /// `arbor recover`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::RECOVER)]
 pub(crate) struct Recover {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// What `arbor snapshot` wrote
+    /// The file that `arbor snapshot` wrote
     pub(crate) file: PathBuf,
-    /// The root that it must have; without it, the one in the file, which is no better than whoever the file is from
-    #[arg(long, value_name = "R")]
+    /// The root that the leaves must have [default: the root in the file, which proves nothing if the file is not trusted]
+    #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: Option<B256>,
     /// Genesis of the snapshot's chain, in geth's JSON form, or the name of a network: the root does not cover the one in the snapshot, which must be the same in every field [default: the known network's with its chain id, else the snapshot's]
     #[arg(long, value_name = "FILE|PRESET")]
@@ -546,6 +662,12 @@ pub(crate) struct Recover {
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor demo`.
@@ -558,6 +680,7 @@ pub(crate) struct Demo {
 
 /// `arbor generate`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::GENERATE)]
 pub(crate) struct Generate {
     /// Folder for chain.rlp and genesis.json; a generation cut short there is continued
     #[arg(long, value_name = "DIR")]
@@ -598,6 +721,9 @@ pub(crate) struct Generate {
     /// Write chain.rlp.gz
     #[arg(long)]
     pub(crate) gzip: bool,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// History to keep, as it is written on the command line.

@@ -12,8 +12,7 @@ use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_versions::{
-    DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, Version, read_head_file,
-    stored_identity,
+    DirLock, DirReader, HeadFile, Identity, Meta, Options, Retain, read_head_file, stored_identity,
 };
 
 use crate::args::{Database, StoreChoice, parse_retain, show_retain};
@@ -234,6 +233,16 @@ pub(crate) fn store_in(dir: &Path) -> Option<StoreChoice> {
         return Some(StoreChoice::Rocksdb);
     }
     None
+}
+
+/// The size of a database on disk: the bytes that the files of its store occupy. The glossary defines it.
+pub(crate) fn disk_bytes(dir: &Path) -> Result<u64> {
+    let folders = ["fjall", "rocksdb"].map(|store| dir.join(store));
+    let sizes = folders.iter().map(|folder| {
+        let size = arbor_store::occupied_bytes(folder);
+        size.with_context(|| format!("reading {}", folder.display()))
+    });
+    sizes.sum()
 }
 
 /// Where a database keeps the genesis it was made from.
@@ -525,29 +534,8 @@ pub(crate) fn head(state: Head<'_>) -> Result<&Meta> {
         .ok_or_else(|| anyhow!("the database is empty: replay a chain into it first"))
 }
 
-/// The retained version of a block; of the latest, if none is named.
-pub(crate) fn version_of(state: Head<'_>, block: Option<u64>) -> Result<Version> {
-    let head = head(state)?;
-    let Some(number) = block else {
-        return Ok(head.version);
-    };
-    let view = state.view();
-    let oldest = view.oldest().unwrap_or(head.version);
-    if let Some(version) = view
-        .version_of_block(number)?
-        .filter(|found| *found >= oldest)
-    {
-        return Ok(version);
-    }
-    bail!(
-        "block {number} is not retained: the database has blocks {} to {}",
-        oldest_block(state)?,
-        head.block_number
-    )
-}
-
 /// The oldest block whose state can be read.
-fn oldest_block(state: Head<'_>) -> Result<u64> {
+pub(crate) fn oldest_block(state: Head<'_>) -> Result<u64> {
     let head = head(state)?;
     let view = state.view();
     let oldest = view.oldest().unwrap_or(head.version);

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use arbor_metrics::Envelope;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// Tries whether a report can be written: to be asked before hours of work. `db` is the folder of the command's database, whose own files no
 /// report may replace.
@@ -196,6 +198,50 @@ pub(crate) fn is_output(path: &Path) -> bool {
 /// Writes bytes to what a name leads to: see above.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, &mut |out| out.write_all(bytes))
+}
+
+/// Writes bytes like [`write()`], gzipped if the name ends in .gz; returns the bytes of the file.
+pub(crate) fn write_packed(path: &Path, bytes: &[u8]) -> io::Result<u64> {
+    write_packed_by(path, &mut |out| out.write_all(bytes))
+}
+
+/// Writes like [`write_by`], gzipped if the name ends in .gz; returns the bytes of the file.
+pub(crate) fn write_packed_by(
+    path: &Path,
+    put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<u64> {
+    let mut bytes = 0;
+    write_by(path, &mut |out| {
+        let mut out = Counting { out, bytes: 0 };
+        if is_packed(path) {
+            let mut packed = GzEncoder::new(&mut out, Compression::default());
+            put(&mut packed)?;
+            packed.finish()?;
+        } else {
+            put(&mut out)?;
+        }
+        bytes = out.bytes;
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Counts the bytes that pass.
+struct Counting<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+impl Write for Counting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// As [`write()`], for what is made as it is written.

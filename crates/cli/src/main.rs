@@ -4,21 +4,26 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
+mod block_choice;
 mod block_rows;
 mod bytes;
 mod commands;
 mod database;
 mod files;
+mod logging;
+mod metrics_server;
+mod names;
 mod output;
 mod progress;
 mod remembered;
 mod report;
+mod retained;
 mod rules;
 mod stop;
 mod tree_settings;
 mod trees;
+mod version;
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 #[cfg(unix)]
@@ -32,7 +37,6 @@ use arbor_versions::VersionsError;
 use args::{Arbor, Command};
 use clap::{CommandFactory, Parser};
 use commands::replay_witness::Partial;
-use tracing_subscriber::EnvFilter;
 
 /// Records and undo entries are many small allocations of mixed sizes, made on one thread and freed on another. `bench` asks for the counts.
 #[global_allocator]
@@ -46,8 +50,9 @@ fn main() -> ExitCode {
     // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
     allocations::purge_after(100);
     take_full_files_for_errors();
-    let arbor = Arbor::parse();
-    log_to_stderr(arbor.verbose);
+    let mut arbor = Arbor::parse();
+    arbor.command.ignore_unused_environment();
+    logging::begin(arbor.verbose, arbor.log_format);
     match check_backend().and_then(|()| run(&arbor.command)) {
         Ok(()) if stop::asked() => ExitCode::from(stop::EXIT_CODE),
         Ok(()) => ExitCode::SUCCESS,
@@ -69,7 +74,7 @@ fn main() -> ExitCode {
 }
 
 /// Reports a name in [`BACKEND_VARIABLE`] that [`Backend::detect`] would panic at.
-fn check_backend() -> anyhow::Result<()> {
+pub(crate) fn check_backend() -> anyhow::Result<()> {
     let Some(name) = std::env::var_os(BACKEND_VARIABLE) else {
         return Ok(());
     };
@@ -159,6 +164,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Repair(args) => commands::repair::run(args),
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
+        Command::Compact(args) => commands::compact::run(args),
+        Command::Inspect(args) => commands::inspect::run(args),
         Command::Snapshot(args) => commands::recover::snapshot(args),
         Command::Recover(args) => commands::recover::recover(args),
         Command::Loadtest(args) => commands::loadtest::run(args),
@@ -171,29 +178,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
             clap_complete::generate(*shell, &mut Arbor::command(), "arbor", &mut script);
             output::line(String::from_utf8(script)?.trim_end())
         }
+        Command::Man(args) => commands::man::run(args),
     }
-}
-
-fn log_to_stderr(verbose: u8) {
-    let level = match verbose {
-        0 => "warn",
-        1 => "info",
-        _ => "debug",
-    };
-    // The storage engine logs the errors that it returns, and those are reported at the command's end. Only failures of its
-    // background threads are not returned.
-    let engine = match verbose {
-        0 | 1 => ",fjall=off,lsm_tree=off,fjall::worker_pool=error",
-        _ => "",
-    };
-    let filter = EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| EnvFilter::new(format!("{level}{engine}")));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // Where that cannot be written it says so there, and panics.
-        .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
 }

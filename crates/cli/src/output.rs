@@ -18,6 +18,40 @@ pub(crate) fn line(text: &str) -> Result<()> {
     }
 }
 
+/// Prints a line about what is done: to standard error if standard output has JSON alone.
+pub(crate) fn remark(json: bool, text: &str) -> Result<()> {
+    match json {
+        true => {
+            tell(text);
+            Ok(())
+        }
+        false => line(text),
+    }
+}
+
+/// Prints a line of a table whose groups of columns are parted by `|`: of the groups, as many as a terminal has room for.
+pub(crate) fn table_line(text: &str) -> Result<()> {
+    let width = terminal_size::terminal_size_of(std::io::stdout());
+    line(fitting(text, width.map(|(width, _)| width.0.into())))
+}
+
+/// Cuts a line of a table behind the last group of columns that fits, but never the first group.
+fn fitting(text: &str, width: Option<usize>) -> &str {
+    let Some(width) = width.filter(|width| *width < text.chars().count()) else {
+        return text;
+    };
+    let ends = text
+        .match_indices('|')
+        .map(|(end, _)| text[..end].trim_end());
+    let mut kept = text;
+    for (place, group) in ends.enumerate() {
+        if place == 0 || group.chars().count() <= width {
+            kept = group;
+        }
+    }
+    kept
+}
+
 /// Turns the end of the reader of standard output, as of `head`, into the end of the command.
 pub(crate) fn until_the_reader_leaves(result: Result<()>) -> Result<()> {
     let left = |error: &anyhow::Error| {
@@ -50,5 +84,22 @@ pub(crate) fn print(write: &mut dyn FnMut(&mut dyn Write) -> serde_json::Result<
     {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("writing to standard output"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_lose_whole_groups_of_columns() {
+        let row = "     1   0.1s | 20   30 |   400";
+        assert_eq!(fitting(row, None), row);
+        assert_eq!(fitting(row, Some(80)), row);
+        assert_eq!(fitting(row, Some(row.len())), row);
+        assert_eq!(fitting(row, Some(row.len() - 1)), "     1   0.1s | 20   30");
+        assert_eq!(fitting(row, Some(20)), "     1   0.1s");
+        assert_eq!(fitting(row, Some(3)), "     1   0.1s");
+        assert_eq!(fitting("no groups", Some(3)), "no groups");
     }
 }

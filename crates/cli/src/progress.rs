@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::metrics_server::PROGRESS;
 use crate::output;
 
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -40,6 +41,11 @@ impl Progress {
     /// Tells that a block is done.
     pub(crate) fn block(&mut self, number: u64, gas: u64) {
         self.gas += gas;
+        PROGRESS.block(number, gas);
+        if let Some(last) = self.last {
+            let all = (last + 1).saturating_sub(self.first).max(1);
+            PROGRESS.done((number + 1).saturating_sub(self.first) as f64 / all as f64);
+        }
         let now = Instant::now();
         match &self.bar {
             Some(bar) => {
@@ -99,7 +105,17 @@ impl PartDone {
     const STEPS: f64 = 1e4;
 
     pub(crate) fn new(verb: &'static str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        Self::with_bar(verb, std::io::stderr().is_terminal())
+    }
+
+    /// Like [`new`](Self::new), for a command that prints much: no bar stands between its lines.
+    pub(crate) fn while_printing(verb: &'static str) -> Self {
+        let on_terminal = std::io::stdout().is_terminal();
+        Self::with_bar(verb, std::io::stderr().is_terminal() && !on_terminal)
+    }
+
+    fn with_bar(verb: &'static str, wanted: bool) -> Self {
+        let bar = wanted.then(|| {
             let bar = ProgressBar::new(Self::STEPS as u64);
             let style = ProgressStyle::with_template("{bar:30} {percent} %, {msg}, {eta} left");
             bar.set_style(style.expect("invariant: the template is well formed"));
@@ -116,6 +132,7 @@ impl PartDone {
 
     /// Tells which part is done, 0 to 1, and of what.
     pub(crate) fn set(&self, done: f64, what: &str) {
+        PROGRESS.done(done);
         if let Some(bar) = &self.bar {
             bar.set_position((done * Self::STEPS) as u64);
             bar.set_message(what.to_owned());
@@ -147,6 +164,27 @@ impl PartDone {
     }
 }
 
+/// The part of a scan that is done, told from keys that ascend and are spread evenly, such as hashes.
+#[derive(Default)]
+pub(crate) struct KeyPart {
+    /// The greatest part seen so far; `None` once a key has come that is below it.
+    last: Option<f64>,
+    fell: bool,
+}
+
+impl KeyPart {
+    /// Takes the next key; returns the part that is done, unless keys do not ascend.
+    pub(crate) fn at(&mut self, key: &[u8]) -> Option<f64> {
+        let first = key
+            .first_chunk()
+            .map_or(0, |first| u32::from_be_bytes(*first));
+        let part = f64::from(first) / f64::from(u32::MAX);
+        self.fell |= self.last.is_some_and(|last| part < last);
+        self.last = Some(part);
+        (!self.fell).then_some(part)
+    }
+}
+
 /// What is left of a job at the pace so far; unknown before a fiftieth of it is done, for opening and the first reads are no measure of the rest.
 fn seconds_left(elapsed: Duration, done: f64) -> Option<f64> {
     (done >= 0.02).then(|| elapsed.as_secs_f64() * (1.0 - done) / done)
@@ -169,6 +207,17 @@ fn bar(first: u64, last: Option<u64>) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_part_of_a_scan_is_known_while_keys_ascend() {
+        let mut part = KeyPart::default();
+        assert_eq!(part.at(&[0; 20]), Some(0.0));
+        let half = part.at(&[0x80; 20]).expect("ascending");
+        assert!((0.5..0.51).contains(&half), "{half}");
+        assert_eq!(part.at(&[0xff; 32]), Some(1.0));
+        assert_eq!(part.at(&[3; 32]), None);
+        assert_eq!(part.at(&[4; 32]), None);
+    }
 
     #[test]
     fn what_is_left_is_told_once_it_can_be_known() {

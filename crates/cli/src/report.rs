@@ -95,6 +95,8 @@ pub(crate) struct Outcome {
     pub(crate) root_delay: Option<DelaySummary>,
     /// The head after it, where there is a database.
     pub(crate) head: Option<Head>,
+    /// Whether roots are computed next to execution, on a thread of their own.
+    pub(crate) beside: bool,
     /// Time spent merging the store's files at the end.
     pub(crate) compacting: Duration,
     /// The database's own figures: bytes handed to the store by table, flushes, cache hits.
@@ -148,9 +150,17 @@ pub(crate) struct Head {
 
 impl Outcome {
     /// Prints the summary and, if asked, writes the report.
-    pub(crate) fn finish(self, measurement: Measurement, file: Option<&Path>) -> Result<()> {
+    pub(crate) fn finish(
+        self,
+        measurement: Measurement,
+        file: Option<&Path>,
+        json: bool,
+    ) -> Result<()> {
         let envelope = measurement.finish(self.results());
-        self.print(envelope.wall_seconds, &envelope.process)?;
+        match json {
+            true => output::json(&envelope)?,
+            false => self.print(envelope.wall_seconds, &envelope.process)?,
+        }
         files::write_report(file, &envelope)
     }
 
@@ -188,25 +198,11 @@ impl Outcome {
                 total.gas as f64 / 1e6 / wall,
             ))?;
         }
-        for (name, seconds) in [
-            ("waiting for blocks and senders", total.source_s),
-            ("waiting for earlier roots", total.backlog_s),
-            ("execution and verification", total.execution_s),
-            ("key hashing", total.keys_s),
-            ("tree", total.tree_s),
-            ("store", total.store_s),
-            ("checking the state", total.check_s),
-            ("compaction", self.compacting.as_secs_f64()),
-        ] {
-            if seconds > 0.0 {
-                output::line(&format!(
-                    "  {name:<32}{seconds:>9.2} s{:>6.1} %",
-                    100.0 * seconds / wall
-                ))?;
-            }
+        for part in self.parts() {
+            part.print(wall)?;
         }
         let size = |name: &str, value: Option<u64>| match value {
-            Some(value) => output::line(&format!("  {name:<32}{:>12}", bytes::show(value))),
+            Some(value) => output::line(&format!("  {name:<34}{:>11}", bytes::show(value))),
             None => Ok(()),
         };
         size("written by the process", process.written_bytes)?;
@@ -222,6 +218,35 @@ impl Outcome {
                 "the chain ends before block {to}, which --to names"
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// The parts of the time. Each group is one thread's work, one part after another.
+    fn parts(&self) -> Vec<Group> {
+        let total = &self.total;
+        let execution = vec![
+            ("execution and verification", total.execution_s),
+            ("waiting for blocks and senders", total.source_s),
+            ("waiting for earlier roots", total.backlog_s),
+        ];
+        let roots = vec![
+            ("key hashing", total.keys_s),
+            ("tree", total.tree_s),
+            ("store", total.store_s),
+            ("checking the state", total.check_s),
+        ];
+        let compaction = vec![("compaction", self.compacting.as_secs_f64())];
+        let group = |name, parts| Group { name, parts };
+        match self.beside {
+            true => vec![
+                group("thread of execution", execution),
+                group("next to it, thread of roots", roots),
+                group("after both", compaction),
+            ],
+            false => vec![group(
+                "one thread, in turn",
+                [execution, roots, compaction].concat(),
+            )],
         }
     }
 
@@ -259,6 +284,33 @@ impl Outcome {
     }
 }
 
+/// Parts of the time that come one after another.
+struct Group {
+    name: &'static str,
+    parts: Vec<(&'static str, f64)>,
+}
+
+impl Group {
+    /// Prints each part with its share of the whole time, and their sum. Groups run next to each other, so that only the
+    /// shares of one group add up to 100 % at most.
+    fn print(&self, wall: f64) -> Result<()> {
+        let sum: f64 = self.parts.iter().map(|(_, seconds)| seconds).sum();
+        if sum <= 0.0 {
+            return Ok(());
+        }
+        let line = |name: &str, seconds: f64| {
+            let share = 100.0 * seconds / wall;
+            output::line(&format!("  {name:<34}{seconds:>9.2} s{share:>6.1} %"))
+        };
+        line(self.name, sum)?;
+        let parts = self.parts.iter().filter(|(_, seconds)| *seconds > 0.0);
+        for (name, seconds) in parts {
+            line(&format!("  {name}"), *seconds)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +327,7 @@ mod tests {
                 hash: Default::default(),
                 root: Default::default(),
             }),
+            beside: true,
             compacting: Duration::ZERO,
             database: Value::Null,
             failed: false,
@@ -283,6 +336,26 @@ mod tests {
             kept,
             disk_bytes: None,
         }
+    }
+
+    /// The shares added up to 115 %, as if all came one after another.
+    #[test]
+    fn what_runs_side_by_side_is_not_added_up() {
+        let mut outcome = outcome(2, Some(102), 102);
+        let total = &mut outcome.total;
+        (total.execution_s, total.source_s, total.backlog_s) = (0.6, 0.1, 0.3);
+        (total.keys_s, total.tree_s, total.store_s) = (0.1, 0.4, 0.2);
+        let sums = |outcome: &Outcome| -> Vec<f64> {
+            let groups = outcome.parts().into_iter();
+            let sums = groups.map(|group| group.parts.iter().map(|part| part.1).sum::<f64>());
+            sums.filter(|sum| *sum > 0.0).collect()
+        };
+        let [execution, roots] = sums(&outcome)[..] else {
+            unreachable!("two threads");
+        };
+        assert!((execution - 1.0).abs() < 1e-9 && (roots - 0.7).abs() < 1e-9);
+        outcome.beside = false;
+        assert_eq!(sums(&outcome).len(), 1);
     }
 
     /// After a full disk it was "replayed blocks 101 to 221", above "head: block 100".

@@ -65,7 +65,7 @@ fn failures_end_with_1_and_true_results_with_0() {
         assert_eq!(code(&[command, "--db", "absent"]), Some(1), "{command}");
     }
     let nobody = "0x00000000000000000000000000000000000000ab";
-    assert_eq!(code(&["get", "--db", "db", nobody]), Some(1));
+    assert_eq!(code(&["get", "--db", "db", nobody]), Some(0));
     let proof = folder.run(&["prove", "--db", "db", nobody]).ok().stdout();
     std::fs::write(folder.path("proof.json"), proof).expect("written");
     let (right, wrong) = (root(&folder), format!("0x{}", "11".repeat(32)));

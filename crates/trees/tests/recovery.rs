@@ -105,7 +105,9 @@ fn written(state: &State, version: Option<Version>, order: Order) -> Vec<u8> {
     let then = state.at(version).unwrap();
     let form = (order, NonZeroUsize::new(64).unwrap());
     let head = then.entries_head(NETWORK, Some("{}".into()), form);
-    then.write_entries(Vec::new(), &head.unwrap()).unwrap().0
+    then.write_entries(Vec::new(), &head.unwrap(), &|_, _| ())
+        .unwrap()
+        .0
 }
 
 fn recover(state: &mut State, list: &[u8]) -> Result<(), RecoveryError> {

@@ -504,7 +504,7 @@ fn a_database_whose_recovery_did_not_finish_is_refused() {
             assert!(tree.downcast::<Ar16mt>().is_none());
             continue;
         };
-        let list: Vec<u8> = then.write_entries(Vec::new(), &head).unwrap().0;
+        let list: Vec<u8> = then.write_entries(Vec::new(), &head, &|_, _| ()).unwrap().0;
         let store = Arc::new(MemoryStore::default());
         let mut state = open(&tree, &store);
         let before = state.compute(&first_block()).unwrap();

@@ -1,5 +1,6 @@
 //! `arbor bench` and its commands, and `arbor loadtest`.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -8,8 +9,10 @@ use arbor_lab::senders;
 use arbor_state::TreeKind;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Database, StoreChoice, parse_disk, parse_threads};
+use super::{Database, OUTPUT, StoreChoice, examples, parse_disk, parse_threads};
 use crate::bytes;
+use crate::metrics_server;
+use crate::names::parse_chain_block;
 use crate::trees;
 
 /// What is measured.
@@ -33,6 +36,7 @@ pub(crate) enum Bench {
 
 /// `arbor bench senders`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_SENDERS)]
 pub(crate) struct BenchSenders {
     /// Signatures in a batch
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = senders::BATCHES, value_parser = parse_batch)]
@@ -40,11 +44,11 @@ pub(crate) struct BenchSenders {
     /// Milliseconds to measure each size for
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub(crate) budget: u64,
-    /// Print the report instead of the table
-    #[arg(long)]
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
     /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
 }
 
@@ -57,6 +61,7 @@ fn parse_batch(text: &str) -> Result<usize, String> {
 
 /// `arbor bench engine`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_ENGINE)]
 pub(crate) struct BenchEngine {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
@@ -65,7 +70,7 @@ pub(crate) struct BenchEngine {
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
     /// The interface that is switched on
     #[arg(long, value_name = "I", default_value = "v7")]
@@ -74,12 +79,16 @@ pub(crate) struct BenchEngine {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
     /// Write the figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor bench parallel`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_PARALLEL)]
 pub(crate) struct BenchParallel {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
@@ -88,15 +97,19 @@ pub(crate) struct BenchParallel {
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
     /// Write the figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor bench witnesses`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_WITNESSES)]
 pub(crate) struct BenchWitnesses {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
@@ -114,21 +127,25 @@ pub(crate) struct BenchWitnesses {
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
-    #[arg(long, value_name = "BLOCK")]
+    #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
     /// Memory for everything together; the state itself is kept in memory besides
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
     /// Write each block's figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Draw the distribution into this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor bench reads`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_READS)]
 pub(crate) struct BenchReads {
     #[command(flatten)]
     pub(crate) database: Database,
@@ -148,8 +165,11 @@ pub(crate) struct BenchReads {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor bench database`.
@@ -197,6 +217,7 @@ pub(crate) enum NumberingChoice {
 /// Prints what each block took, then the whole database's check and a summary. Of a block, `load`, `apply` and `hash` are seconds summed over all threads; the
 /// other times are by the clock, and `tree` is all three. Pruning goes with the flushes: what a flush that ended meanwhile pruned stands beside the block, so most blocks have none.
 #[derive(Debug, Args)]
+#[command(after_help = examples::LOADTEST)]
 pub(crate) struct Loadtest {
     /// Blocks, a version each
     #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
@@ -254,12 +275,19 @@ pub(crate) struct Loadtest {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench commitments`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_COMMITMENTS)]
 pub(crate) struct BenchCommitments {
     /// What to measure: keccak, vectors, leaves, updates, keys, points, proofs [default: all]
     #[arg(value_name = "GROUP")]
@@ -277,9 +305,12 @@ pub(crate) struct BenchCommitments {
     #[arg(long, value_name = "N", num_args = 1.., default_values_t = arbor_lab::commitments::Settings::OPENINGS)]
     pub(crate) openings: Vec<usize>,
     /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Draw leaves.svg and updates.svg into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }

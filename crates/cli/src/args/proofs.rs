@@ -7,36 +7,39 @@ use arbor_state::AccountSlots;
 use arbor_state::TreeKind;
 use clap::{Args, ValueEnum};
 
-use super::{Database, parse_slot};
+use super::{Database, OUTPUT, examples};
+use crate::block_choice::BlockChoice;
+use crate::names::{parse_address, parse_hash, parse_slot};
 use crate::trees;
 
 /// `arbor prove`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::PROVE)]
 pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) database: Database,
     /// The account
-    #[arg(required_unless_present_any = ["range", "storage_logs"])]
+    #[arg(required_unless_present_any = ["range", "storage_logs"], value_parser = parse_address)]
     pub(crate) address: Option<Address>,
-    /// Slots of it: decimal or 0x-hex
+    /// Slots of the account: decimal or 0x-hex
     #[arg(value_parser = parse_slot)]
     pub(crate) slots: Vec<U256>,
-    /// At this retained block [default: the latest]
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) at: Option<u64>,
-    /// Where to write it; of a Verkle tree in the binary form, without names, if the name ends in .ssz [default: standard output, as JSON]
+    /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
+    #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) at: BlockChoice,
+    /// The file to write: gzipped if the name ends in .gz, and of a Verkle tree in the binary form, without names, if it ends in .ssz [default: standard output, as JSON]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Prove all by one proof, as several accounts are: under AR16MT a multiproof, in which no hash stands twice
+    /// Prove the account and its slots by one proof: under AR16MT a multiproof, in which no hash occurs twice
     #[arg(long)]
     pub(crate) together: bool,
-    /// Another account and slots of it, in the same proof; may be given again
+    /// Another account and its slots, in the same proof. May be given several times
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account)]
     pub(crate) also: Vec<AccountSlots>,
-    /// All leaves between two keys and no others: 0x20..0x2f has those whose keys begin with these bytes or lie between, all held in memory: 72 bytes each (for trees with leaves by key: AR16MT)
+    /// Prove all leaves between two keys: 0x20..0x2f covers keys that begin with 0x20 to 0x2f. Each leaf takes 72 bytes of memory (for trees with leaves by key: AR16MT)
     #[arg(long, value_name = "KEY..KEY", value_parser = parse_range, conflicts_with_all = ["address", "together", "also"])]
     pub(crate) range: Option<(B256, B256)>,
-    /// Write what the block changes to this file, as zkSync's prover is given it: each write with its path and the root after it, in bytes (for trees with leaves by key: AR16MT)
+    /// Write the block's changes to this file in the form of zkSync's prover: each write with its path and the root after it, in bytes (for trees with leaves by key: AR16MT)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "together", "also", "range", "out"])]
     pub(crate) storage_logs: Option<PathBuf>,
 }
@@ -47,9 +50,7 @@ fn parse_account(text: &str) -> Result<AccountSlots, String> {
     let slots = slots.split(',').filter(|slot| !slot.is_empty());
     let slots = slots.map(parse_slot);
     Ok(AccountSlots {
-        address: address
-            .parse()
-            .map_err(|_| format!("'{address}' is no address"))?,
+        address: parse_address(address)?,
         slots: slots.collect::<Result<_, _>>()?,
     })
 }
@@ -76,50 +77,58 @@ fn parse_range(text: &str) -> Result<(B256, B256), String> {
 
 /// `arbor verify-proof`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::VERIFY_PROOF)]
 pub(crate) struct VerifyProof {
     /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; gzipped or not; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// The state root; of what `arbor prove --storage-logs` wrote that before the block
-    #[arg(long, value_name = "R")]
+    /// The state root. With --storage-logs, the root before the block
+    #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: B256,
-    /// An account, and slots of it, of which the proof must say what they hold; may be given again. A witness as the Verkle testnets write it has keys and no names, and shows nothing of an account without this and --tree
+    /// An account, and slots, that the proof must cover. May be given several times. A witness of the Verkle testnets contains keys without names: it shows an account only with this and --tree
     #[arg(long, value_name = "ADDRESS[:SLOT,...]", value_parser = parse_account, conflicts_with = "storage_logs")]
     pub(crate) of: Vec<AccountSlots>,
-    /// The tree that the root is of. A proof of a Verkle tree has keys, and what accounts they are no root shows: without this they are printed as keys
+    /// The tree of the root. A Verkle proof contains keys, and no root shows which accounts they belong to: without this the keys are printed
     #[arg(long, value_name = "T", hide_possible_values = true, value_parser = trees::tree_parser())]
     pub(crate) tree: Option<&'static TreeKind>,
-    /// The file is what `arbor prove --storage-logs` writes: check that each of its logs leads from the root before it to the root after it
+    /// The file is one of `arbor prove --storage-logs`: check that each log leads from the root before it to the root after it
     #[arg(long)]
     pub(crate) storage_logs: bool,
-    /// The index that the first new leaf has to take, which no root shows: one more than there were leaves
+    /// The index of the first new leaf: one more than there were leaves. The root does not determine it
     #[arg(long, value_name = "N", requires = "storage_logs")]
     pub(crate) next_index: Option<u64>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor witness`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::WITNESS)]
 pub(crate) struct Witness {
     #[command(flatten)]
     pub(crate) database: Database,
     /// The chain that holds the block
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// The block; the state before it must be retained
-    #[arg(long, value_name = "BLOCK")]
-    pub(crate) block: u64,
+    /// The block: a number, a hash, 'latest', or -N for N blocks before the latest. The state before it must be retained
+    #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) block: BlockChoice,
     /// Also the blocks after it up to this one, a file each
-    #[arg(long, value_name = "BLOCK", requires = "out")]
-    pub(crate) to: Option<u64>,
-    /// Where to write it: gzipped if the name ends in .gz; of a Verkle tree in the binary form if it ends in .ssz; with --to a folder, for
+    #[arg(long, value_name = "BLOCK", requires = "out", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) to: Option<BlockChoice>,
+    /// The file to write: gzipped if the name ends in .gz, and of a Verkle tree in the binary form if it ends in .ssz. With --to it is a folder, for
     /// files named by block and form [default: standard output, as JSON]
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Under Verkle: with further keys where a prover could otherwise pass a leaf for an internal node, and what is there for absent
+    /// Under Verkle: add keys that rule out a leaf presented as an internal node, which could hide what is present
     #[arg(long)]
     pub(crate) guarded: bool,
     /// The form of the files in the folder
     #[arg(long, value_name = "F", default_value = "json", requires = "to")]
     pub(crate) form: WitnessForm,
+    /// Print as JSON what was written with --out, a line for each block
+    #[arg(long, requires = "out", help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// Forms of witness files, by their extension.
@@ -132,7 +141,7 @@ pub(crate) enum WitnessForm {
     JsonGz,
     /// The binary form, which Verkle witnesses have
     Ssz,
-    /// The same, gzipped
+    /// The binary form, gzipped
     #[value(name = "ssz.gz")]
     SszGz,
 }
@@ -156,17 +165,21 @@ impl WitnessForm {
 
 /// `arbor verify-witness`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::VERIFY_WITNESS)]
 pub(crate) struct VerifyWitness {
     /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses; - for standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The state root before the block, where a Verkle witness does not have it
-    #[arg(long, value_name = "R")]
+    /// The state root before the block, if a Verkle witness does not contain it
+    #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: Option<B256>,
-    /// The state root after the block, likewise
-    #[arg(long, value_name = "R")]
+    /// The state root after the block, if a Verkle witness does not contain it
+    #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root_after: Option<B256>,
-    /// Refuse Verkle witnesses, as the testnets' may be, that show stems to be absent only if they were made honestly
+    /// Refuse Verkle witnesses that show a stem to be absent only if the prover was honest, as those of the testnets may
     #[arg(long)]
     pub(crate) guarded: bool,
+    /// Print a JSON object for each witness, a line each
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }

@@ -50,7 +50,9 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
     measurement.setting("budget_s", settings.budget.0.as_secs_f64());
     measurement.setting("openings", args.openings.clone());
     let results = pool.install(|| study(&settings, &mut |row| tracing::info!("{row}")))?;
-    output::line(table(&results).trim_end())?;
+    if !args.json {
+        output::line(table(&results).trim_end())?;
+    }
     if let Some(dir) = &args.plots {
         fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
         for (file, svg) in plots(&results) {
@@ -59,6 +61,9 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
         }
     }
     let envelope = measurement.finish(serde_json::to_value(&results)?);
+    if args.json {
+        output::json(&envelope)?;
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }
 
@@ -93,8 +98,12 @@ fn reads(args: &BenchReads) -> Result<()> {
         reads::ReadsError::Place(error) => error,
         error => anyhow!(error.to_string()),
     })?;
-    output::line(reads::table(&results).trim_end())?;
+    let table = reads::table(&results);
     let envelope = measurement.finish(serde_json::to_value(&results)?);
+    match args.json {
+        true => output::json(&envelope)?,
+        false => output::line(table.trim_end())?,
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::args::BenchDatabase as Args;
 use crate::rules::Rules;
-use crate::{database, files, output, report};
+use crate::{database, files, output, report, retained};
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let db = &args.database.db;
@@ -67,7 +67,7 @@ fn witnesses(
     let oldest = head.view().oldest().map_or(0, |oldest| oldest.0);
     let blocks = args.witnesses.min(latest.version.0.saturating_sub(oldest));
     let first = latest.block_number.saturating_sub(blocks) + 1;
-    let before = database::version_of(head, Some(first - 1))?;
+    let before = retained::version_of(head, first - 1)?;
     let earlier = EarlierBlocks::read(head, before, &args.chain)?;
     let chain = Chain {
         genesis: &genesis,

@@ -56,15 +56,15 @@ pub(super) fn run(args: &BenchEngine) -> Result<()> {
         bail!("no blocks: the chain ends with its genesis");
     }
     let [revm, engine] = times.map(|time| time.as_secs_f64());
-    output::line(&format!(
-        "{blocks} blocks, {gas} gas, the same results: revm {revm:.3} s, engine ({}) {engine:.3} s, ratio {:.3}",
-        args.evm384,
-        engine / revm
-    ))?;
-    if let Some(file) = &args.report {
-        let results = json!({ "blocks": blocks, "gas": gas, "revm_s": revm, "engine_s": engine });
-        let envelope = measurement.finish(results);
-        files::write_report(Some(file), &envelope)?;
+    let results = json!({ "blocks": blocks, "gas": gas, "revm_s": revm, "engine_s": engine });
+    let envelope = measurement.finish(results);
+    match args.json {
+        true => output::json(&envelope)?,
+        false => output::line(&format!(
+            "{blocks} blocks, {gas} gas, the same results: revm {revm:.3} s, engine ({}) {engine:.3} s, ratio {:.3}",
+            args.evm384,
+            engine / revm
+        ))?,
     }
-    Ok(())
+    files::write_report(args.report.as_deref(), &envelope)
 }

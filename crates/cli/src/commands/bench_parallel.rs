@@ -44,6 +44,21 @@ pub(super) fn run(args: &BenchParallel) -> Result<()> {
         bail!("no transactions in {blocks} blocks");
     }
     let speed_up = |span: u64| spans.serial as f64 / span as f64;
+    let on_cores = CORES.iter().zip(spans.on_cores);
+    let on_cores = on_cores.map(|(cores, span)| (cores.to_string(), json!(speed_up(span))));
+    let results = json!({
+        "blocks": blocks,
+        "transactions": spans.transactions,
+        "gas": spans.serial,
+        "longest_chain_gas": spans.longest_chain,
+        "most_speed_up": speed_up(spans.longest_chain),
+        "speed_up_on_cores": on_cores.collect::<serde_json::Map<String, Value>>(),
+    });
+    let envelope = measurement.finish(results);
+    if args.json {
+        output::json(&envelope)?;
+        return files::write_report(args.report.as_deref(), &envelope);
+    }
     output::line(&format!(
         "{blocks} blocks, {} transactions, {} gas; the longest chains of conflicts have {:.1} % of it, so that no number of cores is more than {:.2} times as fast",
         spans.transactions,
@@ -54,18 +69,5 @@ pub(super) fn run(args: &BenchParallel) -> Result<()> {
     for (cores, span) in CORES.iter().zip(spans.on_cores) {
         output::line(&format!("{cores} cores: {:.2} times", speed_up(span)))?;
     }
-    if let Some(file) = &args.report {
-        let on_cores = CORES.iter().zip(spans.on_cores);
-        let on_cores = on_cores.map(|(cores, span)| (cores.to_string(), json!(speed_up(span))));
-        let results = json!({
-            "blocks": blocks,
-            "transactions": spans.transactions,
-            "gas": spans.serial,
-            "longest_chain_gas": spans.longest_chain,
-            "most_speed_up": speed_up(spans.longest_chain),
-            "speed_up_on_cores": on_cores.collect::<serde_json::Map<String, Value>>(),
-        });
-        files::write_report(Some(file), &measurement.finish(results))?;
-    }
-    Ok(())
+    files::write_report(args.report.as_deref(), &envelope)
 }

@@ -49,21 +49,23 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
         if sizes.is_empty() {
             bail!("no blocks: the chain ends with its genesis");
         }
-        output::line(table(tree, &sizes).trim_end())?;
+        if !args.json {
+            output::line(table(tree, &sizes).trim_end())?;
+        }
         found.push((tree.name, sizes));
     }
     if let Some(file) = &args.plot {
         let plot = distribution(&found);
         std::fs::write(file, plot).with_context(|| format!("writing {}", file.display()))?;
     }
-    if let Some(file) = &args.report {
-        let trees = found
-            .iter()
-            .map(|(tree, sizes)| json!({ "tree": tree, "blocks": sizes }));
-        let envelope = measurement.finish(trees.collect());
-        files::write_report(Some(file), &envelope)?;
+    let trees = found
+        .iter()
+        .map(|(tree, sizes)| json!({ "tree": tree, "blocks": sizes }));
+    let envelope = measurement.finish(trees.collect());
+    if args.json {
+        output::json(&envelope)?;
     }
-    Ok(())
+    files::write_report(args.report.as_deref(), &envelope)
 }
 
 /// Replays the chain in memory, block by block, with a witness of each.

@@ -7,6 +7,7 @@ use arbor_state::DumpHead;
 use serde::Serialize;
 
 use crate::args::Dump;
+use crate::progress::{KeyPart, PartDone};
 use crate::{database, output};
 
 pub(crate) fn run(args: &Dump) -> Result<()> {
@@ -16,15 +17,33 @@ pub(crate) fn run(args: &Dump) -> Result<()> {
 fn write(args: &Dump) -> Result<()> {
     let state = database::look(&args.database)?;
     let state = state.reader();
-    let then = state.at(database::version_of(state, args.at)?)?;
+    let then = state.at(args.at.version(state)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let head = DumpHead {
         root: then.meta().root.into(),
     };
     line(&mut out, &head)?;
-    then.dump(|account| line(&mut out, &account))?;
+    let progress = PartDone::while_printing("dump");
+    // Accounts come in the order of their addresses or of the hashes of these, as the tree has them.
+    let (mut by_hash, mut by_address) = (KeyPart::default(), KeyPart::default());
+    let mut accounts = 0u64;
+    then.dump(|account| {
+        accounts += 1;
+        let hashed = by_hash.at(account.key.as_slice());
+        let plain = by_address.at(account.address.as_slice());
+        if accounts.is_multiple_of(TOLD_EVERY)
+            && let Some(part) = hashed.or(plain)
+        {
+            progress.set(part, &format!("{accounts} accounts"));
+        }
+        line(&mut out, &account)
+    })?;
+    progress.finish();
     out.flush().context(WRITING)
 }
+
+/// Accounts between two looks at the progress, by which their order is known, too.
+const TOLD_EVERY: u64 = 64;
 
 /// What failed where standard output takes nothing more.
 const WRITING: &str = "writing to standard output";

@@ -1,10 +1,13 @@
 //! `arbor generate`: a deterministic chain.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use alloy_primitives::B256;
 use anyhow::{Result, anyhow};
 use arbor_generator::{GeneratorError, GeneratorSettings, Kind, Phase, Summary};
+use serde::Serialize;
 
 use crate::args::Generate;
 use crate::progress::Progress;
@@ -12,11 +15,56 @@ use crate::{bytes, output, stop};
 
 pub(crate) fn run(args: &Generate) -> Result<()> {
     stop::listen();
-    let summary = make(&settings(args), &args.out)?;
+    let summary = made(&settings(args), &args.out)?;
+    match args.json {
+        true => output::json(&Made::new(&summary))?,
+        false => print(&summary)?,
+    }
     if !summary.complete {
-        output::line("stopped as asked; run the same command again to go on")?;
+        output::remark(
+            args.json,
+            "stopped as asked; run the same command again to go on",
+        )?;
     }
     Ok(())
+}
+
+/// A chain that was made, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Made<'a> {
+    /// Whether the chain has all its blocks.
+    complete: bool,
+    chain: &'a Path,
+    genesis: &'a Path,
+    /// Bytes of the chain before compression.
+    bytes: u64,
+    /// The last block.
+    block: u64,
+    block_hash: B256,
+    state_root: B256,
+    /// Of the blocks that this run made.
+    transactions: u64,
+    failed: u64,
+    by_kind: BTreeMap<&'static str, u64>,
+}
+
+impl<'a> Made<'a> {
+    fn new(summary: &'a Summary) -> Self {
+        let by_kind = Kind::ALL.iter().zip(summary.by_kind);
+        Self {
+            complete: summary.complete,
+            chain: &summary.chain,
+            genesis: &summary.genesis,
+            bytes: summary.bytes,
+            block: summary.head,
+            block_hash: summary.head_hash,
+            state_root: summary.state_root,
+            transactions: summary.transactions,
+            failed: summary.failed,
+            by_kind: by_kind.map(|(kind, count)| (kind.name(), count)).collect(),
+        }
+    }
 }
 
 fn settings(args: &Generate) -> GeneratorSettings {
@@ -55,6 +103,13 @@ fn by_flag(error: GeneratorError) -> anyhow::Error {
 
 /// Makes a chain, with progress and a summary.
 pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
+    let summary = made(settings, out)?;
+    print(&summary)?;
+    Ok(summary)
+}
+
+/// Makes a chain with progress.
+fn made(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
     let mut progress: Option<Progress> = None;
     let mut gas = 0;
     let summary = arbor_generator::generate(settings, out, |now| {
@@ -74,6 +129,10 @@ pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> 
     if let Some(progress) = progress {
         progress.finish();
     }
+    Ok(summary)
+}
+
+fn print(summary: &Summary) -> Result<()> {
     let chain = format!(
         "{}: {} blocks, {}",
         summary.chain.display(),
@@ -97,6 +156,5 @@ pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> 
     output::line(&format!(
         "  head {} with state root {}",
         summary.head_hash, summary.state_root
-    ))?;
-    Ok(summary)
+    ))
 }

@@ -16,6 +16,7 @@ use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, NumberingChoice};
 use crate::database::{self, Budget, NO_CHAIN};
+use crate::metrics_server::{self, PROGRESS};
 use crate::stop::Stop;
 use crate::{bytes, files, output, report, stop};
 
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         tracing::warn!("{warning}");
     }
     files::check_report(args.report.as_deref(), args.db.as_deref())?;
+    metrics_server::serve(args.metrics)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
     let pool = pool.build().context("starting threads")?;
     let measurement = measurement(args, pool.current_num_threads());
@@ -62,12 +64,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.blocks == 0 {
         stop::STOP.must_end();
     }
-    output::line(LEGEND)?;
-    output::line(HEADINGS)?;
+    let show = |line: &str| match args.json {
+        true => output::remark(true, line),
+        false => output::table_line(line),
+    };
+    output::remark(args.json, LEGEND)?;
+    show(HEADINGS)?;
     let mut printed = Ok(());
     let mut passed = |progress: Progress<'_>| {
         passed(&stop::STOP, progress, &mut |line| {
-            printed = output::line(line);
+            printed = show(line);
             printed.is_ok()
         })
     };
@@ -76,12 +82,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     printed?;
     let results = results?;
     if let Some(block) = results.stopped_after {
-        output::line(&format!(
+        show(&format!(
             "stopped after block {block}: nothing was merged or checked"
         ))?;
     }
     let envelope = measurement.finish(serde_json::to_value(&results)?);
-    summary(&results, envelope.process.peak_rss_bytes)?;
+    match args.json {
+        true => output::json(&envelope)?,
+        false => summary(&results, envelope.process.peak_rss_bytes)?,
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }
 
@@ -94,6 +103,7 @@ fn passed(
 ) -> ControlFlow<()> {
     let goes_on = match progress {
         Progress::Block { figures, last } => {
+            PROGRESS.block(figures.block, 0);
             // Before the line: whoever reads the last one may know what is asked for from then on.
             let asked = match last {
                 true => stop.must_end(),

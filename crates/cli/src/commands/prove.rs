@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     }
     let state = database::look(&args.database)?;
     let state = state.reader();
-    let then = state.at(database::version_of(state, args.at)?)?;
+    let then = state.at(args.at.version(state)?)?;
     let out = args.out.as_deref();
     if let Some(file) = &args.storage_logs {
         return write_logs(&leaves(&then, "--storage-logs")?, &then, file);
@@ -53,14 +53,14 @@ fn leaves<'a>(then: &'a Historical<'_>, flag: &str) -> Result<LeavesThen<'a>> {
 fn write_logs(leaves: &LeavesThen<'_>, then: &Historical<'_>, file: &Path) -> Result<()> {
     let logs = leaves.storage_logs()?;
     let encoded = logs.encode();
+    let written = write(file, &encoded)?;
     let said = format!(
         "wrote {} logs of block {} in {}, the next index before it {}",
         logs.logs.len(),
         then.meta().block_number,
-        bytes::show(encoded.len() as u64),
+        bytes::show(written),
         logs.next_enumeration_index
     );
-    write(file, &encoded)?;
     // Behind them it would be a part of them.
     match files::is_output(file) {
         true => output::tell(&said),
@@ -69,27 +69,33 @@ fn write_logs(leaves: &LeavesThen<'_>, then: &Historical<'_>, file: &Path) -> Re
     Ok(())
 }
 
-/// Prints a proof as JSON, or writes it to a file.
+/// Prints a proof as JSON, or writes it to a file, which is gzipped if its name ends in .gz.
 fn put(out: Option<&Path>, proof: &dyn Proof) -> Result<()> {
-    match out {
-        None => output::print(&mut |out| proof.write_json(out, true)),
-        Some(file) if is_binary(file) => match proof.to_bytes() {
-            Some(bytes) => write(file, &bytes),
+    let Some(file) = out else {
+        return output::print(&mut |out| proof.write_json(out, true));
+    };
+    let bytes = match files::has_extension(file, "ssz") {
+        true => match proof.to_bytes() {
+            Some(bytes) => write(file, &bytes)?,
             None => bail!(
                 "proofs of the form {} have no binary form: --out with another extension than .ssz",
                 proof.form().name
             ),
         },
-        Some(file) => files::write_by(file, &mut |out| Ok(proof.write_json(out, false)?))
-            .with_context(|| format!("writing {}", file.display())),
+        false => files::write_packed_by(file, &mut |out| Ok(proof.write_json(out, false)?))
+            .with_context(|| format!("writing {}", file.display()))?,
+    };
+    if !files::is_output(file) {
+        output::tell(&format!(
+            "wrote {}, {}: a proof of the form {}",
+            file.display(),
+            bytes::show(bytes),
+            proof.form().name
+        ));
     }
+    Ok(())
 }
 
-/// Whether a name is that of a witness in the binary form.
-fn is_binary(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "ssz")
-}
-
-fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    files::write(file, bytes).with_context(|| format!("writing {}", file.display()))
+fn write(file: &Path, bytes: &[u8]) -> Result<u64> {
+    files::write_packed(file, bytes).with_context(|| format!("writing {}", file.display()))
 }

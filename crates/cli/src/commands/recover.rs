@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
+use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
 use arbor_state::recovery::{EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals};
 use arbor_state::{Historical, Network, State};
 use arbor_versions::{Meta, Retain, Version};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::args::{OrderChoice, Recover, Snapshot};
@@ -17,7 +19,7 @@ use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
 use crate::rules::Rules;
 use crate::trees::TREES;
-use crate::{bytes, files, output, stop};
+use crate::{bytes, files, metrics_server, output, stop};
 
 pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let dir = args.database.db.as_path();
@@ -36,7 +38,7 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
         bail!("--out {} names a folder, not a file", out());
     }
     let reader = state.reader();
-    let then = reader.at(database::version_of(reader, args.at)?)?;
+    let then = reader.at(args.at.version(reader)?)?;
     let order = match args.order {
         OrderChoice::Key => Order::Key,
         OrderChoice::Index => Order::Index,
@@ -45,12 +47,73 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     head.rules = Rules::stored(dir)?.map(Rules::text);
     let (totals, size) =
         write(&then, &head, &args.out).with_context(|| format!("writing {}", out()))?;
-    output::line(&format!(
-        "wrote {totals} of block {} in {}, root {}",
-        then.meta().block_number,
-        bytes::show(size),
-        alloy_primitives::B256::from(then.meta().root),
-    ))
+    let written = WrittenSnapshot {
+        file: &args.out,
+        file_bytes: size,
+        block: then.meta().block_number,
+        root: then.meta().root.into(),
+        totals: ShownTotals::new(totals),
+    };
+    match args.json {
+        true => output::json(&written),
+        false => output::line(&format!(
+            "wrote {totals} of block {} in {}, root {}",
+            written.block,
+            bytes::show(size),
+            written.root,
+        )),
+    }
+}
+
+/// What a snapshot file has, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenSnapshot<'a> {
+    file: &'a Path,
+    file_bytes: u64,
+    block: u64,
+    root: B256,
+    #[serde(flatten)]
+    totals: ShownTotals,
+}
+
+/// What a recovery did, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Recovered {
+    /// Whether all of the file is in.
+    complete: bool,
+    /// Chunks that were there before.
+    chunks_before: u64,
+    /// Chunks that are in now.
+    chunks: u64,
+    block: u64,
+    root: B256,
+    #[serde(flatten)]
+    totals: ShownTotals,
+}
+
+/// What a file of leaves has.
+#[derive(Serialize)]
+struct ShownTotals {
+    leaves: u64,
+    names: u64,
+    codes: u64,
+}
+
+impl ShownTotals {
+    fn new(totals: Totals) -> Self {
+        let Totals {
+            leaves,
+            names,
+            codes,
+        } = totals;
+        Self {
+            leaves,
+            names,
+            codes,
+        }
+    }
 }
 
 /// Writes all entries to a new file, durably; returns what they are and its size. Until the file is whole it has another name, and it
@@ -60,7 +123,10 @@ fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Tota
     let folder = folder.unwrap_or(Path::new("."));
     remove_killed(folder);
     let file = stop::leave_without(|| unfinished(folder))?;
-    let (file, totals) = then.write_entries(BufWriter::new(file), head)?;
+    let progress = PartDone::new("snapshot");
+    let tell = |part: f64, totals: Totals| progress.set(part, &format!("{} leaves", totals.leaves));
+    let (file, totals) = then.write_entries(BufWriter::new(file), head, &tell)?;
+    progress.finish();
     let unfinished = file.into_inner()?;
     unfinished.as_file().sync_all()?;
     let file = unfinished.persist_noclobber(path)?;
@@ -126,6 +192,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
             "a recovery reads a file, whose length tells how many leaves it can have, not standard input"
         );
     }
+    metrics_server::serve(args.metrics)?;
     let (file, size) =
         opened(&args.file).with_context(|| format!("reading {}", args.file.display()))?;
     let context = || args.file.display().to_string();
@@ -149,7 +216,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     if before == 0 && !finished {
         rules.map_or(Ok(()), |rules| rules.remember(dir))?;
         if let Some(genesis) = genesis {
-            tell_believed(&genesis, &head, rules.unwrap_or_default())?;
+            tell_believed(&genesis, &head, rules.unwrap_or_default(), args.json)?;
             database::keep_genesis(dir, &genesis.text)?;
         }
     }
@@ -158,12 +225,24 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         Ok(in_all) => in_all,
         Err(error) => return Err(broken_off(args, recovery, error)),
     };
+    let number = head.blocks.last().map_or(0, |block| block.number);
+    let mut recovered = Recovered {
+        complete: in_all,
+        chunks_before: before,
+        chunks: recovery.done(),
+        block: number,
+        root,
+        totals: ShownTotals::new(entries.totals()),
+    };
     if !in_all {
-        let done = recovery.done();
         recovery.pause()?;
-        return output::line(&format!(
-            "stopped after chunk {done}; the same command goes on"
-        ));
+        return match args.json {
+            true => output::json(&recovered),
+            false => output::line(&format!(
+                "stopped after chunk {}; the same command goes on",
+                recovered.chunks
+            )),
+        };
     }
     recovery.finish(entries.place()).with_context(|| {
         format!(
@@ -173,7 +252,10 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
         )
     })?;
     drop(state);
-    let number = head.blocks.last().map_or(0, |block| block.number);
+    recovered.totals = ShownTotals::new(entries.totals());
+    if args.json {
+        return output::json(&recovered);
+    }
     if finished {
         return output::line(&format!("block {number} with root {root} is there already"));
     }
@@ -336,7 +418,7 @@ fn compared(args: &Recover, head: &EntriesHead) -> Result<Option<Compared>> {
 }
 
 /// Prints what was taken from a snapshot although its root does not cover it.
-fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules) -> Result<()> {
+fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules, json: bool) -> Result<()> {
     let (id, hash) = (genesis.genesis.spec.chain_id(), genesis.genesis.hash);
     let compared = match &genesis.with {
         Some(with) => format!("the same in every field as that of {with}"),
@@ -350,15 +432,19 @@ fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules) -> Result
         [] => "none beyond these".to_owned(),
         words => words.join(" "),
     };
-    output::line(&format!(
+    let text = format!(
         "not covered by the root: chain {id}, genesis {hash} ({compared}); forks: {}; rules: {rules}",
         forks.join(", ")
-    ))?;
+    );
+    output::remark(json, &text)?;
     match head.blocks.last() {
-        Some(block) => output::line(&format!(
-            "not covered by the root: block {} with hash {}",
-            block.number, block.hash
-        )),
+        Some(block) => output::remark(
+            json,
+            &format!(
+                "not covered by the root: block {} with hash {}",
+                block.number, block.hash
+            ),
+        ),
         None => Ok(()),
     }
 }

@@ -11,10 +11,75 @@ use arbor_versions::{
     DirLock, DirReader, HeadFile, Meta, VersionsError, read_head_file, stored_identity,
 };
 
-use super::verify;
+use serde::Serialize;
+
+use super::verify::{self, Checked};
 use crate::args::Repair;
 use crate::tree_settings::TreeSettings;
 use crate::{database, output};
+
+/// What a repair did, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Repaired {
+    action: Action,
+    /// The latest block and the root after it; null if nothing was flushed yet, or while the database is recovered.
+    block: Option<u64>,
+    root: Option<alloy_primitives::B256>,
+    /// The check of the whole database, which was made if HEAD was not whole.
+    checked: Option<Checked>,
+}
+
+/// What became of the HEAD file.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Action {
+    /// It was whole.
+    None,
+    /// It was brought up to its store.
+    Followed,
+    /// It was written from what the store says; there was none that could be read.
+    Written,
+    /// It was written although there was one, of a later version or another database.
+    Replaced,
+}
+
+impl Repaired {
+    fn new(action: Action, head: Option<&Meta>, checked: Option<Checked>) -> Self {
+        let whole = head.filter(|head| !is_recovering(&head.block_hash));
+        Self {
+            action,
+            block: whole.map(|head| head.block_number),
+            root: whole.map(|head| head.root.into()),
+            checked,
+        }
+    }
+
+    fn print(&self, head: Option<&Meta>) -> Result<()> {
+        let standing = standing(head);
+        match self.action {
+            Action::None => output::line(&format!(
+                "HEAD is whole: {standing}; `arbor verify` checks the rest"
+            )),
+            Action::Followed => output::line(&format!("brought HEAD up to its store: {standing}")),
+            Action::Written | Action::Replaced => output::line(&format!("wrote HEAD: {standing}")),
+        }?;
+        match self.action {
+            Action::Written => output::line(
+                "whether a later version had been flushed, which HEAD would tell, is not known any more",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Prints what was done.
+fn tell(args: &Repair, done: &Repaired, head: Option<&Meta>) -> Result<()> {
+    match args.json {
+        true => output::json(done),
+        false => done.print(head),
+    }
+}
 
 pub(crate) fn run(args: &Repair) -> Result<()> {
     let dir = args.database.db.as_path();
@@ -37,7 +102,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     if let Some(file) = &head_file {
         let with_head = DirReader::new(dir).with_context(context)?;
         match open(Some(with_head)) {
-            Ok(state) => return follow(&state, file, &lock, network),
+            Ok(state) => return follow(args, &state, file, &lock, network),
             Err(error) if !is_about_head(&error) => return Err(error).with_context(context),
             Err(_) if args.accept_store => {}
             Err(error) => return Err(refused(dir, &error)),
@@ -45,34 +110,44 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     }
     let state = open(None).with_context(context)?;
     let head = state.reader().meta();
+    let mut checked = None;
     if head.is_some_and(|head| !is_recovering(&head.block_hash)) {
         let has_headers = network != database::NO_CHAIN;
-        verify::check(&state, dir, has_headers, args.threads)?;
+        let found = verify::check(&state, has_headers, args.threads)?;
+        if !args.json {
+            found.print()?;
+        }
+        found.verdict(dir)?;
+        checked = Some(found);
     }
     state
         .rebuild_head_file(&lock, network)
         .with_context(context)?;
-    output::line(&format!("wrote HEAD: {}", standing(head)))?;
-    match head_file {
-        Some(_) => Ok(()),
-        None => output::line(
-            "whether a later version had been flushed, which HEAD would tell, is not known any more",
-        ),
-    }
+    let action = match head_file {
+        Some(_) => Action::Replaced,
+        None => Action::Written,
+    };
+    tell(args, &Repaired::new(action, head, checked), head)
 }
 
 /// Brings a HEAD that is whole up to its store, which may be one flush ahead.
-fn follow(state: &StateSnapshot, file: &HeadFile, lock: &DirLock, network: Network) -> Result<()> {
+fn follow(
+    args: &Repair,
+    state: &StateSnapshot,
+    file: &HeadFile,
+    lock: &DirLock,
+    network: Network,
+) -> Result<()> {
     let head = state.reader().meta();
     let said = file.head.as_ref().map(|head| head.version);
-    if said == head.map(|head| head.version.0) {
-        let standing = standing(head);
-        return output::line(&format!(
-            "HEAD is whole: {standing}; `arbor verify` checks the rest"
-        ));
-    }
-    state.rebuild_head_file(lock, network)?;
-    output::line(&format!("brought HEAD up to its store: {}", standing(head)))
+    let action = match said == head.map(|head| head.version.0) {
+        true => Action::None,
+        false => {
+            state.rebuild_head_file(lock, network)?;
+            Action::Followed
+        }
+    };
+    tell(args, &Repaired::new(action, head, None), head)
 }
 
 /// Whether a store cannot be opened because of what HEAD says of it.

@@ -27,10 +27,17 @@ use crate::report::{self, Head, Outcome};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
 use crate::trees::{self, TreeChoice};
-use crate::{files, output, stop};
+use crate::{files, metrics_server, output, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    if let (Some(dir), false) = (&args.db, args.witness.is_empty()) {
+        bail!(
+            "--db {} is of no use with --witness: witnesses are replayed without a database",
+            dir.display()
+        );
+    }
     if !args.witness.is_empty() {
+        metrics_server::serve(args.metrics)?;
         return super::replay_witness::run(args);
     }
     // The parser asks for no --witness where there is a chain, which excludes it.
@@ -42,6 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if args.assume_absent {
         bail!("--assume-absent is of no use without --witness: a database shows what is absent");
     }
+    metrics_server::serve(args.metrics)?;
     let db = args.db.as_deref();
     files::check_report(args.report.as_deref(), db)?;
     if let Some(file) = &args.failure_dump {
@@ -421,7 +429,7 @@ fn full(
         }
     }
     if state.head().is_none() && genesis.is_loaded() {
-        load(&mut state, &genesis)?;
+        load(&mut state, &genesis, args.json)?;
     }
     let mut replay = Replay::new(state, &genesis, budget.names())?;
     replay.look_further_back(&args.chain)?;
@@ -514,7 +522,7 @@ fn tell_lost(options: &Options<'_>, retain: Retain, road: &Road<'_>) {
 }
 
 /// Loads the state of a genesis with a population or with many accounts, with progress.
-fn load(state: &mut State, genesis: &Genesis) -> Result<()> {
+fn load(state: &mut State, genesis: &Genesis, json: bool) -> Result<()> {
     let start = Instant::now();
     let progress = PartDone::new("load");
     genesis.commit(state, &|done, of| {
@@ -524,14 +532,18 @@ fn load(state: &mut State, genesis: &Genesis) -> Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let Some(Population { accounts }) = genesis.population else {
         let accounts = genesis.alloc.len();
-        return output::line(&format!("loaded {accounts} accounts in {seconds:.1} s"));
+        return output::remark(
+            json,
+            &format!("loaded {accounts} accounts in {seconds:.1} s"),
+        );
     };
     let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64;
-    output::line(&format!(
+    let loaded = format!(
         "loaded a population of {accounts} accounts with {} slots each in {seconds:.1} s: {:.0} leaves/s",
         Population::SLOTS,
         leaves / seconds
-    ))
+    );
+    output::remark(json, &loaded)
 }
 
 /// Writes what is known of a block that does not hold, if that is asked for.
@@ -594,21 +606,24 @@ fn finish(
     let database = state.as_ref().map_or(Value::Null, |state| {
         report::database_figures(&state.versions().stats())
     });
-    // A figure that cannot be had does not hide how the replay ended.
-    let disk_bytes = state
-        .as_ref()
-        .and_then(|state| state.disk_bytes().unwrap_or_default());
     let roots = match (&args.roots, &state) {
         (Some(file), Some(state)) => write_roots(file, state),
         _ => Ok(()),
     };
+    let state_is_kept = state.is_some();
     // Closed before the process's figures are read, so that what closing writes is counted.
     drop(state);
+    // A size that cannot be read does not hide how the replay ended.
+    let disk_bytes = args
+        .db
+        .as_deref()
+        .and_then(|dir| database::disk_bytes(dir).ok());
     let report = Outcome {
         total: sums,
         series,
         root_delay: delays.summary(),
         head,
+        beside: args.thread_count() > 1 && state_is_kept,
         compacting,
         failed: outcome.is_err(),
         stopped: stop::asked(),
@@ -618,11 +633,14 @@ fn finish(
         disk_bytes,
     };
     // A report that cannot be written does not hide why the replay failed.
-    let reported = report.finish(measurement, args.report.as_deref());
+    let reported = report.finish(measurement, args.report.as_deref(), args.json);
     outcome.map_err(anyhow::Error::from).and(roots).and(rows)?;
     reported?;
     if stop::asked() {
-        output::line("stopped as asked; run the same command again to go on")?;
+        output::remark(
+            args.json,
+            "stopped as asked; run the same command again to go on",
+        )?;
     }
     Ok(())
 }

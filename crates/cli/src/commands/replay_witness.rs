@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::time::Instant;
 
+use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::executor::{BlockOutput, OmmerCheck};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
-use arbor_chain::replay::stateless::replay_witness;
+use arbor_chain::replay::stateless::{StatelessError, replay_witness};
 use arbor_chain::witness::{Authority, BlockWitness, JudgedBy};
 use arbor_state::MissingAccounts;
+use serde::Serialize;
 
 use crate::args::Replay as Args;
 use crate::rules::Rules;
@@ -63,6 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// What is known of a block in which no fault was found.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
 enum Verdict {
     /// Every rule was checked that block and witness can show.
     Holds,
@@ -86,35 +90,95 @@ fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict>
     let start = Instant::now();
     let executor = rules.executor().with_max_gas(args.max_gas);
     let output = replay_witness(&witness, &judged.spec, missing, executor);
-    let output = output.with_context(name)?;
-    let time = start.elapsed().as_secs_f64() * 1e3;
+    let output = output
+        .map_err(|error| hinted(args, error))
+        .with_context(name)?;
+    let seconds = start.elapsed().as_secs_f64();
     let unchecked = unchecked(&witness, &judged, &output);
-    let verdict = match &unchecked[..] {
-        [] => "holds".to_owned(),
-        reasons => format!(
-            "has no fault, but the verdict is partial ({})",
-            reasons.join("; ")
+    let judgement = Judgement {
+        file,
+        chain: chain(&judged, rules),
+        block: witness.number,
+        verdict: match unchecked.is_empty() {
+            true => Verdict::Holds,
+            false => Verdict::Partial,
+        },
+        unchecked,
+        transactions: output.receipts.len(),
+        gas: output.gas_used,
+        state_root: witness.post_state_root,
+        seconds,
+        judged_by: described_rules(args, &judged, rules),
+        assume_absent: args.assume_absent,
+    };
+    match args.json {
+        true => output::line(&serde_json::to_string(&judgement)?)?,
+        false => judgement.print()?,
+    }
+    Ok(judgement.verdict)
+}
+
+/// What was found of a block over its witness, as `--json` prints it, a line each.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Judgement<'a> {
+    file: &'a Path,
+    chain: String,
+    block: u64,
+    verdict: Verdict,
+    /// Why the verdict is partial.
+    unchecked: Vec<String>,
+    transactions: usize,
+    gas: u64,
+    state_root: B256,
+    seconds: f64,
+    /// Whose rules the block was judged by.
+    judged_by: String,
+    /// Whether accounts that the witness does not show were taken as absent.
+    assume_absent: bool,
+}
+
+impl Judgement<'_> {
+    fn print(&self) -> Result<()> {
+        let verdict = match &self.unchecked[..] {
+            [] => "holds".to_owned(),
+            reasons => format!(
+                "has no fault, but the verdict is partial ({})",
+                reasons.join("; ")
+            ),
+        };
+        let assumed = match self.assume_absent {
+            true => "; accounts that the witness does not show were taken as absent",
+            false => "",
+        };
+        output::line(&format!(
+            "{}: {} block {} {verdict}: {} transactions, {} gas, state root {}, {:.1} ms; judged by {}{assumed}; \
+             not checked: its seal, and whether it is in the canonical chain",
+            self.file.display(),
+            self.chain,
+            self.block,
+            self.transactions,
+            self.gas,
+            self.state_root,
+            self.seconds * 1e3,
+            self.judged_by,
+        ))
+    }
+}
+
+/// Names the flag that helps if a witness lacks an account's node, which geth takes for an absent account.
+fn hinted(args: &Args, error: StatelessError) -> anyhow::Error {
+    let error = anyhow::Error::from(error);
+    let text = described(&error);
+    // Execution passes errors of reading on as texts.
+    let is_account =
+        text.contains("witness: account of ") && text.contains("the witness lacks node");
+    match is_account && !args.assume_absent {
+        true => anyhow!(
+            "{text}. If the account does not exist, --assume-absent goes on as geth does; then the header must be trusted"
         ),
-    };
-    let assumed = match args.assume_absent {
-        true => "; accounts that the witness does not show were taken as absent",
-        false => "",
-    };
-    output::line(&format!(
-        "{}: {} block {} {verdict}: {} transactions, {} gas, state root {}, {time:.1} ms; judged by {}{assumed}; \
-         not checked: its seal, and whether it is in the canonical chain",
-        name(),
-        chain(&judged, rules),
-        witness.number,
-        output.receipts.len(),
-        output.gas_used,
-        witness.post_state_root,
-        described_rules(args, &judged, rules),
-    ))?;
-    Ok(match unchecked.is_empty() {
-        true => Verdict::Holds,
-        false => Verdict::Partial,
-    })
+        false => error,
+    }
 }
 
 /// The rules that the command line asks for. What the witness notes of rules must be the same: it does not choose them.

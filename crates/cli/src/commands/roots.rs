@@ -1,11 +1,20 @@
-//! `arbor roots`: what a tree makes of each block, so that two machines can compare.
+//! `arbor roots`: the root of the tree after each block, so that two machines can compare.
 
 use std::io::{BufWriter, Write};
 
-use anyhow::{Context, Result};
+use alloy_primitives::B256;
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
 
 use crate::args::Roots;
 use crate::{database, output};
+
+/// The root after a block, as `--json` prints it, a line each.
+#[derive(Serialize)]
+struct BlockRoot {
+    block: u64,
+    root: B256,
+}
 
 pub(crate) fn run(args: &Roots) -> Result<()> {
     output::until_the_reader_leaves(write(args))
@@ -14,17 +23,32 @@ pub(crate) fn run(args: &Roots) -> Result<()> {
 fn write(args: &Roots) -> Result<()> {
     const WRITING: &str = "writing to standard output";
     let state = database::look(&args.database)?;
+    let reader = state.reader();
+    let (from, to) = (args.from.number(reader)?, args.to.number(reader)?);
+    if from > to {
+        bail!(
+            "the range is empty: --from {} is block {from}, which comes after --to {}, block {to}",
+            args.from,
+            args.to
+        );
+    }
     let mut out = BufWriter::new(std::io::stdout().lock());
     if args.csv {
         writeln!(out, "block,root").context(WRITING)?;
     }
     let separator = if args.csv { ',' } else { ' ' };
-    for row in state.reader().block_roots(args.from)? {
-        let (number, root) = row?;
-        if number > args.to {
+    for row in reader.block_roots(from)? {
+        let (block, root) = row?;
+        if block > to {
             break;
         }
-        writeln!(out, "{number}{separator}{root}").context(WRITING)?;
+        match args.json {
+            true => {
+                serde_json::to_writer(&mut out, &BlockRoot { block, root }).context(WRITING)?;
+                writeln!(out).context(WRITING)?;
+            }
+            false => writeln!(out, "{block}{separator}{root}").context(WRITING)?,
+        }
     }
     out.flush().context(WRITING)
 }

@@ -1,17 +1,46 @@
 //! `arbor status`: what a database is and where it stands, also while another process writes it.
 
-use std::path::Path;
-
 use alloy_primitives::B256;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use arbor_state::recovery::is_recovering;
 use arbor_versions::{FileHead, Meta, Version, read_head_file};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::{Status, show_retain};
 use crate::rules::Rules;
 use crate::tree_settings::TreeSettings;
 use crate::{bytes, database, output, remembered};
+
+/// What a database says of itself, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Standing<'a> {
+    tree: &'a str,
+    revision: &'a str,
+    hash: &'a str,
+    layout: u32,
+    chain_id: u64,
+    genesis: B256,
+    /// None if they are not known.
+    rules: Option<Vec<String>>,
+    tree_settings: Option<Vec<String>>,
+    store: &'a str,
+    version: u64,
+    block: u64,
+    block_hash: B256,
+    state_root: B256,
+    recovering: bool,
+    disk_bytes: u64,
+    retain: Option<String>,
+    retained: Option<Retained>,
+}
+
+/// The blocks whose state can be read.
+#[derive(Serialize)]
+pub(super) struct Retained {
+    pub(super) oldest: u64,
+    pub(super) newest: u64,
+}
 
 pub(crate) fn run(args: &Status) -> Result<()> {
     let dir = args.db.as_path();
@@ -48,7 +77,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     } else {
         "fjall"
     };
-    let size = size_of(dir)?;
+    let size = database::disk_bytes(dir)?;
     let identity = &file.identity;
     let recovering = is_recovering(&head.block_hash);
     let settings = TreeSettings::to_read(dir).map(|settings| settings.as_slice().to_vec());
@@ -73,25 +102,25 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let retained = oldest.map(|oldest| [oldest, head.block_number]);
     let (hash, root) = (B256::from(head.block_hash), B256::from(head.root));
     if args.json {
-        output::json(&json!({
-            "tree": identity.tree,
-            "revision": identity.revision,
-            "hash": identity.hash,
-            "layout": identity.layout,
-            "chainId": identity.chain_id,
-            "genesis": B256::from(identity.genesis),
-            "rules": rules,
-            "treeSettings": settings,
-            "store": store,
-            "version": head.version.0,
-            "block": head.block_number,
-            "blockHash": hash,
-            "stateRoot": root,
-            "recovering": recovering,
-            "diskBytes": size,
-            "retain": setting,
-            "retained": retained.map(|[oldest, newest]| json!({ "oldest": oldest, "newest": newest })),
-        }))?;
+        output::json(&Standing {
+            tree: &identity.tree,
+            revision: &identity.revision,
+            hash: &identity.hash,
+            layout: identity.layout,
+            chain_id: identity.chain_id,
+            genesis: identity.genesis.into(),
+            rules,
+            tree_settings: settings,
+            store,
+            version: head.version.0,
+            block: head.block_number,
+            block_hash: hash,
+            state_root: root,
+            recovering,
+            disk_bytes: size,
+            retain: setting,
+            retained: retained.map(|[oldest, newest]| Retained { oldest, newest }),
+        })?;
         return opened;
     }
     output::line(&format!(
@@ -145,32 +174,4 @@ fn of_file(head: &FileHead) -> Meta {
         root: head.root,
         extra: Vec::new(),
     }
-}
-
-/// Bytes of disk that all files below a folder occupy. A file that vanishes while it is counted counts nothing.
-fn size_of(dir: &Path) -> Result<u64> {
-    let mut total = 0;
-    for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
-        let entry = entry?;
-        match entry.metadata() {
-            Ok(meta) if meta.is_dir() => total += size_of(&entry.path()).unwrap_or(0),
-            Ok(meta) => total += occupied(&meta),
-            Err(_) => {}
-        }
-    }
-    Ok(total)
-}
-
-/// Bytes of disk that a file occupies: an engine's journal is longer than what it holds.
-#[cfg(unix)]
-fn occupied(meta: &std::fs::Metadata) -> u64 {
-    use std::os::unix::fs::MetadataExt;
-    /// The unit of `st_blocks`, whatever the file system's block size (stat(2)).
-    const UNIT: u64 = 512;
-    meta.blocks() * UNIT
-}
-
-#[cfg(not(unix))]
-fn occupied(meta: &std::fs::Metadata) -> u64 {
-    meta.len()
 }

@@ -2,32 +2,67 @@
 
 use std::path::Path;
 
+use alloy_primitives::B256;
 use anyhow::{Result, bail};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{RootPlace, StateSnapshot, VerifyProgress};
+use serde::Serialize;
 
 use crate::args::Verify;
 use crate::progress::PartDone;
 use crate::rules::Rules;
-use crate::{database, output};
+use crate::{database, metrics_server, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     let state = database::look(&args.database)?;
     let dir = args.database.db.as_path();
-    check(&state, dir, database::has_chain(dir)?, args.threads)?;
+    let checked = check(&state, database::has_chain(dir)?, args.threads)?;
+    match args.json {
+        true => output::json(&checked)?,
+        false => checked.print()?,
+    }
+    checked.verdict(dir)?;
     // They say what the blocks to come mean, not whether what is stored holds.
     Rules::stored(dir).map(drop)
 }
 
-/// Checks the whole database in a folder, whose versions have headers if it is of a chain, on so many threads.
-pub(crate) fn check(
-    state: &StateSnapshot,
-    dir: &Path,
+/// What a check of a whole database found, as `--json` prints it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Checked {
+    /// The latest block, and the root after it.
+    block: u64,
+    root: B256,
+    /// Whether nothing is wrong.
+    holds: bool,
+    accounts: u64,
+    slots: u64,
+    codes: u64,
+    nodes: u64,
+    /// Records of versions: of headers, if the database is of a chain.
+    versions: u64,
+    undo_records: u64,
+    index_entries: u64,
+    /// Older versions rebuilt from their undo records.
+    rebuilt_versions: u64,
+    /// The Merkle-Patricia root of the flat tables, and that of the latest header; null if there is none.
+    flat_root: B256,
+    header_state_root: Option<B256>,
+    fault_count: u64,
+    /// The first hundred faults.
+    faults: Vec<String>,
+    #[serde(skip)]
     has_headers: bool,
-    threads: usize,
-) -> Result<()> {
-    let head = database::head(state.reader())?;
-    let mut headers = HeaderCheck::new(state.reader().tree());
+    #[serde(skip)]
+    roots: RootPlace,
+}
+
+/// Checks the whole database in a folder, whose versions have headers if it is of a chain, on a number of threads.
+pub(crate) fn check(state: &StateSnapshot, has_headers: bool, threads: usize) -> Result<Checked> {
+    let reader = state.reader();
+    let head = database::head(reader)?;
+    let mut headers = HeaderCheck::new(reader.tree());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()?;
@@ -46,48 +81,87 @@ pub(crate) fn check(
         })
     })?;
     progress.finish();
-    output::line(&format!(
-        "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
-        report.accounts, report.slots, report.codes, report.nodes, head.block_number
-    ))?;
-    let versions = if has_headers { "headers" } else { "versions" };
-    output::line(&format!(
-        "checked {} {versions}, {} undo records and {} index entries, and rebuilt {} older versions",
-        report.records.metas,
-        report.records.undo_chunks,
-        report.records.index_entries,
-        report.versions
-    ))?;
-    for fault in &report.faults {
-        output::tell(&format!("fault: {fault}"));
-    }
-    let flat_root = report.flat_root;
-    let other = headers.state_root().filter(|root| *root != flat_root);
-    if let Some(expected) = other {
-        output::tell(&format!(
-            "fault: the Merkle-Patricia root of the flat tables is {flat_root}, the header of block {} has {expected}",
+    let (flat_root, header_state_root) = (report.flat_root, headers.state_root());
+    let mut faults = report.faults;
+    let mut fault_count = report.fault_count;
+    if let Some(expected) = header_state_root.filter(|root| *root != flat_root) {
+        fault_count += 1;
+        faults.push(format!(
+            "the Merkle-Patricia root of the flat tables is {flat_root}, the header of block {} has {expected}",
             head.block_number
         ));
     }
-    let root = state.reader().root();
-    match report.fault_count {
-        0 if other.is_some() => bail!(
-            "{}: every node and record agrees with root {root}, but the accounts and slots are not those that the header of block {} means: that header is false, or what the blocks were executed by",
-            dir.display(),
-            head.block_number
-        ),
-        0 if !has_headers => {
-            output::line(&format!("every node and record agrees with root {root}"))
+    Ok(Checked {
+        block: head.block_number,
+        root: reader.root(),
+        holds: fault_count == 0,
+        accounts: report.accounts,
+        slots: report.slots,
+        codes: report.codes,
+        nodes: report.nodes,
+        versions: report.records.metas,
+        undo_records: report.records.undo_chunks,
+        index_entries: report.records.index_entries,
+        rebuilt_versions: report.versions,
+        flat_root,
+        header_state_root,
+        fault_count,
+        faults,
+        has_headers,
+        roots: reader.tree().kind().roots,
+    })
+}
+
+impl Checked {
+    /// Prints what was checked, and names the faults on standard error.
+    pub(crate) fn print(&self) -> Result<()> {
+        output::line(&format!(
+            "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
+            self.accounts, self.slots, self.codes, self.nodes, self.block
+        ))?;
+        let versions = match self.has_headers {
+            true => "headers",
+            false => "versions",
+        };
+        output::line(&format!(
+            "checked {} {versions}, {} undo records and {} index entries, and rebuilt {} older versions",
+            self.versions, self.undo_records, self.index_entries, self.rebuilt_versions
+        ))?;
+        for fault in &self.faults {
+            output::tell(&format!("fault: {fault}"));
         }
-        0 if state.reader().tree().kind().roots == RootPlace::InHeaders => output::line(&format!(
-            "every node and record agrees with state root {root}"
-        )),
-        0 => output::line(&format!(
-            "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
-        )),
-        faults => {
-            let faults = faults + u64::from(other.is_some());
-            bail!("{} is damaged: {faults} faults found", dir.display())
+        let (root, flat_root) = (self.root, self.flat_root);
+        if !self.holds {
+            return Ok(());
+        }
+        output::line(&match (self.has_headers, self.roots) {
+            (false, _) => format!("every node and record agrees with root {root}"),
+            (true, RootPlace::InHeaders) => {
+                format!("every node and record agrees with state root {root}")
+            }
+            (true, _) => format!(
+                "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
+            ),
+        })
+    }
+
+    /// Turns faults into an error.
+    pub(crate) fn verdict(&self, dir: &Path) -> Result<()> {
+        let dir = dir.display();
+        let only_header = self.fault_count == 1
+            && self
+                .header_state_root
+                .is_some_and(|root| root != self.flat_root);
+        if only_header {
+            bail!(
+                "{dir}: every node and record agrees with root {}, but the accounts and slots are not those that the header of block {} means: that header is false, or what the blocks were executed by",
+                self.root,
+                self.block
+            );
+        }
+        match self.fault_count {
+            0 => Ok(()),
+            faults => bail!("{dir} is damaged: {faults} faults found"),
         }
     }
 }

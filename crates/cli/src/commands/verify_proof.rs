@@ -8,10 +8,12 @@ use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_chain::json::{self, JsonError};
 use arbor_state::{AccountSlots, TreeKind};
 use arbor_verify::ar16mt::{Blake2s, StorageLog, StorageLogs};
-use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, Verdict};
+use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, ProvenLeaf, Verdict};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::VerifyProof;
+use crate::names::show_word;
 use crate::{files, output};
 
 /// Bytes of memory that a proof in JSON may take to be read: a range of a million leaves has 500 MB.
@@ -95,49 +97,118 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
              beyond index 3 (`arbor prove` opens one)"
         );
     }
-    let leaves = claims.leaves.len();
     let accounts = asked(args, proof, claims)?;
-    for proven in &accounts {
-        show(proven)?;
+    match args.json {
+        true => output::json(&Shown::new(root, proof, claims, &accounts)),
+        false => print(root, claims, &accounts),
     }
-    let slots: usize = accounts.iter().map(|proven| proven.slots.len()).sum();
-    if !accounts.is_empty() {
-        let distinct: BTreeSet<Address> = accounts.iter().map(|proven| proven.address).collect();
-        let of = match leaves {
-            0 => String::new(),
-            keys => format!(", by some of {keys} keys,"),
+}
+
+/// What a proof that holds shows, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    holds: bool,
+    root: B256,
+    /// The form of the proof, by name.
+    form: &'static str,
+    accounts: Vec<ShownAccount>,
+    /// Leaves by key; none if accounts are shown.
+    leaves: Vec<ShownLeaf>,
+    /// Between these keys the leaves are all that there are.
+    range: Option<ShownRange>,
+    /// Values in the file that the proof does not cover.
+    unproven: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownAccount {
+    address: Address,
+    absent: bool,
+    nonce: Option<u64>,
+    balance: Option<String>,
+    code_hash: Option<B256>,
+    slots: Vec<ShownSlot>,
+}
+
+#[derive(Serialize)]
+struct ShownSlot {
+    slot: String,
+    absent: bool,
+    value: Option<String>,
+}
+
+#[derive(Serialize)]
+struct ShownLeaf {
+    key: B256,
+    index: Option<u64>,
+    absent: bool,
+    value: Option<B256>,
+}
+
+#[derive(Serialize)]
+struct ShownRange {
+    from: B256,
+    to: B256,
+}
+
+impl Shown {
+    fn new(root: B256, proof: &dyn Proof, claims: &Claims, accounts: &[ProvenAccount]) -> Self {
+        let leaves = match accounts {
+            [] => &claims.leaves[..],
+            _ => &[],
         };
-        output::line(&match &distinct.iter().collect::<Vec<_>>()[..] {
-            [address] => {
-                format!("proven: account {address} and {slots} slots{of} under root {root}")
-            }
-            several => format!(
-                "proven: {} accounts and {slots} slots{of} under root {root}",
-                several.len()
-            ),
-        })?;
-    } else {
-        for leaf in &claims.leaves {
-            let index = leaf
-                .index
-                .map_or_else(String::new, |index| format!("{index} "));
-            let value = leaf
-                .value
-                .map_or("absent".to_owned(), |value| value.to_string());
-            output::line(&format!("{} {index}{value}", leaf.key))?;
+        Self {
+            holds: true,
+            root,
+            form: proof.form().name,
+            accounts: accounts.iter().map(ShownAccount::new).collect(),
+            leaves: leaves.iter().map(ShownLeaf::new).collect(),
+            range: claims.range.map(|range| ShownRange {
+                from: range.from,
+                to: range.to,
+            }),
+            unproven: claims.unproven,
         }
-        if !claims.accounts.is_empty() {
-            output::tell(
-                "what accounts these are depends on how accounts lie in the tree, which no root shows: say it with --tree",
-            );
+    }
+}
+
+impl ShownAccount {
+    fn new(proven: &ProvenAccount) -> Self {
+        let account = proven.account;
+        let slots = proven.slots.iter().map(|(slot, value)| ShownSlot {
+            slot: show_word(*slot),
+            absent: value.is_none(),
+            value: value.map(show_word),
+        });
+        Self {
+            address: proven.address,
+            absent: account.is_none(),
+            nonce: account.map(|account| account.nonce),
+            balance: account.map(|account| account.balance.to_string()),
+            code_hash: account.map(|account| account.code_hash),
+            slots: slots.collect(),
         }
-        output::line(&match claims.range {
-            Some(range) => format!(
-                "proven: {leaves} leaves, and no others from {} to {}, under root {root}",
-                range.from, range.to
-            ),
-            None => format!("proven: {leaves} keys under root {root}"),
-        })?;
+    }
+}
+
+impl ShownLeaf {
+    fn new(leaf: &ProvenLeaf) -> Self {
+        Self {
+            key: leaf.key,
+            index: leaf.index,
+            absent: leaf.value.is_none(),
+            value: leaf.value,
+        }
+    }
+}
+
+/// Prints what a proof that holds shows, in words.
+fn print(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Result<()> {
+    match accounts {
+        [] => print_leaves(root, claims)?,
+        accounts => print_accounts(root, claims, accounts)?,
     }
     match claims.unproven {
         0 => Ok(()),
@@ -145,6 +216,52 @@ fn tell(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<()> {
             "{new} new values are beside them, of which no proof says anything: see verify-witness"
         )),
     }
+}
+
+fn print_accounts(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Result<()> {
+    for proven in accounts {
+        show(proven)?;
+    }
+    let slots: usize = accounts.iter().map(|proven| proven.slots.len()).sum();
+    let distinct: BTreeSet<Address> = accounts.iter().map(|proven| proven.address).collect();
+    let of = match claims.leaves.len() {
+        0 => String::new(),
+        keys => format!(", by some of {keys} keys,"),
+    };
+    output::line(&match &distinct.iter().collect::<Vec<_>>()[..] {
+        [address] => {
+            format!("proven: account {address:#x} and {slots} slots{of} under root {root}")
+        }
+        several => format!(
+            "proven: {} accounts and {slots} slots{of} under root {root}",
+            several.len()
+        ),
+    })
+}
+
+fn print_leaves(root: B256, claims: &Claims) -> Result<()> {
+    for leaf in &claims.leaves {
+        let index = leaf
+            .index
+            .map_or_else(String::new, |index| format!("{index} "));
+        let value = leaf
+            .value
+            .map_or("absent".to_owned(), |value| value.to_string());
+        output::line(&format!("{} {index}{value}", leaf.key))?;
+    }
+    if !claims.accounts.is_empty() {
+        output::tell(
+            "what accounts these are depends on how accounts lie in the tree, which no root shows: say it with --tree",
+        );
+    }
+    let leaves = claims.leaves.len();
+    output::line(&match claims.range {
+        Some(range) => format!(
+            "proven: {leaves} leaves, and no others from {} to {}, under root {root}",
+            range.from, range.to
+        ),
+        None => format!("proven: {leaves} keys under root {root}"),
+    })
 }
 
 /// What a proof shows of the accounts that are asked for, or of all that it names.
@@ -178,7 +295,7 @@ fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<P
     }
     if claims.range.is_some() {
         let address = args.of[0].address;
-        bail!("{file} is a range of leaves, and names no account (--of {address})");
+        bail!("{file} is a range of leaves, and names no account (--of {address:#x})");
     }
     let Some(tree) = args.tree else {
         bail!(
@@ -187,7 +304,7 @@ fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<P
     };
     let Some(account_of) = tree.verify.account_of else {
         bail!(
-            "{file} has leaves by their keys alone, which are no account's under {} (--of {})",
+            "{file} has leaves by their keys alone, which are no account's under {} (--of {:#x})",
             tree.name,
             args.of[0].address
         );
@@ -204,15 +321,18 @@ fn check_names(args: &VerifyProof, names: &[AccountSlots]) -> Result<()> {
     for AccountSlots { address, slots } in &args.of {
         let mut of_account = names.iter().filter(|of| of.address == *address).peekable();
         if of_account.peek().is_none() {
-            let others: Vec<_> = names.iter().map(|of| of.address.to_string()).collect();
+            let others: Vec<_> = names
+                .iter()
+                .map(|of| format!("{:#x}", of.address))
+                .collect();
             bail!(
-                "{file} is no proof of account {address} (--of), but of {}",
+                "{file} is no proof of account {address:#x} (--of), but of {}",
                 others.join(", ")
             );
         }
         let known: Vec<U256> = of_account.flat_map(|of| &of.slots).copied().collect();
         if let Some(slot) = slots.iter().find(|slot| !known.contains(slot)) {
-            bail!("{file} says nothing of slot {slot} of account {address} (--of)");
+            bail!("{file} says nothing of slot {slot:#x} of account {address:#x} (--of)");
         }
     }
     Ok(())
@@ -222,17 +342,33 @@ fn check_names(args: &VerifyProof, names: &[AccountSlots]) -> Result<()> {
 fn show(proven: &ProvenAccount) -> Result<()> {
     let address = proven.address;
     output::line(&match proven.account {
-        None => format!("{address} absent"),
+        None => format!("{address:#x} absent"),
         Some(account) => format!(
-            "{address} nonce {} balance {} code {}",
+            "{address:#x} nonce {} balance {} code {}",
             account.nonce, account.balance, account.code_hash
         ),
     })?;
     for (slot, value) in &proven.slots {
-        let value = value.map_or("absent".to_owned(), |value| B256::from(value).to_string());
-        output::line(&format!("{address} slot {slot} {value}"))?;
+        let value = value.map_or("absent".to_owned(), show_word);
+        output::line(&format!("{address:#x} slot {slot:#x} {value}"))?;
     }
     Ok(())
+}
+
+/// What storage logs that hold show, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProvenLogs {
+    holds: bool,
+    root_before: B256,
+    root_after: B256,
+    logs: usize,
+    writes: usize,
+    new_leaves: usize,
+    next_index_before: u64,
+    next_index_after: u64,
+    /// Whether `--next-index` gave the index, which no root shows.
+    next_index_is_checked: bool,
 }
 
 /// Checks what a block changes as zkSync's prover is given it, and prints the root that it leads to.
@@ -248,15 +384,29 @@ fn verify_logs(args: &VerifyProof, bytes: &[u8]) -> Result<()> {
     if let Some(due) = args.next_index.filter(|due| *due != next) {
         bail!("{file}: its next index is {next}, and {due} is due (--next-index)");
     }
+    let proven = ProvenLogs {
+        holds: true,
+        root_before: root,
+        root_after: after.into(),
+        logs: logs.logs.len(),
+        writes: count(|log| log.is_write),
+        new_leaves: new,
+        next_index_before: next,
+        next_index_after: next + new as u64,
+        next_index_is_checked: args.next_index.is_some(),
+    };
+    if args.json {
+        return output::json(&proven);
+    }
     output::line(&format!(
         "proven: {} logs, {} of them writes, {new} of these of new leaves, lead from root {root} to root {}, and from next index {next}{} to {}",
-        logs.logs.len(),
-        count(|log| log.is_write),
-        B256::from(after),
+        proven.logs,
+        proven.writes,
+        proven.root_after,
         match args.next_index {
             Some(_) => "",
             None => " (as the file says, which no root shows: give --next-index)",
         },
-        next + new as u64,
+        proven.next_index_after,
     ))
 }

@@ -1,16 +1,128 @@
 //! `arbor verify-witness`.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
 use arbor_chain::json::Shown;
 use arbor_chain::witness::{BlockWitness, FoundWitness, NamedWitness, read_witnesses};
 use arbor_verify::verkle::{Committer, committer};
+use serde::Serialize;
 
 use crate::args::VerifyWitness;
 use crate::{bytes, described, output};
+
+/// A witness that holds, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Holding {
+    file: PathBuf,
+    /// The name of the witness within a file of several.
+    name: Option<String>,
+    holds: bool,
+    block: Option<u64>,
+    #[serde(flatten)]
+    found: Found,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Found {
+    /// A witness of nodes.
+    Nodes {
+        state_root: B256,
+        nodes: usize,
+        codes: usize,
+        /// Nodes and codes that nothing leads to.
+        other_nodes: usize,
+        other_codes: usize,
+    },
+    /// A witness of leaves.
+    Leaves {
+        root_before: B256,
+        root_after: B256,
+        /// Whose root the root after the block was compared with.
+        compared_with: Option<Compared>,
+        keys: usize,
+        stems: usize,
+        /// Stems whose absence is shown only if the proof was made honestly.
+        doubtful_stems: usize,
+        new_values: usize,
+        bytes: usize,
+    },
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Compared {
+    Block,
+    RootAfter,
+}
+
+impl Holding {
+    fn text(&self) -> String {
+        let name = self.name.as_ref();
+        let name = name.map_or(String::new(), |name| format!(", {name}"));
+        let block = match self.block {
+            Some(number) => format!("block {number}: "),
+            None => String::new(),
+        };
+        let file = self.file.display();
+        match &self.found {
+            Found::Nodes {
+                state_root,
+                nodes,
+                codes,
+                other_nodes,
+                other_codes,
+            } => format!(
+                "{file}{name}: {block}state root {state_root} leads to {nodes} nodes and {codes} codes; {other_nodes} nodes and {other_codes} codes beside them"
+            ),
+            Found::Leaves {
+                root_before,
+                root_after,
+                compared_with,
+                keys,
+                stems,
+                doubtful_stems,
+                new_values,
+                bytes,
+            } => format!(
+                "{file}{name}: {block}{keys} keys under {stems} stems hold at root {root_before}{}; {new_values} new values lead to root {root_after}{}, {}",
+                match doubtful_stems {
+                    0 => String::new(),
+                    stems => format!(", {stems} of them absent if the proof was made honestly"),
+                },
+                match compared_with {
+                    Some(Compared::Block) => ", which is the block's",
+                    Some(Compared::RootAfter) => ", which is that of --root-after",
+                    None => " (no root is given that it should be)",
+                },
+                bytes::show(*bytes as u64),
+            ),
+        }
+    }
+}
+
+/// A witness that does not hold, as `--json` prints it.
+#[derive(Serialize)]
+struct Bad<'a> {
+    file: &'a Path,
+    holds: bool,
+    error: String,
+}
+
+impl<'a> Bad<'a> {
+    fn new(file: &'a Path, error: &anyhow::Error) -> Self {
+        Self {
+            file,
+            holds: false,
+            error: described(error),
+        }
+    }
+}
 
 /// What was checked, and what of it is bad.
 #[derive(Default)]
@@ -22,23 +134,33 @@ struct Checked {
     unread: u64,
     /// Whether there may be but one.
     alone: bool,
+    /// Whether results are printed as JSON.
+    json: bool,
     /// What is wrong with the first, until there is a second: alone it is the command's own error.
     first: Option<anyhow::Error>,
 }
 
 impl Checked {
     /// Prints what a witness shows, or what is wrong with it.
-    fn add(&mut self, found: Result<String>) -> Result<()> {
+    fn add(&mut self, file: &Path, found: Result<Holding>) -> Result<()> {
         self.all += 1;
         match found {
+            Ok(found) if self.json => {
+                self.tell_first();
+                output::line(&serde_json::to_string(&found)?)
+            }
             Ok(found) => {
                 self.tell_first();
-                output::line(&found)
+                output::line(&found.text())
             }
             Err(error) => {
                 self.bad += 1;
+                let printed = match self.json {
+                    true => output::line(&serde_json::to_string(&Bad::new(file, &error))?),
+                    false => Ok(()),
+                };
                 self.hear(error);
-                Ok(())
+                printed
             }
         }
     }
@@ -93,6 +215,7 @@ fn tell(error: &anyhow::Error) {
 pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
     let mut checked = Checked {
         alone: args.files.len() == 1,
+        json: args.json,
         ..Checked::default()
     };
     for file in &args.files {
@@ -102,7 +225,7 @@ pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
                 FoundWitness::MerklePatricia(witness) => verify_nodes(args, file, &witness),
                 FoundWitness::Verkle(named) => verify_named(args, file, committer(), named),
             };
-            told = checked.add(shown);
+            told = checked.add(file, shown);
             match told {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),
@@ -122,16 +245,27 @@ fn verify_named(
     file: &Path,
     committer: &Committer,
     (name, witness): NamedWitness,
-) -> Result<String> {
-    let name = name.map_or(String::new(), |name| format!(", {}", Shown(name)));
-    let name = format!("{}{name}", file.display());
+) -> Result<Holding> {
+    let name = name.map(|name| Shown(name).to_string());
     let found = witness.map_err(anyhow::Error::from);
-    let found = found.and_then(|witness| verify_leaves(args, committer, *witness));
-    let found = found.with_context(|| name.clone())?;
-    Ok(format!("{name}: {found}"))
+    let found = found.and_then(|witness| {
+        let block = witness.number;
+        Ok((block, verify_leaves(args, committer, *witness)?))
+    });
+    let (block, found) = found.with_context(|| match &name {
+        Some(name) => format!("{}, {name}", file.display()),
+        None => file.display().to_string(),
+    })?;
+    Ok(Holding {
+        file: file.to_owned(),
+        name,
+        holds: true,
+        block,
+        found,
+    })
 }
 
-fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<String> {
+fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<Holding> {
     if args.root.is_some() || args.root_after.is_some() {
         bail!(
             "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
@@ -141,16 +275,19 @@ fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Re
     let reach = witness
         .check()
         .with_context(|| format!("{}", file.display()))?;
-    Ok(format!(
-        "{}: block {}: state root {} leads to {} nodes and {} codes; {} nodes and {} codes beside them",
-        file.display(),
-        witness.number,
-        witness.pre_state_root,
-        reach.nodes,
-        reach.codes,
-        reach.other_nodes,
-        reach.other_codes,
-    ))
+    Ok(Holding {
+        file: file.to_owned(),
+        name: None,
+        holds: true,
+        block: Some(witness.number),
+        found: Found::Nodes {
+            state_root: witness.pre_state_root,
+            nodes: reach.nodes,
+            codes: reach.codes,
+            other_nodes: reach.other_nodes,
+            other_codes: reach.other_codes,
+        },
+    })
 }
 
 /// Checks a witness of a Verkle tree; says what it shows.
@@ -158,10 +295,10 @@ fn verify_leaves(
     args: &VerifyWitness,
     committer: &Committer,
     mut witness: ExecutionWitness,
-) -> Result<String> {
+) -> Result<Found> {
     let whose = match witness.root_after {
-        Some(_) => "which is the block's",
-        None => "which is that of --root-after",
+        Some(_) => Compared::Block,
+        None => Compared::RootAfter,
     };
     for (given, own, flag) in [
         (args.root, &mut witness.root_before, "--root"),
@@ -198,19 +335,16 @@ fn verify_leaves(
         Verdict::Holds {
             root_after,
             doubtful,
-        } => Ok(format!(
-            "{block}{keys} keys under {} stems hold at root {before}{}; {changes} new values lead to root {root_after}{}, {}",
-            witness.witness.state_diff.len(),
-            match doubtful {
-                0 => String::new(),
-                stems => format!(", {stems} of them absent if the proof was made honestly"),
-            },
-            match witness.root_after {
-                Some(_) => format!(", {whose}"),
-                None => " (no root is given that it should be)".to_owned(),
-            },
-            bytes::show(witness.witness.sizes().total() as u64),
-        )),
+        } => Ok(Found::Leaves {
+            root_before: before,
+            root_after,
+            compared_with: witness.root_after.map(|_| whose),
+            keys,
+            stems: witness.witness.state_diff.len(),
+            doubtful_stems: doubtful,
+            new_values: changes,
+            bytes: witness.witness.sizes().total(),
+        }),
         Verdict::FalseProof => bail!("{block}false proof against root {before}"),
         Verdict::OtherRoot { expected, actual } => bail!(
             "{block}{keys} keys hold at root {before}, but {changes} new values lead to root {actual}, and the block has {expected}"

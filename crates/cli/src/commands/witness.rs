@@ -1,6 +1,5 @@
 //! `arbor witness`: what blocks need of the state before them.
 
-use std::io::Write;
 use std::path::Path;
 
 use alloy_primitives::B256;
@@ -13,13 +12,12 @@ use arbor_chain::replay::{
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
 use arbor_state::{Head, Historical};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::args::{Witness as Args, WitnessForm};
+use crate::args::Witness as Args;
 use crate::rules::Rules;
-use crate::{database, files, output, stop};
+use crate::{bytes, database, files, output, retained, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(file) = &args.out {
@@ -33,8 +31,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
     rules.set(&mut genesis.spec);
     let state = state.reader();
-    let first = args.block;
-    let last = args.to.unwrap_or(first);
+    let first = args.block.number(state)?;
+    let last = args.to.map_or(Ok(first), |to| to.number(state))?;
     if first == 0 {
         bail!("block 0 is the genesis: nothing comes before it");
     }
@@ -42,10 +40,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("--to {last} is before --block {first}");
     }
     for block in [first, last] {
-        database::version_of(state, Some(block - 1))
+        retained::version_of(state, block - 1)
             .with_context(|| format!("the state before block {block} is needed"))?;
     }
-    let before = database::version_of(state, Some(first - 1))?;
+    let before = retained::version_of(state, first - 1)?;
     let earlier = EarlierBlocks::read(state, before, &args.chain)?;
     let mut maker = Maker {
         state,
@@ -66,43 +64,87 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         maker.make(raw)
     };
     match (args.to, args.out.as_deref()) {
-        (Some(_), Some(folder)) => range(first..=last, args.form, folder, next),
-        (_, out) => one(&next(first)?, out),
+        (Some(_), Some(folder)) => range(first..=last, args, folder, next),
+        (_, out) => one(&next(first)?, out, args.json),
     }
 }
 
-/// Writes the witness of a block where it is wanted.
-fn one(witness: &Witness, out: Option<&Path>) -> Result<()> {
-    match (witness, out.filter(|file| !files::is_output(file))) {
-        (_, None) => output::line(std::str::from_utf8(&json(witness)?)?),
-        (Witness::Nodes(_), Some(file)) => write(file, &json(witness)?),
-        (Witness::Leaves(leaves), Some(file)) => {
-            let block = &leaves.block;
-            match files::has_extension(file, "ssz") {
-                true => write(file, &block.witness.to_bytes())?,
-                false => write(file, &json(witness)?)?,
-            }
-            let root = |root: Option<B256>| root.unwrap_or_default();
-            output::line(&format!(
-                "block {}: {}\nroot before {}\nroot after  {}",
-                number(witness),
-                Size::of(witness).text(),
-                root(block.root_before),
-                root(block.root_after),
-            ))
+/// A witness that was written, as `--json` prints it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    block: u64,
+    file: &'a Path,
+    /// The bytes of the file.
+    file_bytes: u64,
+    #[serde(flatten)]
+    size: &'a Size,
+    /// The roots before and after the block.
+    root_before: Option<B256>,
+    root_after: Option<B256>,
+}
+
+impl Written<'_> {
+    fn print(&self, json: bool) -> Result<()> {
+        if json {
+            return output::line(&serde_json::to_string(self)?);
         }
+        output::line(&format!(
+            "block {}: {}; wrote {}, {}",
+            self.block,
+            self.size.text(),
+            self.file.display(),
+            bytes::show(self.file_bytes)
+        ))
+    }
+}
+
+/// Writes the witness of a block to standard output or to a file, and says what the file has.
+fn one(witness: &Witness, out: Option<&Path>, as_json: bool) -> Result<()> {
+    let Some(file) = out.filter(|file| !files::is_output(file)) else {
+        return output::line(std::str::from_utf8(&json(witness)?)?);
+    };
+    let text = match witness {
+        Witness::Leaves(leaves) if files::has_extension(file, "ssz") => {
+            leaves.block.witness.to_bytes()
+        }
+        _ => json(witness)?,
+    };
+    let size = Size::of(witness);
+    let written = written(witness, file, &size, write(file, &text)?);
+    written.print(as_json)?;
+    if let (Some(before), Some(after), false) = (written.root_before, written.root_after, as_json) {
+        output::line(&format!("root before {before}"))?;
+        output::line(&format!("root after  {after}"))?;
+    }
+    Ok(())
+}
+
+fn written<'a>(witness: &Witness, file: &'a Path, size: &'a Size, file_bytes: u64) -> Written<'a> {
+    let (root_before, root_after) = match witness {
+        Witness::Nodes(block) => (Some(block.pre_state_root), Some(block.post_state_root)),
+        Witness::Leaves(leaves) => (leaves.block.root_before, leaves.block.root_after),
+    };
+    Written {
+        block: number(witness),
+        file,
+        file_bytes,
+        size,
+        root_before,
+        root_after,
     }
 }
 
 /// Writes the witnesses of consecutive blocks into a folder, and tells how large each is, and all.
 fn range(
     blocks: std::ops::RangeInclusive<u64>,
-    form: WitnessForm,
+    args: &Args,
     folder: &Path,
     mut next: impl FnMut(u64) -> Result<Witness>,
 ) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     stop::listen();
+    let form = args.form;
     let mut sum: Option<Size> = None;
     let (first, mut done) = (*blocks.start(), 0);
     for number in blocks {
@@ -119,17 +161,20 @@ fn range(
                 form.name()
             ),
         };
-        write(&folder.join(format!("{number}.{}", form.name())), &bytes)?;
+        let file = folder.join(format!("{number}.{}", form.name()));
+        let file_bytes = write(&file, &bytes)?;
         let size = Size::of(&witness);
-        output::line(&format!("block {number}: {}", size.text()))?;
+        written(&witness, &file, &size, file_bytes).print(args.json)?;
         match &mut sum {
             Some(sum) => sum.add(&size),
             None => sum = Some(size),
         }
     }
     match sum {
-        Some(sum) => output::line(&format!("blocks {first} to {done}: {}", sum.text())),
-        None => Ok(()),
+        Some(sum) if !args.json => {
+            output::line(&format!("blocks {first} to {done}: {}", sum.text()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -149,7 +194,7 @@ impl Maker<'_> {
     /// Makes the witness of a block. The block after it costs least next: its parent's state follows from this one's.
     fn make(&mut self, raw: RawBlock) -> Result<Witness> {
         let (state, chain) = (self.state, self.chain);
-        let version = database::version_of(state, Some(raw.header.number - 1))?;
+        let version = retained::version_of(state, raw.header.number - 1)?;
         let parent = match self.parent.take() {
             Some(before) if before.meta().version.0 + 1 == version.0 => before.next()?,
             _ => state.at(version)?,
@@ -209,11 +254,20 @@ fn json(witness: &Witness) -> Result<Vec<u8>> {
 }
 
 /// What witnesses have, and their bytes by part: of Verkle witnesses in the binary form, of others before they are made hexadecimal.
+#[derive(Serialize)]
 struct Size {
     counts: Counts,
+    #[serde(serialize_with = "as_map")]
     parts: Vec<(&'static str, u64)>,
 }
 
+/// Writes pairs as a JSON object, in their order.
+fn as_map<S: Serializer>(parts: &[(&'static str, u64)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(parts.iter().copied())
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
 enum Counts {
     Nodes {
         nodes: usize,
@@ -311,16 +365,9 @@ impl Size {
     }
 }
 
-/// Writes a file, gzipped if its name says so.
-fn write(file: &Path, bytes: &[u8]) -> Result<()> {
-    let written = if files::is_packed(file) {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-        packed.write_all(bytes)?;
-        files::write(file, &packed.finish()?)
-    } else {
-        files::write(file, bytes)
-    };
-    written.with_context(|| format!("writing {}", file.display()))
+/// Writes a file, gzipped if its name says so; returns the bytes of the file.
+fn write(file: &Path, bytes: &[u8]) -> Result<u64> {
+    files::write_packed(file, bytes).with_context(|| format!("writing {}", file.display()))
 }
 
 /// The chain's configuration, from the genesis that the database keeps.

@@ -63,7 +63,8 @@ impl Historical<'_> {
         })
     }
 
-    /// Writes all entries of this version behind a [head](Self::entries_head).
+    /// Writes all entries of this version behind a [head](Self::entries_head). `progress` is called after each chunk of
+    /// leaves with the part of the leaves that is written, 0 to 1, and what the file has.
     ///
     /// # Errors
     /// [`RecoveryError::NoLeaves`]; the store's errors; what keeps the file from being written.
@@ -71,6 +72,7 @@ impl Historical<'_> {
         &self,
         out: W,
         head: &EntriesHead,
+        progress: &dyn Fn(f64, Totals),
     ) -> Result<(W, Totals), RecoveryError> {
         let tree = leaves_of(self)?;
         let mut out = EntriesWriter::new(out, head)?;
@@ -94,20 +96,32 @@ impl Historical<'_> {
             out.chunk(&Chunk::Codes(codes))?;
         }
         let leaves = tree.entries(self)?;
-        let mut put_leaves = |leaves| out.chunk(&Chunk::Leaves(leaves));
         match head.order {
-            Order::Key => gathered(leaves, together, put_leaves)?,
+            Order::Key => gathered(leaves, together, |leaves| {
+                let part = leaves.last().map_or(0.0, |leaf| part_of_keys(&leaf.key));
+                out.chunk(&Chunk::Leaves(leaves))?;
+                progress(part, out.totals());
+                Ok(())
+            })?,
             Order::Index => {
                 let leaves: Result<Vec<LeafWrite>, StateError> = leaves.collect();
                 let mut leaves = leaves?;
                 leaves.sort_unstable_by_key(|leaf| (leaf.index, leaf.key));
-                for leaves in leaves.chunks(together) {
-                    put_leaves(leaves.to_vec())?;
+                let all = leaves.len();
+                for some in leaves.chunks(together) {
+                    out.chunk(&Chunk::Leaves(some.to_vec()))?;
+                    progress(out.totals().leaves as f64 / all as f64, out.totals());
                 }
             }
         }
         out.finish()
     }
+}
+
+/// Returns the part of the keys that is below a key, 0 to 1. Keys are hashes, so about that part of the leaves.
+fn part_of_keys(key: &[u8; 32]) -> f64 {
+    let first = key.first_chunk().expect("invariant: 32 bytes");
+    f64::from(u32::from_be_bytes(*first)) / f64::from(u32::MAX)
 }
 
 /// Passes items on, so many at a time.

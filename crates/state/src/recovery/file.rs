@@ -151,6 +151,11 @@ impl<W: Write> EntriesWriter<W> {
         self.frame(kind, count, &payload)
     }
 
+    /// What was written so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
     /// Ends the file.
     ///
     /// # Errors

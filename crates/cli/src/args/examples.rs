@@ -1,0 +1,113 @@
+//! Examples at the end of each command's help.
+
+pub(super) const REPLAY: &str = "\
+Examples:
+  arbor replay --db db chain
+  arbor replay --db db --tree verkle --check-state 100 chain
+  arbor replay --db sepolia --genesis sepolia era1/sepolia-*.era1 --metrics 9400
+  arbor replay --witness witness.json.gz";
+pub(super) const STATUS: &str = "\
+Examples:
+  arbor status --db db
+  arbor status --db db --json";
+pub(super) const GET: &str = "\
+An account or slot that is absent is named so, and is no error.
+
+Examples:
+  arbor get --db db 0xADDRESS
+  arbor get --db db 0xADDRESS 3 --at -10
+  arbor get --db db 0xADDRESS --code --at 0xBLOCKHASH";
+pub(super) const ROOTS: &str = "\
+Examples:
+  arbor roots --db db --from -9
+  arbor roots --db db --csv > roots.csv";
+pub(super) const DUMP: &str = "\
+The form is that of `geth dump --iterative`: first a line with the root, then a line for each account.
+
+Examples:
+  arbor dump --db db > state.jsonl
+  arbor dump --db db --at -100 | gzip > state.jsonl.gz";
+pub(super) const PROVE: &str = "\
+Examples:
+  arbor prove --db db 0xADDRESS 0 1 --at latest > proof.json
+  arbor prove --db db 0xADDRESS --out proof.json.gz
+  arbor prove --db db 0xADDRESS --also 0xOTHER:0,1";
+pub(super) const VERIFY_PROOF: &str = "\
+Examples:
+  arbor verify-proof proof.json --root 0xROOT
+  arbor verify-proof proof.json --root 0xROOT --tree verkle --of 0xADDRESS:0,1";
+pub(super) const WITNESS: &str = "\
+Examples:
+  arbor witness --db db --block latest chain --out witness.json.gz
+  arbor witness --db db --block -9 --to latest chain --out witnesses";
+pub(super) const VERIFY_WITNESS: &str = "\
+Examples:
+  arbor verify-witness witness.json.gz
+  arbor verify-witness witnesses/*.ssz --root 0xROOT --json";
+pub(super) const VERIFY: &str = "\
+Examples:
+  arbor verify --db db
+  arbor verify --db db --threads 4 --metrics 9400";
+pub(super) const REPAIR: &str = "\
+Examples:
+  arbor repair --db db
+  arbor repair --db copy --accept-store";
+pub(super) const ROLLBACK: &str = "\
+Examples:
+  arbor rollback --db db --to -10
+  arbor rollback --db db --to 1200";
+pub(super) const PRUNE: &str = "\
+Pruning deletes records. Their space on disk comes back when the store merges its files: `arbor compact` merges them.
+
+Examples:
+  arbor prune --db db --retain 128
+  arbor prune --db db --before -1000
+  arbor prune --db db --retain none && arbor compact --db db";
+pub(super) const SNAPSHOT: &str = "\
+Examples:
+  arbor snapshot --db db --out leaves
+  arbor snapshot --db db --at -100 --out leaves --order index";
+pub(super) const RECOVER: &str = "\
+Examples:
+  arbor recover --db other leaves --root 0xROOT
+  arbor recover --db other leaves --genesis genesis.json";
+pub(super) const GENERATE: &str = "\
+Examples:
+  arbor generate --preset demo --out chain
+  arbor generate --blocks 1000 --txs 50 --mix transfer=1,swap=3 --seed 7 --out chain";
+pub(super) const MAN: &str = "\
+Example:
+  arbor man --out ~/.local/share/man/man1";
+pub(super) const LOADTEST: &str = "\
+Examples:
+  arbor loadtest 20 150000
+  arbor loadtest 20 150000 --tree mpt --report report.json";
+pub(super) const BENCH_COMMITMENTS: &str = "\
+Example:
+  arbor bench commitments --report commitments.json";
+pub(super) const BENCH_READS: &str = "\
+Example:
+  arbor bench reads --db db --reads 100000 --back 0 100";
+pub(super) const BENCH_WITNESSES: &str = "\
+Example:
+  arbor bench witnesses chain --trees mpt,verkle --plot witnesses.svg";
+pub(super) const BENCH_ENGINE: &str = "\
+Example:
+  arbor bench engine chain --to 1000 --rounds 5";
+pub(super) const BENCH_PARALLEL: &str = "\
+Example:
+  arbor bench parallel chain --json";
+pub(super) const BENCH_SENDERS: &str = "\
+Example:
+  arbor bench senders --batches 1,8,64 --json";
+pub(super) const COMPACT: &str = "\
+The state and its history stay as they are. The database is written by this command alone meanwhile.
+
+Example:
+  arbor compact --db db";
+pub(super) const INSPECT: &str = "\
+Every record is read once. If the command is stopped, it prints the figures of the records read so far.
+
+Examples:
+  arbor inspect --db db
+  arbor inspect --db db --top 50 --csv figures --json > inspect.json";
