@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use alloy_primitives::B256;
+use arbor_accounts::{AccountSource, KeyedAccount};
 use arbor_tree::{Hash, Position};
 use arbor_tree_mpt::{Part, build_many, build_part, join};
-use arbor_verify::mpt::{AccountRecord, SlotRecord};
+use arbor_verify::mpt::{AccountRecord, BY_KECCAK, SlotRecord};
 use rayon::prelude::*;
 
-use crate::{LoadAccount, LoadSource, StateError};
+use crate::{StateError, check_order};
 
 /// Computes the root of a state, which need not be stored anywhere, on the threads of the caller's pool.
 ///
 /// # Errors
-/// Accounts or slots that do not ascend by key; errors of the source.
-pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
+/// A source of another order than [`BY_KECCAK`]; accounts or slots that do not ascend by key; errors of the source.
+pub fn state_root(source: &dyn AccountSource) -> Result<B256, StateError> {
+    check_order(source, &BY_KECCAK)?;
     let parts = (0..=u8::MAX).into_par_iter().map(|first| {
-        let accounts = source.range(first)?;
+        let accounts: Vec<KeyedAccount> = source.stream(Some(first))?.collect::<Result<_, _>>()?;
         let records = records(&accounts, &mut |_, _| ())?;
         account_part(&accounts, &records, &mut |_, _| ())
     });
@@ -28,7 +30,7 @@ pub fn state_root(source: &dyn LoadSource) -> Result<B256, StateError> {
 ///
 /// # Errors
 /// Slots that do not ascend by key.
-pub fn account_leaves(accounts: &[LoadAccount]) -> Result<Vec<(Hash, Vec<u8>)>, StateError> {
+pub fn account_leaves(accounts: &[KeyedAccount]) -> Result<Vec<(Hash, Vec<u8>)>, StateError> {
     let leaves = accounts.iter().zip(records(accounts, &mut |_, _| ())?);
     Ok(leaves
         .map(|(account, record)| (account.key, record.filled_leaf()))
@@ -36,7 +38,7 @@ pub fn account_leaves(accounts: &[LoadAccount]) -> Result<Vec<(Hash, Vec<u8>)>, 
 }
 
 /// The root of an account's storage.
-pub fn storage_root(account: &LoadAccount) -> Result<B256, StateError> {
+pub fn storage_root(account: &KeyedAccount) -> Result<B256, StateError> {
     let records = records(std::slice::from_ref(account), &mut |_, _| ())?;
     Ok(records[0].storage_root)
 }
@@ -57,7 +59,7 @@ pub fn root_of_leaves(leaves: &[(Hash, Vec<u8>)]) -> Result<B256, StateError> {
 
 /// The flat records of accounts; the nodes of their storage tries go to `sink`.
 pub fn records(
-    accounts: &[LoadAccount],
+    accounts: &[KeyedAccount],
     sink: &mut dyn FnMut(Position, Arc<[u8]>),
 ) -> Result<Vec<AccountRecord>, StateError> {
     let roots = storage_roots(accounts, sink)?;
@@ -74,7 +76,7 @@ pub fn records(
 
 /// Builds the part of the account trie that accounts make.
 pub fn account_part(
-    accounts: &[LoadAccount],
+    accounts: &[KeyedAccount],
     records: &[AccountRecord],
     sink: &mut dyn FnMut(Position, Arc<[u8]>),
 ) -> Result<Part, StateError> {
@@ -85,7 +87,7 @@ pub fn account_part(
 
 /// Builds accounts' storage tries, and returns their roots.
 fn storage_roots(
-    accounts: &[LoadAccount],
+    accounts: &[KeyedAccount],
     sink: &mut dyn FnMut(Position, Arc<[u8]>),
 ) -> Result<Vec<Hash>, StateError> {
     let tries = accounts.iter().map(|account| {

@@ -56,7 +56,7 @@ pub enum WrongChanges {
     },
     /// An account gets a code hash, and the code is neither among the changes nor stored.
     #[error(
-        "account {address:#x} gets the code hash {code_hash}, but its code is neither among the changes nor in the database"
+        "account {address:#x} gets the code hash {code_hash}, but the code is missing: neither what is written nor the database has it"
     )]
     NoCode {
         /// The account.
@@ -140,19 +140,6 @@ pub fn check_code_hashes<'a>(
         }
     }
     Ok(())
-}
-
-/// Checks that the code of an account that is loaded comes with it.
-pub fn check_loaded_code(
-    address: Address,
-    account: &Account,
-    is_loaded: impl Fn(&B256) -> bool,
-) -> Result<(), StateError> {
-    let code_hash = account.code_hash;
-    match code_hash == KECCAK256_EMPTY || is_loaded(&code_hash) {
-        true => Ok(()),
-        false => Err(WrongChanges::NoCode { address, code_hash }.into()),
-    }
 }
 
 /// Compares an account as the changes say that it was with the one that the state has.

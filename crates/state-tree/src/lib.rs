@@ -27,14 +27,15 @@ pub use account_roots::{
     account_leaves, account_part, records, root_of_leaves, state_root, storage_root,
 };
 pub use arbor_accounts::{
-    Account, AccountChange, AccountSlots, IntermediateRoots, ReadError, Reads, SlotChange,
-    StateChanges, StateView,
+    Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_NAME, FullAccount,
+    IntermediateRoots, KeyedAccount, KeyedAccounts, KeyedSlot, ReadError, Reads, SlotChange,
+    SortedAccounts, StateChanges, StateView,
 };
 pub use arbor_tree_ar16mt::{OperationProof, OperationProofs, TreeStats};
+pub use arbor_verify::mpt::BY_KECCAK;
 pub use check::{Check, Counted, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
 pub use checks::{
-    WrongChanges, check_code_hashes, check_consistent, check_loaded_code, check_old_account,
-    check_old_slot,
+    WrongChanges, check_code_hashes, check_consistent, check_old_account, check_old_slot,
 };
 pub use computed::{Computed, HeadId, Timings, Unfinished, check_run};
 pub use error::{StateError, corrupt};
@@ -46,7 +47,7 @@ pub use kind::{
 };
 pub use leaves::{BlockLeaves, LeafWrite};
 pub use listing::WithSlots;
-pub use load::{LoadAccount, LoadSlot, LoadSource};
+pub use load::{LoadedCodes, check_order};
 pub use network::Network;
 pub use state_tree::{
     Accounts, InnerRoots, LeafEntries, LeafNames, Leaves, Nodes, StateTree, StateWitness, Then,

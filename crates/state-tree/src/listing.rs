@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, U256};
 
-use crate::Account;
+use arbor_accounts::{Account, FullAccount};
 
 /// An account with its slots that are not zero.
 pub struct WithSlots {
@@ -14,4 +14,20 @@ pub struct WithSlots {
     pub slots: Vec<(U256, U256)>,
     /// The root of the account's storage trie, if the tree keeps it.
     pub storage_root: Option<B256>,
+}
+
+impl From<WithSlots> for FullAccount {
+    fn from(listed: WithSlots) -> Self {
+        let WithSlots {
+            address,
+            account,
+            slots,
+            ..
+        } = listed;
+        Self {
+            address,
+            account,
+            slots,
+        }
+    }
 }

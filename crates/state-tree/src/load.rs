@@ -1,71 +1,88 @@
-//! A whole state as it is loaded.
+//! What loading a whole state needs under every tree.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_tree::Hash;
-use arbor_verify::mpt::{account_key, slot_key};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
 
-use crate::{Account, StateError};
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY};
+use arbor_accounts::{Account, AccountOrder, AccountSource, ReadError};
+use arbor_versions::Versions;
 
-/// An account with all its storage, as it is loaded.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LoadAccount {
-    /// Keccak-256 of the address, by which accounts are sorted.
-    pub key: Hash,
-    /// The address.
-    pub address: Address,
-    /// Nonce, balance, code.
-    pub account: Account,
-    /// Its slots, ascending by key.
-    pub slots: Vec<LoadSlot>,
-}
+use crate::StateError;
+use crate::checks::{WrongChanges, check_code_hashes};
+use crate::tables::code_write;
 
-/// A slot that is not zero.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LoadSlot {
-    /// Keccak-256 of the slot's number (32 bytes, big-endian).
-    pub key: Hash,
-    /// The number.
-    pub slot: U256,
-    /// The value; not zero.
-    pub value: U256,
-}
-
-impl LoadAccount {
-    /// An account with its keys; slots come in any order, each once. Those with zero are absent.
-    pub fn new(
-        address: Address,
-        account: Account,
-        slots: impl IntoIterator<Item = (U256, U256)>,
-    ) -> Self {
-        let slots = slots.into_iter().filter(|(_, value)| !value.is_zero());
-        let slots = slots.map(|(slot, value)| LoadSlot {
-            key: slot_key(slot),
-            slot,
-            value,
-        });
-        let mut slots: Vec<LoadSlot> = slots.collect();
-        slots.sort_unstable_by_key(|slot| slot.key);
-        Self {
-            key: account_key(address),
-            address,
-            account,
-            slots,
-        }
+/// Checks that accounts come in the order in which a tree loads them.
+pub fn check_order(source: &dyn AccountSource, wanted: &AccountOrder) -> Result<(), StateError> {
+    let found = source.order();
+    match found == wanted {
+        true => Ok(()),
+        false => Err(StateError::Read(format!(
+            "the tree is loaded with accounts sorted {}, and the source has them sorted {}: sort them first",
+            wanted.name, found.name
+        ))),
     }
 }
 
-/// Where a state to be loaded comes from. It is read in the order that the tree's tables have: once by hashed key, range by range and by several
-/// threads, or several times by address.
-pub trait LoadSource: Sync {
-    /// All accounts whose keys have this first byte, ascending by key.
+/// The codes that loaded accounts have. Each is read twice: it is checked when the first account has it, and stored
+/// after all accounts, because codes are stored in another order.
+pub struct LoadedCodes<'a> {
+    source: &'a dyn AccountSource,
+    /// The sizes in bytes, by hash.
+    sizes: RwLock<BTreeMap<B256, usize>>,
+}
+
+impl<'a> LoadedCodes<'a> {
+    /// No codes of a source yet.
+    pub fn of(source: &'a dyn AccountSource) -> Self {
+        Self {
+            source,
+            sizes: RwLock::default(),
+        }
+    }
+
+    /// Returns the size in bytes of an account's code, zero for an account without code.
     ///
     /// # Errors
-    /// Whatever keeps them from being had; the load ends with it.
-    fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError>;
+    /// The source does not have the code, or gives code with another hash; the source's errors.
+    pub fn size(&self, address: Address, account: &Account) -> Result<usize, StateError> {
+        let code_hash = account.code_hash;
+        if code_hash == KECCAK256_EMPTY {
+            return Ok(0);
+        }
+        let known = self.sizes.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(size) = known.get(&code_hash) {
+            return Ok(*size);
+        }
+        drop(known);
+        let code = self
+            .source
+            .code_bytes(code_hash)
+            .map_err(|error| match error {
+                ReadError::MissingCode(_) => WrongChanges::NoCode { address, code_hash }.into(),
+                error => StateError::from(error),
+            })?;
+        check_code_hashes([(&code_hash, &code)].into_iter())?;
+        let mut sizes = self.sizes.write().unwrap_or_else(PoisonError::into_inner);
+        sizes.insert(code_hash, code.len());
+        Ok(code.len())
+    }
 
-    /// All accounts, ascending by address.
-    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_>;
-
-    /// The codes of all accounts, by their hashes.
-    fn codes(&self) -> Vec<(B256, Bytes)>;
+    /// Stores all codes that accounts have, ascending by hash.
+    ///
+    /// # Errors
+    /// The source's errors, and those of the store.
+    pub fn store(&self, versions: &mut Versions) -> Result<(), StateError> {
+        let sizes = self.sizes.read().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = None;
+        let writes = sizes.keys().map_while(|code_hash| {
+            let code = self.source.code_bytes(*code_hash);
+            let code = code.map_err(|error| failed = Some(error)).ok()?;
+            Some(code_write(code_hash, &code))
+        });
+        versions.load(&mut writes.into_iter())?;
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
 }

@@ -18,8 +18,8 @@ use crate::check::Check;
 use crate::flat::{Ahead, Flat, FlatKey, Lookup};
 use crate::inspect::{Seen, StoredRecord};
 use crate::{
-    Account, AccountSlots, Computed, IntermediateRoots, LoadSource, Network, Reads, StateChanges,
-    StateError, TreeKind,
+    Account, AccountOrder, AccountSlots, AccountSource, Computed, IntermediateRoots, Network,
+    Reads, StateChanges, StateError, TreeKind,
 };
 use crate::{LeafWrite, OperationProofs, TreeStats};
 
@@ -96,8 +96,16 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
     /// Returns whether an account has a slot that is not zero.
     fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError>;
 
-    /// Lists all accounts with their slots that are not zero, in the order of the flat tables.
-    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError>;
+    /// Returns the order in which accounts are listed and loaded: that of the flat tables.
+    fn order(&self) -> &'static AccountOrder;
+
+    /// Lists accounts with their slots that are not zero, in the tree's [order](Self::order): those
+    /// whose keys have this first byte, or all accounts.
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError>;
 
     /// Computes the Merkle-Patricia root of the flat tables on the threads of the caller's pool,
     /// without reading a node.
@@ -124,11 +132,12 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         changes: &[&StateChanges],
     ) -> Result<Vec<Computed>, StateError>;
 
-    /// Fills an empty database with a whole state, in the order of its tables; what is returned makes its first version.
+    /// Fills an empty database with a whole state, and returns what makes its first version. The source has the tree's
+    /// [order](Self::order).
     fn load(
         &self,
         versions: &mut Versions,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError>;
 

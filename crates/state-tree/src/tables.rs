@@ -40,10 +40,14 @@ pub const COMMON: [TableSpec; 4] = [
 
 /// Writes of codes, by their hashes.
 pub fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>) -> Vec<Write> {
-    let writes = codes.map(|(hash, code)| Write {
+    codes.map(|(hash, code)| code_write(hash, code)).collect()
+}
+
+/// The write of a code, by its hash.
+pub(crate) fn code_write(code_hash: &B256, code: &Bytes) -> Write {
+    Write {
         table: CODE,
-        key: hash.as_slice().into(),
+        key: code_hash.as_slice().into(),
         value: Some(code.as_ref().into()),
-    });
-    writes.collect()
+    }
 }

@@ -6,9 +6,9 @@ use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
-use crate::{LoadAccount, StateError, StateView};
+use crate::{StateError, StateView};
 use arbor_state_tree as state_tree;
-use arbor_state_tree::WithSlots;
+use arbor_state_tree::{BY_KECCAK, FullAccount, WithSlots};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Historical<'_> {
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
     ) -> Result<(), E> {
-        for entry in self.tree().listing(self)? {
+        for entry in self.tree().listing(self, None)? {
             let entry = entry?;
             sink(self.dumped(entry)?)?;
         }
@@ -60,8 +60,12 @@ impl Historical<'_> {
         let storage_root = match storage_root {
             Some(root) => root,
             None => {
-                let slots = slots.iter().copied();
-                state_tree::storage_root(&LoadAccount::new(address, account, slots))?
+                let account = FullAccount {
+                    address,
+                    account,
+                    slots: slots.clone(),
+                };
+                state_tree::storage_root(&BY_KECCAK.with_keys(vec![account])[0])?
             }
         };
         let code = match account.code_hash {

@@ -19,14 +19,16 @@ mod recent;
 pub mod recovery;
 mod roots;
 mod snapshot;
+mod source;
 mod state;
 mod verify;
 
 pub use arbor_state_tree::{
-    Account, AccountChange, AccountSlots, BlockLeaves, BlockMemory, Check, Computed, Counts, Flat,
-    HeadId, IntermediateRoots, LeafIndices, LeafWrite, LoadAccount, LoadSlot, LoadSource,
-    MetaCheck, Network, OperationProofs, Published, ReadError, Reads, Registry, RootPlace,
-    RootThreads, Scope, Setting, SettingError, Settings, SlotChange, StateChanges, StateError,
+    Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, BY_NAME,
+    BlockLeaves, BlockMemory, Check, Computed, Counts, Flat, FullAccount, HeadId,
+    IntermediateRoots, KeyedAccount, KeyedAccounts, KeyedSlot, LeafIndices, LeafWrite, MetaCheck,
+    Network, OperationProofs, Published, ReadError, Reads, Registry, RootPlace, RootThreads, Scope,
+    Setting, SettingError, Settings, SlotChange, SortedAccounts, StateChanges, StateError,
     StateTree, StateView, StateWitness, StoredAs, Then, Timings, Touched, Tree, TreeKind,
     TreeStats, Unfinished, VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work,
     WrongChanges, Zeros, state_root,

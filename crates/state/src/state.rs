@@ -17,14 +17,14 @@ use crate::recovery::check_recovered;
 use crate::roots;
 use crate::snapshot::StateSnapshot;
 use crate::{
-    Account, IntermediateRoots, LoadSource, Network, ReadError, StateChanges, StateError,
+    Account, AccountSource, IntermediateRoots, Network, ReadError, StateChanges, StateError,
     StateView, Tree,
 };
 use arbor_state_tree::Ahead;
 use arbor_state_tree::Leaves;
 use arbor_state_tree::{Computed, Unfinished, check_run};
 use arbor_state_tree::{LeafWrite, OperationProofs, TreeStats};
-use arbor_state_tree::{check_code_hashes, check_consistent};
+use arbor_state_tree::{check_consistent, check_order};
 
 /// The block that a version belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,9 +107,8 @@ impl State {
     ///
     /// # Errors
     /// A database that has a version, or in which a load began before; code that has another hash than it is given.
-    fn begin_load(&mut self, codes: &[(B256, Bytes)]) -> Result<(), StateError> {
+    fn begin_load(&mut self) -> Result<(), StateError> {
         self.check_finished()?;
-        check_code_hashes(codes.iter().map(|(code_hash, code)| (code_hash, code)))?;
         if let Some(head) = self.head().map(|head| head.version) {
             return Err(VersionsError::AlreadyLoaded { head }.into());
         }
@@ -299,14 +298,15 @@ impl State {
     /// opened again.
     ///
     /// # Errors
-    /// A database that has a version, or in which a load did not finish; code that is missing or has
-    /// another hash; accounts or slots that do not ascend; errors of the source and of the store.
+    /// A source of another order than the [tree's](StateTree::order); a database that has a version, or
+    /// in which a load did not finish; code that is missing or has another hash; accounts or slots that do not ascend; errors of the source and of the store.
     pub fn load(
         &mut self,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
-        self.begin_load(&source.codes())?;
+        check_order(source, self.tree.order())?;
+        self.begin_load()?;
         self.tree.load(&mut self.versions, source, progress)
     }
 

@@ -4,7 +4,9 @@ use alloy_primitives::{Address, B256, U256};
 use arbor_tree::Hash;
 use rayon::prelude::*;
 
-use arbor_state_tree::{LoadAccount, StateError, WithSlots, account_leaves, root_of_leaves};
+use arbor_state_tree::{
+    BY_KECCAK, FullAccount, StateError, WithSlots, account_leaves, root_of_leaves,
+};
 
 /// Accounts whose storage is hashed together, unless they have many slots.
 const TOGETHER: usize = 1 << 12;
@@ -35,18 +37,18 @@ where
 fn leaves(
     accounts: impl Iterator<Item = Result<WithSlots, StateError>>,
 ) -> Result<Vec<(Hash, Vec<u8>)>, StateError> {
-    let (mut leaves, mut waiting, mut slots) = (Vec::new(), Vec::new(), 0);
+    let (mut leaves, mut waiting, mut slots) = (Vec::new(), Vec::<FullAccount>::new(), 0);
+    let leaves_of = |accounts: Vec<FullAccount>| account_leaves(&BY_KECCAK.with_keys(accounts));
     for entry in accounts {
         let entry = entry?;
         slots += entry.slots.len();
-        waiting.push(LoadAccount::new(entry.address, entry.account, entry.slots));
+        waiting.push(entry.into());
         if waiting.len() == TOGETHER || slots >= MANY_SLOTS {
-            leaves.extend(account_leaves(&waiting)?);
-            waiting.clear();
+            leaves.extend(leaves_of(std::mem::take(&mut waiting))?);
             slots = 0;
         }
     }
-    leaves.extend(account_leaves(&waiting)?);
+    leaves.extend(leaves_of(waiting)?);
     Ok(leaves)
 }
 

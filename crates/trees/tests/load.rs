@@ -14,8 +14,9 @@ use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountChange, BlockRef, LoadAccount, LoadSource, Network, SlotChange, State,
-    StateChanges, StateError, StateView, Tree,
+    Account, AccountChange, AccountOrder, AccountSource, BlockRef, FullAccount, KeyedAccounts,
+    Network, ReadError, SlotChange, SortedAccounts, State, StateChanges, StateError, StateView,
+    Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table};
 use arbor_trees::MPT;
@@ -79,42 +80,40 @@ fn account(number: u64) -> (Address, Account, Vec<(U256, U256)>) {
     (address, account, slots.collect())
 }
 
-struct Accounts(Vec<LoadAccount>);
-
-impl Accounts {
-    fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
-        let accounts = numbers.into_iter().map(|number| {
-            let (address, account, slots) = account(number);
-            LoadAccount::new(address, account, slots)
-        });
-        let mut accounts: Vec<LoadAccount> = accounts.collect();
-        accounts.sort_by_key(|account| account.key);
-        Self(accounts)
-    }
+/// Accounts in the order of their numbers.
+fn full_accounts(
+    numbers: impl IntoIterator<Item = u64>,
+) -> impl Iterator<Item = Result<FullAccount, ReadError>> {
+    numbers.into_iter().map(|number| {
+        let (address, account, slots) = account(number);
+        Ok(FullAccount {
+            address,
+            account,
+            slots,
+        })
+    })
 }
 
-impl LoadSource for Accounts {
-    fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
-        let accounts = self.0.iter().filter(|account| account.key[0] == first);
-        Ok(accounts.cloned().collect())
-    }
+fn code(code_hash: B256) -> Result<Bytes, ReadError> {
+    let mut codes = codes();
+    let found = codes.find(|(hash, _)| *hash == code_hash);
+    let found = found.map(|(_, code)| code);
+    found.ok_or(ReadError::MissingCode(code_hash))
+}
 
-    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
-        let mut accounts = self.0.clone();
-        accounts.sort_by_key(|account| account.address);
-        Box::new(accounts.into_iter().map(Ok))
-    }
-
-    fn codes(&self) -> Vec<(B256, Bytes)> {
-        codes().collect()
-    }
+/// Accounts in the order in which a tree loads them.
+fn source(tree: &Tree, numbers: impl IntoIterator<Item = u64>) -> SortedAccounts<'static> {
+    SortedAccounts::of(tree.order(), full_accounts(numbers), code, usize::MAX).unwrap()
 }
 
 fn changes(numbers: impl IntoIterator<Item = u64>) -> StateChanges {
     let mut changes = StateChanges::default();
-    changes.codes.extend(codes());
     for number in numbers {
         let (address, account, slots) = account(number);
+        let code = code(account.code_hash).ok();
+        changes
+            .codes
+            .extend(code.map(|code| (account.code_hash, code)));
         let slots = slots.into_iter().map(|(slot, new)| {
             let old = U256::ZERO;
             (slot, SlotChange { old, new })
@@ -189,7 +188,7 @@ fn loaded_is_made(tree: &Tree, numbers: Range<u64>, of_steps: u64) {
     let mut state = open(&loaded).unwrap();
     let steps = AtomicU64::new(0);
     let computed = state
-        .load(&Accounts::new(numbers.clone()), &|done, of| {
+        .load(&source(tree, numbers.clone()), &|done, of| {
             assert!(done <= of);
             steps.fetch_add(1, Ordering::Relaxed);
         })
@@ -223,7 +222,8 @@ fn only_an_empty_database_is_loaded() {
     let mut state = open(&store).unwrap();
     let computed = state.compute(&changes(0..3)).unwrap();
     state.commit(&block(0), computed).unwrap();
-    let error = state.load(&Accounts::new(0..3), &|_, _| ()).unwrap_err();
+    let source = source(&MPT.tree(), 0..3);
+    let error = state.load(&source, &|_, _| ()).unwrap_err();
     assert!(
         error.to_string().contains("has version 0 already"),
         "{error}"
@@ -232,52 +232,92 @@ fn only_an_empty_database_is_loaded() {
 
 #[test]
 fn a_load_that_did_not_end_is_told_when_opening() {
-    struct Failing(Accounts);
-    impl LoadSource for Failing {
-        fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
-            match first {
-                200 => Err(StateError::Read("the source is at its end".to_owned())),
-                _ => self.0.range(first),
-            }
+    /// Accounts of which some cannot be read.
+    struct Failing(SortedAccounts<'static>);
+    impl AccountSource for Failing {
+        fn order(&self) -> &'static AccountOrder {
+            self.0.order()
         }
 
-        fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
-            let end = || StateError::Read("the source is at its end".to_owned());
-            let fails = move |(at, account)| if at < 200 { account } else { Err(end()) };
-            Box::new(self.0.by_address().enumerate().map(fails))
+        fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
+            let end = || Err(ReadError::new("the source is at its end"));
+            let accounts = self.0.stream(first)?;
+            Ok(Box::new(accounts.map(move |account| match account {
+                Ok(account) if account.key[0] >= 200 => end(),
+                account => account,
+            })))
         }
 
-        fn codes(&self) -> Vec<(B256, Bytes)> {
-            self.0.codes()
+        fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+            self.0.code_bytes(code_hash)
         }
     }
-    let unordered = || {
-        let mut accounts = Accounts::new(0..2_000);
-        accounts.0.reverse();
-        accounts
-    };
-    let failing = Failing(Accounts::new(0..2_000));
-    let verkle = Arc::new(Verkle::new(VerkleSettings::default()));
-    let sources: [(Tree, &dyn LoadSource, &str); 4] = [
-        (MPT.tree(), &failing, "the source is at its end"),
-        (MPT.tree(), &unordered(), "does not come after"),
-        (verkle, &failing, "the source is at its end"),
-        (AR16MT.tree(), &failing, "the source is at its end"),
-    ];
-    for (tree, source, reason) in sources {
-        let store = Arc::new(MemoryStore::default());
-        let error = open_as(tree.clone(), &store)
-            .unwrap()
-            .load(source, &|_, _| ())
-            .unwrap_err();
-        let mut chain = vec![error.to_string()];
-        let mut cause = std::error::Error::source(&error);
-        while let Some(error) = cause {
-            chain.push(error.to_string());
-            cause = error.source();
+    /// Accounts that descend.
+    struct Unordered(SortedAccounts<'static>);
+    impl AccountSource for Unordered {
+        fn order(&self) -> &'static AccountOrder {
+            self.0.order()
         }
-        assert!(chain.join(": ").contains(reason), "{chain:?}");
-        let error = open_as(tree, &store).map(drop).unwrap_err();
-        assert!(error.to_string().contains("interrupted"), "{error}");
+
+        fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
+            let mut accounts: Vec<_> = self.0.stream(first)?.collect();
+            accounts.reverse();
+            Ok(Box::new(accounts.into_iter()))
+        }
+
+        fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+            self.0.code_bytes(code_hash)
+        }
+    }
+    for tree in trees::trees() {
+        let source = || source(&tree, 0..2_000);
+        let sources: [(&dyn AccountSource, &str); 2] = [
+            (&Failing(source()), "the source is at its end"),
+            (&Unordered(source()), "one before"),
+        ];
+        for (source, reason) in sources {
+            is_told_when_opening(&tree, source, reason);
+        }
+    }
+}
+
+fn is_told_when_opening(tree: &Tree, source: &dyn AccountSource, reason: &str) {
+    let store = Arc::new(MemoryStore::default());
+    let error = open_as(tree.clone(), &store)
+        .unwrap()
+        .load(source, &|_, _| ())
+        .unwrap_err();
+    let mut chain = vec![error.to_string()];
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        chain.push(error.to_string());
+        cause = error.source();
+    }
+    assert!(chain.join(": ").contains(reason), "{chain:?}");
+    let error = open_as(tree.clone(), &store).map(drop).unwrap_err();
+    assert!(error.to_string().contains("interrupted"), "{error}");
+}
+
+#[test]
+fn a_source_of_another_order_is_refused_and_harms_nothing() {
+    let (mpt, ar16mt) = (MPT.tree(), AR16MT.tree());
+    for (tree, other) in [(&mpt, &ar16mt), (&ar16mt, &mpt)] {
+        let mut state = open_as(tree.clone(), &Arc::new(MemoryStore::default())).unwrap();
+        let error = state.load(&source(other, 0..3), &|_, _| ()).unwrap_err();
+        assert!(error.to_string().contains("sort them first"), "{error}");
+        let computed = state.load(&source(tree, 0..3), &|_, _| ()).unwrap();
+        state.commit(&block(0), computed).unwrap();
+    }
+}
+
+#[test]
+fn code_with_another_hash_is_refused() {
+    let wrong = |_| Ok(CODES[0].clone());
+    for tree in trees::trees() {
+        let accounts = full_accounts([1]);
+        let source = SortedAccounts::of(tree.order(), accounts, wrong, usize::MAX).unwrap();
+        let mut state = trees::empty(&tree);
+        let error = state.load(&source, &|_, _| ()).unwrap_err();
+        assert!(error.to_string().contains("has the hash"), "{error}");
     }
 }

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::recovery::{EntriesReader, Order, Recovery};
 use arbor_state::{
-    Account, AccountChange, Computed, HeadId, LoadAccount, LoadSource, State, StateChanges,
-    StateError, StateSnapshot, StateView, Tree, Unfinished, WrongChanges,
+    Account, AccountChange, AccountOrder, AccountSource, Computed, FullAccount, HeadId,
+    KeyedAccount, KeyedAccounts, ReadError, State, StateChanges, StateError, StateSnapshot,
+    StateView, Tree, Unfinished, WrongChanges,
 };
 use arbor_store::{MemoryStore, Store};
 use arbor_trees::ar16mt::Ar16mt;
@@ -391,41 +392,46 @@ fn a_run_is_committed_whole_and_in_order() {
 
 /// Accounts to load, of which the source may have no more.
 struct Source {
+    order: &'static AccountOrder,
     ends: bool,
     has_code: bool,
 }
 
 impl Source {
-    fn accounts() -> Vec<LoadAccount> {
+    fn accounts() -> Vec<FullAccount> {
         let slots = SLOTS.map(|(slot, value)| (U256::from(slot), U256::from(value)));
+        let full = |address, account, slots| FullAccount {
+            address,
+            account,
+            slots,
+        };
         vec![
-            LoadAccount::new(CONTRACT, contract(), slots),
-            LoadAccount::new(PLAIN, plain(3, 7), []),
+            full(CONTRACT, contract(), slots.into()),
+            full(PLAIN, plain(3, 7), Vec::new()),
         ]
-    }
-
-    fn end() -> StateError {
-        StateError::Read("the source has no more".into())
     }
 }
 
-impl LoadSource for Source {
-    fn range(&self, first: u8) -> Result<Vec<LoadAccount>, StateError> {
-        if self.ends && first == 0xff {
-            return Err(Self::end());
+impl AccountSource for Source {
+    fn order(&self) -> &'static AccountOrder {
+        self.order
+    }
+
+    fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
+        let mut accounts = self.order.with_keys(Self::accounts());
+        accounts.sort_by_key(|of| of.key);
+        let wanted = move |of: &KeyedAccount| first.is_none_or(|first| of.key[0] == first);
+        let accounts = accounts.into_iter().filter(wanted).map(Ok);
+        let ends = self.ends && first.is_none_or(|first| first == 0xff);
+        let end = ends.then(|| Err(ReadError::new("the source has no more")));
+        Ok(Box::new(accounts.chain(end)))
+    }
+
+    fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+        match self.has_code && code_hash == keccak256(code()) {
+            true => Ok(code()),
+            false => Err(ReadError::MissingCode(code_hash)),
         }
-        let accounts = Self::accounts().into_iter();
-        Ok(accounts.filter(|of| of.key[0] == first).collect())
-    }
-
-    fn by_address(&self) -> Box<dyn Iterator<Item = Result<LoadAccount, StateError>> + '_> {
-        let accounts = Self::accounts().into_iter().map(Ok);
-        Box::new(accounts.chain(self.ends.then(|| Err(Self::end()))))
-    }
-
-    fn codes(&self) -> Vec<(B256, Bytes)> {
-        let codes = self.has_code.then(|| (keccak256(code()), code()));
-        codes.into_iter().collect()
     }
 }
 
@@ -435,16 +441,19 @@ fn is_unfinished(error: &StateError, wanted: Unfinished) -> bool {
 
 #[test]
 fn a_database_whose_load_did_not_finish_is_refused() {
-    let whole = Source {
-        ends: false,
-        has_code: true,
-    };
     for tree in trees() {
+        let order = tree.order();
+        let whole = Source {
+            order,
+            ends: false,
+            has_code: true,
+        };
         let store = Arc::new(MemoryStore::default());
         let mut state = open(&tree, &store);
         let on_nothing = |state: &State| state.compute(&first_block());
         let before = on_nothing(&state).unwrap();
         let source = Source {
+            order,
             ends: true,
             has_code: true,
         };
@@ -478,6 +487,7 @@ fn a_database_whose_load_did_not_finish_is_refused() {
         check_unharmed(&mut state, 0);
 
         let source = Source {
+            order,
             ends: false,
             has_code: false,
         };

@@ -12,6 +12,7 @@ mod error;
 mod failure_dump;
 pub mod floor;
 mod foresight;
+mod genesis_source;
 mod genesis_state;
 mod header_check;
 mod make_witness;

@@ -1,9 +1,7 @@
 //! Building a whole state at once: leaves numbered in the order of names, then the tree in the order of
 //! keys, bottom-up.
 
-use std::collections::HashSet;
-
-use alloy_primitives::{B256, U256};
+use alloy_primitives::U256;
 use arbor_store::Write;
 use arbor_tree::{Hash, Path};
 use arbor_tree_ar16mt::{Entry, Part, build_part, join};
@@ -17,9 +15,8 @@ use super::records::{encode_counter, encode_leaf};
 use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, LEAVES, NEXT_INDEX};
 use crate::node_load::NodeLoad;
-use arbor_state_tree::check_loaded_code;
-use arbor_state_tree::code_writes;
-use arbor_state_tree::{Computed, LoadAccount, LoadSource, StateError};
+use arbor_state_tree::{AccountSource, KeyedAccount};
+use arbor_state_tree::{Computed, LoadedCodes, StateError};
 use arbor_verify::ar16mt::fields;
 
 /// Names whose keys are hashed together.
@@ -34,17 +31,12 @@ type Leaf = (Hash, Entry);
 pub(super) fn load(
     ar16mt: Ar16mt,
     versions: &mut Versions,
-    source: &dyn LoadSource,
+    source: &dyn AccountSource,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Computed, StateError> {
     /// The names, and each first byte of keys.
     const PARTS: u64 = 1 + 256;
-    let codes = source.codes();
-    let known: HashSet<B256> = codes.iter().map(|(code_hash, _)| *code_hash).collect();
-    let mut blobs = code_writes(codes.iter().map(|(code_hash, code)| (code_hash, code)));
-    blobs.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    versions.load(&mut blobs.clone().into_iter())?;
-
+    let codes = LoadedCodes::of(source);
     let mut numbering = Numbering {
         next: 1,
         leaves: Vec::new(),
@@ -53,16 +45,14 @@ pub(super) fn load(
     let mut failed = None;
     {
         let numbering = &mut numbering;
-        let mut accounts = source.by_address();
+        let mut accounts = source.stream(None)?;
         let mut next = || -> Result<Vec<Write>, StateError> {
             while numbering.waiting.len() < TOGETHER {
                 let Some(account) = accounts.next() else {
                     break;
                 };
                 let account = account?;
-                check_loaded_code(account.address, &account.account, |code_hash| {
-                    known.contains(code_hash)
-                })?;
+                codes.size(account.address, &account.account)?;
                 numbering.add(account);
             }
             numbering.hash_waiting()
@@ -76,6 +66,7 @@ pub(super) fn load(
     if let Some(error) = failed {
         return Err(error);
     }
+    codes.store(versions)?;
     progress(1, PARTS);
 
     let Numbering {
@@ -96,7 +87,7 @@ pub(super) fn load(
     versions.load(&mut std::iter::once(counter))?;
 
     let root = build_nodes(ar16mt, versions, &leaves, &|done| progress(1 + done, PARTS))?;
-    Ok(Computed::of_load(root.into(), Changes::of_blobs(blobs)))
+    Ok(Computed::of_load(root.into(), Changes::default()))
 }
 
 /// Gives leaves their numbers, in the order of names.
@@ -108,11 +99,11 @@ struct Numbering {
 }
 
 impl Numbering {
-    fn add(&mut self, account: LoadAccount) {
-        let LoadAccount {
+    fn add(&mut self, account: KeyedAccount) {
+        let KeyedAccount {
             address,
             account,
-            mut slots,
+            slots,
             ..
         } = account;
         let [nonce, balance, code_hash] = fields(Some(account));
@@ -121,7 +112,6 @@ impl Numbering {
             (LeafName::Balance(address), balance),
             (LeafName::CodeHash(address), code_hash),
         ];
-        slots.sort_unstable_by_key(|slot| slot.slot);
         let slots = slots.iter();
         let slots = slots.map(|slot| {
             let name = LeafName::Slot(address, slot.slot);

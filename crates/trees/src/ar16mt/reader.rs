@@ -171,14 +171,14 @@ fn with_values(
     }
 }
 
-/// The whole state, account by account, ascending by address.
-pub(super) fn listing(flat: &dyn Flat) -> Result<Accounts<'_>, StateError> {
+/// The accounts whose addresses begin with `prefix`, with their slots, ascending by address.
+pub(super) fn listing<'a>(flat: &'a dyn Flat, prefix: &[u8]) -> Result<Accounts<'a>, StateError> {
     let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
     if has_none(NAMES)? && !has_none(LEAVES)? {
         let why = "its leaves were written by their keys alone: there are no names to list them by";
         return Err(StateError::Read(why.to_owned()));
     }
-    Ok(Box::new(accounts(flat, &[])?))
+    Ok(Box::new(accounts(flat, prefix)?))
 }
 
 /// The Merkle-Patricia root of the same accounts.

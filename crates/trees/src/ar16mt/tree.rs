@@ -21,7 +21,8 @@ use super::{Entry, NAMES, NODES};
 use super::{OperationProofs, StorageLogs, TreeStats};
 use arbor_state_tree::Check;
 use arbor_state_tree::{
-    Account, AccountSlots, Computed, LoadSource, StateChanges, StateError, StateTree,
+    Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, StateChanges,
+    StateError, StateTree,
 };
 use arbor_state_tree::{Accounts, InnerRoots, Leaves, Nodes, Then, Witnesses, own_mut};
 use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
@@ -120,8 +121,16 @@ impl StateTree for Ar16mt {
         reader::has_storage(flat, address)
     }
 
-    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
-        reader::listing(flat)
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        reader::listing(flat, first.as_slice())
     }
 
     fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
@@ -152,7 +161,7 @@ impl StateTree for Ar16mt {
     fn load(
         &self,
         versions: &mut Versions,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(*self, versions, source, progress)

@@ -1,11 +1,9 @@
 //! Building a whole state at once, from accounts sorted by their keys.
 
-use std::collections::HashSet;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use alloy_primitives::B256;
 use arbor_store::{Value, Write};
 use arbor_tree::Position;
 use arbor_tree_mpt::{Part, join};
@@ -15,9 +13,8 @@ use rayon::prelude::*;
 use super::keys::{ACCOUNTS, SLOTS, flat_slot_key, node_table};
 use super::records::{FlatRecord, SlotRecord};
 use crate::node_load::NodeLoad;
-use arbor_state_tree::check_loaded_code;
-use arbor_state_tree::code_writes;
-use arbor_state_tree::{Computed, LoadAccount, LoadSource, StateError, account_part, records};
+use arbor_state_tree::{AccountSource, KeyedAccount};
+use arbor_state_tree::{Computed, LoadedCodes, StateError, account_part, records};
 
 /// Ranges of account keys, by their first byte.
 const RANGES: u64 = 256;
@@ -38,19 +35,18 @@ struct Range {
 /// and up to 16 MiB of nodes of each depth.
 pub(super) fn load(
     versions: &mut Versions,
-    source: &dyn LoadSource,
+    source: &dyn AccountSource,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Computed, StateError> {
-    let codes = source.codes();
-    let known: HashSet<B256> = codes.iter().map(|(code_hash, _)| *code_hash).collect();
+    let codes = LoadedCodes::of(source);
     let done = Mutex::new(0);
     let make = |first: &u8| {
-        let accounts = source.range(*first)?;
-        for LoadAccount {
+        let accounts: Vec<KeyedAccount> = source.stream(Some(*first))?.collect::<Result<_, _>>()?;
+        for KeyedAccount {
             address, account, ..
         } in &accounts
         {
-            check_loaded_code(*address, account, |code_hash| known.contains(code_hash))?;
+            codes.size(*address, account)?;
         }
         let range = make_range(&accounts)?;
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,8 +68,8 @@ pub(super) fn load(
     })?;
     load.add(versions, nodes)?;
     load.finish(versions)?;
-    let codes = code_writes(codes.iter().map(|(hash, code)| (hash, code)));
-    Ok(Computed::of_load(root.into(), Changes::of_blobs(codes)))
+    codes.store(versions)?;
+    Ok(Computed::of_load(root.into(), Changes::default()))
 }
 
 /// Loads the writes of consecutive ranges while the next are made, as many at a time as there are threads, and returns their tries.
@@ -110,7 +106,7 @@ fn load_ranges(
     })
 }
 
-fn make_range(accounts: &[LoadAccount]) -> Result<Range, StateError> {
+fn make_range(accounts: &[KeyedAccount]) -> Result<Range, StateError> {
     let mut storage = Vec::new();
     let records = records(accounts, &mut |position, record| {
         storage.push(node_write(&position, record));

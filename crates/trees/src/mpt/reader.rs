@@ -61,10 +61,10 @@ pub(crate) fn flat_keys(
     ]
 }
 
-/// All accounts with their slots, ascending by the hash of the address, and slots by the hash of the
-/// slot's number.
-pub(super) fn listing(flat: &dyn Flat) -> Result<Accounts<'_>, StateError> {
-    let accounts = flat.entries(ACCOUNTS, &[])?;
+/// The accounts whose keys begin with `prefix`, with their slots: ascending by the hash of the
+/// address, and slots by the hash of the slot's number.
+pub(super) fn listing<'a>(flat: &'a dyn Flat, prefix: &[u8]) -> Result<Accounts<'a>, StateError> {
+    let accounts = flat.entries(ACCOUNTS, prefix)?;
     Ok(Box::new(accounts.map(|entry| {
         let (key, bytes) = entry?;
         let record = AccountRecord::decode(&key, &bytes)?;

@@ -18,8 +18,8 @@ use super::{
 };
 use arbor_state_tree::Check;
 use arbor_state_tree::{
-    Account, AccountSlots, Computed, IntermediateRoots, LoadSource, StateChanges, StateError,
-    StateTree,
+    Account, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, Computed, IntermediateRoots,
+    StateChanges, StateError, StateTree,
 };
 use arbor_state_tree::{
     Accounts, InnerRoots, Leaves, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses,
@@ -120,8 +120,16 @@ impl StateTree for MerklePatricia {
         reader::has_storage(flat, address)
     }
 
-    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
-        reader::listing(flat)
+    fn order(&self) -> &'static AccountOrder {
+        &BY_KECCAK
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        reader::listing(flat, first.as_slice())
     }
 
     fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
@@ -152,7 +160,7 @@ impl StateTree for MerklePatricia {
     fn load(
         &self,
         versions: &mut Versions,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(versions, source, progress)

@@ -1,8 +1,5 @@
 //! Building a whole state at once: flat tables in the order of names, then the tree in the order of stems, bottom-up.
 
-use std::collections::BTreeMap;
-
-use alloy_primitives::{B256, Bytes};
 use arbor_store::Write;
 use arbor_tree_verkle::{NodeKey, Part, build_part, join};
 use arbor_versions::{Changes, Versions};
@@ -14,10 +11,9 @@ use super::nodes::node_write;
 use super::ordered::{OrderedLeaves, first_bytes};
 use super::records::{AccountRecord, encode_slot, slot_key};
 use crate::node_load::NodeLoad;
-use arbor_state_tree::check_loaded_code;
-use arbor_state_tree::code_writes;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
-use arbor_state_tree::{Computed, LoadAccount, LoadSource, StateError};
+use arbor_state_tree::{AccountSource, KeyedAccount};
+use arbor_state_tree::{Computed, LoadedCodes, StateError};
 
 /// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
 const TOGETHER: usize = 16;
@@ -30,18 +26,16 @@ const TOGETHER: usize = 16;
 pub(crate) fn load(
     verkle: &Verkle,
     versions: &mut Versions,
-    source: &dyn LoadSource,
+    source: &dyn AccountSource,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Computed, StateError> {
     /// Accounts, slots, and each first byte of stems.
     const PARTS: u64 = 2 + 256;
-    let codes: BTreeMap<B256, Bytes> = source.codes().into_iter().collect();
-    let mut blobs = code_writes(codes.iter());
-    blobs.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    versions.load(&mut blobs.clone().into_iter())?;
+    let codes = LoadedCodes::of(source);
     load_each(versions, source, |account| {
         account_write(&account, &codes).map(|write| vec![write])
     })?;
+    codes.store(versions)?;
     progress(1, PARTS);
     load_each(versions, source, |account| Ok(slot_writes(account)))?;
     progress(2, PARTS);
@@ -83,19 +77,19 @@ pub(crate) fn load(
     load.add(versions, nodes)?;
     load.finish(versions)?;
     let root = root.to_bytes().into();
-    Ok(Computed::of_load(root, Changes::of_blobs(blobs)))
+    Ok(Computed::of_load(root, Changes::default()))
 }
 
 /// Loads what is made of each account, ascending by address.
 fn load_each(
     versions: &mut Versions,
-    source: &dyn LoadSource,
-    make: impl Fn(LoadAccount) -> Result<Vec<Write>, StateError>,
+    source: &dyn AccountSource,
+    make: impl Fn(KeyedAccount) -> Result<Vec<Write>, StateError>,
 ) -> Result<(), StateError> {
     let mut failed = None;
-    let made = source.by_address();
+    let made = source.stream(None)?;
     let made = made.map_while(|account| {
-        let writes = account.and_then(&make);
+        let writes = account.map_err(StateError::from).and_then(&make);
         writes.map_err(|error| failed = Some(error)).ok()
     });
     let loaded = versions.load(&mut made.flatten());
@@ -105,15 +99,8 @@ fn load_each(
     }
 }
 
-fn account_write(
-    account: &LoadAccount,
-    codes: &BTreeMap<B256, Bytes>,
-) -> Result<Write, StateError> {
-    let code_hash = account.account.code_hash;
-    check_loaded_code(account.address, &account.account, |code_hash| {
-        codes.contains_key(code_hash)
-    })?;
-    let code_size = code_size(codes.get(&code_hash).map_or(0, |code| code.len()))?;
+fn account_write(account: &KeyedAccount, codes: &LoadedCodes<'_>) -> Result<Write, StateError> {
+    let code_size = code_size(codes.size(account.address, &account.account)?)?;
     Ok(Write {
         table: ACCOUNTS,
         key: account.address.as_slice().into(),
@@ -121,14 +108,12 @@ fn account_write(
     })
 }
 
-fn slot_writes(account: LoadAccount) -> Vec<Write> {
-    let mut slots = account.slots;
-    slots.sort_unstable_by_key(|slot| slot.slot);
-    let address = account.address;
-    let write = |slot: arbor_state_tree::LoadSlot| Write {
+fn slot_writes(account: KeyedAccount) -> Vec<Write> {
+    let slots = account.slots.into_iter();
+    let writes = slots.map(|slot| Write {
         table: SLOTS,
-        key: slot_key(address, slot.slot).into(),
+        key: slot_key(account.address, slot.slot).into(),
         value: Some(encode_slot(slot.value)),
-    };
-    slots.into_iter().map(write).collect()
+    });
+    writes.collect()
 }

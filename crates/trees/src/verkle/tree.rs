@@ -19,8 +19,8 @@ use super::{
 };
 use arbor_state_tree::Check;
 use arbor_state_tree::{
-    Account, AccountSlots, Computed, LoadSource, SettingError, StateChanges, StateError, StateTree,
-    Tree,
+    Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, SettingError,
+    StateChanges, StateError, StateTree, Tree,
 };
 use arbor_state_tree::{
     Accounts, InnerRoots, Leaves, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses,
@@ -156,8 +156,16 @@ impl StateTree for Verkle {
         reader::has_storage(flat, address)
     }
 
-    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
-        Ok(Box::new(reader::accounts(flat, &[])?))
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        Ok(Box::new(reader::accounts(flat, first.as_slice())?))
     }
 
     fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
@@ -188,7 +196,7 @@ impl StateTree for Verkle {
     fn load(
         &self,
         versions: &mut Versions,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(self, versions, source, progress)

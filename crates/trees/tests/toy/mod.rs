@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
-    ACCOUNTS, Account, AccountSlots, Accounts, Ahead, BlockMemory, COMMON, Check, Computed, Flat,
-    FlatKey, InnerRoots, Leaves, LoadAccount, LoadSource, Lookup, Nodes, RootPlace, RootThreads,
-    SLOTS, Seen, StateChanges, StateError, StateTree, StoredAs, StoredRecord, Then, TreeKind,
-    WithSlots, Witnesses, Zeros, account_leaves, check_loaded_code, check_old_account,
-    check_old_slot, code_writes, one_by_one, own_mut, root_of_leaves,
+    ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_KECCAK,
+    BY_NAME, BlockMemory, COMMON, Check, Computed, Flat, FlatKey, InnerRoots, Leaves, LoadedCodes,
+    Lookup, Nodes, RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree,
+    StoredAs, StoredRecord, Then, TreeKind, WithSlots, Witnesses, Zeros, account_leaves, check_old_account, check_old_slot,
+    code_writes, one_by_one, own_mut, root_of_leaves,
 };
 use arbor_store::{Table, Value, Write};
 use arbor_tree::Hash;
@@ -150,9 +150,7 @@ fn accounts(records: &Records) -> Result<Vec<WithSlots>, StateError> {
 /// The Merkle-Patricia root of the same accounts.
 fn header_root(records: &Records) -> Result<B256, StateError> {
     let accounts = accounts(records)?.into_iter();
-    let mut accounts: Vec<LoadAccount> = accounts
-        .map(|with| LoadAccount::new(with.address, with.account, with.slots))
-        .collect();
+    let mut accounts = BY_KECCAK.with_keys(accounts.map(Into::into).collect());
     accounts.sort_by_key(|account| account.key);
     root_of_leaves(&account_leaves(&accounts)?)
 }
@@ -222,9 +220,18 @@ impl StateTree for Toy {
         Ok(first.transpose()?.is_some())
     }
 
-    fn listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<Accounts<'a>, StateError> {
-        let accounts = accounts(&records_of(flat)?)?;
-        Ok(Box::new(accounts.into_iter().map(Ok)))
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        let accounts = accounts(&records_of(flat)?)?.into_iter();
+        let accounts = accounts.filter(move |of| first.is_none_or(|first| of.address[0] == first));
+        Ok(Box::new(accounts.map(Ok)))
     }
 
     fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
@@ -284,16 +291,14 @@ impl StateTree for Toy {
     fn load(
         &self,
         versions: &mut Versions,
-        source: &dyn LoadSource,
+        source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
-        let codes: BTreeMap<B256, _> = source.codes().into_iter().collect();
-        let mut blobs = code_writes(codes.iter());
-        blobs.sort_by(|a, b| a.key.cmp(&b.key));
         // From here on the database is known to have a part of a state.
-        versions.load(&mut blobs.clone().into_iter())?;
+        versions.load(&mut std::iter::empty())?;
+        let codes = LoadedCodes::of(source);
         let (mut records, mut last) = (Records::new(), None);
-        for account in source.by_address() {
+        for account in source.stream(None)? {
             let account = account?;
             if last.replace(account.address) >= Some(account.address) {
                 let why = format!(
@@ -302,9 +307,7 @@ impl StateTree for Toy {
                 );
                 return Err(StateError::Read(why));
             }
-            check_loaded_code(account.address, &account.account, |hash| {
-                codes.contains_key(hash)
-            })?;
+            codes.size(account.address, &account.account)?;
             let slots = account.slots.iter().map(|slot| (slot.slot, slot.value));
             records.extend(account_records(account.address, &account.account, slots));
         }
@@ -314,8 +317,9 @@ impl StateTree for Toy {
             value: Some(value.clone()),
         });
         versions.load(&mut writes.collect::<Vec<_>>().into_iter())?;
+        codes.store(versions)?;
         progress(1, 1);
-        Ok(Computed::of_load(root(&records), Changes::of_blobs(blobs)))
+        Ok(Computed::of_load(root(&records), Changes::default()))
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

@@ -11,7 +11,7 @@ mod witness;
 
 pub use embedding::{KeyedChange, KeyedSlot, keyed, tree_updates};
 pub use forms::{ManyAccounts, VERIFY};
-pub use keys::{account_key, slot_key};
+pub use keys::{BY_KECCAK, account_key, slot_key};
 pub use leaf::{AccountRecord, SlotRecord};
 pub use pending::{Base, PendingRoots};
 pub use proof::{AccountProof, FalseProof, SlotProof};

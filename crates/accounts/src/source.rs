@@ -1,0 +1,29 @@
+//! A whole state as a stream of accounts.
+
+use alloy_primitives::{B256, Bytes};
+
+use crate::{AccountOrder, KeyedAccounts, ReadError};
+
+/// A whole state that a tree can be loaded from: all accounts with their slots, in one order, and the codes.
+///
+/// Every tree loads from every source whose order is the tree's. [`SortedAccounts`](crate::SortedAccounts) makes such a
+/// source of accounts that come in any other order.
+///
+/// A load reads accounts several times, or by several threads, and the source returns the same accounts each time. An
+/// account's slots are in memory together.
+pub trait AccountSource: Sync {
+    /// Returns the order in which accounts and slots come.
+    fn order(&self) -> &'static AccountOrder;
+
+    /// Reads the accounts whose keys have this first byte, or all accounts; ascending by key.
+    ///
+    /// # Errors
+    /// The source cannot be read. An error may also come in place of an account; no account follows it.
+    fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError>;
+
+    /// Reads the code with this hash, which an account has.
+    ///
+    /// # Errors
+    /// [`ReadError::MissingCode`] if the source does not have the code; the source cannot be read.
+    fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError>;
+}

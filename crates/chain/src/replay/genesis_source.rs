@@ -1,0 +1,262 @@
+//! The accounts of a genesis as a tree is loaded with them.
+
+use std::collections::BTreeMap;
+use std::iter;
+
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use arbor_state::{
+    Account, AccountOrder, AccountSource, BY_NAME, FullAccount, KeyedAccount, KeyedAccounts,
+    KeyedSlot, ReadError,
+};
+use rayon::prelude::*;
+
+use crate::genesis::{Alloc, GenesisAccount, Population};
+
+/// Returns the listed accounts and those of a population, in an order.
+pub(super) fn source<'a>(
+    population: Option<Population>,
+    alloc: &'a Alloc,
+    order: &'static AccountOrder,
+) -> Box<dyn AccountSource + 'a> {
+    let members = Members::new(population, alloc);
+    match *order == BY_NAME {
+        true => Box::new(members),
+        false => Box::new(Sorted::new(members, order)),
+    }
+}
+
+/// All accounts of a genesis, which are listed in the order of names.
+struct Members<'a> {
+    alloc: &'a Alloc,
+    /// Accounts of the population.
+    inhabitants: u32,
+    codes: BTreeMap<B256, Bytes>,
+}
+
+impl<'a> Members<'a> {
+    fn new(population: Option<Population>, alloc: &'a Alloc) -> Self {
+        let codes = alloc.codes().map(|code| (keccak256(&code), code));
+        let mut codes: BTreeMap<B256, Bytes> = codes.collect();
+        codes.extend(population.map(|_| Population::code()));
+        Self {
+            alloc,
+            inhabitants: population.map_or(0, |population| population.accounts),
+            codes,
+        }
+    }
+
+    /// All accounts, ascending by address.
+    fn by_name(&self) -> impl Iterator<Item = FullAccount> + '_ {
+        let mut listed = self.alloc.iter().peekable();
+        // Numbers ascend as their addresses do.
+        let mut numbers = (0..self.inhabitants).peekable();
+        iter::from_fn(move || {
+            let address = numbers.peek().map(|number| Population::address(*number));
+            let first = |account: &GenesisAccount| address.is_none_or(|it| account.address < it);
+            match listed.next_if(first) {
+                Some(account) => Some(listed_account(&account)),
+                None => numbers.next().map(inhabitant),
+            }
+        })
+    }
+}
+
+impl AccountSource for Members<'_> {
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
+        let accounts = self.by_name();
+        let accounts =
+            accounts.filter(move |account| first.is_none_or(|first| account.address[0] == first));
+        Ok(BY_NAME.keyed(accounts.map(Ok)))
+    }
+
+    fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+        let code = self.codes.get(&code_hash).cloned();
+        code.ok_or(ReadError::MissingCode(code_hash))
+    }
+}
+
+fn listed_account(account: &GenesisAccount) -> FullAccount {
+    let slots = account.storage.iter();
+    let slots = slots.map(|(slot, value)| (U256::from_be_bytes(slot.0), *value));
+    FullAccount {
+        address: account.address,
+        account: info(account),
+        slots: slots.filter(|(_, value)| !value.is_zero()).collect(),
+    }
+}
+
+fn inhabitant(number: u32) -> FullAccount {
+    let slots = 0..Population::SLOTS;
+    let slots = slots.map(|slot| (U256::from(slot), Population::value(number, slot)));
+    FullAccount {
+        address: Population::address(number),
+        account: Population::account(number),
+        slots: slots.collect(),
+    }
+}
+
+/// Nonce, balance and code hash of an account.
+pub(super) fn info(account: &GenesisAccount) -> Account {
+    Account {
+        nonce: account.nonce,
+        balance: account.balance,
+        code_hash: match account.code.is_empty() {
+            true => KECCAK256_EMPTY,
+            false => keccak256(&account.code),
+        },
+    }
+}
+
+/// The same accounts in another order, by ranges of their keys. Only numbers are kept sorted.
+struct Sorted<'a> {
+    members: Members<'a>,
+    order: &'static AccountOrder,
+    listed: ByKey,
+    inhabitants: ByKey,
+    /// The slots that all inhabitants have, with the values of the first one.
+    slots: Vec<KeyedSlot>,
+}
+
+/// Numbers of accounts by the first bytes of their keys.
+struct ByKey {
+    numbers: Vec<u32>,
+    /// Where the numbers of each first byte begin.
+    begins: [usize; 257],
+}
+
+/// Accounts whose keys are computed together.
+const CHUNK: u32 = 4_096;
+
+impl ByKey {
+    /// Sorts the numbers below `count`. A number takes 4 bytes, its key would take 32.
+    fn new(order: &AccountOrder, count: u32, address: impl Fn(u32) -> Address + Sync) -> Self {
+        let chunks: Vec<u32> = (0..count).step_by(CHUNK as usize).collect();
+        let firsts: Vec<Vec<u8>> = chunks
+            .par_iter()
+            .map(|begin| {
+                let end = count.min(begin.saturating_add(CHUNK));
+                let keys = keys(order, (*begin..end).map(&address));
+                keys.iter().map(|key| key[0]).collect()
+            })
+            .collect();
+        // Counting sort.
+        let mut begins = [0; 257];
+        for first in firsts.iter().flatten() {
+            begins[usize::from(*first) + 1] += 1;
+        }
+        for first in 0..256 {
+            begins[first + 1] += begins[first];
+        }
+        let mut numbers = vec![0; count as usize];
+        let mut next = begins;
+        for (number, first) in (0..).zip(firsts.iter().flatten()) {
+            let place = &mut next[usize::from(*first)];
+            numbers[*place] = number;
+            *place += 1;
+        }
+        Self { numbers, begins }
+    }
+
+    /// The numbers of the accounts whose keys have this first byte.
+    fn range(&self, first: u8) -> impl Iterator<Item = u32> + Clone + '_ {
+        let first = usize::from(first);
+        let range = self.begins[first]..self.begins[first + 1];
+        self.numbers[range].iter().copied()
+    }
+}
+
+fn keys(order: &AccountOrder, addresses: impl Iterator<Item = Address>) -> Vec<[u8; 32]> {
+    let addresses: Vec<Address> = addresses.collect();
+    let mut keys = vec![[0; 32]; addresses.len()];
+    (order.account_keys)(&addresses, &mut keys);
+    keys
+}
+
+/// An account of a genesis.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Member {
+    /// By its position in the order of addresses.
+    Listed(u32),
+    /// By its number in the population.
+    Inhabitant(u32),
+}
+
+impl<'a> Sorted<'a> {
+    fn new(members: Members<'a>, order: &'static AccountOrder) -> Self {
+        let alloc = members.alloc;
+        let count = u32::try_from(alloc.len());
+        let count = count.expect("invariant: a genesis has at most a gigabyte");
+        let listed = ByKey::new(order, count, |index| alloc.address(index as usize));
+        let inhabitants = ByKey::new(order, members.inhabitants, Population::address);
+        let first = order.with_keys(vec![inhabitant(0)]);
+        Self {
+            listed,
+            inhabitants,
+            slots: first.into_iter().flat_map(|first| first.slots).collect(),
+            members,
+            order,
+        }
+    }
+
+    /// The accounts whose keys have this first byte, ascending by key.
+    fn range(&self, first: u8) -> impl Iterator<Item = KeyedAccount> + '_ {
+        let (listed, inhabitants) = (self.listed.range(first), self.inhabitants.range(first));
+        let addresses = listed.clone();
+        let addresses = addresses.map(|index| self.members.alloc.address(index as usize));
+        let addresses = addresses.chain(inhabitants.clone().map(Population::address));
+        let keys = keys(self.order, addresses);
+        let members = listed.map(Member::Listed);
+        let members = members.chain(inhabitants.map(Member::Inhabitant));
+        let mut keyed: Vec<([u8; 32], Member)> = keys.into_iter().zip(members).collect();
+        keyed.sort_unstable();
+        let accounts = keyed.into_iter();
+        accounts.map(|(key, member)| self.account(member, key))
+    }
+
+    fn account(&self, member: Member, key: [u8; 32]) -> KeyedAccount {
+        match member {
+            Member::Listed(index) => {
+                let account = self.members.alloc.get(index as usize);
+                let mut keyed = self.order.with_keys(vec![listed_account(&account)]);
+                keyed.remove(0)
+            }
+            Member::Inhabitant(number) => self.inhabitant(number, key),
+        }
+    }
+
+    /// An account of the population. The keys of its slots are those of every other one's.
+    fn inhabitant(&self, number: u32, key: [u8; 32]) -> KeyedAccount {
+        let slots = self.slots.iter().map(|slot| KeyedSlot {
+            value: Population::value(number, slot.slot.to()),
+            ..*slot
+        });
+        KeyedAccount {
+            key,
+            address: Population::address(number),
+            account: Population::account(number),
+            slots: slots.collect(),
+        }
+    }
+}
+
+impl AccountSource for Sorted<'_> {
+    fn order(&self) -> &'static AccountOrder {
+        self.order
+    }
+
+    fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
+        let ranges = match first {
+            Some(first) => first..=first,
+            None => 0..=u8::MAX,
+        };
+        Ok(Box::new(ranges.flat_map(|first| self.range(first)).map(Ok)))
+    }
+
+    fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
+        self.members.code_bytes(code_hash)
+    }
+}
