@@ -34,6 +34,19 @@ fn a_nodes_error_is_shown() {
     folder
         .run(&["verify-proof", "--root", &root, "proof.json"])
         .fails_with(&["proof.json", "missing trie node 1234"]);
+    let both = answer.replace("\"id\": 1", "\"result\": {\"accountProof\": []}");
+    let outside = r#"{"form": "mpt/1", "result": {"accountProof": []}}"#;
+    let other = r#"{"form": "verkle/1", "accountProof": []}"#;
+    for (file, why) in [
+        (both.as_str(), "both a \"result\" and an \"error\""),
+        (outside, "names a form (\"form\") beside \"result\""),
+        (other, "has the field \"accountProof\" of the form mpt/1"),
+    ] {
+        std::fs::write(folder.path("proof.json"), file).expect("written");
+        folder
+            .run(&["verify-proof", "--root", &root, "proof.json"])
+            .fails_with(&["proof.json", why]);
+    }
 }
 
 /// Input without an end is refused, and the error names the bound.

@@ -76,6 +76,34 @@ pub enum NotRead {
         /// Their names.
         forms: Vec<&'static str>,
     },
+    /// It names one form, and has a field that only another form has.
+    #[error(
+        "it names the form {form}, and has the field {field:?} of the form {other}: one of the two is wrong"
+    )]
+    AnotherForm {
+        /// The form that it names.
+        form: &'static str,
+        /// The field.
+        field: &'static str,
+        /// The form that has the field.
+        other: &'static str,
+    },
+    /// It names a form beside the `result` of a JSON-RPC answer.
+    #[error(
+        "it names a form (\"form\") beside \"result\", in which the proof is: the name belongs into the proof"
+    )]
+    FormBesideResult,
+    /// It is a JSON-RPC answer with a result and an error.
+    #[error(
+        "it is an answer with both a \"result\" and an \"error\": only one of the two can be true"
+    )]
+    ErrorAndResult,
+    /// It is a JSON-RPC answer with an error.
+    #[error("the node answered with an error instead of a proof: {message:?}")]
+    NodeError {
+        /// The error's message, cut where it is long.
+        message: String,
+    },
     /// A field is not what the form promises.
     #[error("it is no proof of the form {form}")]
     Field {
@@ -115,10 +143,10 @@ impl Kinds {
         self.rows.iter().flat_map(|row| row.forms)
     }
 
-    /// Reads a proof of any form from JSON.
+    /// Reads a proof of any form from JSON. If a node answered with it, [`answered`] takes it out of the answer.
     ///
     /// # Errors
-    /// [`NotRead`]: no form, or one that is not known; what is not of its form.
+    /// [`NotRead`]: no form, or one that is not known; fields of another form; what is not of its form.
     pub fn read(&self, mut file: Value) -> Result<Box<dyn Proof>, NotRead> {
         let form = self.recognise(&mut file)?;
         (form.decode)(file).map_err(|error| NotRead::Field {
@@ -136,6 +164,22 @@ impl Kinds {
         Some(from_bytes(bytes))
     }
 
+    /// Checks that a file that names a form has no field that is the mark of another one alone.
+    fn check_marks(&self, form: &'static ProofForm, file: &Value) -> Result<(), NotRead> {
+        for other in self.forms().filter(|other| other.name != form.name) {
+            for &field in other.marks {
+                if file.get(field).is_some() && !form.shared.contains(&field) {
+                    return Err(NotRead::AnotherForm {
+                        form: form.name,
+                        field,
+                        other: other.name,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The one form that a file has; its name is taken from the file.
     fn recognise(&self, file: &mut Value) -> Result<&'static ProofForm, NotRead> {
         let named = file
@@ -145,12 +189,13 @@ impl Kinds {
             let name = named
                 .as_str()
                 .map_or_else(|| named.to_string(), str::to_owned);
-            return self.forms().find(|form| form.name == name).ok_or_else(|| {
-                NotRead::UnknownForm {
-                    form: name.chars().take(80).collect(),
-                    known: self.forms().map(|form| form.name).collect(),
-                }
-            });
+            let form = self.forms().find(|form| form.name == name);
+            let form = form.ok_or_else(|| NotRead::UnknownForm {
+                form: name.chars().take(80).collect(),
+                known: self.forms().map(|form| form.name).collect(),
+            })?;
+            self.check_marks(form, file)?;
+            return Ok(form);
         }
         let has = |form: &&ProofForm| form.marks.iter().any(|field| file.get(field).is_some());
         let found: Vec<&'static ProofForm> = self.forms().filter(has).collect();
@@ -164,6 +209,30 @@ impl Kinds {
             }),
         }
     }
+}
+
+/// Returns the proof within a node's JSON-RPC answer; JSON that is no answer as it is.
+///
+/// # Errors
+/// An answer with an error, or with more than a result.
+pub fn answered(mut file: Value) -> Result<Value, NotRead> {
+    let has = |field: &str| file.get(field).is_some_and(|value| !value.is_null());
+    match (has("error"), has("result")) {
+        (true, true) => return Err(NotRead::ErrorAndResult),
+        (true, false) => {
+            let error = &file["error"];
+            let message = error.get("message").and_then(Value::as_str);
+            let message = message.map_or_else(|| error.to_string(), str::to_owned);
+            return Err(NotRead::NodeError {
+                message: message.chars().take(500).collect(),
+            });
+        }
+        (false, _) => {}
+    }
+    if file.get("result").is_some() && file.get("form").is_some() {
+        return Err(NotRead::FormBesideResult);
+    }
+    Ok(file.get_mut("result").map(Value::take).unwrap_or(file))
 }
 
 #[cfg(test)]
@@ -194,7 +263,36 @@ mod tests {
         assert!(error(json!({"form": 7})).contains("\"7\" is not known"));
         let both = json!({"accountProof": [], "verkleProof": {}});
         assert!(error(both).contains("several forms: mpt/1, verkle-witness/1"));
+        for form in ["mpt-accounts/1", "verkle/1", "ar16mt/1"] {
+            let named = json!({"form": form, "accountProof": []});
+            let why = format!(
+                "names the form {form}, and has the field \"accountProof\" of the form mpt/1"
+            );
+            assert!(error(named).contains(&why));
+        }
+        let named = json!({"form": "mpt/1", "accountProof": [], "verkle_proof": {}});
+        assert!(error(named).contains("\"verkle_proof\" of the form verkle-witness/1"));
+        // This form has the testnets' field, too.
+        let shared = json!({"form": "verkle/1", "verkleProof": 1, "stateDiff": []});
+        assert!(error(shared).contains("no proof of the form verkle/1"));
         let cut = kinds.read(json!({"form": "mpt/1"})).expect_err("no fields");
         assert!(cut.to_string().contains("no proof of the form mpt/1"));
+    }
+
+    #[test]
+    fn a_nodes_answer_has_a_result_or_an_error() {
+        let error = |file| answered(file).expect_err("no proof").to_string();
+        let failed = json!({"id": 1, "error": {"code": -32000, "message": "gone"}, "result": null});
+        assert!(error(failed).contains("error instead of a proof: \"gone\""));
+        assert!(error(json!({"error": "gone"})).contains("instead of a proof"));
+        let both = json!({"error": {"message": "gone"}, "result": {"accountProof": []}});
+        assert!(error(both).contains("both a \"result\" and an \"error\""));
+        let outside = json!({"form": "mpt/1", "result": {"accountProof": []}});
+        assert!(error(outside).contains("beside \"result\""));
+        // An error of null is none, and whatever is no answer stays as it is.
+        let proof = json!({"form": "mpt/1"});
+        for file in [json!({"error": null, "result": proof}), proof.clone()] {
+            assert_eq!(answered(file).expect("no error"), proof);
+        }
     }
 }

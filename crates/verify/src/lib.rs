@@ -28,7 +28,7 @@ mod proof;
 pub mod verkle;
 
 pub use arbor_accounts::AccountSlots;
-pub use kinds::{AccountOf, Kinds, NotProven, NotRead, VerifyKind, standard};
+pub use kinds::{AccountOf, Kinds, NotProven, NotRead, VerifyKind, answered, standard};
 pub use proof::{
     Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
     WrongField,

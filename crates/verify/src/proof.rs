@@ -144,6 +144,8 @@ pub struct ProofForm {
     pub name: &'static str,
     /// Fields by which files that name no form are known to have this one; none if all files name it.
     pub marks: &'static [&'static str],
+    /// Marks of other forms that files of this form have too.
+    pub shared: &'static [&'static str],
     /// Reads JSON, from which the name of the form was taken.
     pub decode: fn(Value) -> Result<Box<dyn Proof>, WrongField>,
     /// Reads the binary form, if there is one.

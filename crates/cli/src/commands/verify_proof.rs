@@ -8,9 +8,8 @@ use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_chain::json::{self, JsonError};
 use arbor_state::{AccountSlots, TreeKind};
 use arbor_verify::ar16mt::{Blake2s, StorageLog, StorageLogs};
-use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, ProvenLeaf, Verdict};
+use arbor_verify::{Claims, NotRead, Proof, ProvenAccount, ProvenLeaf, Verdict, answered};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::args::VerifyProof;
 use crate::names::show_word;
@@ -46,12 +45,17 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
                 Err(unread) if unread.error.is_io() => bail!("{unread}"),
                 value => value.with_context(|| format!("{file}: malformed JSON"))?,
             };
-            let value = result(args, value)?;
-            kinds.read(value).map_err(|error| match error {
+            let not_read = |error| match error {
                 NotRead::Field { error: field, form } => anyhow!(JsonError::from(*field))
                     .context(format!("{file} is no proof of the form {form}")),
                 error => anyhow!("{file} is no proof: {error}"),
-            })?
+            };
+            let value = answered(value).map_err(not_read)?;
+            let blocks = ["executionWitness", "execution_witness"];
+            if blocks.iter().any(|field| value.get(field).is_some()) {
+                bail!("{file} is a whole block: arbor verify-witness checks it");
+            }
+            kinds.read(value).map_err(not_read)?
         }
     };
     let root = args.root;
@@ -60,32 +64,6 @@ pub(crate) fn run(args: &VerifyProof) -> Result<()> {
         Verdict::False(why) => bail!("{file}: false proof against root {root}: {why}"),
         Verdict::True(claims) => tell(args, &*proof, &claims),
     }
-}
-
-/// The proof within a node's answer, or the value itself.
-fn result(args: &VerifyProof, mut value: Value) -> Result<Value> {
-    let file = args.file.display();
-    if let Some(error) = value.get("error").filter(|error| !error.is_null())
-        && value.get("result").is_none_or(Value::is_null)
-    {
-        let message = error.get("message").and_then(Value::as_str);
-        let said = message.map_or_else(|| error.to_string(), str::to_owned);
-        bail!(
-            "{file}: the node answered with an error instead of a proof: {:?}",
-            said.chars().take(500).collect::<String>()
-        );
-    }
-    if let Some(result) = value.get_mut("result") {
-        value = result.take();
-    }
-    if value
-        .get("executionWitness")
-        .or(value.get("execution_witness"))
-        .is_some()
-    {
-        bail!("{file} is a whole block: arbor verify-witness checks it");
-    }
-    Ok(value)
 }
 
 /// Prints what a proof that holds shows.

@@ -20,6 +20,7 @@ pub(super) static VERIFY: VerifyKind = VerifyKind {
 static FORMS: [ProofForm; 1] = [ProofForm {
     name: "toy/1",
     marks: &[],
+    shared: &[],
     decode: |file| {
         Ok(Box::new(serde_path_to_error::deserialize::<_, AllRecords>(
             file,

@@ -25,18 +25,21 @@ static FORMS: [ProofForm; 3] = [
     ProofForm {
         name: "ar16mt/1",
         marks: &[],
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<StateProof>(file)?)),
         from_bytes: None,
     },
     ProofForm {
         name: "ar16mt-accounts/1",
         marks: &[],
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<StateMultiproof>(file)?)),
         from_bytes: None,
     },
     ProofForm {
         name: "ar16mt-range/1",
         marks: &[],
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<RangeProof>(file)?)),
         from_bytes: None,
     },

@@ -24,12 +24,14 @@ static FORMS: [ProofForm; 2] = [
         name: "mpt/1",
         // Of EIP-1186 as all clients write it.
         marks: &["accountProof"],
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<AccountProof>(file)?)),
         from_bytes: None,
     },
     ProofForm {
         name: "mpt-accounts/1",
         marks: &[],
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<ManyAccounts>(file)?)),
         from_bytes: None,
     },

@@ -33,17 +33,22 @@ pub static VERIFY_2023: VerifyKind = VerifyKind {
     account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
 };
 
+/// The proof of the leaves, which all forms have, in both spellings.
+const MARKS: [&str; 2] = ["verkleProof", "verkle_proof"];
+
 static FORMS: [ProofForm; 2] = [
     ProofForm {
         name: "verkle/1",
         marks: &[],
+        shared: &MARKS,
         decode: |file| AccountsWitness::decode(HeaderLayout::BasicData, file),
         from_bytes: None,
     },
     // That of the testnets, which have used both spellings. It has keys and no names, and does not tell the layout.
     ProofForm {
         name: "verkle-witness/1",
-        marks: &["verkleProof", "verkle_proof"],
+        marks: &MARKS,
+        shared: &[],
         decode: |file| Ok(Box::new(fields::<Witness>(file)?)),
         from_bytes: Some(|bytes| {
             let witness = Witness::from_bytes(bytes).map_err(Malformed::new)?;
@@ -55,6 +60,7 @@ static FORMS: [ProofForm; 2] = [
 static FORMS_2023: [ProofForm; 1] = [ProofForm {
     name: "verkle-2023/1",
     marks: &[],
+    shared: &MARKS,
     decode: |file| AccountsWitness::decode(HeaderLayout::FiveLeaves, file),
     from_bytes: None,
 }];
