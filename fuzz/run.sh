@@ -10,8 +10,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-300}
 shift || true
-all=(era1 export genesis node_record rlp_nodes proof witness undo stored head_file report settings point scalar multiproof verkle_record verkle_witness ar16mt_record ar16mt_multiproof ar16mt_proof ar16mt_accounts ar16mt_range ar16mt_logs entries senders)
-(($#)) || set -- "${all[@]}"
 
 # What cargo-fuzz passes without a sanitizer. Only --target keeps build scripts and macros uninstrumented.
 host=$(rustc -vV | sed -n 's/^host: //p')
@@ -23,6 +21,8 @@ cargo build --release --manifest-path fuzz/Cargo.toml --target "$host"
 target_dir=${CARGO_TARGET_DIR:-fuzz/target}
 
 ARBOR_WRITE_SEEDS="$PWD/fuzz/corpus" RUSTFLAGS='' cargo test -q --locked -p arbor-cli --test decoders
+# Every target has seeds, in a folder of its name.
+(($#)) || set -- $(ls fuzz/corpus)
 for target; do
     mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
     echo "== $target"

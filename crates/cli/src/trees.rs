@@ -9,6 +9,12 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 /// The trees that this program knows.
 pub(crate) static TREES: LazyLock<Registry> = LazyLock::new(standard);
 
+/// The names of the trees that blocks have witnesses of, with commas between.
+pub(crate) static WITH_WITNESSES: LazyLock<String> = LazyLock::new(|| {
+    let rows = TREES.rows().filter(|kind| kind.has_witnesses);
+    rows.map(|kind| kind.name).collect::<Vec<_>>().join(",")
+});
+
 /// A tree, or none at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TreeChoice {

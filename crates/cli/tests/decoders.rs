@@ -63,6 +63,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds.extend(targets::verkle_seeds());
     seeds.extend(targets::ar16mt_seeds());
     seeds.extend(targets::sender_seeds());
+    seeds.extend(targets::proof_form_seeds());
     seeds.extend([
         ("export", chain[..chain.len().min(1_500)].to_vec()),
         ("export", chain.clone()),

@@ -8,12 +8,14 @@ mod database;
 mod entries;
 mod files;
 mod mpt;
+mod proof_forms;
 mod senders;
 mod verkle;
 
 pub(crate) use ar16mt::ar16mt_seeds;
 pub(crate) use commitments::commitment_seeds;
 pub(crate) use database::record_seeds;
+pub(crate) use proof_forms::proof_form_seeds;
 pub(crate) use senders::sender_seeds;
 pub(crate) use verkle::verkle_seeds;
 
@@ -45,6 +47,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_accounts", ar16mt::ar16mt_accounts),
     ("ar16mt_range", ar16mt::ar16mt_range),
     ("ar16mt_logs", ar16mt::ar16mt_logs),
+    ("proof_forms", proof_forms::proof_forms),
     ("entries", entries::entries),
     ("senders", senders::senders),
 ];

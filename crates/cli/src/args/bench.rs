@@ -119,7 +119,7 @@ pub(crate) struct BenchWitnesses {
         long,
         value_name = "T,...",
         value_delimiter = ',',
-        default_value = "mpt,verkle",
+        default_value = trees::WITH_WITNESSES.as_str(),
         value_parser = trees::witness_parser()
     )]
     pub(crate) trees: Vec<&'static TreeKind>,

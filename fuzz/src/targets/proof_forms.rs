@@ -1,0 +1,114 @@
+//! Proofs of every form that the registry's trees have.
+
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_chain::json;
+use arbor_state::{AccountSlots, BlockRef, Settings, State, StateView, Tree, TreeKind};
+use arbor_verify::{Kinds, Proof, Verdict};
+use arbor_versions::Version;
+
+use super::database::{Database, changes};
+
+/// A proof of any form, written and read again, and verified at the root of a state under its tree. What holds is what
+/// the state has.
+pub(super) fn proof_forms(bytes: &[u8]) {
+    let Ok(file) = json::parse(bytes) else { return };
+    let kinds = arbor_verify::standard();
+    let Ok(proof) = kinds.read(file) else { return };
+    written_as_read(&kinds, &*proof);
+    STATES.with(|states| {
+        for (row, state) in states {
+            // The keys of a Verkle tree's proof have another meaning in another layout, which no root shows.
+            let is_its_tree = row
+                .verify
+                .forms
+                .iter()
+                .any(|form| form.name == proof.form().name);
+            if is_its_tree && let Ok(Verdict::True(claims)) = proof.verify(state.root()) {
+                for proven in &claims.accounts {
+                    let account = state.account(proven.address).expect("read");
+                    assert_eq!(proven.account, account, "an account forged");
+                    for (slot, value) in &proven.slots {
+                        let stored = state.storage(proven.address, *slot).expect("read");
+                        assert_eq!(value.unwrap_or_default(), stored, "a slot forged");
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn written_as_read(kinds: &Kinds, proof: &dyn Proof) {
+    let write = |proof: &dyn Proof| {
+        let mut text = Vec::new();
+        proof.write_json(&mut text, false).expect("written");
+        text
+    };
+    let text = write(proof);
+    let again = kinds.read(json::parse(&text).expect("its own JSON"));
+    let again = again.expect("its own form");
+    assert_eq!(again.form().name, proof.form().name, "it has another form");
+    assert_eq!(write(&*again), text, "it is written otherwise");
+}
+
+thread_local! {
+    /// A small state under each tree.
+    static STATES: Vec<(&'static TreeKind, State)> = {
+        let rows = arbor_trees::standard();
+        rows.rows().map(|row| (row, state(row))).collect()
+    };
+}
+
+fn state(row: &'static TreeKind) -> State {
+    let settings = Settings {
+        memory: Some(18_000_000),
+        ..Settings::default()
+    };
+    let tree: Tree = (row.make)(&settings).expect("usual settings");
+    let mut state = Database::open(&Arc::default(), tree).expect("created");
+    let computed = state.compute(&changes(0)).expect("computed");
+    let block = BlockRef {
+        number: 0,
+        hash: B256::ZERO,
+        header: Vec::new(),
+    };
+    state.commit(&block, computed).expect("committed");
+    state
+}
+
+/// Proofs that hold, of every kind that each tree makes: of present and absent accounts and slots, of several accounts,
+/// of a range of leaves.
+pub(crate) fn proof_form_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let named = |number, slots: &[u64]| AccountSlots {
+        address: Address::with_last_byte(number),
+        slots: slots.iter().copied().map(U256::from).collect(),
+    };
+    STATES.with(|states| {
+        let mut seeds = Vec::new();
+        for (_, state) in states {
+            let then = state.at(Version(0)).expect("the only version");
+            let mut proofs: Vec<Box<dyn Proof>> = [(0, &[][..]), (1, &[0, 4, 77]), (99, &[1])]
+                .into_iter()
+                .map(|(number, slots)| {
+                    let AccountSlots { address, slots } = named(number, slots);
+                    then.prove(address, &slots).expect("proven")
+                })
+                .collect();
+            let several = [named(1, &[0, 4, 77]), named(2, &[]), named(99, &[1])];
+            proofs.push(then.prove_together(&several).expect("proven"));
+            if let Some(leaves) = then.leaves() {
+                let range = leaves.prove_range(B256::ZERO, B256::repeat_byte(0x7f));
+                proofs.push(range.expect("proven"));
+            }
+            for proof in proofs {
+                let verdict = proof.verify(state.root()).expect("well formed");
+                assert!(matches!(verdict, Verdict::True(_)), "{verdict:?}");
+                let mut text = Vec::new();
+                proof.write_json(&mut text, false).expect("written");
+                seeds.push(("proof_forms", text));
+            }
+        }
+        seeds
+    })
+}
