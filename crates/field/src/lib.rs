@@ -9,6 +9,7 @@ pub mod limbs;
 mod modulus;
 mod mulx;
 mod portable;
+mod primes;
 mod sqrt;
 
 pub use batch::{

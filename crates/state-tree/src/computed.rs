@@ -1,12 +1,11 @@
 //! Changes that were computed on top of a version and are not applied yet.
 
-use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::B256;
-use arbor_versions::{Changes, Meta, Version, View};
+use arbor_versions::{Changes, Meta, View};
 
-use crate::{StateError, Work};
+use crate::{HeadId, StateError, Unfinished, Work};
 
 /// What a block's changes make of the state: computed, not yet applied.
 #[derive(Debug)]
@@ -36,43 +35,6 @@ enum Origin {
     },
     /// A database that was loaded, of which they make the first version.
     Load,
-}
-
-/// A version that changes are computed on. Two states with the same of both are the same.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct HeadId {
-    /// The version.
-    pub version: Version,
-    /// Its root.
-    pub root: B256,
-}
-
-impl HeadId {
-    /// Of a version's record.
-    pub fn of(meta: &Meta) -> Self {
-        Self {
-            version: meta.version,
-            root: meta.root.into(),
-        }
-    }
-}
-
-impl fmt::Display for HeadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version {} with root {}", self.version.0, self.root)
-    }
-}
-
-/// A head, or that there is none, in words.
-pub(crate) struct ShownHead<'a>(pub(crate) &'a Option<HeadId>);
-
-impl fmt::Display for ShownHead<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(head) => head.fmt(f),
-            None => f.write_str("the empty database"),
-        }
-    }
 }
 
 /// Where the time of computing went.
@@ -189,15 +151,4 @@ pub fn check_run(
         root_before = Some(computed.root);
     }
     Ok(())
-}
-
-/// What ended before the database had a whole state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unfinished {
-    /// A load of a whole state.
-    #[error("loading the database was interrupted: delete it and begin again")]
-    Load,
-    /// A recovery.
-    #[error("its recovery was not finished: `arbor recover` with the same file goes on with it")]
-    Recovery,
 }

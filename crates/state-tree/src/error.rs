@@ -8,8 +8,8 @@ use arbor_tree_mpt::TreeError;
 use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
 
-use crate::checks::WrongChanges;
-use crate::computed::{HeadId, ShownHead, Unfinished};
+use crate::WrongChanges;
+use crate::head_id::{HeadId, ShownHead};
 use arbor_accounts::ReadError;
 use arbor_verify::verkle::NoRoom;
 
@@ -102,6 +102,23 @@ pub enum StateError {
     /// A caller's own reader has no answer.
     #[error("{0}")]
     Read(String),
+}
+
+/// What ended before the database had a whole state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unfinished {
+    /// A load of a whole state.
+    #[error("loading the database was interrupted: delete it and begin again")]
+    Load,
+    /// A recovery.
+    #[error("its recovery was not finished: `arbor recover` with the same file goes on with it")]
+    Recovery,
+}
+
+impl From<WrongChanges> for StateError {
+    fn from(error: WrongChanges) -> Self {
+        Self::WrongChanges(Box::new(error))
+    }
 }
 
 impl From<VersionsError> for StateError {

@@ -7,14 +7,15 @@
 
 mod account_roots;
 mod check;
+mod check_history;
 mod checks;
 mod computed;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
 mod flat;
+mod head_id;
 mod inspect;
-mod kind;
 mod leaves;
 mod listing;
 mod load;
@@ -22,6 +23,7 @@ mod network;
 mod state_tree;
 mod tables;
 mod work;
+mod wrong_changes;
 
 pub use account_roots::{
     account_leaves, account_part, records, root_of_leaves, state_root, storage_root,
@@ -34,24 +36,21 @@ pub use arbor_accounts::{
 pub use arbor_tree_ar16mt::{OperationProof, OperationProofs, TreeStats};
 pub use arbor_verify::mpt::BY_KECCAK;
 pub use check::{Check, Counted, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
-pub use checks::{
-    WrongChanges, check_code_hashes, check_consistent, check_old_account, check_old_slot,
-};
-pub use computed::{Computed, HeadId, Timings, Unfinished, check_run};
-pub use error::{StateError, corrupt};
+pub use checks::{check_code_hashes, check_consistent, check_old_account, check_old_slot};
+pub use computed::{Computed, Timings, check_run};
+pub use error::{StateError, Unfinished, corrupt};
 pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
+pub use head_id::HeadId;
 pub use inspect::{Seen, SeenNodes, StoredRecord};
-pub use kind::{
-    BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
-    StoredAs, TreeKind, Zeros,
-};
 pub use leaves::{BlockLeaves, LeafWrite};
 pub use listing::WithSlots;
 pub use load::{LoadedCodes, check_order};
 pub use network::Network;
 pub use state_tree::{
-    Accounts, InnerRoots, LeafEntries, LeafNames, Leaves, Nodes, StateTree, StateWitness, Then,
-    Touched, Tree, WitnessForm, Witnesses, one_by_one, own, own_mut,
+    Accounts, BlockMemory, InnerRoots, LeafEntries, LeafNames, Leaves, Nodes, Registry, RootPlace,
+    RootThreads, Scope, Setting, SettingError, Settings, StateTree, StateWitness, StoredAs, Then,
+    Touched, Tree, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own, own_mut,
 };
 pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_writes};
 pub use work::{Counts, Published, Work};
+pub use wrong_changes::WrongChanges;

@@ -7,9 +7,9 @@ use alloy_primitives::{Address, B256, KECCAK256_EMPTY};
 use arbor_accounts::{Account, AccountOrder, AccountSource, ReadError};
 use arbor_versions::Versions;
 
-use crate::StateError;
-use crate::checks::{WrongChanges, check_code_hashes};
+use crate::checks::check_code_hashes;
 use crate::tables::code_write;
+use crate::{StateError, WrongChanges};
 
 /// Checks that accounts come in the order in which a tree loads them.
 pub fn check_order(source: &dyn AccountSource, wanted: &AccountOrder) -> Result<(), StateError> {

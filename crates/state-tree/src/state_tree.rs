@@ -1,5 +1,7 @@
 //! What a tree supplies to the state over it.
 
+mod kind;
+
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,6 +14,11 @@ use arbor_verify::Proof;
 use arbor_verify::ar16mt::StorageLogs;
 use arbor_versions::{Identity, Meta, Version, Versions, View};
 
+pub use kind::{
+    BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
+    StoredAs, TreeKind, Zeros,
+};
+
 use crate::BlockLeaves;
 use crate::WithSlots;
 use crate::check::Check;
@@ -19,7 +26,7 @@ use crate::flat::{Ahead, Flat, FlatKey, Lookup};
 use crate::inspect::{Seen, StoredRecord};
 use crate::{
     Account, AccountOrder, AccountSlots, AccountSource, Computed, IntermediateRoots, Network,
-    Reads, StateChanges, StateError, TreeKind,
+    Reads, StateChanges, StateError,
 };
 use crate::{LeafWrite, OperationProofs, TreeStats};
 

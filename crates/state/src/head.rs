@@ -1,9 +1,9 @@
 //! Reading a database: its head, as execution does, and the way to its past.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_versions::{Meta, Version, View};
+use arbor_versions::{Meta, View};
 
-use crate::{Account, Historical, IntermediateRoots, ReadError, StateError, StateView, Tree};
+use crate::{Account, IntermediateRoots, ReadError, StateError, StateView, Tree};
 use arbor_state_tree::Ahead;
 use arbor_state_tree::CODE;
 
@@ -39,11 +39,6 @@ impl<'a> Head<'a> {
     /// The versioned tables below.
     pub fn view(self) -> View<'a> {
         self.view
-    }
-
-    /// The state as it was at a retained version.
-    pub fn at(self, version: Version) -> Result<Historical<'a>, StateError> {
-        Historical::new(self, version)
     }
 
     /// Roots of changes laid over the latest version, for receipts from before Byzantium; none of a tree other than the

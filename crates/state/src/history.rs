@@ -33,8 +33,15 @@ pub struct Historical<'a> {
 /// Flat records that may be other ones than the head has.
 type Records = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
 
+impl<'a> Head<'a> {
+    /// The state as it was at a retained version.
+    pub fn at(self, version: Version) -> Result<Historical<'a>, StateError> {
+        Historical::new(self, version)
+    }
+}
+
 impl<'a> Historical<'a> {
-    pub(crate) fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
+    fn new(head: Head<'a>, version: Version) -> Result<Self, StateError> {
         head.view().retained(version)?;
         let meta = head.view().meta(version)?.ok_or(StateError::Read(format!(
             "no record of retained version {}",

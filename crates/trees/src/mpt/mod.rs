@@ -1,5 +1,7 @@
 //! Ethereum state in Merkle-Patricia tries: storage tries below the accounts of one trie, keyed by Keccak-256.
 
+mod at_head;
+mod at_version;
 mod compute;
 mod inspect;
 mod keys;
@@ -15,8 +17,9 @@ mod tree;
 mod undo;
 mod verify;
 
+pub(crate) use at_head::AtHead;
+pub(crate) use at_version::AtVersion;
 #[cfg(test)]
 pub(crate) use keys::TABLES;
 pub(crate) use prove::{prove_account, witness_nodes};
-pub(crate) use reader::{AtHead, AtVersion};
 pub use tree::{MPT, MerklePatricia};
