@@ -31,6 +31,7 @@ pub mod ar16mt;
 mod mpt;
 mod node_load;
 mod plain;
+mod stems;
 pub mod verkle;
 
 use arbor_state_tree::Registry;

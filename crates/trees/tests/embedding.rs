@@ -13,8 +13,8 @@ use arbor_ipa::Committer;
 use arbor_state::{Account, AccountChange, Network, SlotChange, State, StateChanges};
 use arbor_store::MemoryStore;
 use arbor_trees::verkle::{
-    HeaderLayout, LeafValue, StemName, Stems, Verkle, VerkleSettings, chunk_code, chunk_place,
-    slot_place,
+    HeaderLayout, LeafValue, StemHash, StemName, Stems, Verkle, VerkleSettings, chunk_code,
+    chunk_place, slot_place,
 };
 use serde_json::Value;
 
@@ -289,4 +289,5 @@ fn what_is_remembered_does_not_matter() {
     assert_eq!(fresh.of(&names), one_by_one);
     assert_eq!(fresh.of(&names), one_by_one);
     assert_eq!(forgetful.of(&names), one_by_one);
+    assert_eq!(fresh.of_once(&names), one_by_one);
 }

@@ -25,6 +25,7 @@ pub mod ar16mt;
 mod kinds;
 pub mod mpt;
 mod proof;
+pub mod stems;
 pub mod verkle;
 
 pub use arbor_accounts::AccountSlots;

@@ -6,9 +6,10 @@ use arbor_ipa::Point;
 use arbor_tree_verkle::{StemUpdate, TreeStats, apply_together};
 use arbor_versions::{Changes, View};
 
-use super::changes::{flat_changes, leaf_changes_together};
 use super::nodes::AtHead;
-use super::{NODES, Verkle, stored_code};
+use super::updates::updates;
+use super::{NODES, Verkle};
+use crate::stems::{flat_changes, leaf_changes_together, stored_code};
 use arbor_state_tree::Ahead;
 use arbor_state_tree::code_writes;
 use arbor_state_tree::{Computed, Counts, Published, StateChanges, StateError, Timings, Work};
@@ -39,7 +40,8 @@ pub(crate) fn compute(
         versions.push(flat_changes(&ahead, of_version, &code)?);
     }
     let leaves = leaf_changes_together(&versions, settings.layout, stems, &code)?;
-    let updates: Vec<&[StemUpdate]> = leaves.iter().map(|leaves| &leaves.updates[..]).collect();
+    let updates: Vec<Vec<StemUpdate>> = leaves.into_iter().map(updates).collect();
+    let updates: Vec<&[StemUpdate]> = updates.iter().map(|updates| &updates[..]).collect();
     let keyed = Instant::now();
     let at_keyed = Counts::now();
     let update = apply_together(&AtHead(view), stems.committer(), &updates, &settings.tree)?;

@@ -5,7 +5,7 @@ use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecor
 use arbor_tree_verkle::{NodeKey, Record};
 
 use super::NODES;
-use super::records::{AccountRecord, account_key, slot_name};
+use crate::stems::{AccountRecord, account_key, slot_name};
 
 /// Reports an account that exists, a slot, or a node. A slot that is zero again keeps its record.
 pub(super) fn inspect(

@@ -6,14 +6,10 @@ use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
 use super::Verkle;
-use super::changes::code_size;
 use super::nodes::node_write;
-use super::ordered::{OrderedLeaves, first_bytes};
-use super::records::{AccountRecord, encode_slot, slot_key};
 use crate::node_load::NodeLoad;
-use arbor_state_tree::{ACCOUNTS, SLOTS};
-use arbor_state_tree::{AccountSource, KeyedAccount};
-use arbor_state_tree::{Computed, LoadedCodes, StateError};
+use crate::stems::{OrderedLeaves, first_bytes, load_flat};
+use arbor_state_tree::{AccountSource, Computed, StateError};
 
 /// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
 const TOGETHER: usize = 16;
@@ -31,20 +27,13 @@ pub(crate) fn load(
 ) -> Result<Computed, StateError> {
     /// Accounts, slots, and each first byte of stems.
     const PARTS: u64 = 2 + 256;
-    let codes = LoadedCodes::of(source);
-    load_each(versions, source, |account| {
-        account_write(&account, &codes).map(|write| vec![write])
-    })?;
-    codes.store(versions)?;
-    progress(1, PARTS);
-    load_each(versions, source, |account| Ok(slot_writes(account)))?;
-    progress(2, PARTS);
+    load_flat(versions, source, &mut |done| progress(done, PARTS))?;
 
     let (settings, stems) = (verkle.settings(), verkle.stems());
     let committer = stems.committer();
     let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
     for firsts in first_bytes(versions.view(), settings.leaf_bytes)? {
-        let leaves = OrderedLeaves::read(versions.view(), committer, &firsts, &Err)?;
+        let leaves = OrderedLeaves::read(versions.view(), stems, &firsts, &Err)?;
         for firsts in firsts.chunks(TOGETHER) {
             let view = versions.view();
             let built = firsts.par_iter().map(|first| {
@@ -78,42 +67,4 @@ pub(crate) fn load(
     load.finish(versions)?;
     let root = root.to_bytes().into();
     Ok(Computed::of_load(root, Changes::default()))
-}
-
-/// Loads what is made of each account, ascending by address.
-fn load_each(
-    versions: &mut Versions,
-    source: &dyn AccountSource,
-    make: impl Fn(KeyedAccount) -> Result<Vec<Write>, StateError>,
-) -> Result<(), StateError> {
-    let mut failed = None;
-    let made = source.stream(None)?;
-    let made = made.map_while(|account| {
-        let writes = account.map_err(StateError::from).and_then(&make);
-        writes.map_err(|error| failed = Some(error)).ok()
-    });
-    let loaded = versions.load(&mut made.flatten());
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(loaded?),
-    }
-}
-
-fn account_write(account: &KeyedAccount, codes: &LoadedCodes<'_>) -> Result<Write, StateError> {
-    let code_size = code_size(codes.size(account.address, &account.account)?)?;
-    Ok(Write {
-        table: ACCOUNTS,
-        key: account.address.as_slice().into(),
-        value: Some(AccountRecord::following(None, account.account, code_size).encode()),
-    })
-}
-
-fn slot_writes(account: KeyedAccount) -> Vec<Write> {
-    let slots = account.slots.into_iter();
-    let writes = slots.map(|slot| Write {
-        table: SLOTS,
-        key: slot_key(account.address, slot.slot).into(),
-        value: Some(encode_slot(slot.value)),
-    });
-    writes.collect()
 }

@@ -1,27 +1,18 @@
 //! Ethereum state in a Verkle tree, after EIP-6800.
 //!
-//! Where accounts, slots and code lie is told in [`arbor_verify::verkle`].
-//!
-//! The tree cannot forget: what is removed from the state leaves zeros behind. The flat tables are keyed by plain names, so that execution
-//! reads without any hash, and have a record for whatever has a leaf; so changes of leaves follow from changes of flat records alone, forwards
-//! and backwards. Nothing stored leads from a stem back to its name: no update and no proof asks for that, and whoever wants the leaves in the tree's order
-//! hashes all names and sorts them (`verify`).
-mod changes;
+//! Where accounts, slots and code lie, the flat records and the leaves that follow from them are those of all trees of
+//! stems: [`arbor_verify::stems`], and the folder `stems/` beside this one. Here are nodes, proofs and settings.
+
 mod compute;
 mod inspect;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;
-mod nearest;
 mod nodes;
-mod ordered;
 mod prove;
-mod reader;
-mod records;
 mod settings;
-mod stems;
 mod tree;
-mod values;
+mod updates;
 mod verify;
 
 use arbor_store::Table;
@@ -33,8 +24,6 @@ use arbor_state_tree::COMMON;
 
 pub use arbor_state_tree::BlockLeaves;
 pub use arbor_state_tree::Touched;
-use reader::flat_root;
-use reader::stored_code;
 pub use settings::{Verkle, VerkleSettings};
 pub use tree::{VERKLE, VERKLE_2023};
 

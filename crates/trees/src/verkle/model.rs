@@ -6,7 +6,8 @@ use alloy_primitives::{B256, Bytes, U256};
 use arbor_state_tree::conformance::{Codes, Contents, Model};
 use arbor_tree_verkle::Settings;
 use arbor_verify::verkle::{
-    HeaderLayout, LeafValue, StemName, Stems, chunk_code, chunk_place, committer, slot_place,
+    HeaderLayout, LeafValue, StemHash, StemName, Stems, chunk_code, chunk_place, committer,
+    slot_place,
 };
 
 /// A Verkle tree's leaves by name and suffix.

@@ -8,8 +8,9 @@ use arbor_tree::ReadError;
 use arbor_tree_verkle::{NodeKey, NodeReader, TreeUpdate, apply};
 use arbor_versions::{Change, Meta, View};
 
-use super::changes::{LeafChanges, leaf_changes};
-use super::{NODES, Verkle, stored_code};
+use super::updates::updates;
+use super::{NODES, Verkle};
+use crate::stems::{leaf_changes, stored_code};
 use arbor_state_tree::Lookup;
 use arbor_state_tree::StateError;
 
@@ -57,7 +58,7 @@ impl AtVersion<'_> {
         });
         let (settings, stems) = (verkle.settings(), verkle.stems());
         let code = |hash| stored_code(self.head.0, hash);
-        let LeafChanges { updates, .. } = leaf_changes(flat, settings.layout, stems, &code)?;
+        let updates = updates(leaf_changes(flat, settings.layout, stems, &code)?);
         Ok(apply(self, stems.committer(), &updates, &settings.tree)?)
     }
 }

@@ -4,19 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::BlockLeaves;
-use super::changes::{flat_changes, leaf_changes};
+use super::Verkle;
 use super::nodes::{AtHead, AtVersion};
-use super::records::AccountRecord;
-use super::stems::Stem;
-use super::values::Leaves;
-use super::{Verkle, stored_code};
+use super::{Stem, StemHash};
+use crate::stems::{AccountRecord, Leaves, StemChanges, flat_changes, leaf_changes, stored_code};
 use arbor_state_tree::ACCOUNTS;
 use arbor_state_tree::{AccountSlots, StateError};
 use arbor_state_tree::{Then, Touched, own};
 use arbor_tree::ReadError;
-use arbor_tree_verkle::{
-    NodeKey, NodeReader, StemUpdate, Value, ValueReader, Witness, prove, prove_guarded,
-};
+use arbor_tree_verkle::{NodeKey, NodeReader, Value, ValueReader, Witness, prove, prove_guarded};
 use arbor_verify::verkle::{AccountsWitness, StemName, account_places, chunk_place};
 
 /// What proofs read: nodes and leaves of one version.
@@ -123,9 +119,9 @@ pub(super) fn block_leaves(
             chunks_read += 1;
         }
     }
-    for (name, update) in changed.names.iter().zip(&changed.updates) {
-        let suffixes = update.changes.iter().map(|change| change.suffix);
-        places.extend(suffixes.map(|suffix| (*name, suffix)));
+    for of in &changed {
+        let suffixes = of.changes.iter().map(|change| change.suffix);
+        places.extend(suffixes.map(|suffix| (of.name, suffix)));
     }
     if places.is_empty() {
         return Ok(BlockLeaves {
@@ -136,7 +132,7 @@ pub(super) fn block_leaves(
     }
     let places: Vec<_> = places.into_iter().collect();
     let mut witness = prove_places(verkle, state, &places, touched.guarded)?;
-    set_new(&mut witness, &changed.updates);
+    set_new(&mut witness, &changed);
     Ok(BlockLeaves {
         witness,
         chunks: chunks_read,
@@ -145,7 +141,7 @@ pub(super) fn block_leaves(
 }
 
 /// Enters new values. All of their keys are in the witness; both ascend.
-fn set_new(witness: &mut Witness, updates: &[StemUpdate]) {
+fn set_new(witness: &mut Witness, updates: &[StemChanges]) {
     let mut diffs = witness.state_diff.iter_mut();
     for update in updates {
         let Some(diff) = diffs.find(|diff| diff.stem == update.stem) else {

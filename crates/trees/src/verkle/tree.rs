@@ -13,10 +13,8 @@ use super::NODES;
 use super::nodes::Undone;
 use super::prove::{block_leaves, prove_accounts};
 use super::settings::SETTINGS;
-use super::{
-    HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspect, load, nearest, reader,
-    verify,
-};
+use super::{HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspect, load, verify};
+use crate::stems;
 use arbor_state_tree::Check;
 use arbor_state_tree::{
     Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, SettingError,
@@ -56,7 +54,10 @@ const fn row(
         name,
         stored_as: StoredAs {
             tree: "verkle",
-            revision: layout.name(),
+            revision: match layout {
+                HeaderLayout::BasicData => "eip-6800-2024-07",
+                HeaderLayout::FiveLeaves => "eip-6800-2023",
+            },
         },
         summary,
         layout: LAYOUT,
@@ -129,7 +130,7 @@ impl StateTree for Verkle {
     }
 
     fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-        reader::account(flat, address)
+        stems::account(flat, address)
     }
 
     fn accounts(
@@ -137,7 +138,7 @@ impl StateTree for Verkle {
         flat: &dyn Flat,
         addresses: &[Address],
     ) -> Result<Vec<Option<Account>>, StateError> {
-        reader::accounts_named(flat, addresses)
+        stems::accounts_named(flat, addresses)
     }
 
     fn flat_keys(
@@ -145,15 +146,15 @@ impl StateTree for Verkle {
         accounts: &[Address],
         slots: &[(Address, U256)],
     ) -> [(Table, Vec<FlatKey>); 2] {
-        reader::flat_keys(accounts, slots)
+        stems::flat_keys(accounts, slots)
     }
 
     fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-        reader::storage(flat, address, slot)
+        stems::storage(flat, address, slot)
     }
 
     fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-        reader::has_storage(flat, address)
+        stems::has_storage(flat, address)
     }
 
     fn order(&self) -> &'static AccountOrder {
@@ -165,15 +166,15 @@ impl StateTree for Verkle {
         flat: &'a dyn Flat,
         first: Option<u8>,
     ) -> Result<Accounts<'a>, StateError> {
-        Ok(Box::new(reader::accounts(flat, first.as_slice())?))
+        Ok(Box::new(stems::accounts(flat, first.as_slice())?))
     }
 
     fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        reader::flat_root(flat)
+        stems::flat_root(flat)
     }
 
     fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
-        nearest::account_from(view, from)
+        stems::account_from(view, from)
     }
 
     fn slot_from(
@@ -182,7 +183,7 @@ impl StateTree for Verkle {
         account: &Hash,
         slot: &Hash,
     ) -> Result<Option<(Address, U256)>, StateError> {
-        nearest::slot_from(view, account, slot)
+        stems::slot_from(view, account, slot)
     }
 
     fn compute(

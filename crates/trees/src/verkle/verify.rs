@@ -13,9 +13,11 @@ use arbor_tree_verkle::{
 use arbor_versions::{Entries, Entry};
 use rayon::prelude::*;
 
-use super::ordered::{OrderedLeaves, UnderStem, first_bytes};
-use super::records::{AccountRecord, account_key, decode_slot, slot_name};
-use super::{NODES, Verkle, flat_root};
+use super::{NODES, Verkle};
+use crate::stems::{
+    AccountRecord, OrderedLeaves, UnderStem, account_key, decode_slot, first_bytes, flat_root,
+    slot_name,
+};
 use arbor_state_tree::Check;
 use arbor_state_tree::corrupt;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
@@ -110,7 +112,8 @@ impl Rebuild<'_> {
         let mut parts: Vec<Part> = Vec::with_capacity(256);
         for firsts in first_bytes(self.check.view, self.verkle.settings().leaf_bytes)? {
             // What cannot be read is told of once, where every record is looked at.
-            let leaves = OrderedLeaves::read(self.check.view, committer, &firsts, &|_| Ok(()))?;
+            let leaves =
+                OrderedLeaves::read(self.check.view, self.verkle.stems(), &firsts, &|_| Ok(()))?;
             let of_first = firsts.into_par_iter().map(|first| {
                 let mut stored: Vec<Depth<'_>> = self.depths_below(first)?;
                 let leaves = leaves.take(first);

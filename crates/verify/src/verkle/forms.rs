@@ -10,14 +10,13 @@ use arbor_tree_verkle::{Witness, WitnessError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::account::account_of;
-use super::header::HeaderLayout;
 use super::stems::Stems;
 use crate::kinds::{NotProven, VerifyKind};
 use crate::proof::{
     Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Verdict, WrongField, fields,
     write_with_form,
 };
+use crate::stems::{HeaderLayout, account_of};
 
 /// Verkle (EIP-6800) as whoever checks its proofs knows it.
 pub static VERIFY: VerifyKind = VerifyKind {

@@ -1,4 +1,4 @@
-//! Names to stems.
+//! Stems as Pedersen hashes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
@@ -8,10 +8,7 @@ use alloy_primitives::Address;
 use arbor_ipa::{AddressCommitment, Committer, Recent};
 use foldhash::fast::RandomState;
 
-use super::places::StemName;
-
-/// The first 31 bytes of a key, which 256 leaves share.
-pub type Stem = [u8; 31];
+use crate::stems::{Stem, StemHash, StemName};
 
 /// What is remembered within so many bytes, as many entries as fill both generations' tables: these have a power of two of places, of which seven in eight
 /// are used, and a byte beside each.
@@ -50,9 +47,11 @@ impl Stems {
     pub fn committer(&self) -> &Arc<Committer> {
         &self.committer
     }
+}
 
-    /// The stems of names, in their order. All that are not known are computed together.
-    pub fn of(&self, names: &[StemName]) -> Vec<Stem> {
+impl StemHash for Stems {
+    /// All stems that are not remembered are computed together.
+    fn of(&self, names: &[StemName]) -> Vec<Stem> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stems = vec![[0; 31]; names.len()];
         let mut missing = Vec::new();
@@ -82,6 +81,12 @@ impl Stems {
             stems[place] = stem;
         }
         stems
+    }
+
+    fn of_once(&self, names: &[StemName]) -> Vec<Stem> {
+        let key = |name: &StemName| (name.address.into_word().0, name.index.to_le_bytes::<32>());
+        let keys: Vec<_> = names.iter().map(key).collect();
+        self.committer.stems(&keys)
     }
 }
 

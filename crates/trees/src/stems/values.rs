@@ -3,28 +3,29 @@
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use arbor_versions::View;
 
+use super::reader::stored_code;
 use super::records::{AccountRecord, decode_slot, slot_key, slot_name};
-use super::{LeafValue, stored_code};
 use arbor_state_tree::Flat;
 use arbor_state_tree::StateError;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
-use arbor_verify::verkle::HeaderLayout;
-use arbor_verify::verkle::{HEADER_SLOTS, StemContents, StemName, chunk_place, slot_place};
+use arbor_verify::stems::{
+    HEADER_SLOTS, HeaderLayout, LeafValue, StemContents, StemName, chunk_place, slot_place,
+};
 
 /// Reads leaves of one version.
 #[derive(Clone, Copy)]
-pub(super) struct Leaves<'a> {
-    pub(super) flat: &'a (dyn Flat + Sync),
+pub(crate) struct Leaves<'a> {
+    pub(crate) flat: &'a (dyn Flat + Sync),
     /// Where code lies, whatever the version.
-    pub(super) view: View<'a>,
-    pub(super) layout: HeaderLayout,
+    pub(crate) view: View<'a>,
+    pub(crate) layout: HeaderLayout,
 }
 
 /// The leaves under a stem, ascending by suffix.
-pub(super) type StemLeaves = Vec<(u8, LeafValue)>;
+pub(crate) type StemLeaves = Vec<(u8, LeafValue)>;
 
 /// The leaves that an account's fields and code have under one of its stems: that of the chunk of code with this number, which is 0 for the one that begins with the fields.
-pub(super) fn account_leaves(
+pub(crate) fn account_leaves(
     view: View<'_>,
     layout: HeaderLayout,
     (address, record): (Address, &AccountRecord),
@@ -49,7 +50,7 @@ pub(super) fn account_leaves(
 
 impl Leaves<'_> {
     /// The leaves under a stem with this name; none if nothing is there at this version.
-    pub(super) fn under(&self, name: &StemName) -> Result<StemLeaves, StateError> {
+    pub(crate) fn under(&self, name: &StemName) -> Result<StemLeaves, StateError> {
         let mut leaves = match name.contents() {
             StemContents::Header => {
                 let mut leaves = self.of_account(name, 0)?;

@@ -9,11 +9,9 @@
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::Value;
 
-use super::LeafValue;
 use arbor_state_tree::corrupt;
 use arbor_state_tree::{Account, StateError};
-use arbor_verify::verkle::HeaderLayout;
-use arbor_verify::verkle::{CHUNK, chunk_code};
+use arbor_verify::stems::{CHUNK, HeaderLayout, LeafValue, chunk_code};
 
 const EXISTS: u8 = 0x40;
 const HAS_CODE: u8 = 0x80;

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use alloy_primitives::{Address, B256, U256};
 use arbor_accounts::AccountSlots;
 
+use super::hash::StemHash;
 use super::header::{HeaderLayout, NoAccount};
 use super::places::{StemName, slot_place};
-use super::stems::Stems;
 use crate::kinds::NotProven;
 use crate::proof::{ProvenAccount, ProvenLeaf};
 
@@ -30,7 +30,7 @@ pub fn account_places<'a>(
 /// A field or a slot of which the leaves say nothing.
 pub fn account_of(
     layout: HeaderLayout,
-    stems: &Stems,
+    stems: &dyn StemHash,
     leaves: &[ProvenLeaf],
     AccountSlots { address, slots }: &AccountSlots,
 ) -> Result<ProvenAccount, NotProven> {

@@ -28,14 +28,6 @@ impl HeaderLayout {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::BasicData, Self::FiveLeaves];
 
-    /// The revision's name, as a database keeps it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BasicData => "eip-6800-2024-07",
-            Self::FiveLeaves => "eip-6800-2023",
-        }
-    }
-
     /// The suffixes of all leaves that an account's fields can have.
     pub const fn suffixes(self) -> &'static [u8] {
         match self {

@@ -66,14 +66,14 @@ pub(crate) fn has_storage(flat: &dyn Flat, address: Address) -> Result<bool, Sta
 }
 
 /// The code with a hash.
-pub(super) fn stored_code(view: View<'_>, code_hash: B256) -> Result<Bytes, StateError> {
+pub(crate) fn stored_code(view: View<'_>, code_hash: B256) -> Result<Bytes, StateError> {
     let code = view.get(CODE, code_hash.as_slice())?;
     let code = code.ok_or(StateError::View(ReadError::MissingCode(code_hash)))?;
     Ok(Bytes::copy_from_slice(&code))
 }
 
 /// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
-pub(super) fn accounts<'a>(
+pub(crate) fn accounts<'a>(
     flat: &'a dyn Flat,
     prefix: &[u8],
 ) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {

@@ -3,26 +3,35 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alloy_primitives::{Address, U256};
-use arbor_ipa::Committer;
 use arbor_versions::View;
 use rayon::prelude::*;
 
-use super::LeafValue;
 use super::records::{AccountRecord, account_key, decode_slot, slot_name};
-use super::stems::{Stem, hashed};
 use super::values::account_leaves;
 use arbor_state_tree::StateError;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
-use arbor_verify::verkle::HeaderLayout;
-use arbor_verify::verkle::{StemName, chunk_place, slot_place};
+use arbor_verify::stems::{
+    HeaderLayout, LeafValue, Stem, StemHash, StemName, chunk_place, slot_place,
+};
 
 /// For how many slots a stem of an account counts, of which record and address are held.
 const SLOTS_OF_ACCOUNT: u64 = 3;
 /// From so many leaves of slots, or names of stems of accounts, on that a thread has read it hashes their names, on all threads.
 const NAMES: usize = 1 << 16;
 
+/// Names that are hashed together.
+const TOGETHER: usize = 1024;
+
+/// The stems of names, computed in batches by the threads of the current pool and not remembered.
+fn hashed(stems: &dyn StemHash, names: &[StemName]) -> Vec<Stem> {
+    let batches = names.par_chunks(TOGETHER);
+    batches
+        .flat_map_iter(|names| stems.of_once(names))
+        .collect()
+}
+
 /// All first bytes of stems, in groups whose leaves take up to so many bytes.
-pub(super) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, StateError> {
+pub(crate) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, StateError> {
     let count = |table| -> Result<u64, StateError> {
         let counts = (0..=u8::MAX).into_par_iter().map(|first| {
             let mut entries = view.scan(table, &[first], &[])?;
@@ -48,13 +57,13 @@ fn groups(slots: u64, at_once: usize) -> Vec<Vec<u8>> {
 }
 
 /// Leaves of a state by the first bytes of their stems.
-pub(super) struct OrderedLeaves {
+pub(crate) struct OrderedLeaves {
     by_first: Vec<Mutex<SomeLeaves>>,
 }
 
 /// Those of one byte, ascending once they are [taken](OrderedLeaves::take).
 #[derive(Default)]
-pub(super) struct SomeLeaves {
+pub(crate) struct SomeLeaves {
     slots: Vec<SlotLeaf>,
     accounts: Vec<AccountStem>,
 }
@@ -78,20 +87,20 @@ struct AccountStem {
 }
 
 /// All that lies under one stem.
-pub(super) struct UnderStem<'a> {
-    pub(super) stem: Stem,
+pub(crate) struct UnderStem<'a> {
+    pub(crate) stem: Stem,
     account: Option<&'a AccountStem>,
     slots: &'a [SlotLeaf],
 }
 
 /// What to do about a record that cannot be read: to go on without it, or not at all.
-pub(super) type Unreadable<'a> = &'a (dyn Fn(StateError) -> Result<(), StateError> + Sync);
+pub(crate) type Unreadable<'a> = &'a (dyn Fn(StateError) -> Result<(), StateError> + Sync);
 
 impl OrderedLeaves {
     /// The leaves whose stems have these first bytes.
-    pub(super) fn read(
+    pub(crate) fn read(
         view: View<'_>,
-        committer: &Committer,
+        stems: &dyn StemHash,
         firsts: &[u8],
         unreadable: Unreadable<'_>,
     ) -> Result<Self, StateError> {
@@ -104,7 +113,7 @@ impl OrderedLeaves {
             .for_each(|first| wanted[usize::from(*first)] = true);
         let reading = Reading {
             view,
-            committer,
+            stems,
             wanted: &wanted,
             unreadable,
             leaves: &leaves,
@@ -122,7 +131,7 @@ impl OrderedLeaves {
     }
 
     /// What lies under stems with this first byte; it is here no more.
-    pub(super) fn take(&self, first: u8) -> SomeLeaves {
+    pub(crate) fn take(&self, first: u8) -> SomeLeaves {
         let mut leaves = std::mem::take(&mut *self.of(first));
         leaves.slots.sort_unstable();
         leaves.accounts.sort_unstable_by_key(|account| account.stem);
@@ -132,7 +141,7 @@ impl OrderedLeaves {
 
 impl SomeLeaves {
     /// Stem by stem what lies there.
-    pub(super) fn stems(&self) -> impl Iterator<Item = UnderStem<'_>> {
+    pub(crate) fn stems(&self) -> impl Iterator<Item = UnderStem<'_>> {
         let (mut slots, mut accounts) = (&self.slots[..], &self.accounts[..]);
         std::iter::from_fn(move || {
             let next = [
@@ -154,7 +163,7 @@ impl SomeLeaves {
 
 impl UnderStem<'_> {
     /// The leaves, ascending by suffix. Code is read from the view.
-    pub(super) fn values(
+    pub(crate) fn values(
         &self,
         view: View<'_>,
         layout: HeaderLayout,
@@ -174,13 +183,13 @@ impl UnderStem<'_> {
     }
 
     /// How many accounts have their fields here: one or none.
-    pub(super) fn accounts(&self) -> u64 {
+    pub(crate) fn accounts(&self) -> u64 {
         let has_fields = |account: &&AccountStem| account.first_chunk == 0;
         self.account.filter(has_fields).map_or(0, |_| 1)
     }
 
     /// How many slots lie here.
-    pub(super) fn slots(&self) -> u64 {
+    pub(crate) fn slots(&self) -> u64 {
         self.slots.len() as u64
     }
 }
@@ -188,7 +197,7 @@ impl UnderStem<'_> {
 /// A pass over the flat tables.
 struct Reading<'a> {
     view: View<'a>,
-    committer: &'a Committer,
+    stems: &'a dyn StemHash,
     /// Which first bytes of stems are wanted.
     wanted: &'a [bool; 256],
     unreadable: Unreadable<'a>,
@@ -232,7 +241,7 @@ impl Reading<'_> {
         names: &mut Vec<StemName>,
         waiting: &mut Vec<(Address, AccountRecord, u32)>,
     ) {
-        let stems = hashed(self.committer, names);
+        let stems = hashed(self.stems, names);
         for ((address, record, first_chunk), stem) in waiting.drain(..).zip(stems) {
             if self.wanted[usize::from(stem[0])] {
                 self.leaves.of(stem[0]).accounts.push(AccountStem {
@@ -275,7 +284,7 @@ impl Reading<'_> {
     }
 
     fn put_slots(&self, names: &mut Vec<StemName>, waiting: &mut Vec<(usize, u8, LeafValue)>) {
-        let stems = hashed(self.committer, names);
+        let stems = hashed(self.stems, names);
         for (name, suffix, value) in waiting.drain(..) {
             let stem = stems[name];
             if self.wanted[usize::from(stem[0])] {

@@ -6,26 +6,24 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
-use arbor_tree_verkle::{StemUpdate, ValueChange};
 use arbor_versions::{Change, Changes};
 
-use super::LeafValue;
 use super::records::{
     AccountRecord, CodeLeaves, account_key, decode_slot, encode_slot, slot_key, slot_name,
 };
-use super::stems::{Stem, Stems};
 use arbor_state_tree::Flat;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
 use arbor_state_tree::{AccountChange, StateChanges, StateError};
 use arbor_state_tree::{check_old_account, check_old_slot};
-use arbor_verify::verkle::HeaderLayout;
-use arbor_verify::verkle::{StemName, chunk_place, slot_place};
+use arbor_verify::stems::{
+    HeaderLayout, LeafValue, Stem, StemHash, StemName, chunk_place, slot_place,
+};
 
 /// Finds code by its hash.
-pub(super) type CodeOf<'a> = &'a dyn Fn(B256) -> Result<Bytes, StateError>;
+pub(crate) type CodeOf<'a> = &'a dyn Fn(B256) -> Result<Bytes, StateError>;
 
 /// The flat changes of a block, ascending by table and key.
-pub(super) fn flat_changes(
+pub(crate) fn flat_changes(
     before: &dyn Flat,
     changes: &StateChanges,
     code: CodeOf<'_>,
@@ -88,7 +86,7 @@ fn account_after(
 }
 
 /// The size of code of so many bytes, as accounts have it.
-pub(super) fn code_size(bytes: usize) -> Result<u32, StateError> {
+pub(crate) fn code_size(bytes: usize) -> Result<u32, StateError> {
     let fits = u32::try_from(bytes).ok().filter(|size| size >> 24 == 0);
     fits.ok_or_else(|| StateError::Read(format!("code of {bytes} bytes is too long for EIP-6800")))
 }
@@ -124,34 +122,47 @@ fn cleared_slots(
     Ok(())
 }
 
-/// Changes of leaves under their stems.
-pub(super) struct LeafChanges {
-    /// Ascending by stem.
-    pub(super) updates: Vec<StemUpdate>,
-    /// The names of those stems, in their order.
-    pub(super) names: Vec<StemName>,
+/// The change of a leaf. `None` is absent, which a stored zero is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LeafChange {
+    /// The last byte of the key.
+    pub(crate) suffix: u8,
+    /// The value before.
+    pub(crate) old: Option<LeafValue>,
+    /// The value after.
+    pub(crate) new: Option<LeafValue>,
 }
 
-/// The changes of leaves that flat changes, in any order, come to.
-pub(super) fn leaf_changes<'a>(
+/// Changes of leaves under one stem.
+pub(crate) struct StemChanges {
+    /// The name of the stem.
+    pub(crate) name: StemName,
+    /// The stem.
+    pub(crate) stem: Stem,
+    /// The changes, ascending by suffix.
+    pub(crate) changes: Vec<LeafChange>,
+}
+
+/// The changes of leaves that flat changes, in any order, come to: ascending by stem.
+pub(crate) fn leaf_changes<'a>(
     flat: impl Iterator<Item = Change<'a>>,
     layout: HeaderLayout,
-    stems: &Stems,
+    stems: &dyn StemHash,
     code: CodeOf<'_>,
-) -> Result<LeafChanges, StateError> {
+) -> Result<Vec<StemChanges>, StateError> {
     let named = Leaves::of(flat, layout, code)?.by_name();
     let names: Vec<StemName> = named.iter().map(|(name, _)| *name).collect();
     let stems = stems.of(&names);
-    Ok(LeafChanges::new(named, stems.into_iter()))
+    Ok(by_stem(named, stems.into_iter()))
 }
 
 /// The changes of leaves that the flat changes of several versions come to, each version's for itself; all stems are asked for together.
-pub(super) fn leaf_changes_together(
+pub(crate) fn leaf_changes_together(
     versions: &[Changes],
     layout: HeaderLayout,
-    stems: &Stems,
+    stems: &dyn StemHash,
     code: CodeOf<'_>,
-) -> Result<Vec<LeafChanges>, StateError> {
+) -> Result<Vec<Vec<StemChanges>>, StateError> {
     let named = versions
         .iter()
         .map(|version| Ok(Leaves::of(version.flat(), layout, code)?.by_name()));
@@ -169,24 +180,25 @@ pub(super) fn leaf_changes_together(
             *found.expect("invariant: all were asked for").1
         };
         let of: Vec<Stem> = named.iter().map(stem).collect();
-        LeafChanges::new(named, of.into_iter())
+        by_stem(named, of.into_iter())
     });
     Ok(changes.collect())
 }
 
 /// Changes under stems by the stems' names, ascending.
-type NamedChanges = Vec<(StemName, Vec<ValueChange>)>;
+type NamedChanges = Vec<(StemName, Vec<LeafChange>)>;
 
-impl LeafChanges {
-    /// Sorts changes by their stems, which come in the order of their names.
-    fn new(named: NamedChanges, stems: impl Iterator<Item = Stem>) -> Self {
-        let named = named.into_iter().zip(stems);
-        let update = |((name, changes), stem)| (name, StemUpdate { stem, changes });
-        let mut named: Vec<(StemName, StemUpdate)> = named.map(update).collect();
-        named.sort_unstable_by_key(|(_, update)| update.stem);
-        let (names, updates) = named.into_iter().unzip();
-        Self { updates, names }
-    }
+/// Sorts changes by their stems, which come in the order of their names.
+fn by_stem(named: NamedChanges, stems: impl Iterator<Item = Stem>) -> Vec<StemChanges> {
+    let named = named.into_iter().zip(stems);
+    let changes = named.map(|((name, changes), stem)| StemChanges {
+        name,
+        stem,
+        changes,
+    });
+    let mut changes: Vec<StemChanges> = changes.collect();
+    changes.sort_unstable_by_key(|of| of.stem);
+    changes
 }
 
 impl Leaves {
@@ -281,7 +293,7 @@ impl Account {
 }
 
 /// Changes of leaves by their names, each leaf once.
-struct Leaves(Vec<(StemName, ValueChange)>);
+struct Leaves(Vec<(StemName, LeafChange)>);
 
 impl Leaves {
     fn push(
@@ -292,7 +304,7 @@ impl Leaves {
         new: Option<LeafValue>,
     ) {
         if old != new {
-            let change = ValueChange { suffix, old, new };
+            let change = LeafChange { suffix, old, new };
             self.0.push((StemName { address, index }, change));
         }
     }
