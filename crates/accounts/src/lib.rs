@@ -1,8 +1,8 @@
 //! Accounts, what a block changes of them, and how execution reads them. Nothing here knows a tree or a store.
 //!
-//! [`Account`] is what the state has under an address, beside slots and code; [`StateChanges`] is all that a block
-//! changes; [`StateView`] reads one state by plain names. [`AccountSource`] is a whole state as a stream of accounts, in
-//! the [order](AccountOrder) that a tree loads them in.
+//! [`Account`] is what the state has under an address, beside slots and code; [`StateChanges`] is
+//! all that a block changes; [`StateView`] reads one state by plain names. [`AccountSource`] is a
+//! whole state as a stream of accounts, in the [order](AccountOrder) that a tree loads them in.
 #![forbid(unsafe_code)]
 
 mod changes;

@@ -6,9 +6,11 @@ use alloy_primitives::{Address, U256};
 
 use crate::{FullAccount, KeyedAccount, KeyedAccounts, KeyedSlot, ReadError, SortKey};
 
-/// An order of accounts and of the slots within each account: ascending by a key that their names determine.
+/// An order of accounts and of the slots within each account: ascending by a key that their names
+/// determine.
 ///
-/// A tree is loaded in the order of its flat tables. Two orders are equal if they have the same name.
+/// A tree is loaded in the order of its flat tables. Two orders are equal if they have the same
+/// name.
 pub struct AccountOrder {
     /// The name of the order, for error messages: "by name", "by Keccak-256".
     pub name: &'static str,
@@ -20,8 +22,8 @@ pub struct AccountOrder {
 
 /// Ascending by address, and by slot number.
 ///
-/// The key of an account is its address, followed by 12 zero bytes. The key of a slot is its number,
-/// most significant byte first.
+/// The key of an account is its address, followed by 12 zero bytes. The key of a slot is its
+/// number, most significant byte first.
 pub static BY_NAME: AccountOrder = AccountOrder {
     name: "by name",
     account_keys: |addresses, keys| {
@@ -70,7 +72,8 @@ impl AccountOrder {
         accounts.collect()
     }
 
-    /// Returns accounts with their keys, page by page. Slots are sorted; accounts stay in their order.
+    /// Returns accounts with their keys, page by page. Slots are sorted; accounts stay in their
+    /// order.
     ///
     /// A page has up to 1,024 accounts, and fewer if they have many slots. An error ends the pages.
     pub fn pages<'a>(
@@ -97,7 +100,8 @@ impl AccountOrder {
         })
     }
 
-    /// Returns accounts with their keys, one after another. Slots are sorted; accounts stay in their order.
+    /// Returns accounts with their keys, one after another. Slots are sorted; accounts stay in
+    /// their order.
     pub fn keyed<'a>(
         &'a self,
         accounts: impl Iterator<Item = Result<FullAccount, ReadError>> + 'a,

@@ -17,11 +17,12 @@ pub struct SortedAccounts<'a> {
 }
 
 impl<'a> SortedAccounts<'a> {
-    /// Reads all accounts, which come in any order, and sorts them. `code` finds their codes when the source is read.
+    /// Reads all accounts, which come in any order, and sorts them. `code` finds their codes when
+    /// the source is read.
     ///
     /// # Errors
-    /// Errors of the accounts; accounts and slots that take more than `max_bytes` of memory; an account or a slot that
-    /// is listed twice.
+    /// Errors of the accounts; accounts and slots that take more than `max_bytes` of memory; an
+    /// account or a slot that is listed twice.
     pub fn of(
         order: &'static AccountOrder,
         accounts: impl Iterator<Item = Result<FullAccount, ReadError>>,
@@ -59,7 +60,9 @@ fn bytes_of(account: &KeyedAccount) -> usize {
 fn check_listed_once(sorted: &[KeyedAccount]) -> Result<(), ReadError> {
     if let Some([account, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
         let address = account.address;
-        return Err(ReadError::new(format!("account {address:#x} is listed twice")));
+        return Err(ReadError::new(format!(
+            "account {address:#x} is listed twice"
+        )));
     }
     for account in sorted {
         let mut pairs = account.slots.array_windows();

@@ -4,13 +4,15 @@ use alloy_primitives::{B256, Bytes};
 
 use crate::{AccountOrder, KeyedAccounts, ReadError};
 
-/// A whole state that a tree can be loaded from: all accounts with their slots, in one order, and the codes.
+/// A whole state that a tree can be loaded from: all accounts with their slots, in one order, and
+/// the codes.
 ///
-/// Every tree loads from every source whose order is the tree's. [`SortedAccounts`](crate::SortedAccounts) makes such a
-/// source of accounts that come in any other order.
+/// Every tree loads from every source whose order is the tree's.
+/// [`SortedAccounts`](crate::SortedAccounts) makes such a source of accounts that come in any other
+/// order.
 ///
-/// A load reads accounts several times, or by several threads, and the source returns the same accounts each time. An
-/// account's slots are in memory together.
+/// A load reads accounts several times, or by several threads, and the source returns the same
+/// accounts each time. An account's slots are in memory together.
 pub trait AccountSource: Sync {
     /// Returns the order in which accounts and slots come.
     fn order(&self) -> &'static AccountOrder;
@@ -18,7 +20,8 @@ pub trait AccountSource: Sync {
     /// Reads the accounts whose keys have this first byte, or all accounts; ascending by key.
     ///
     /// # Errors
-    /// The source cannot be read. An error may also come in place of an account; no account follows it.
+    /// The source cannot be read. An error may also come in place of an account; no account follows
+    /// it.
     fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError>;
 
     /// Reads the code with this hash, which an account has.

@@ -14,7 +14,8 @@ use crate::{StateError, check_order};
 /// Computes the root of a state, which need not be stored anywhere, on the threads of the caller's pool.
 ///
 /// # Errors
-/// A source of another order than [`BY_KECCAK`]; accounts or slots that do not ascend by key; errors of the source.
+/// A source of another order than [`BY_KECCAK`]; accounts or slots that do not ascend by key;
+/// errors of the source.
 pub fn state_root(source: &dyn AccountSource) -> Result<B256, StateError> {
     check_order(source, &BY_KECCAK)?;
     let parts = (0..=u8::MAX).into_par_iter().map(|first| {

@@ -17,8 +17,8 @@ impl Check<'_> {
         head.map_or(tree.empty_root(), |head| head.root.into())
     }
 
-    /// Rebuilds every retained version, going back from the head, and compares the roots. What lies behind a version that
-    /// does not hold cannot be judged.
+    /// Rebuilds every retained version, going back from the head, and compares the roots. What lies
+    /// behind a version that does not hold cannot be judged.
     pub fn history(&self, tree: &dyn StateTree) {
         if let Err(error) = self.versions_back(tree) {
             self.tell_fault(format!("history: {error}"));
@@ -32,8 +32,8 @@ impl Check<'_> {
         }
     }
 
-    /// Leads the nodes of a tree's newest version back through the undo records to the oldest, and compares
-    /// every root.
+    /// Leads the nodes of a tree's newest version back through the undo records to the oldest, and
+    /// compares every root.
     pub fn walk_back(
         &self,
         tree: &dyn StateTree,
@@ -48,7 +48,8 @@ impl Check<'_> {
                 Some(value) => Ok(value.clone()),
                 None => Ok(self.view.get(table, key)?),
             };
-            // An account's creation is undone with all its slots, so that the root does not tell whether they are listed.
+            // An account's creation is undone with all its slots, so that the root does not tell
+            // whether they are listed.
             for Write { table, key, value } in &undo {
                 if now(*table, key)? == *value {
                     return Err(corrupt(

@@ -23,8 +23,8 @@ pub fn check_order(source: &dyn AccountSource, wanted: &AccountOrder) -> Result<
     }
 }
 
-/// The codes that loaded accounts have. Each is read twice: it is checked when the first account has it, and stored
-/// after all accounts, because codes are stored in another order.
+/// The codes that loaded accounts have. Each is read twice: it is checked when the first account
+/// has it, and stored after all accounts, because codes are stored in another order.
 pub struct LoadedCodes<'a> {
     source: &'a dyn AccountSource,
     /// The sizes in bytes, by hash.

@@ -139,8 +139,8 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         changes: &[&StateChanges],
     ) -> Result<Vec<Computed>, StateError>;
 
-    /// Fills an empty database with a whole state, and returns what makes its first version. The source has the tree's
-    /// [order](Self::order).
+    /// Fills an empty database with a whole state, and returns what makes its first version. The
+    /// source has the tree's [order](Self::order).
     fn load(
         &self,
         versions: &mut Versions,

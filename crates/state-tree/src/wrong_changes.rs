@@ -34,7 +34,8 @@ pub enum WrongChanges {
         slot: U256,
         /// What the changes say.
         said: U256,
-        /// What the state has: zero if the slot is absent, or if the changes clear the account's storage first.
+        /// What the state has: zero if the slot is absent, or if the changes clear the account's
+        /// storage first.
         found: U256,
     },
     /// Slots are changed of an account that does not exist afterwards.

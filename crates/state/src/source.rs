@@ -8,10 +8,12 @@ use arbor_state_tree::{
 use crate::Historical;
 
 impl Historical<'_> {
-    /// Reads all accounts with their slots, in the order of the [tree](arbor_state_tree::StateTree::order).
+    /// Reads all accounts with their slots, in the order of the
+    /// [tree](arbor_state_tree::StateTree::order).
     ///
     /// # Errors
-    /// The store's errors, and records that cannot be read. An error may also come in place of an account.
+    /// The store's errors, and records that cannot be read. An error may also come in place of an
+    /// account.
     pub fn full_accounts(
         &self,
     ) -> Result<impl Iterator<Item = Result<FullAccount, ReadError>> + '_, ReadError> {

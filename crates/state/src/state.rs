@@ -298,8 +298,9 @@ impl State {
     /// opened again.
     ///
     /// # Errors
-    /// A source of another order than the [tree's](StateTree::order); a database that has a version, or
-    /// in which a load did not finish; code that is missing or has another hash; accounts or slots that do not ascend; errors of the source and of the store.
+    /// A source of another order than the [tree's](StateTree::order); a database that has a
+    /// version, or in which a load did not finish; code that is missing or has another hash;
+    /// accounts or slots that do not ascend; errors of the source and of the store.
     pub fn load(
         &mut self,
         source: &dyn AccountSource,

@@ -23,7 +23,8 @@ use trees::{block, empty, open, plain, trees};
 type Slots = BTreeMap<U256, U256>;
 type Contents = BTreeMap<Address, (Account, Slots)>;
 
-/// No code, a delegation, code of a few chunks, and of more chunks than lie beside an account's fields.
+/// No code, a delegation, code of a few chunks, and of more chunks than lie beside an account's
+/// fields.
 fn codes() -> [Bytes; 4] {
     [
         Bytes::new(),
@@ -33,7 +34,8 @@ fn codes() -> [Bytes; 4] {
     ]
 }
 
-/// The accounts of a version. Every version removes some accounts, clears slots of others, and changes the rest.
+/// The accounts of a version. Every version removes some accounts, clears slots of others, and
+/// changes the rest.
 fn contents(version: u64) -> Contents {
     let accounts = (0..160u64).filter(|number| !(number + version).is_multiple_of(5));
     let accounts = accounts.map(|number| {

@@ -143,10 +143,12 @@ impl Kinds {
         self.rows.iter().flat_map(|row| row.forms)
     }
 
-    /// Reads a proof of any form from JSON. If a node answered with it, [`answered`] takes it out of the answer.
+    /// Reads a proof of any form from JSON. If a node answered with it, [`answered`] takes it out
+    /// of the answer.
     ///
     /// # Errors
-    /// [`NotRead`]: no form, or one that is not known; fields of another form; what is not of its form.
+    /// [`NotRead`]: no form, or one that is not known; fields of another form; what is not of its
+    /// form.
     pub fn read(&self, mut file: Value) -> Result<Box<dyn Proof>, NotRead> {
         let form = self.recognise(&mut file)?;
         (form.decode)(file).map_err(|error| NotRead::Field {

@@ -10,8 +10,8 @@ use arbor_versions::Version;
 
 use super::database::{Database, changes};
 
-/// A proof of any form, written and read again, and verified at the root of a state under its tree. What holds is what
-/// the state has.
+/// A proof of any form, written and read again, and verified at the root of a state under its tree.
+/// What holds is what the state has.
 pub(super) fn proof_forms(bytes: &[u8]) {
     let Ok(file) = json::parse(bytes) else { return };
     let kinds = arbor_verify::standard();
@@ -19,7 +19,8 @@ pub(super) fn proof_forms(bytes: &[u8]) {
     written_as_read(&kinds, &*proof);
     STATES.with(|states| {
         for (row, state) in states {
-            // The keys of a Verkle tree's proof have another meaning in another layout, which no root shows.
+            // The keys of a Verkle tree's proof have another meaning in another layout, which no
+            // root shows.
             let is_its_tree = row
                 .verify
                 .forms
@@ -77,8 +78,8 @@ fn state(row: &'static TreeKind) -> State {
     state
 }
 
-/// Proofs that hold, of every kind that each tree makes: of present and absent accounts and slots, of several accounts,
-/// of a range of leaves.
+/// Proofs that hold, of every kind that each tree makes: of present and absent accounts and slots,
+/// of several accounts, of a range of leaves.
 pub(crate) fn proof_form_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let named = |number, slots: &[u64]| AccountSlots {
         address: Address::with_last_byte(number),

@@ -99,7 +99,8 @@ fn leaf_below(view: View<'_>, position: &Position) -> Result<Option<Leaf>, State
     }
 }
 
-/// The leaf that a flat record says, if it is at or below a position. The tree's key is the end of the record's.
+/// The leaf that a flat record says, if it is at or below a position. The tree's key is the end of
+/// the record's.
 fn leaf_of(
     position: &Position,
     tree_key: &[u8],

@@ -7,8 +7,8 @@ use arbor_versions::Versions;
 use super::changes::code_size;
 use super::records::{AccountRecord, encode_slot, slot_key};
 
-/// Fills the flat tables of an empty database, and the codes. The source is read twice, in the order of names. After each
-/// time `progress` is called, with 1 and with 2.
+/// Fills the flat tables of an empty database, and the codes. The source is read twice, in the
+/// order of names. After each time `progress` is called, with 1 and with 2.
 pub(crate) fn load_flat(
     versions: &mut Versions,
     source: &dyn AccountSource,

@@ -1,14 +1,15 @@
 //! State in a tree of stems, whatever hash makes the stems and whatever tree holds the leaves.
 //!
-//! Where accounts, slots and code lie is written in [`arbor_verify::stems`]. Shared here are the flat records, reading
-//! and listing them, and the leaves, which follow from flat records alone: all leaves of a state in the order of their
-//! stems, the leaves under one stem, and the changes of leaves that flat changes come to. The last leads forwards and
-//! backwards in history.
+//! Where accounts, slots and code lie is written in [`arbor_verify::stems`]. Shared here are the
+//! flat records, reading and listing them, and the leaves, which follow from flat records alone:
+//! all leaves of a state in the order of their stems, the leaves under one stem, and the changes of
+//! leaves that flat changes come to. The last leads forwards and backwards in history.
 //!
-//! The tree cannot forget: what is removed from the state leaves zeros behind. The flat tables are keyed by plain names,
-//! so that execution reads without any hash, and have a record for whatever has a leaf. Nothing stored leads from a stem
-//! back to its name: no update and no proof asks for that. A load and a check want the leaves in the tree's order, so
-//! they hash all names and sort them.
+//! The tree cannot forget: what is removed from the state leaves zeros behind. The flat tables are
+//! keyed by plain names, so that execution reads without any hash, and have a record for whatever
+//! has a leaf. Nothing stored leads from a stem back to its name: no update and no proof asks for
+//! that. A load and a check want the leaves in the tree's order, so they hash all names and sort
+//! them.
 //!
 //! Nodes, proofs and the naive model belong to each tree. Verkle is the only user today.
 
@@ -85,7 +86,8 @@ mod tests {
         b"\x60\x01".repeat(31 * 90).into()
     }
 
-    /// An account's number, its balance before and after, and its slots: number, value before and after.
+    /// An account's number, its balance before and after, and its slots: number, value before and
+    /// after.
     type Changed<'a> = (u8, [Option<u64>; 2], &'a [(u64, u64, u64)]);
 
     fn changes(accounts: &[Changed<'_>]) -> StateChanges {

@@ -1,7 +1,8 @@
 //! Ethereum state in a Verkle tree, after EIP-6800.
 //!
-//! Where accounts, slots and code lie, the flat records and the leaves that follow from them are those of all trees of
-//! stems: [`arbor_verify::stems`], and the folder `stems/` beside this one. Here are nodes, proofs and settings.
+//! Where accounts, slots and code lie, the flat records and the leaves that follow from them are
+//! those of all trees of stems: [`arbor_verify::stems`], and the folder `stems/` beside this one.
+//! Here are nodes, proofs and settings.
 
 mod compute;
 mod inspect;

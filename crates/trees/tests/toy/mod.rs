@@ -13,8 +13,8 @@ use arbor_state_tree::{
     ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_KECCAK,
     BY_NAME, BlockMemory, COMMON, Check, Computed, Flat, FlatKey, InnerRoots, Leaves, LoadedCodes,
     Lookup, Nodes, RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree,
-    StoredAs, StoredRecord, Then, TreeKind, WithSlots, Witnesses, Zeros, account_leaves, check_old_account, check_old_slot,
-    code_writes, one_by_one, own_mut, root_of_leaves,
+    StoredAs, StoredRecord, Then, TreeKind, WithSlots, Witnesses, Zeros, account_leaves,
+    check_old_account, check_old_slot, code_writes, one_by_one, own_mut, root_of_leaves,
 };
 use arbor_store::{Table, Value, Write};
 use arbor_tree::Hash;

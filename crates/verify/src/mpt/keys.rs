@@ -5,7 +5,8 @@ use arbor_accounts::AccountOrder;
 use arbor_hashing::keccak256_fixed;
 use arbor_tree::Hash;
 
-/// Ascending by Keccak-256 of the address, and of the slot's number: the order of the tries' leaves.
+/// Ascending by Keccak-256 of the address, and of the slot's number: the order of the tries'
+/// leaves.
 pub static BY_KECCAK: AccountOrder = AccountOrder {
     name: "by Keccak-256 of the name",
     account_keys: |addresses, keys| {

@@ -9,9 +9,11 @@ pub type Stem = [u8; 31];
 ///
 /// Both methods take many names, so that a call costs nothing beside the hashes.
 pub trait StemHash: Sync {
-    /// Computes the stems of names, in their order. The hash may remember them, because names are asked for again.
+    /// Computes the stems of names, in their order. The hash may remember them, because names are
+    /// asked for again.
     fn of(&self, names: &[StemName]) -> Vec<Stem>;
 
-    /// Computes the stems of names, in their order, and remembers none: for names that are asked for once.
+    /// Computes the stems of names, in their order, and remembers none: for names that are asked
+    /// for once.
     fn of_once(&self, names: &[StemName]) -> Vec<Stem>;
 }

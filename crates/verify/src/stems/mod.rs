@@ -1,9 +1,9 @@
 //! Accounts in a tree of stems: where fields, code and slots lie, whatever hash makes the stems.
 //!
-//! The embedding gives every field of an account, every 31 bytes of its code and every slot a leaf: 32 bytes under a key
-//! of 32. The first 31 bytes of the key are its *stem*, which 256 leaves share. The stem is computed of the address and
-//! an index, by a hash in which the trees of stems differ ([`StemHash`]). EIP-6800 has this embedding, and EIP-7864 took
-//! it over:
+//! The embedding gives every field of an account, every 31 bytes of its code and every slot a leaf:
+//! 32 bytes under a key of 32. The first 31 bytes of the key are its *stem*, which 256 leaves
+//! share. The stem is computed of the address and an index, by a hash in which the trees of stems
+//! differ ([`StemHash`]). EIP-6800 has this embedding, and EIP-7864 took it over:
 //!
 //! ```text
 //! position      basic data 0, code hash 1, slot s < 64 at 64 + s, code chunk c at 128 + c, other slots at 256^31 + s
@@ -11,8 +11,8 @@
 //! suffix        position mod 256
 //! ```
 //!
-//! - [`StemName`] is the plain name behind a stem; [`slot_place`], [`chunk_place`] and [`HeaderLayout`] say where things
-//!   sit.
+//! - [`StemName`] is the plain name behind a stem; [`slot_place`], [`chunk_place`] and
+//!   [`HeaderLayout`] say where things sit.
 //! - [`chunk_code`] cuts code.
 //! - [`account_of`] reads an account from proven leaves.
 

@@ -1,8 +1,8 @@
 //! Ethereum state in a Verkle tree, after EIP-6800: where accounts lie, and the proofs of what lies there.
 //!
-//! The embedding is that of all trees of [stems](crate::stems). A stem is a Pedersen hash: the first 31 bytes of
-//! `pedersen_hash(address, position / 256)`. [`Stems`] computes stems in batches, and remembers those that are asked for
-//! again.
+//! The embedding is that of all trees of [stems](crate::stems). A stem is a Pedersen hash: the
+//! first 31 bytes of `pedersen_hash(address, position / 256)`. [`Stems`] computes stems in batches,
+//! and remembers those that are asked for again.
 
 mod forms;
 mod stems;
