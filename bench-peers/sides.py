@@ -135,7 +135,7 @@ class Arbor:
         self.options = ["--memory", memory, "--write-back", write_back, "--retain", retain, *shlex.split(extra)]
 
     def version(self):
-        return _output([self.program, "--version"]).split()[-1]
+        return _output([self.program, "--version"]).split()[1]
 
     def import_chain(self, chain, folder, compact=True):
         """Replays into `folder`, which must not exist."""

@@ -1,11 +1,11 @@
 //! `arbor compact`: gives the space of deleted records back.
 
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::io::IsTerminal;
 
 use crate::args::Compact;
 use crate::{bytes, database, output};

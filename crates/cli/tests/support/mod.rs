@@ -61,6 +61,15 @@ pub(crate) fn flip(path: &Path, place: usize) {
     std::fs::write(path, bytes).expect("write");
 }
 
+/// The binary, without what the environment says of databases.
+fn arbor() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
+    for name in ["ARBOR_DB", "ARBOR_MEMORY", "RUST_LOG"] {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// A temporary folder in which commands run.
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
@@ -83,8 +92,7 @@ impl Folder {
     }
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
-        Run(command
+        Run(arbor()
             .args(args)
             .current_dir(self.0.path())
             .output()
@@ -94,8 +102,7 @@ impl Folder {
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Run {
         let file = self.0.path().join("standard input");
         std::fs::write(&file, input).expect("written");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
-        Run(command
+        Run(arbor()
             .args(args)
             .current_dir(self.0.path())
             .stdin(std::fs::File::open(file).expect("it is there"))
