@@ -143,6 +143,7 @@ pub(crate) enum Command {
     /// Write the man pages of all commands into a folder
     Man(Man),
     /// Print shell completions
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
@@ -672,6 +673,7 @@ pub(crate) struct Recover {
 
 /// `arbor demo`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::DEMO)]
 pub(crate) struct Demo {
     /// Folder for the chain, the database and the comparison of all trees
     #[arg(long, value_name = "DIR", default_value = "arbor-demo")]

@@ -135,7 +135,7 @@ fn an_account_of(folder: &Folder, db: &str) -> (String, u64) {
 /// Reports are printed whole, without the tables that people read.
 #[test]
 fn measurements() {
-    let folder = Folder::with_chain();
+    let folder = folder_with_database();
     for (words, command) in [
         ("replay --store memory chain --json", "replay"),
         ("replay --tree none chain --json", "replay"),
@@ -143,6 +143,10 @@ fn measurements() {
         ("bench engine chain --to 3 --json", "bench engine"),
         ("bench witnesses chain --to 3 --json", "bench witnesses"),
         ("loadtest 2 100 -M --json", "loadtest"),
+        (
+            "bench database --db db --proofs 1 --updates 1 --json",
+            "bench database",
+        ),
     ] {
         let report = one(&folder, words);
         assert_eq!(report["command"], command, "{words}");

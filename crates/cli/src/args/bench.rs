@@ -174,6 +174,7 @@ pub(crate) struct BenchReads {
 
 /// `arbor bench database`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::BENCH_DATABASE)]
 pub(crate) struct BenchDatabase {
     #[command(flatten)]
     pub(crate) database: Database,
@@ -199,8 +200,11 @@ pub(crate) struct BenchDatabase {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = super::parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures here, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the summary
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// How the load test numbers the leaves of an AR16MT tree.

@@ -6,7 +6,7 @@ use alloy_primitives::Bytes;
 use arbor_evm384::{AMPLE_GAS, GasSchedule, Interface};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::parse_schedule;
+use super::{OUTPUT, examples, parse_schedule};
 
 /// `arbor evm384`.
 #[derive(Debug, Subcommand)]
@@ -78,6 +78,7 @@ pub(crate) struct Evm384Call {
 
 /// `arbor evm384 run`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_RUN)]
 pub(crate) struct Evm384Run {
     #[arg(value_name = "CONTRACT", help = contracts!(", or a file with code in hex; `-` reads standard input"))]
     pub(crate) contract: String,
@@ -86,13 +87,14 @@ pub(crate) struct Evm384Run {
     /// Interpret instruction by instruction, without the engine
     #[arg(long)]
     pub(crate) no_engine: bool,
-    /// As JSON
-    #[arg(long)]
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
 /// `arbor evm384 debug`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_DEBUG)]
 pub(crate) struct Evm384Debug {
     #[arg(value_name = "CONTRACT", help = contracts!(", or a file with text for `arbor evm384 asm`, or with code in hex; commands come from standard input, so `-` is no file here"))]
     pub(crate) contract: String,
@@ -112,6 +114,7 @@ pub(crate) struct Evm384Includes {
 
 /// `arbor evm384 gas`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_GAS)]
 pub(crate) struct Evm384Gas {
     #[arg(value_name = "CONTRACT", help = contracts!(""))]
     pub(crate) contract: String,
@@ -120,13 +123,14 @@ pub(crate) struct Evm384Gas {
     /// Write its code here, in hex
     #[arg(long, value_name = "FILE")]
     pub(crate) code: Option<PathBuf>,
-    /// As JSON
-    #[arg(long)]
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 
 /// `arbor evm384 bench`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_BENCH)]
 pub(crate) struct Evm384Bench {
     /// Rounds, in each of which everything runs once; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -138,6 +142,7 @@ pub(crate) struct Evm384Bench {
 
 /// `arbor evm384 asm`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_ASM)]
 pub(crate) struct Evm384Asm {
     #[command(flatten)]
     pub(crate) text: Evm384Text,
@@ -150,6 +155,7 @@ pub(crate) struct Evm384Asm {
 
 /// `arbor evm384 vectors`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_VECTORS)]
 pub(crate) struct Evm384Vectors {
     /// Only those of this interface: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I")]
@@ -161,6 +167,7 @@ pub(crate) struct Evm384Vectors {
 
 /// `arbor evm384 asm` and `disasm`.
 #[derive(Debug, Args)]
+#[command(after_help = examples::EVM384_DISASM)]
 pub(crate) struct Evm384Text {
     /// The file; `-` reads standard input
     pub(crate) file: PathBuf,

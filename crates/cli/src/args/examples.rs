@@ -111,3 +111,34 @@ Every record is read once. If the command is stopped, it prints the figures of t
 Examples:
   arbor inspect --db db
   arbor inspect --db db --top 50 --csv figures --json > inspect.json";
+pub(super) const DEMO: &str = "\
+Example:
+  arbor demo --out demo";
+pub(super) const COMPLETIONS: &str = "\
+Example:
+  arbor completions bash > ~/.local/share/bash-completion/completions/arbor";
+pub(super) const BENCH_DATABASE: &str = "\
+Example:
+  arbor bench database --db db chain --witnesses 100 --json > database.json";
+pub(super) const EVM384_RUN: &str = "\
+Examples:
+  arbor evm384 run pairing-check
+  arbor evm384 run code.hex --calldata 0x00ff --json";
+pub(super) const EVM384_GAS: &str = "\
+Example:
+  arbor evm384 gas pairing --schedule a";
+pub(super) const EVM384_DEBUG: &str = "\
+Example:
+  arbor evm384 debug examples/evm384/product.easm";
+pub(super) const EVM384_ASM: &str = "\
+Example:
+  arbor evm384 asm examples/evm384/product.easm > product.hex";
+pub(super) const EVM384_DISASM: &str = "\
+Example:
+  arbor evm384 disasm product.hex";
+pub(super) const EVM384_BENCH: &str = "\
+Example:
+  arbor evm384 bench --json";
+pub(super) const EVM384_VECTORS: &str = "\
+Example:
+  arbor evm384 vectors > vectors.json";

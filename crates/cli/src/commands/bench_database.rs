@@ -42,13 +42,18 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let head = state.reader();
     head.tree().prepare(Box::new(|| ()));
     let found = pool.install(|| survey::run(&settings, head))?;
-    output::line(survey::table(&found).trim_end())?;
+    if !args.json {
+        output::line(survey::table(&found).trim_end())?;
+    }
     let mut results = serde_json::to_value(&found)?;
     results["witnesses"] = match args.witnesses {
         0 => Value::Null,
         _ => json!(pool.install(|| witnesses(args, head, genesis))?),
     };
     let envelope = measurement.finish(results);
+    if args.json {
+        output::json(&envelope)?;
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }
 
