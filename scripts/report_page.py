@@ -22,7 +22,8 @@ from pathlib import Path
 NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 LONGEST_DRAWING_MS = 1000
 LARGEST_PAGE_BYTES = 3_000_000
-TOP_HEIGHT = 1360
+TOP_WIDTH = 1200
+TOP_END = "document.querySelectorAll('.plot')[1].getBoundingClientRect().bottom + window.scrollY + 16"
 
 
 class Browser:
@@ -168,7 +169,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", type=Path)
     parser.add_argument("--pictures", type=Path, metavar="DIR")
-    parser.add_argument("--top", type=Path, metavar="FILE.png", help="save the upper part of the page, in light")
+    parser.add_argument("--top", type=Path, metavar="FILE.png", help="save the page down to its first plots, in light")
     arguments = parser.parse_args()
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
@@ -191,9 +192,10 @@ def main():
                 if arguments.pictures:
                     arguments.pictures.mkdir(parents=True, exist_ok=True)
                     picture(browser, arguments.pictures / f"{name}.png")
-                if arguments.top and name == "light":
-                    picture(browser, arguments.top, TOP_HEIGHT)
                 print(f"{name}: {len(found['names'])} plots in {found['ms']} ms: {', '.join(found['names'])}")
+            if arguments.top:
+                load(browser, page, TOP_WIDTH, "light")
+                picture(browser, arguments.top, browser.evaluate(TOP_END))
             wrong += told(browser)
         finally:
             browser.close()
