@@ -309,7 +309,7 @@ fn settings_of_a_side_reach_its_runs() {
         "--repeat",
         "1",
         "--to",
-        "20",
+        "8",
         "--cache",
         "cold",
         "--no-survey",
@@ -330,5 +330,5 @@ fn settings_of_a_side_reach_its_runs() {
         .expect("text")
         .to_owned();
     assert!(cache.starts_with("cold: posix_fadvise"), "{cache}");
-    assert_eq!(found["results"]["chain"]["last_block"], 20);
+    assert_eq!(found["results"]["chain"]["last_block"], 8);
 }

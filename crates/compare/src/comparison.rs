@@ -122,13 +122,17 @@ impl Comparison<'_> {
             if (self.stopped)() {
                 return Ok(false);
             }
+            let log = self.folder.of_run(side, repetition, "log");
+            (self.tell)(&format!(
+                "{name}: replaying; progress is in {}",
+                log.display()
+            ));
             match runner.run(side, repetition)? {
                 Ended::Done(run) => {
                     (self.tell)(&format!("{name}: {:.2} s", run.report.wall_seconds));
                     progress.runs.push(*run);
                 }
                 Ended::Failed(why) => {
-                    let log = self.folder.of_run(side, repetition, "log");
                     let failed = format!("{name}: {why}; see {}", log.display());
                     (self.tell)(&failed);
                     progress.failed.push(failed);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_compare::{
     Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_table,
 };
@@ -102,10 +102,10 @@ fn sides(args: &Args) -> Result<Vec<Side>> {
             memory: Some(args.memory),
             ..Settings::default()
         };
-        let made = (kind.make)(&settings).with_context(|| {
+        let made = (kind.make)(&settings).map_err(|error| {
             let words = Side::WORDS.map(|(word, what)| format!("{word} ({what})"));
-            format!(
-                "--trees {text}: every tree also has {}",
+            anyhow!(
+                "--trees {text}: {error}; every tree also has {}",
                 words.join(" and ")
             )
         })?;
