@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arbor_metrics::Envelope;
 
-use crate::run::{Ended, Runner};
+use crate::runner::{Ended, Runner};
 use crate::statistics::SPREAD_LIMIT;
 use crate::{CompareError, Folder, Plan, Results, Run, Summary, page, parquet_rows, rows};
 

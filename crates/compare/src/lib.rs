@@ -24,6 +24,7 @@ mod plan;
 mod results;
 mod rows;
 mod run;
+mod runner;
 mod statistics;
 mod table;
 mod thin;

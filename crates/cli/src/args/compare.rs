@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 
 use super::{parse_limits, parse_retain, parse_threads};
 use crate::bytes;
-use crate::commands::compare::{parse_percent, parse_repeat};
 
 /// What is said below the flags.
 const AFTER: &str = "\
@@ -104,4 +103,17 @@ impl From<CacheChoice> for Cache {
 /// Limits of a disk, which runs are given as they were written.
 fn parse_throttle(text: &str) -> Result<String, String> {
     parse_limits(text).map(|_| text.to_owned())
+}
+
+/// Parses the part by which counts and bytes may grow.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok();
+    let percent = percent.filter(|percent: &f64| (0.0..=1e6).contains(percent));
+    percent.ok_or_else(|| format!("'{text}' is not a percentage, such as 1 or 0.5"))
+}
+
+/// Parses a number of repetitions.
+fn parse_repeat(text: &str) -> Result<usize, String> {
+    let runs = text.parse().ok().filter(|runs| (1..=1000).contains(runs));
+    runs.ok_or_else(|| format!("'{text}' is not a number from 1 to 1000"))
 }

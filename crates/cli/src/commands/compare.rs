@@ -237,16 +237,3 @@ fn number(value: f64) -> String {
         false => format!("{value:.4}"),
     }
 }
-
-/// Parses the part by which counts and bytes may grow.
-pub(crate) fn parse_percent(text: &str) -> Result<f64, String> {
-    let percent = text.parse().ok();
-    let percent = percent.filter(|percent: &f64| (0.0..=1e6).contains(percent));
-    percent.ok_or_else(|| format!("'{text}' is not a percentage, such as 1 or 0.5"))
-}
-
-/// Parses a number of repetitions.
-pub(crate) fn parse_repeat(text: &str) -> Result<usize, String> {
-    let runs = text.parse().ok().filter(|runs| (1..=1000).contains(runs));
-    runs.ok_or_else(|| format!("'{text}' is not a number from 1 to 1000"))
-}

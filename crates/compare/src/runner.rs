@@ -1,0 +1,310 @@
+//! Runs the chain under one side, in a process of its own.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use arbor_metrics::Envelope;
+
+use crate::error::of_file;
+use crate::run::{Run, Survey};
+use crate::{Cache, CompareError, Folder, Plan, Side, cache};
+
+/// How a run ended that was not interrupted.
+pub(crate) enum Ended {
+    Done(Box<Run>),
+    /// What failed; the log has more.
+    Failed(String),
+    /// Somebody asked to stop.
+    Stopped,
+}
+
+/// Starts processes for runs.
+pub(crate) struct Runner<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) plan: &'a Plan,
+    pub(crate) folder: &'a Folder,
+    pub(crate) stopped: &'a dyn Fn() -> bool,
+}
+
+/// How often it is asked whether a process has ended.
+const ASK_EVERY: Duration = Duration::from_millis(20);
+
+impl Runner<'_> {
+    /// Replays the chain under a side, checks the database, and surveys it if it is the side's first.
+    pub(crate) fn run(&self, side: &Side, repetition: usize) -> Result<Ended, CompareError> {
+        self.folder.clear_work()?;
+        let work = self.folder.work();
+        fs::create_dir_all(&work).map_err(of_file(&work))?;
+        let log_path = self.folder.of_run(side, repetition, "log");
+        let log = File::create(&log_path).map_err(of_file(&log_path))?;
+        let mut steps = Steps {
+            runner: self,
+            side,
+            log,
+            commands: Vec::new(),
+        };
+        let ended = self.steps(&mut steps, side, repetition);
+        self.folder.clear_work()?;
+        ended
+    }
+
+    fn steps(
+        &self,
+        steps: &mut Steps<'_>,
+        side: &Side,
+        repetition: usize,
+    ) -> Result<Ended, CompareError> {
+        let work = self.folder.work();
+        let db = work.join("db");
+        if let Some(start) = &side.start {
+            copy_folder(Path::new(start), &db).map_err(of_file(Path::new(start)))?;
+        }
+        let cache = self.prepare_cache(&db)?;
+        if let Some(ended) = steps.step(&self.replay_words(side))? {
+            return Ok(ended);
+        }
+        let report_file = work.join("report.json");
+        let text = fs::read_to_string(&report_file).map_err(of_file(&report_file))?;
+        let report = Envelope::from_text(&text).map_err(|why| CompareError::Damaged {
+            path: report_file,
+            why,
+        })?;
+        let roots_file = work.join("roots");
+        let roots = fs::read(&roots_file).map_err(of_file(&roots_file))?;
+        if let Some(ended) = steps.step(&self.verify_words())? {
+            return Ok(ended);
+        }
+        let mut survey = None;
+        if repetition == 1 && self.plan.survey {
+            if let Some(ended) = steps.step(&self.survey_words())? {
+                return Ok(ended);
+            }
+            survey = Some(read_survey(&work.join("survey.json"))?);
+        }
+        let rows = self.folder.of_run(side, repetition, "csv");
+        fs::rename(work.join("blocks.csv"), &rows).map_err(of_file(&rows))?;
+        let run = Run {
+            side: side.name.clone(),
+            repetition,
+            commands: std::mem::take(&mut steps.commands),
+            cache,
+            roots: format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&roots)),
+            report,
+            survey,
+        };
+        let record = self.folder.of_run(side, repetition, "json");
+        self.folder.write_json(&record, &run)?;
+        Ok(Ended::Done(Box::new(run)))
+    }
+
+    /// Puts the operating system's cache into the state that the plan asks for, and describes it.
+    fn prepare_cache(&self, db: &Path) -> Result<String, CompareError> {
+        if self.plan.cache == Cache::Warm {
+            return Ok("warm: as the runs before left it".to_owned());
+        }
+        let mut paths: Vec<&Path> = self.plan.paths.iter().map(|path| &**path).collect();
+        if db.exists() {
+            paths.push(db);
+        }
+        let files = cache::forget(&paths).map_err(of_file(db))?;
+        Ok(format!(
+            "cold: posix_fadvise(DONTNEED) of {files} files, those of the chain and of the start database"
+        ))
+    }
+
+    fn replay_words(&self, side: &Side) -> Vec<OsString> {
+        let plan = self.plan;
+        let work = self.folder.work();
+        let mut words: Vec<OsString> = vec!["replay".into()];
+        let mut flag = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words.extend([format!("--{name}").into(), value.into()]);
+            }
+        };
+
+        flag("tree", Some(side.tree.clone()));
+        let settings = side.settings.join(",");
+        flag("tree-settings", (!settings.is_empty()).then_some(settings));
+        flag("genesis", plan.genesis.clone());
+        flag("memory", Some(plan.memory_bytes.to_string()));
+        let write_back = match side.write_through {
+            true => Some(0),
+            false => plan.write_back_bytes,
+        };
+        flag("write-back", write_back.map(|bytes| bytes.to_string()));
+        flag("retain", Some(plan.retain.clone()));
+        flag("threads", Some(plan.threads.to_string()));
+        flag("to", plan.to.map(|to| to.to_string()));
+        flag("throttle", plan.throttle.clone());
+        for (flag, file) in [
+            ("--db", "db"),
+            ("--report", "report.json"),
+            ("--blocks", "blocks.csv"),
+            ("--roots", "roots"),
+        ] {
+            words.extend([flag.into(), work.join(file).into()]);
+        }
+        words.extend(plan.paths.iter().map(OsString::from));
+        words
+    }
+
+    fn verify_words(&self) -> Vec<OsString> {
+        let db = self.folder.work().join("db");
+        let threads = self.plan.threads.to_string();
+        [
+            "verify".into(),
+            "--db".into(),
+            db.into(),
+            "--threads".into(),
+            threads.into(),
+        ]
+        .to_vec()
+    }
+
+    fn survey_words(&self) -> Vec<OsString> {
+        let (plan, work) = (self.plan, self.folder.work());
+        let mut words: Vec<OsString> = vec!["bench".into(), "database".into()];
+        let flags: [(&str, OsString); 5] = [
+            ("--db", work.join("db").into()),
+            ("--memory", plan.memory_bytes.to_string().into()),
+            ("--threads", plan.threads.to_string().into()),
+            ("--witnesses", plan.witnesses.to_string().into()),
+            ("--report", work.join("survey.json").into()),
+        ];
+        words.extend(
+            flags
+                .into_iter()
+                .flat_map(|(flag, value)| [flag.into(), value]),
+        );
+        words.extend(plan.paths.iter().map(OsString::from));
+        words
+    }
+
+    /// Waits for a process; `None` if somebody asked to stop meanwhile, after it was ended.
+    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+        loop {
+            // Asked first: a process that was interrupted together with this one ends with an error.
+            if (self.stopped)() {
+                // What it was writing is removed.
+                child.kill()?;
+                child.wait()?;
+                return Ok(None);
+            }
+            if let Some(status) = child.try_wait()? {
+                // A signal to all processes of a terminal may end the child before it reaches this one.
+                let interrupted = status.code() == Some(INTERRUPTED);
+                return Ok((!interrupted).then_some(status));
+            }
+            std::thread::sleep(ASK_EVERY);
+        }
+    }
+}
+
+/// The exit code of a process of this program that was asked to stop.
+const INTERRUPTED: i32 = 130;
+
+/// The processes of a run, one after another, with one log.
+struct Steps<'a> {
+    runner: &'a Runner<'a>,
+    side: &'a Side,
+    log: File,
+    commands: Vec<String>,
+}
+
+impl Steps<'_> {
+    /// Runs a command; `None` if it succeeded.
+    fn step(&mut self, words: &[OsString]) -> Result<Option<Ended>, CompareError> {
+        let program = self.runner.program;
+        let line = command_line(self.side, words);
+        let failed = of_file(program);
+        let log = |log: &File| log.try_clone().map(Stdio::from);
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(log(&self.log).map_err(&failed)?)
+            .stderr(log(&self.log).map_err(&failed)?);
+        if self.side.portable {
+            command.env("ARBOR_BACKEND", "portable");
+        }
+        writeln!(self.log, "$ {line}").map_err(&failed)?;
+        let mut child = command.spawn().map_err(&failed)?;
+        self.commands.push(line);
+        let status = self.runner.wait(&mut child).map_err(&failed)?;
+        Ok(match status {
+            None => Some(Ended::Stopped),
+            Some(status) if status.success() => None,
+            Some(status) => Some(Ended::Failed(format!(
+                "arbor {} ended with {status}",
+                words[0].display()
+            ))),
+        })
+    }
+}
+
+/// A command as a shell takes it.
+fn command_line(side: &Side, words: &[OsString]) -> String {
+    let quoted = words.iter().map(|word| {
+        let word = word.to_string_lossy();
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=+".contains(letter);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    let words: Vec<String> = quoted.collect();
+    let environment = if side.portable {
+        "ARBOR_BACKEND=portable "
+    } else {
+        ""
+    };
+    format!("{environment}arbor {}", words.join(" "))
+}
+
+fn read_survey(path: &PathBuf) -> Result<Survey, CompareError> {
+    let text = fs::read_to_string(path).map_err(of_file(path))?;
+    let envelope = Envelope::from_text(&text).map_err(|why| CompareError::Damaged {
+        path: path.clone(),
+        why,
+    })?;
+    Ok(envelope.results)
+}
+
+/// Copies a folder with all that is in it, but for the lock of whoever has it open.
+fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &target)?,
+            false => fs::copy(entry.path(), target).map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines_can_be_pasted() {
+        let mut side = Side::parse("oak").expect("a side");
+        let words = ["replay", "--db", "it's here", ""].map(OsString::from);
+        assert_eq!(
+            command_line(&side, &words),
+            r"arbor replay --db 'it'\''s here' ''"
+        );
+        side.portable = true;
+        let words = ["verify".into()];
+        assert_eq!(
+            command_line(&side, &words),
+            "ARBOR_BACKEND=portable arbor verify"
+        );
+    }
+}
