@@ -56,6 +56,7 @@ impl Folder {
                 }
             }
         }
+        folder.wait_for_orphans()?;
         folder.clear_work()?;
         Ok(folder)
     }
@@ -81,21 +82,31 @@ impl Folder {
         self.read(&self.of_run(side, repetition, "json"))
     }
 
-    /// Removes the database of a run. A replay that a killed comparison started may still write it, and is waited for.
+    /// Waits for processes that a killed comparison started. Each holds the lock of its run's log.
+    fn wait_for_orphans(&self) -> Result<(), CompareError> {
+        let runs = self.root.join("runs");
+        let begin = Instant::now();
+        for entry in fs::read_dir(&runs).map_err(of_file(&runs))? {
+            let path = entry.map_err(of_file(&runs))?.path();
+            if path.extension().is_none_or(|extension| extension != "log") {
+                continue;
+            }
+            let log = File::open(&path).map_err(of_file(&path))?;
+            while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) {
+                if begin.elapsed() > PATIENCE {
+                    return Err(CompareError::Orphan(path));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the database of a run.
     pub(crate) fn clear_work(&self) -> Result<(), CompareError> {
         let work = self.work();
         if !work.exists() {
             return Ok(());
-        }
-        let lock_file = work.join("db").join("LOCK");
-        if let Ok(lock) = File::open(&lock_file) {
-            let begin = Instant::now();
-            while matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
-                if begin.elapsed() > PATIENCE {
-                    return Err(CompareError::Orphan(work));
-                }
-                std::thread::sleep(Duration::from_millis(50));
-            }
         }
         fs::remove_dir_all(&work).map_err(of_file(&work))
     }

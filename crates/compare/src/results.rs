@@ -273,7 +273,7 @@ mod tests {
             results
         );
         let table = crate::terminal_table(&results);
-        assert!(table.contains("2.04 s  2.00x"), "{table}");
+        assert!(table.contains("2.50 s  2.00x"), "{table}");
     }
 
     #[test]

@@ -41,6 +41,8 @@ impl Runner<'_> {
         fs::create_dir_all(&work).map_err(of_file(&work))?;
         let log_path = self.folder.of_run(side, repetition, "log");
         let log = File::create(&log_path).map_err(of_file(&log_path))?;
+        // The processes inherit the lock: whoever goes on after a kill waits for them.
+        log.lock().map_err(of_file(&log_path))?;
         let mut steps = Steps {
             runner: self,
             side,
