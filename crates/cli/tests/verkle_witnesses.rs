@@ -271,7 +271,7 @@ fn witnesses_of_a_range_are_written_and_measured() {
     range(&["--to", "5", "--out", "made"]).fails_with(&["--to 5 is before --block 6"]);
     range(&["--to", "9"]).fails_with(&["--out"]);
     range(&["--form", "ssz"]).fails_with(&["--to"]);
-    range(&["--to", "900", "--out", "made"]).fails_with(&["block 899 is not retained"]);
+    range(&["--to", "900", "--out", "made"]).fails_with(&["block 899 is not in the database"]);
     // Under a Merkle-Patricia tree.
     folder.run(&["replay", "--db", "mpt", "chain"]).ok();
     let words = "witness --db mpt --block 6 --to 8 --out nodes --form json.gz chain";
