@@ -18,7 +18,7 @@ pub struct FullAccount {
     pub slots: Vec<(U256, U256)>,
 }
 
-/// An account with all its slots, and the keys that an [order](AccountOrder) gives them.
+/// An account with all its slots, and the keys that an [order](crate::AccountOrder) gives them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyedAccount {
     /// The key that accounts are sorted by.

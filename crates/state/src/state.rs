@@ -298,7 +298,7 @@ impl State {
     /// opened again.
     ///
     /// # Errors
-    /// A source of another order than the [tree's](StateTree::order); a database that has a
+    /// A source of another [order](arbor_state_tree::StateTree::order) than the tree's; a database that has a
     /// version, or in which a load did not finish; code that is missing or has another hash;
     /// accounts or slots that do not ascend; errors of the source and of the store.
     pub fn load(
