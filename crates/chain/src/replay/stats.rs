@@ -41,7 +41,7 @@ pub struct BlockStats {
     pub database: DatabaseTotals,
 }
 
-/// What a database has counted since it was opened.
+/// Counts of a database since it was opened.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct DatabaseTotals {
     /// Bytes of keys and values handed to the store, of all kinds.

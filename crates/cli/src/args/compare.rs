@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use super::{parse_limits, parse_retain, parse_threads};
 use crate::bytes;
 
-/// What is said below the flags.
+/// The help text below the flags.
 const AFTER: &str = "\
 Every run is checked: all end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each
 database, outside the times. A run that fails is named with its log, its tree is left out, the others are compared, and

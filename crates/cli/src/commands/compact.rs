@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::Compact;
 use crate::{bytes, database, output};
 
-/// What a merge gave back, as `--json` prints it.
+/// Space that a merge gave back, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Compacted {

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// What is to be compared.
+/// The plan of a comparison: its inputs, sides and settings.
 fn plan(args: &Args) -> Result<Plan> {
     let trees = sides(args)?;
     let length = |path: &std::path::PathBuf| {
