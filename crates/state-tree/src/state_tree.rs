@@ -288,6 +288,8 @@ pub struct Touched<'a> {
     pub chunks: &'a BTreeMap<Address, BTreeSet<u32>>,
     /// What the block makes of the state.
     pub changes: &'a StateChanges,
+    /// Before Byzantium, what each transaction changes after those before it: its receipt has the root. Else none.
+    pub transactions: &'a [StateChanges],
     /// Whether leaves are added that leave no absence in doubt.
     pub guarded: bool,
 }

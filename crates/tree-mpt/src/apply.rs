@@ -13,7 +13,7 @@ use crate::update::{ApplyStats, OuterUpdate, TreeUpdate};
 /// Applies updates to the outer trie with the given root and the tries nested under its keys.
 ///
 /// The reader must give the state that `root` and the updates' inner roots name. Updates that
-/// change nothing (a value set again, an absent key removed) are allowed.
+/// change nothing (a value set again, an absent key removed) are allowed. Without updates nothing is read.
 ///
 /// A trie that is not empty and whose reader has no node at its root is taken for a single leaf.
 ///
@@ -28,6 +28,12 @@ pub fn apply(
     updates: &[OuterUpdate],
 ) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
+    if updates.is_empty() {
+        return Ok(TreeUpdate {
+            root,
+            ..TreeUpdate::default()
+        });
+    }
     Forest::new(root, updates).apply(reader)
 }
 

@@ -74,7 +74,7 @@ pub use record::{Record, RecordError};
 pub use rlp::RlpError;
 pub use update::{ApplyStats, InnerUpdate, InnerValue, LeafTemplate, OuterUpdate, TreeUpdate};
 pub use verify::{ProofError, Verdict, verify, verify_value};
-pub use witness::{Access, WitnessError, WitnessNodes, witness};
+pub use witness::{Access, Recorder, WitnessError, WitnessNodes, witness};
 
 /// Root of a trie without leaves: Keccak-256 of the RLP of the empty string.
 pub const EMPTY_ROOT: [u8; 32] = [

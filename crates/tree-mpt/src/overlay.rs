@@ -85,11 +85,13 @@ impl LaidNodes {
         }
     }
 
-    /// The record that updates left at a position; `None` where the base is to be asked.
+    /// The record that updates left at a position, which is none where they left a leaf; `None` where the base is to be
+    /// asked.
     fn own_node(&self, request: &NodeRequest) -> Option<Option<Arc<[u8]>>> {
         let trie = self.tries.get(&request.position.trie)?;
         match trie.nodes.get(&request.position.path) {
             Some(record) => Some(record.clone()),
+            None if trie.leaves.contains_key(&request.position.path) => Some(None),
             None => trie.fresh.then_some(None),
         }
     }

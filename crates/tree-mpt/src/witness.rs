@@ -210,32 +210,17 @@ pub fn witness(
     accesses: &[Access],
     updates: &[OuterUpdate],
 ) -> Result<Vec<Vec<u8>>, TreeError> {
-    let recorder = Recorder {
-        reader,
-        nodes: Mutex::new(Bag::default()),
-    };
-    let read = accesses.iter().map(|access| access.key);
-    let mut keys: Vec<Hash> = read
-        .chain(updates.iter().map(|update| update.key))
-        .collect();
-    keys.sort_unstable();
-    keys.dedup();
-    recorder.prove(None, root, &keys)?;
-    for access in accesses {
-        recorder.prove(Some(access.key), access.inner_root, &access.inner)?;
-    }
-    for update in updates {
-        let keys: Vec<Hash> = update.inner.iter().map(|inner| inner.key).collect();
-        recorder.prove(Some(update.key), update.inner_root, &keys)?;
-    }
-    apply(&recorder, root, updates)?;
-    let bag = recorder.nodes.into_inner();
-    Ok(bag.unwrap_or_else(PoisonError::into_inner).list)
+    let recorder = Recorder::new(reader);
+    recorder.record(root, accesses, updates)?;
+    Ok(recorder.into_nodes())
 }
 
-/// Notes what is read through it as RLP nodes.
-struct Recorder<'a> {
-    reader: &'a dyn NodeReader,
+/// A reader over another that keeps, as RLP, each node that is read through it.
+///
+/// Whatever reads the same over a [`WitnessNodes`] of these nodes succeeds, if every key that passes an extension is
+/// among those that are [recorded](Recorder::record): the branch below an extension is not kept otherwise.
+pub struct Recorder<R> {
+    reader: R,
     nodes: Mutex<Bag>,
 }
 
@@ -246,11 +231,58 @@ struct Bag {
     list: Vec<Vec<u8>>,
 }
 
-impl Recorder<'_> {
+impl<R: NodeReader> Recorder<R> {
+    /// Nothing was read yet.
+    pub fn new(reader: R) -> Self {
+        Self {
+            reader,
+            nodes: Mutex::new(Bag::default()),
+        }
+    }
+
+    /// The reader below.
+    pub const fn base(&self) -> &R {
+        &self.reader
+    }
+
+    /// Keeps what reading some keys and then applying some updates needs.
+    ///
+    /// # Errors
+    /// As [`apply`] and [`prove_many`].
+    pub fn record(
+        &self,
+        root: Hash,
+        accesses: &[Access],
+        updates: &[OuterUpdate],
+    ) -> Result<(), TreeError> {
+        let read = accesses.iter().map(|access| access.key);
+        let mut keys: Vec<Hash> = read
+            .chain(updates.iter().map(|update| update.key))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        self.prove(None, root, &keys)?;
+        for access in accesses {
+            self.prove(Some(access.key), access.inner_root, &access.inner)?;
+        }
+        for update in updates {
+            let keys: Vec<Hash> = update.inner.iter().map(|inner| inner.key).collect();
+            self.prove(Some(update.key), update.inner_root, &keys)?;
+        }
+        apply(self, root, updates)?;
+        Ok(())
+    }
+
     fn prove(&self, trie: Option<Hash>, root: Hash, keys: &[Hash]) -> Result<(), TreeError> {
-        let proofs = prove_many(self.reader, trie, root, keys)?;
+        let proofs = prove_many(&self.reader, trie, root, keys)?;
         self.note(proofs.into_iter().flatten());
         Ok(())
+    }
+
+    /// The nodes that were read, each once.
+    pub fn into_nodes(self) -> Vec<Vec<u8>> {
+        let bag = self.nodes.into_inner();
+        bag.unwrap_or_else(PoisonError::into_inner).list
     }
 
     fn note(&self, nodes: impl IntoIterator<Item = Vec<u8>>) {
@@ -263,7 +295,7 @@ impl Recorder<'_> {
     }
 }
 
-impl NodeReader for Recorder<'_> {
+impl<R: NodeReader> NodeReader for Recorder<R> {
     fn nodes(&self, requests: &[NodeRequest]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
         let records = self.reader.nodes(requests)?;
         for record in records.iter().flatten() {

@@ -1,6 +1,5 @@
 //! Making the witness of a block from a retained state.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes};
@@ -25,21 +24,19 @@ struct Executed {
     reads: Reads,
     code: CodeReads,
     changes: StateChanges,
-    /// Before Byzantium, the changes up to each transaction, whose root is in its receipt.
-    receipts: Vec<StateChanges>,
+    /// Before Byzantium, the changes of each transaction, after which its receipt has the root.
+    transactions: Vec<StateChanges>,
 }
 
 /// Passes questions for roots between transactions on, and keeps what they are about.
 struct RecordingRoots<R> {
     roots: R,
-    so_far: Vec<StateChanges>,
+    transactions: Vec<StateChanges>,
 }
 
 impl<R: IntermediateRoots> IntermediateRoots for RecordingRoots<R> {
     fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
-        let mut so_far = self.so_far.last().cloned().unwrap_or_default();
-        so_far.extend(changes);
-        self.so_far.push(so_far);
+        self.transactions.push(changes.clone());
         self.roots.root_after(changes)
     }
 }
@@ -62,19 +59,19 @@ fn execute(
     let roots = parent.intermediate_roots();
     let mut roots = roots.map(|roots| RecordingRoots {
         roots,
-        so_far: Vec::new(),
+        transactions: Vec::new(),
     });
     let asked = roots.as_mut();
     let asked = asked.map(|roots| roots as &mut dyn IntermediateRoots);
     let changes = executor.execute(&input, &view, &view, asked)?.changes;
-    let receipts = roots.map_or_else(Vec::new, |roots| roots.so_far);
+    let transactions = roots.map_or_else(Vec::new, |roots| roots.transactions);
     let reads = view.into_reads();
     Ok(Executed {
         reads,
         code: executor.take_code_reads(),
         parent: before,
         changes,
-        receipts,
+        transactions,
     })
 }
 
@@ -138,25 +135,16 @@ pub fn make_witness(
         WitnessForm::Leaves => executor.recording_code(),
     };
     let executed = execute(parent, chain, block, executor)?;
-    let touched = |changes| Touched {
+    let touched = Touched {
         reads: &executed.reads.accounts,
         chunks: &executed.code.chunks,
-        changes,
+        changes: &executed.changes,
+        transactions: &executed.transactions,
         guarded,
     };
-    let of = |changes| {
-        let made = witnesses.of_block(parent, touched(changes));
-        made.map_err(failed(block.block.header.number))
-    };
-    match of(&executed.changes)? {
-        StateWitness::Nodes(mut nodes) => {
-            // A trie that is changed and changed back needs nodes that the block's change as a whole does not need.
-            let mut known: HashSet<Bytes> = nodes.iter().cloned().collect();
-            for changes in &executed.receipts {
-                if let StateWitness::Nodes(needed) = of(changes)? {
-                    nodes.extend(needed.into_iter().filter(|node| known.insert(node.clone())));
-                }
-            }
+    let made = witnesses.of_block(parent, touched);
+    match made.map_err(failed(block.block.header.number))? {
+        StateWitness::Nodes(nodes) => {
             let witness = with_nodes(parent, chain, block, &executed, nodes)?;
             Ok(MadeWitness::Nodes(Box::new(witness)))
         }

@@ -248,7 +248,7 @@ impl Witnesses for MerklePatricia {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        let nodes = witness_nodes(&AtVersion(then), touched.reads, touched.changes)?;
+        let nodes = witness_nodes(&AtVersion(then), touched)?;
         Ok(StateWitness::Nodes(nodes))
     }
 }
