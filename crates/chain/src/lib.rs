@@ -7,6 +7,7 @@ pub mod executor;
 pub mod genesis;
 pub mod json;
 pub mod replay;
+pub mod rules;
 pub mod senders;
 pub mod source;
 pub mod witness;

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem};
 use crate::json::{self, JsonError};
+use crate::rules::ChainRules;
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 
 pub use authority::{Authority, JudgedBy};
@@ -52,10 +53,9 @@ pub struct BlockWitness {
         deserialize_with = "json::unique"
     )]
     pub config: Option<Value>,
-    /// What the chain's blocks mean beyond that, in the words in which `arbor replay` is asked for it. It is a note: a
-    /// witness does not choose the rules that it is judged by.
+    /// The rules of the chain's blocks beyond that. It is a note: a witness does not choose the rules that it is judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<String>,
+    pub rules: Option<ChainRules>,
 }
 
 /// Why a witness file cannot be used.

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, U256};
-use arbor_chain::genesis::{ChainSpec, WitnessGas};
+use arbor_chain::genesis::WitnessGas;
+use arbor_database::{Limits, StoreKind, parse_retain};
 use arbor_evm384::{GasSchedule, Interface};
 use arbor_generator::{Mix, Preset};
-use arbor_store::disk::Limits;
 use arbor_versions::Retain;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::block_choice::BlockChoice;
@@ -157,7 +158,7 @@ impl Command {
             let named = std::env::var_os(DB_VARIABLE).map(PathBuf::from);
             let without = !replay.witness.is_empty()
                 || matches!(replay.tree, Some(TreeChoice::None))
-                || replay.store == StoreChoice::Memory;
+                || replay.store == StoreKind::Memory;
             if without && replay.db == named {
                 replay.db = None;
             }
@@ -179,10 +180,21 @@ pub(crate) struct Man {
     pub(crate) out: PathBuf,
 }
 
+/// Parses the name of a store.
+fn store_parser() -> impl TypedValueParser<Value = StoreKind> {
+    let values = StoreKind::ALL.iter();
+    let values = values.map(|store| PossibleValue::new(store.name()).help(store.summary()));
+    PossibleValuesParser::new(values.collect::<Vec<_>>()).map(|name| {
+        let mut stores = StoreKind::ALL.iter();
+        let found = stores.find(|store| store.name() == name);
+        *found.expect("invariant: it is one of them")
+    })
+}
+
 /// A store that keeps what is put into it.
-fn parse_disk(name: &str) -> Result<StoreChoice, String> {
-    let kept = StoreChoice::value_variants().iter();
-    let kept = kept.filter(|store| **store != StoreChoice::Memory);
+fn parse_disk(name: &str) -> Result<StoreKind, String> {
+    let kept = StoreKind::ALL.iter();
+    let kept = kept.filter(|store| **store != StoreKind::Memory);
     let mut found = kept.clone().filter(|store| store.name() == name);
     found.next().copied().ok_or_else(|| {
         let names: Vec<&str> = kept.map(|store| store.name()).collect();
@@ -282,8 +294,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "GAS", default_value = "1000000000", help_heading = CHECKS)]
     pub(crate) max_gas: u64,
     /// The store of a new database
-    #[arg(long, value_name = "S", default_value = "fjall", help_heading = DATABASE)]
-    pub(crate) store: StoreChoice,
+    #[arg(long, value_name = "S", default_value = "fjall", value_parser = store_parser(), help_heading = DATABASE)]
+    pub(crate) store: StoreKind,
     /// Memory for caches, write-back and tables together. The process, blocks in work and merges of files take up to 100 MiB on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = RESOURCES)]
     pub(crate) memory: u64,
@@ -343,7 +355,7 @@ impl Replay {
     pub(crate) fn write_back(&self, tree: Option<&Tree>) -> u64 {
         let usual = match tree.is_some_and(|tree| tree.writes_through()) {
             true => 0,
-            false => bytes::usual_write_back(self.memory),
+            false => arbor_database::usual_write_back(self.memory),
         };
         self.write_back.unwrap_or(usual)
     }
@@ -361,8 +373,8 @@ impl Replay {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RuleFlags {
     /// Charge gas for what a block adds to its witness (EIP-4762), from the first block on [default: as before; not, for a new database]
-    #[arg(long, value_name = "TEXT", help_heading = RULES)]
-    pub(crate) gas: Option<GasChoice>,
+    #[arg(long, value_name = "TEXT", value_parser = gas_parser(), help_heading = RULES)]
+    pub(crate) gas: Option<WitnessGas>,
     /// Execute in EVM384's engine with these opcodes, from the first block on: v7, immediate, setmod or eip-6690 [default: as before]
     #[arg(long, value_name = "I", help_heading = RULES)]
     pub(crate) evm384: Option<Interface>,
@@ -390,49 +402,18 @@ impl VerifyChoice {
     }
 }
 
-/// Texts of EIP-4762.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GasChoice {
-    /// EIP-4762 since accounts have a leaf of basic data
-    #[value(name = "eip4762")]
-    Eip4762,
-    /// As the testnets kaustinen-4 to kaustinen-6 charged it
-    #[value(name = "kaustinen-6")]
-    Kaustinen6,
-}
-
-impl GasChoice {
-    /// Has a chain charge gas in that way.
-    pub(crate) fn set(choice: Option<Self>, spec: &mut ChainSpec) {
-        spec.set_witness_gas(choice.map(|choice| match choice {
-            Self::Eip4762 => WitnessGas::Eip4762,
-            Self::Kaustinen6 => WitnessGas::Kaustinen6,
-        }));
-    }
-}
-
-/// The stores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StoreChoice {
-    /// Files through fjall
-    Fjall,
-    /// Files through RocksDB
-    #[cfg(feature = "rocksdb")]
-    Rocksdb,
-    /// Nothing on disk: gone at the end
-    Memory,
-}
-
-impl StoreChoice {
-    /// Its name on the command line and in reports.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Fjall => "fjall",
-            #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => "rocksdb",
-            Self::Memory => "memory",
-        }
-    }
+/// Parses the name of a text of EIP-4762.
+fn gas_parser() -> impl TypedValueParser<Value = WitnessGas> {
+    let values = WitnessGas::ALL.map(|text| {
+        PossibleValue::new(text.name()).help(match text {
+            WitnessGas::Eip4762 => "EIP-4762 since accounts have a leaf of basic data",
+            WitnessGas::Kaustinen6 => "As the testnets kaustinen-4 to kaustinen-6 charged it",
+        })
+    });
+    PossibleValuesParser::new(values).map(|name| {
+        let found = WitnessGas::from_name(&name);
+        found.expect("invariant: it is one of them")
+    })
 }
 
 /// `arbor status`.
@@ -659,7 +640,7 @@ pub(crate) struct Recover {
     pub(crate) rules: RuleFlags,
     /// The store of a new database, which has to keep it
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
-    pub(crate) store: StoreChoice,
+    pub(crate) store: StoreKind,
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
@@ -726,24 +707,4 @@ pub(crate) struct Generate {
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-}
-
-/// History to keep, as it is written on the command line.
-pub(crate) fn show_retain(retain: Retain) -> String {
-    match retain {
-        Retain::None => "none".into(),
-        Retain::Last(versions) => versions.to_string(),
-        Retain::All => "all".into(),
-    }
-}
-
-pub(crate) fn parse_retain(text: &str) -> Result<Retain, String> {
-    match text {
-        "none" => Ok(Retain::None),
-        "all" => Ok(Retain::All),
-        number => number
-            .parse()
-            .map(Retain::Last)
-            .map_err(|_| format!("'{text}' is not none, all or a number")),
-    }
 }

@@ -36,15 +36,6 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
 /// The least memory in which caches, write-back and tables have room to be of use.
 const LEAST_MEMORY: u64 = 16 << 20;
 
-/// The least write-back that is taken where none is asked for. With less, flushes make so many small files that merging them takes more memory than it saves:
-/// 188 flushes of 1 MiB peaked at 123 MiB where 30 of 4 MiB did at 75 (600 blocks of the synthetic swaps, `--memory 16MiB`).
-const LEAST_WRITE_BACK: u64 = 4 << 20;
-
-/// Bytes of unflushed changes within a memory budget, where nothing else is asked for.
-pub(crate) fn usual_write_back(memory: u64) -> u64 {
-    (memory / 16).max(LEAST_WRITE_BACK)
-}
-
 /// Parses a memory budget.
 pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
     match parse(text)? {
@@ -97,13 +88,6 @@ mod tests {
             parse_memory("1").err().as_deref(),
             Some("at least 16.0 MiB are needed")
         );
-    }
-
-    /// A sixteenth of 16 MiB was flushed after every third block, and took more memory than 32 MiB.
-    #[test]
-    fn a_small_budget_has_room_for_flushes() {
-        let usual = [16 << 20, 32 << 20, 64 << 20, 128 << 20].map(usual_write_back);
-        assert_eq!(usual, [4 << 20, 4 << 20, 4 << 20, 8 << 20]);
     }
 
     #[test]

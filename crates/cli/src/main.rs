@@ -15,12 +15,10 @@ mod metrics_server;
 mod names;
 mod output;
 mod progress;
-mod remembered;
 mod report;
 mod retained;
 mod rules;
 mod stop;
-mod tree_settings;
 mod trees;
 mod version;
 
@@ -31,6 +29,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
+use arbor_database::DatabaseError;
 use arbor_lab::allocations::{self, Counting};
 use arbor_state::StateError;
 use arbor_versions::VersionsError;
@@ -98,8 +97,9 @@ fn take_full_files_for_errors() {}
 
 /// The error of the versioned tables that a cause is.
 fn of_versions<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a VersionsError> {
-    match cause.downcast_ref() {
-        Some(StateError::Versions(error)) => Some(&**error),
+    match (cause.downcast_ref(), cause.downcast_ref::<DatabaseError>()) {
+        (Some(StateError::Versions(error)), _) => Some(&**error),
+        (_, Some(error)) => error.versions(),
         _ => cause.downcast_ref(),
     }
 }
@@ -112,7 +112,7 @@ fn without_head(error: &anyhow::Error) -> Option<&Path> {
     });
     path?
         .parent()
-        .filter(|dir| database::store_in(dir).is_some())
+        .filter(|dir| database::folder(dir).store().is_some())
 }
 
 /// Characters of an error that are told: it may have a whole name or value of a file in it.

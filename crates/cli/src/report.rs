@@ -6,18 +6,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use arbor_chain::replay::{DelaySummary, Series, Sums};
+use arbor_chain::rules::ChainRules;
 use arbor_cpu::Backend;
+use arbor_database::{Limits, TreeSettings, show_retain};
 use arbor_metrics::{Measurement, Versions};
 use arbor_state::Tree;
-use arbor_store::disk::Limits;
 use arbor_versions::Retain;
 use serde_json::{Value, json};
 
-use crate::args::{Replay as Args, show_retain};
-use crate::rules::Rules;
-use crate::tree_settings::TreeSettings;
+use crate::args::Replay as Args;
 use crate::trees::TreeChoice;
-use crate::{bytes, files, output};
+use crate::{bytes, files, output, rules};
 
 /// The versions recorded by the build script.
 pub(crate) fn versions() -> Versions {
@@ -78,8 +77,8 @@ pub(crate) fn retain(measurement: &mut Measurement, retain: Retain) {
 }
 
 /// Records the rules that a replay follows, given or remembered.
-pub(crate) fn rules(measurement: &mut Measurement, rules: Rules) {
-    for (flag, value) in rules.settings() {
+pub(crate) fn rules(measurement: &mut Measurement, rules: ChainRules) {
+    for (flag, value) in rules::settings(rules) {
         measurement.setting(flag, value);
     }
 }

@@ -105,6 +105,10 @@ fn a_chain_replays_with_any_interface_switched_on() {
     again("immediate", &[]).ok();
     let rules = &folder.status("immediate")["rules"];
     assert_eq!(rules[0], "--evm384 immediate --evm384-schedule draft");
+    // Rules were words of the command line, which older databases keep.
+    let words = "--evm384 v7 --evm384-schedule draft\n";
+    std::fs::write(folder.path("v7/rules"), words).expect("written");
+    again("v7", &[]).fails_with(&["with --evm384 v7", "not with --evm384 immediate"]);
     folder.run(&["replay", "--db", "v7", "chain"]).ok();
     // Nothing is remembered of what no block was replayed with, nor said of blocks that were there before.
     let charged = ["replay", "--db", "charged", "--gas", "eip4762", "chain"];
@@ -119,12 +123,13 @@ fn a_chain_replays_with_any_interface_switched_on() {
     ];
     folder.run(&made).ok();
     let text = std::fs::read_to_string(folder.path("3.json")).expect("a witness");
-    assert!(text.contains("--evm384 v7 "), "{text}");
+    let noted = "\"interface\":\"v7\"";
+    assert!(text.contains(noted), "{text}");
     let replay = |more: &[&str]| folder.run(&[&["replay", "--witness", "3.json"], more].concat());
     replay(&[]).fails_with(&["3.json", "give --evm384 v7 --evm384-schedule draft"]);
     let replayed = replay(&["--evm384", "v7"]);
     assert!(replayed.ok().stdout().contains("holds"));
-    let unknown = text.replace("--evm384 v7 ", "--evm384 v9 ");
+    let unknown = text.replace(noted, "\"interface\":\"v9\"");
     std::fs::write(folder.path("3.json"), unknown).expect("written");
     replay(&[]).fails_with(&["3.json", "v9"]);
     folder

@@ -146,7 +146,7 @@ fn other_rules_for_a_database_without_blocks_are_told() {
         );
     }
     let rules = fs::read_to_string(folder.path("db/rules"));
-    assert_eq!(rules.expect("remembered"), "\n");
+    assert_eq!(rules.expect("remembered"), "{\"version\":1}\n");
 }
 
 /// Runs a command whose standard input has no end.

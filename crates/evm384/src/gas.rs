@@ -42,6 +42,14 @@ impl GasSchedule {
         }
     }
 
+    /// The name of a schedule that has one.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        let mut named = Self::NAMED.into_iter();
+        let found = named.find(|(_, schedule)| *schedule == self);
+        found.map(|(name, _)| name)
+    }
+
     /// The cost of one operation.
     #[must_use]
     pub const fn cost(self, operation: Operation) -> u16 {

@@ -14,6 +14,22 @@ pub enum WitnessGas {
 }
 
 impl WitnessGas {
+    /// All texts.
+    pub const ALL: [Self; 2] = [Self::Eip4762, Self::Kaustinen6];
+
+    /// The name on the command line, in reports and in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Eip4762 => "eip4762",
+            Self::Kaustinen6 => "kaustinen-6",
+        }
+    }
+
+    /// Returns the text with a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|text| text.name() == name)
+    }
+
     /// How it takes accounts' fields to lie.
     pub const fn layout(self) -> HeaderLayout {
         match self {

@@ -97,6 +97,16 @@ pub enum ReplayError {
     /// The stored record of a recent block cannot be decoded.
     #[error("the database's record of block {0} is damaged: it holds no header")]
     DamagedHeader(u64),
+    /// A later program wrote the stored record of a recent block.
+    #[error(
+        "the database's record of block {number} is of version {version}, and this program reads version 1: a later version of arbor wrote it"
+    )]
+    RecordVersion {
+        /// The block.
+        number: u64,
+        /// The version of its record.
+        version: u8,
+    },
 }
 
 /// A block whose state root does not hold, with all that is needed to find out why.

@@ -59,7 +59,8 @@ impl HeaderCheck {
             Ok(kept) => kept.block.header,
             Err(_) => return Err("its header does not decode".into()),
         };
-        let rlp = meta.extra.get(..header.length()).unwrap_or_default();
+        let rlp = BlockRecord::from_header(&meta.extra);
+        let rlp = rlp.get(..header.length()).unwrap_or_default();
         let found = keccak256(rlp);
         let root = B256::from(meta.root);
         if found != hash {

@@ -2,7 +2,7 @@
 
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256, keccak256};
-use alloy_rlp::{Decodable, Encodable};
+use alloy_rlp::{Decodable, EMPTY_STRING_CODE, Encodable};
 use arbor_state::{Head, State, StateError};
 use arbor_versions::{Meta, Version};
 
@@ -11,9 +11,13 @@ use crate::executor::{Ancestor, RecentBlocks};
 
 /// Blocks that `BLOCKHASH` and ommer validation look back on.
 const RECENT: u64 = 256;
+/// The first byte of a record. Earlier programs wrote none: their records begin with the header, whose RLP begins with 0xc0 or more.
+const VERSION: u8 = 1;
+/// The least byte that the RLP of a list begins with.
+const LIST: u8 = 0xc0;
 /// The first bytes of the Keccak-256 of what follows the header, after it: nothing else that is stored vouches for that.
 const CHECK: usize = 4;
-/// What the total difficulty and the check add to a multiple of 32.
+/// What the total difficulty and the check add to a multiple of 32, without a version.
 const TOTAL_AND_CHECK: usize = 1 + CHECK;
 
 /// A block as the blocks after it need it.
@@ -25,33 +29,69 @@ pub(super) struct BlockRecord {
 }
 
 impl BlockRecord {
-    /// The header's RLP, the hashes of its ommers, the total difficulty as an RLP string of 32 bytes, and where there
-    /// is anything after the header a check of it.
+    /// Writes the version, the header's RLP, the list of the hashes of its ommers, the total difficulty as an RLP string (32 bytes, or none), and a
+    /// check of all that follows the header.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Ancestor { header, ommers, .. } = &self.block;
-        let mut bytes = Vec::with_capacity(header.length() + 32 * ommers.len() + 33 + CHECK);
+        let mut bytes = Vec::with_capacity(1 + header.length() + 33 * ommers.len() + 36 + CHECK);
+        bytes.push(VERSION);
         header.encode(&mut bytes);
         let after_header = bytes.len();
-        for hash in ommers {
-            bytes.extend_from_slice(hash.as_slice());
+        ommers.encode(&mut bytes);
+        match self.total_difficulty {
+            Some(total) => B256::from(total).encode(&mut bytes),
+            None => bytes.push(EMPTY_STRING_CODE),
         }
-        if let Some(total) = self.total_difficulty {
-            B256::from(total).encode(&mut bytes);
-        }
-        if bytes.len() > after_header {
-            let check = keccak256(&bytes[after_header..]);
-            bytes.extend_from_slice(&check[..CHECK]);
-        }
+        let check = keccak256(&bytes[after_header..]);
+        bytes.extend_from_slice(&check[..CHECK]);
         bytes
     }
 
+    /// Reads the record of a version.
+    ///
+    /// # Errors
+    /// [`ReplayError::DamagedHeader`]; [`ReplayError::RecordVersion`] for a record that a later program wrote.
     pub(super) fn decode(meta: &Meta) -> Result<Self, ReplayError> {
-        let decoded = Self::decode_extra(meta);
-        decoded.ok_or(ReplayError::DamagedHeader(meta.block_number))
+        let number = meta.block_number;
+        let decoded = match meta.extra.split_first() {
+            Some((&VERSION, rest)) => Self::decode_versioned(meta, rest),
+            Some((&version, _)) if version < LIST => {
+                return Err(ReplayError::RecordVersion { number, version });
+            }
+            _ => Self::decode_unversioned(meta),
+        };
+        decoded.ok_or(ReplayError::DamagedHeader(number))
     }
 
-    /// The check may be missing: the first databases had none.
-    fn decode_extra(meta: &Meta) -> Option<Self> {
+    /// Returns the bytes from the header on, of a record with or without a version.
+    pub(super) fn from_header(extra: &[u8]) -> &[u8] {
+        match extra.split_first() {
+            Some((&version, rest)) if version < LIST => rest,
+            _ => extra,
+        }
+    }
+
+    fn decode_versioned(meta: &Meta, mut rest: &[u8]) -> Option<Self> {
+        let header = Header::decode(&mut rest).ok()?;
+        let (kept, check) = rest.split_at_checked(rest.len().checked_sub(CHECK)?)?;
+        if !keccak256(kept).starts_with(check) {
+            return None;
+        }
+        let mut rest = kept;
+        let ommers = Vec::<B256>::decode(&mut rest).ok()?;
+        let total_difficulty = match rest {
+            [EMPTY_STRING_CODE] => None,
+            _ => Some(B256::decode(&mut rest).ok()?.into()),
+        };
+        if total_difficulty.is_some() && !rest.is_empty() {
+            return None;
+        }
+        Some(Self::new(meta, header, ommers, total_difficulty))
+    }
+
+    /// Reads what was written before records had a version: the header's RLP, the hashes of its ommers, the total difficulty, and if there is anything after the
+    /// header a check of it. The length says what there is. The check may be missing: the first databases had none.
+    fn decode_unversioned(meta: &Meta) -> Option<Self> {
         let mut rest = &meta.extra[..];
         let header = Header::decode(&mut rest).ok()?;
         if matches!(rest.len() % 32, CHECK | TOTAL_AND_CHECK) {
@@ -70,14 +110,19 @@ impl BlockRecord {
             }
             _ => return None,
         };
-        Some(Self {
+        let ommers = ommers.chunks(32).map(B256::from_slice).collect();
+        Some(Self::new(meta, header, ommers, total))
+    }
+
+    fn new(meta: &Meta, header: Header, ommers: Vec<B256>, total_difficulty: Option<U256>) -> Self {
+        Self {
             block: Ancestor {
                 hash: meta.block_hash.into(),
                 header,
-                ommers: ommers.chunks(32).map(B256::from_slice).collect(),
+                ommers,
             },
-            total_difficulty: total,
-        })
+            total_difficulty,
+        }
     }
 
     /// The record of the latest version.
@@ -143,32 +188,55 @@ mod tests {
     #[test]
     fn layout_is_fixed() {
         let header = alloy_rlp::encode(Header::default());
-        let bytes = record(1, Some(U256::from(0x1234))).encode();
-        let (stored, rest) = bytes.split_at(header.len());
-        assert_eq!(stored, header);
-        let check = "b1fea61c";
+        let rest_of = |record: BlockRecord| {
+            let bytes = record.encode();
+            let (stored, rest) = bytes.split_at(1 + header.len());
+            assert_eq!(stored, [&[1][..], &header].concat());
+            alloy_primitives::hex::encode(rest)
+        };
         let ommer = "0000000000000000000000000000000000000000000000000000000000000001";
-        let total = "a00000000000000000000000000000000000000000000000000000000000001234";
+        let total = "0000000000000000000000000000000000000000000000000000000000001234";
         assert_eq!(
-            alloy_primitives::hex::encode(rest),
-            format!("{ommer}{total}{check}")
+            rest_of(record(1, Some(U256::from(0x1234)))),
+            format!("e1a0{ommer}a0{total}7a5a4860")
         );
+        assert_eq!(rest_of(record(0, None)), "c0805ae2489b");
     }
 
-    /// The first databases have no check, and those before them no total difficulty.
+    /// Records as they were before they had a version: the first databases have no check, and those before them no total difficulty.
+    fn unversioned(record: &BlockRecord, has_check: bool) -> Vec<u8> {
+        let mut bytes = alloy_rlp::encode(&record.block.header);
+        let after_header = bytes.len();
+        for hash in &record.block.ommers {
+            bytes.extend_from_slice(hash.as_slice());
+        }
+        if let Some(total) = record.total_difficulty {
+            B256::from(total).encode(&mut bytes);
+        }
+        if has_check && bytes.len() > after_header {
+            let check = keccak256(&bytes[after_header..]);
+            bytes.extend_from_slice(&check[..CHECK]);
+        }
+        bytes
+    }
+
     #[test]
-    fn records_without_check_are_read() {
-        for total in [None, Some(U256::from(5))] {
-            let record = record(2, total);
-            let mut bytes = record.encode();
-            bytes.truncate(bytes.len() - CHECK);
-            assert_eq!(BlockRecord::decode(&meta(bytes)).ok(), Some(record));
+    fn records_without_version_are_read() {
+        for ommers in 0..=2 {
+            for total in [None, Some(U256::from(5)), Some(U256::MAX)] {
+                let record = record(ommers, total);
+                for has_check in [true, false] {
+                    let bytes = unversioned(&record, has_check);
+                    let decoded = BlockRecord::decode(&meta(bytes)).ok();
+                    assert_eq!(decoded.as_ref(), Some(&record));
+                }
+            }
         }
     }
 
     #[test]
-    fn every_other_length_is_damage() {
-        let whole = record(2, Some(U256::from(9))).encode();
+    fn every_other_length_of_a_record_without_version_is_damage() {
+        let whole = unversioned(&record(2, Some(U256::from(9))), true);
         let header = alloy_rlp::encode(Header::default()).len();
         for length in 0..whole.len() {
             let rest = length.checked_sub(header);
@@ -178,5 +246,27 @@ mod tests {
             let decoded = BlockRecord::decode(&meta(whole[..length].to_vec()));
             assert_eq!(decoded.is_ok(), holds, "{length}");
         }
+    }
+
+    #[test]
+    fn damage_and_other_versions_are_refused() {
+        let number = 3;
+        let whole = record(2, Some(U256::from(9))).encode();
+        for length in 0..whole.len() {
+            assert!(BlockRecord::decode(&meta(whole[..length].to_vec())).is_err());
+        }
+        let after_header = 1 + alloy_rlp::encode(Header::default()).len();
+        for place in after_header..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1;
+            assert!(BlockRecord::decode(&meta(bytes)).is_err(), "{place}");
+        }
+        let longer = [&whole[..], &[0]].concat();
+        assert!(BlockRecord::decode(&meta(longer)).is_err());
+        let mut later = whole;
+        later[0] = 2;
+        let error = BlockRecord::decode(&meta(later)).expect_err("a later version");
+        let is_version = |version| matches!(error, ReplayError::RecordVersion { number: 3, version: found } if found == version);
+        assert!(is_version(2), "{error} of block {number}");
     }
 }

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use arbor_database::StoreKind;
 use arbor_evm384::Interface;
 use arbor_lab::senders;
 use arbor_state::TreeKind;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Database, OUTPUT, StoreChoice, examples, parse_disk, parse_threads};
+use super::{Database, OUTPUT, examples, parse_disk, parse_threads};
 use crate::bytes;
 use crate::metrics_server;
 use crate::names::parse_chain_block;
@@ -262,7 +263,7 @@ pub(crate) struct Loadtest {
     pub(crate) db: Option<PathBuf>,
     /// The store on disk
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
-    pub(crate) store: StoreChoice,
+    pub(crate) store: StoreKind,
     /// Keep the latest version alone; what goes is deleted in the batches of flushes, so that pruning has no time of its own but for finding it [default: keep all of them]
     #[arg(long)]
     pub(crate) prune: bool,

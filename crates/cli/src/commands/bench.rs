@@ -69,7 +69,8 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
 
 fn reads(args: &BenchReads) -> Result<()> {
     files::check_report(args.report.as_deref(), Some(&args.database.db))?;
-    let in_headers = database::tree_kind(&args.database.db)
+    let in_headers = database::folder(&args.database.db)
+        .tree()
         .is_some_and(|kind| kind.roots == RootPlace::InHeaders);
     let usual = if in_headers { 1_000 } else { 0 };
     let settings = reads::Settings {

@@ -8,13 +8,15 @@ use arbor_lab::survey;
 use serde_json::{Value, json};
 
 use crate::args::BenchDatabase as Args;
-use crate::rules::Rules;
 use crate::{database, files, output, report, retained};
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let db = &args.database.db;
     files::check_report(args.report.as_deref(), Some(db))?;
-    if database::has_chain(db).is_ok_and(|has_chain| !has_chain) {
+    if database::folder(db)
+        .has_chain()
+        .is_ok_and(|has_chain| !has_chain)
+    {
         bail!(
             "{} has leaves alone, without accounts: `arbor loadtest` measures those",
             db.display()
@@ -66,7 +68,9 @@ fn witnesses(
     if !head.tree().kind().has_witnesses {
         return Ok(Vec::new());
     }
-    let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
+    let rules = database::folder(&args.database.db)
+        .rules()?
+        .unwrap_or_default();
     rules.set(&mut genesis.spec);
     let latest = database::head(head)?.clone();
     let oldest = head.view().oldest().map_or(0, |oldest| oldest.0);

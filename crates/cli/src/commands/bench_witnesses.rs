@@ -7,16 +7,15 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{Replay, WitnessSize};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
+use arbor_database::{Budget, TreeSettings, in_memory, network};
 use arbor_lab::plot::{Plot, Scale};
 use arbor_state::TreeKind;
 use arbor_versions::Retain;
 use serde_json::json;
 
 use super::replay::genesis_of;
-use crate::args::{BenchWitnesses, StoreChoice};
-use crate::database::{self, Budget};
+use crate::args::BenchWitnesses;
 use crate::progress::Progress;
-use crate::tree_settings::TreeSettings;
 use crate::{files, output, report, stop};
 
 /// The shares of the blocks that are told of, in percent.
@@ -41,11 +40,11 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     measurement.setting("memory_bytes", args.memory);
     stop::listen();
     let input = open_sources(&args.chain)?;
-    let (genesis, text) = genesis_of(args.genesis.as_deref(), None, &input)?;
+    let (genesis, _) = genesis_of(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
     let mut found = Vec::new();
     for tree in &args.trees {
-        let sizes = sizes(args, tree, (&genesis, &text))?;
+        let sizes = sizes(args, tree, &genesis)?;
         if sizes.is_empty() {
             bail!("no blocks: the chain ends with its genesis");
         }
@@ -69,20 +68,13 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
 }
 
 /// Replays the chain in memory, block by block, with a witness of each.
-fn sizes(
-    args: &BenchWitnesses,
-    kind: &TreeKind,
-    (genesis, text): (&Genesis, &str),
-) -> Result<Vec<WitnessSize>> {
-    let tree = database::tree(kind, args.memory, &TreeSettings::default())?;
+fn sizes(args: &BenchWitnesses, kind: &TreeKind, genesis: &Genesis) -> Result<Vec<WitnessSize>> {
+    let tree = TreeSettings::default().tree(kind, None, args.memory)?;
     let budget = Budget {
-        memory: args.memory,
-        write_back: None,
         retain: Retain::None,
-        durable: false,
-        throttle: None,
+        ..Budget::new(args.memory)
     };
-    let state = database::open_or_create(None, (StoreChoice::Memory, tree), genesis, text, budget)?;
+    let state = in_memory(tree, network(genesis), budget)?;
     let mut replay = Replay::new(state, genesis, budget.names())?;
     let mut input = open_sources(&args.chain)?;
     let last = args.to.or(ChainInput::last(&input).map(|link| link.number));

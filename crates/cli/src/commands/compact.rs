@@ -22,7 +22,7 @@ struct Compacted {
 
 pub(crate) fn run(args: &Compact) -> Result<()> {
     let dir = args.database.db.as_path();
-    let before = database::disk_bytes(dir)?;
+    let before = database::folder(dir).disk_bytes()?;
     let start = Instant::now();
     let state = database::open(&args.database)?;
     let spinner = spinner();
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Compact) -> Result<()> {
     }
     let done = Compacted {
         disk_bytes_before: before,
-        disk_bytes_after: database::disk_bytes(dir)?,
+        disk_bytes_after: database::folder(dir).disk_bytes()?,
         seconds: start.elapsed().as_secs_f64(),
     };
     if args.json {

@@ -7,10 +7,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use arbor_compare::{
     Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_table,
 };
+use arbor_database::show_retain;
 use arbor_metrics::{Envelope, Measurement};
 use arbor_state::Settings;
 
-use crate::args::{Compare as Args, show_retain};
+use crate::args::Compare as Args;
 use crate::trees::TREES;
 use crate::{database, output, report, stop};
 
@@ -122,8 +123,11 @@ fn start(args: &Args, tree: &str) -> Result<Option<String>> {
     if args.start.is_empty() {
         return Ok(None);
     }
-    let has_tree =
-        |dir: &&std::path::PathBuf| database::tree_kind(dir).is_some_and(|kind| kind.name == tree);
+    let has_tree = |dir: &&std::path::PathBuf| {
+        database::folder(dir)
+            .tree()
+            .is_some_and(|kind| kind.name == tree)
+    };
     let dir = args.start.iter().find(has_tree).with_context(|| {
         format!("--start names no database with the tree {tree}: all trees must begin at one block")
     })?;

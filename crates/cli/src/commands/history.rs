@@ -2,12 +2,13 @@
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
+use arbor_database::show_retain;
 use arbor_state::State;
 use arbor_versions::Retain;
 use serde::Serialize;
 
 use super::status::Retained;
-use crate::args::{Prune, Rollback, show_retain};
+use crate::args::{Prune, Rollback};
 use crate::{bytes, database, output};
 
 /// What a rollback did, as `--json` prints it.
@@ -63,7 +64,7 @@ pub(crate) fn prune(args: &Prune) -> Result<()> {
         );
     }
     let dir = args.database.db.as_path();
-    let before = database::disk_bytes(dir)?;
+    let before = database::folder(dir).disk_bytes()?;
     let mut state = database::open(&args.database)?;
     let retain = retained_by(args, &state)?;
     let stats = state.prune(retain)?;
@@ -77,7 +78,7 @@ pub(crate) fn prune(args: &Prune) -> Result<()> {
         versions: stats.versions,
         retained,
         disk_bytes_before: before,
-        disk_bytes_after: database::disk_bytes(dir)?,
+        disk_bytes_after: database::folder(dir).disk_bytes()?,
     };
     match args.json {
         true => output::json(&done),

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     })?;
     progress.finish();
     let inspected = Inspected {
-        disk_bytes: database::disk_bytes(dir)?,
+        disk_bytes: database::folder(dir).disk_bytes()?,
         found,
     };
     if let Some(folder) = &args.csv {

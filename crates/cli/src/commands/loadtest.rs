@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use arbor_database::{Budget, NO_CHAIN};
 use arbor_lab::allocations;
 use arbor_lab::loadtest::{self, BlockFigures, Numbering, Progress, Results, run as load};
 use arbor_metrics::{Machine, Measurement};
@@ -15,7 +16,7 @@ use arbor_trees::ar16mt::HashChoice;
 use arbor_versions::{Options, Retain};
 
 use crate::args::{Loadtest as Args, NumberingChoice};
-use crate::database::{self, Budget, NO_CHAIN};
+use crate::database;
 use crate::metrics_server::{self, PROGRESS};
 use crate::stop::Stop;
 use crate::{bytes, files, output, report, stop};
@@ -256,7 +257,7 @@ fn measurement(args: &Args, threads: usize) -> Measurement {
     measurement.setting(
         "write_back_bytes",
         args.write_back
-            .unwrap_or(bytes::usual_write_back(args.memory)),
+            .unwrap_or(arbor_database::usual_write_back(args.memory)),
     );
     measurement.setting("threads", threads);
     measurement
@@ -282,7 +283,8 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
         };
         return Ok(State::open(store, None, tree, NO_CHAIN, options)?);
     };
-    let state = database::open_or_begin(dir, (args.store, tree), NO_CHAIN, budget)?;
+    let folder = database::folder(dir);
+    let state = folder.open_or_create((args.store, tree), NO_CHAIN, budget)?;
     if state.head().is_some() {
         bail!(
             "{} holds a database already: the test begins with none",

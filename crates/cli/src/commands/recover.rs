@@ -8,6 +8,8 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
 use arbor_chain::replay::{HeaderCheck, genesis_state_root};
+use arbor_chain::rules::ChainRules;
+use arbor_database::{Budget, NO_CHAIN, network};
 use arbor_state::recovery::{EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals};
 use arbor_state::{Historical, Network, State};
 use arbor_versions::{Meta, Retain, Version};
@@ -15,16 +17,14 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::args::{OrderChoice, Recover, Snapshot};
-use crate::database::{self, Budget, NO_CHAIN};
 use crate::progress::PartDone;
-use crate::rules::Rules;
 use crate::trees::TREES;
-use crate::{bytes, files, metrics_server, output, stop};
+use crate::{bytes, database, files, metrics_server, output, rules, stop};
 
 pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
     let dir = args.database.db.as_path();
     let state = database::look(&args.database)?;
-    let (network, genesis) = database::chain_in(dir)?;
+    let (network, genesis) = database::folder(dir).chain()?;
     let out = || args.out.display();
     files::not_of_database("--out", &args.out, Some(dir))?;
     if args.out == Path::new("-") {
@@ -44,7 +44,8 @@ pub(crate) fn snapshot(args: &Snapshot) -> Result<()> {
         OrderChoice::Index => Order::Index,
     };
     let mut head = then.entries_head(network, genesis, (order, args.chunk_size))?;
-    head.rules = Rules::stored(dir)?.map(Rules::text);
+    let rules = database::folder(dir).rules()?;
+    head.rules = rules.map(serde_json::to_value).transpose()?;
     let (totals, size) =
         write(&then, &head, &args.out).with_context(|| format!("writing {}", out()))?;
     let written = WrittenSnapshot {
@@ -214,7 +215,9 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     let (before, finished) = (recovery.done(), recovery.is_finished());
     // A database that has something of a state has these already, and maybe of another file.
     if before == 0 && !finished {
-        rules.map_or(Ok(()), |rules| rules.remember(dir))?;
+        if let Some(rules) = rules {
+            database::folder(dir).remember_rules(rules)?;
+        }
         if let Some(genesis) = genesis {
             tell_believed(&genesis, &head, rules.unwrap_or_default(), args.json)?;
             database::keep_genesis(dir, &genesis.text)?;
@@ -344,13 +347,13 @@ fn add_all<R: Read>(
 
 /// The rules to remember: those that the command line asks for. What a snapshot notes of them must be the same, because its root
 /// does not cover them.
-fn rules_of(args: &Recover, head: &EntriesHead) -> Result<Option<Rules>> {
-    let asked = Rules::asked(&args.rules);
-    let Some(text) = &head.rules else {
-        return Ok((asked != Rules::default()).then_some(asked));
+fn rules_of(args: &Recover, head: &EntriesHead) -> Result<Option<ChainRules>> {
+    let asked = rules::asked(&args.rules);
+    let Some(noted) = &head.rules else {
+        return Ok((asked != ChainRules::default()).then_some(asked));
     };
-    let noted = Rules::parse(text).ok_or_else(|| anyhow!("unknown rules {text:.100?}"))?;
-    noted.must_be_asked_for(asked, "the snapshot")?;
+    let noted = ChainRules::from_json(noted)?;
+    rules::must_be_asked_for(noted, asked, "the snapshot")?;
     Ok(Some(asked))
 }
 
@@ -418,7 +421,12 @@ fn compared(args: &Recover, head: &EntriesHead) -> Result<Option<Compared>> {
 }
 
 /// Prints what was taken from a snapshot although its root does not cover it.
-fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules, json: bool) -> Result<()> {
+fn tell_believed(
+    genesis: &Compared,
+    head: &EntriesHead,
+    rules: ChainRules,
+    json: bool,
+) -> Result<()> {
     let (id, hash) = (genesis.genesis.spec.chain_id(), genesis.genesis.hash);
     let compared = match &genesis.with {
         Some(with) => format!("the same in every field as that of {with}"),
@@ -428,7 +436,7 @@ fn tell_believed(genesis: &Compared, head: &EntriesHead, rules: Rules, json: boo
     let forks: Vec<String> = forks
         .map(|(fork, at)| format!("{fork:?} at {at}"))
         .collect();
-    let rules = match &rules.words()[..] {
+    let rules = match &rules::words(rules)[..] {
         [] => "none beyond these".to_owned(),
         words => words.join(" "),
     };
@@ -456,7 +464,7 @@ fn open(args: &Recover, head: &EntriesHead) -> Result<(State, Option<Compared>)>
     let genesis = compared(args, head).with_context(context)?;
     let network = genesis
         .as_ref()
-        .map_or(NO_CHAIN, |found| database::network(&found.genesis));
+        .map_or(NO_CHAIN, |found| network(&found.genesis));
     let said = head.network();
     if said != network {
         let Network {
@@ -471,13 +479,11 @@ fn open(args: &Recover, head: &EntriesHead) -> Result<(State, Option<Compared>)>
         );
     }
     let budget = Budget {
-        memory: args.database.memory,
         write_back: args.database.write_back,
         retain: Retain::None,
-        durable: false,
-        throttle: None,
+        ..Budget::new(args.database.memory)
     };
     let dir = args.database.db.as_path();
-    let state = database::open_to_recover(dir, (args.store, tree), network, budget)?;
+    let state = database::folder(dir).open_to_recover((args.store, tree), network, budget)?;
     Ok((state, genesis))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
+use arbor_database::{TreeSettings, open_store};
 use arbor_state::recovery::is_recovering;
 use arbor_state::{Network, StateError, StateSnapshot, Tree};
 use arbor_store::{Reader, Store};
@@ -15,7 +16,6 @@ use serde::Serialize;
 
 use super::verify::{self, Checked};
 use crate::args::Repair;
-use crate::tree_settings::TreeSettings;
 use crate::{database, output};
 
 /// What a repair did, as `--json` prints it.
@@ -83,7 +83,7 @@ fn tell(args: &Repair, done: &Repaired, head: Option<&Meta>) -> Result<()> {
 
 pub(crate) fn run(args: &Repair) -> Result<()> {
     let dir = args.database.db.as_path();
-    if database::store_in(dir).is_none() {
+    if database::folder(dir).store().is_none() {
         bail!(
             "{} is not a database: there is no store in it",
             dir.display()
@@ -91,8 +91,9 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     }
     let context = || format!("repairing the database {}", dir.display());
     let lock = DirLock::acquire(dir).with_context(context)?;
-    let store = database::open_store_alone(&args.database).with_context(context)?;
-    let (tree, network) = stored_kind(&*store, args.database.memory).with_context(context)?;
+    let store =
+        open_store(dir, None, false, database::editing(&args.database)).with_context(context)?;
+    let (tree, network) = stored_kind(dir, &*store, args.database.memory).with_context(context)?;
     same_chain(dir, network)?;
     let open = |head| {
         let reader: Arc<dyn Reader> = store.clone();
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
     let head = state.reader().meta();
     let mut checked = None;
     if head.is_some_and(|head| !is_recovering(&head.block_hash)) {
-        let has_headers = network != database::NO_CHAIN;
+        let has_headers = network != arbor_database::NO_CHAIN;
         let found = verify::check(&state, has_headers, args.threads)?;
         if !args.json {
             found.print()?;
@@ -177,12 +178,13 @@ fn refused(dir: &Path, error: &StateError) -> Error {
 }
 
 /// The tree and the chain of the database in a store.
-fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
+fn stored_kind(dir: &Path, store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
     let identity = stored_identity(store)?;
     let identity = identity.ok_or_else(|| {
         anyhow!("its store has no database yet: whatever began it can be run again")
     })?;
-    let tree = database::known_tree(&identity, memory, &TreeSettings::default())?;
+    let settings = TreeSettings::default();
+    let tree = database::folder(dir).tree_of(&identity, memory, &settings)?;
     let network = Network {
         chain_id: identity.chain_id,
         genesis_hash: identity.genesis.into(),
@@ -192,10 +194,10 @@ fn stored_kind(store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
 
 /// Refuses a folder whose genesis is that of another chain than the store's. One that cannot be read says nothing.
 fn same_chain(dir: &Path, network: Network) -> Result<()> {
-    if !database::genesis_path(dir).exists() {
+    if !database::folder(dir).genesis_path().exists() {
         return Ok(());
     }
-    match database::chain_in(dir) {
+    match database::folder(dir).chain() {
         Ok((kept, _)) if kept != network => bail!(
             "the store of {} is of chain {} with genesis {}, but its genesis.json is of chain {} with {}: take that file away if the store is the one that you want",
             dir.display(),

@@ -12,22 +12,21 @@ use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
     genesis_state_root,
 };
+use arbor_chain::rules::ChainRules;
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
+use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
 use arbor_metrics::Measurement;
-use arbor_state::{RootThreads, Scope, Settings, State, Tree, Zeros};
+use arbor_state::{RootThreads, Settings, State, Tree, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
 
-use crate::args::{Replay as Args, StoreChoice, VerifyChoice};
+use crate::args::{Replay as Args, VerifyChoice};
 use crate::block_rows::BlockRows;
-use crate::database::{self, Budget};
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome};
-use crate::rules::Rules;
-use crate::tree_settings::TreeSettings;
-use crate::trees::{self, TreeChoice};
-use crate::{files, metrics_server, output, stop};
+use crate::trees::{self, TREES, TreeChoice};
+use crate::{database, files, metrics_server, output, rules, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let (Some(dir), false) = (&args.db, args.witness.is_empty()) {
@@ -78,14 +77,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let genesis = args.genesis.as_ref().map(Path::new);
     let read = args.chain.iter().map(PathBuf::as_path).chain(genesis);
     files::apart(written, read)?;
-    let stored = args.db.as_deref().and_then(database::tree_kind);
+    let stored = args
+        .db
+        .as_deref()
+        .and_then(|dir| database::folder(dir).tree());
     let of_database = TreeChoice::Tree(stored.unwrap_or_else(trees::usual));
     let tree = args.tree.unwrap_or(of_database);
     check_flags(args, tree)?;
-    let settings = TreeSettings::new(&args.tree_settings).agreed(args.db.as_deref())?;
+    let settings = tree_settings(args)?;
     let choice = tree;
     let tree = choice.kind();
-    let tree = tree.map(|kind| database::tree(kind, args.memory, &settings));
+    let tree = tree.map(|kind| settings.tree(kind, None, args.memory));
     let tree = tree.transpose()?;
     let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
     // What is spread over threads without a pool of its own.
@@ -100,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     stop::listen();
     let input = open_sources(&args.chain)?;
     let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
-    let rules = Rules::asked(&args.rules).agreed(args.db.as_deref())?;
+    let rules = rules::agreed(rules::asked(&args.rules), args.db.as_deref())?;
     rules.set(&mut genesis.spec);
     report::rules(&mut measurement, rules);
     for warning in &genesis.warnings {
@@ -118,6 +120,35 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Why roots cannot be had without a tree.
 const NO_ROOT: &str = "there is no state that has a root";
+
+/// The settings of the tree, which have to be those of the database that the replay goes on with.
+fn tree_settings(args: &Args) -> Result<TreeSettings> {
+    let asked = TreeSettings::new(&args.tree_settings, &TREES);
+    let Some(dir) = args.db.as_deref() else {
+        return Ok(asked);
+    };
+    let (settings, notice) = database::folder(dir).agree_on_tree_settings(asked)?;
+    match notice {
+        Some(SettingsNotice::NotRemembered) => output::tell(&format!(
+            "{} does not say with which --tree-settings it was made; going on with {settings}",
+            dir.display()
+        )),
+        Some(SettingsNotice::AsBefore(before)) => {
+            output::tell(&format!("going on with {before}, as before"));
+        }
+        None => {}
+    }
+    Ok(settings)
+}
+
+/// The history to keep: what is asked for, or else what the database remembers.
+fn retention(args: &Args) -> Result<Retain> {
+    match (args.retain, &args.db) {
+        (Some(asked), _) => Ok(asked),
+        (None, Some(dir)) => Ok(database::folder(dir).retention()?),
+        (None, None) => Ok(arbor_database::RETAINED),
+    }
+}
 
 /// Refuses flags that would be of no use with this tree.
 fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
@@ -191,7 +222,9 @@ pub(super) fn genesis_of(
     db: Option<&Path>,
     input: &ChainInput,
 ) -> Result<(Genesis, String)> {
-    let stored = db.map(database::genesis_path).filter(|path| path.is_file());
+    let stored = db
+        .map(|dir| database::folder(dir).genesis_path())
+        .filter(|path| path.is_file());
     let of_folder = input.genesis_file().map(|path| path.as_path());
     let known = of_folder.or(stored.as_deref());
     let known = known.or(input.network().map(Path::new));
@@ -311,7 +344,11 @@ fn ahead(
 /// is a database, which tells what block it goes on with, or where the chain begins later; and where something is wrong with its first blocks, which whoever reads them once there is a
 /// database will tell.
 fn ahead_of_database(args: &Args, input: &ChainInput, genesis: &Genesis) -> Option<Prefetch> {
-    let exists = args.db.as_deref().and_then(database::tree_kind).is_some();
+    let exists = args
+        .db
+        .as_deref()
+        .and_then(|dir| database::folder(dir).tree())
+        .is_some();
     if exists || input.first().number > 1 {
         return None;
     }
@@ -361,7 +398,7 @@ fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
 
 fn floor(
     args: &Args,
-    rules: Rules,
+    rules: ChainRules,
     measurement: Measurement,
     mut input: ChainInput,
     genesis: &Genesis,
@@ -384,25 +421,25 @@ fn floor(
 
 fn full(
     args: &Args,
-    (tree, settings, rules): (Tree, &TreeSettings, Rules),
+    (tree, settings, rules): (Tree, &TreeSettings, ChainRules),
     mut measurement: Measurement,
     mut input: ChainInput,
     (mut genesis, text): (Genesis, String),
 ) -> Result<()> {
     let dir = args.db.as_deref();
-    if let (Some(dir), StoreChoice::Memory) = (dir, args.store) {
+    if let (Some(dir), StoreKind::Memory) = (dir, args.store) {
         bail!(
             "--store memory keeps nothing in {}: leave out one of the two",
             dir.display()
         );
     }
-    if dir.is_none() && args.store != StoreChoice::Memory {
+    if dir.is_none() && args.store != StoreKind::Memory {
         bail!("give --db DIR, the folder of the database (or --store memory for none)");
     }
     let budget = Budget {
         memory: args.memory,
         write_back: Some(args.write_back(Some(&tree))),
-        retain: database::retention(dir, args.retain)?,
+        retain: retention(args)?,
         durable: args.durable,
         throttle: args.throttle,
     };
@@ -415,18 +452,23 @@ fn full(
         );
     }
     let early = ahead_of_database(args, &input, &genesis);
-    let mut state = database::open_or_create(dir, (args.store, tree), &genesis, &text, budget)?;
+    let network = network(&genesis);
+    let mut state = match dir {
+        Some(dir) => database::folder(dir).open_or_create((args.store, tree), network, budget)?,
+        None => in_memory(tree, network, budget)?,
+    };
+    if let Some(dir) = dir {
+        database::keep_genesis(dir, &text)?;
+    }
     // The database has it, and soon its accounts; together they may be larger than its caches.
     drop(text);
     if let Some(dir) = dir {
+        let folder = database::folder(dir);
         if args.retain.is_some() {
-            database::remember_retention(dir, budget.retain)?;
+            folder.remember_retention(budget.retain)?;
         }
-        rules.remember(dir)?;
-        let kept = state.tree().kind().settings;
-        if kept.iter().any(|setting| setting.scope == Scope::Stored) {
-            settings.remember(dir)?;
-        }
+        folder.remember_rules(rules)?;
+        folder.remember_tree_settings(settings, state.tree().kind())?;
     }
     if state.head().is_none() && genesis.is_loaded() {
         load(&mut state, &genesis, args.json)?;
@@ -617,7 +659,7 @@ fn finish(
     let disk_bytes = args
         .db
         .as_deref()
-        .and_then(|dir| database::disk_bytes(dir).ok());
+        .and_then(|dir| database::folder(dir).disk_bytes().ok());
     let report = Outcome {
         total: sums,
         series,

@@ -9,13 +9,13 @@ use arbor_chain::executor::{BlockOutput, OmmerCheck};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::genesis_state_root;
 use arbor_chain::replay::stateless::{StatelessError, replay_witness};
+use arbor_chain::rules::ChainRules;
 use arbor_chain::witness::{Authority, BlockWitness, JudgedBy};
 use arbor_state::MissingAccounts;
 use serde::Serialize;
 
 use crate::args::Replay as Args;
-use crate::rules::Rules;
-use crate::{described, output};
+use crate::{described, output, rules};
 
 /// Some verdicts are partial. The exit code is another one than that of an error.
 #[derive(Debug, thiserror::Error)]
@@ -182,13 +182,11 @@ fn hinted(args: &Args, error: StatelessError) -> anyhow::Error {
 }
 
 /// The rules that the command line asks for. What the witness notes of rules must be the same: it does not choose them.
-fn asked(args: &Args, witness: &BlockWitness) -> Result<Rules> {
-    let asked = Rules::asked(&args.rules);
-    let Some(text) = &witness.rules else {
-        return Ok(asked);
-    };
-    let noted = Rules::parse(text).ok_or_else(|| anyhow!("unknown rules {text:.100?}"))?;
-    noted.must_be_asked_for(asked, "the witness")?;
+fn asked(args: &Args, witness: &BlockWitness) -> Result<ChainRules> {
+    let asked = rules::asked(&args.rules);
+    if let Some(noted) = witness.rules {
+        rules::must_be_asked_for(noted, asked, "the witness")?;
+    }
     Ok(asked)
 }
 
@@ -216,14 +214,14 @@ fn unchecked(witness: &BlockWitness, judged: &JudgedBy, output: &BlockOutput) ->
 }
 
 /// Names the chain: a public network only if nothing was changed of its rules.
-fn chain(judged: &JudgedBy, rules: Rules) -> String {
+fn chain(judged: &JudgedBy, rules: ChainRules) -> String {
     match judged.authority {
-        Authority::Network(network) if rules == Rules::default() => network.name().to_owned(),
+        Authority::Network(network) if rules == ChainRules::default() => network.name().to_owned(),
         _ => format!("chain {}", judged.spec.chain_id()),
     }
 }
 
-fn described_rules(args: &Args, judged: &JudgedBy, rules: Rules) -> String {
+fn described_rules(args: &Args, judged: &JudgedBy, rules: ChainRules) -> String {
     let whose = match judged.authority {
         Authority::Network(network) => format!("the rules of {}", network.name()),
         Authority::Generator => "the rules of the chains that `arbor generate` makes".to_owned(),
@@ -235,7 +233,7 @@ fn described_rules(args: &Args, judged: &JudgedBy, rules: Rules) -> String {
         }
         Authority::Witness => "the configuration in the witness".to_owned(),
     };
-    match &rules.words()[..] {
+    match &rules::words(rules)[..] {
         [] => whose,
         words => format!("{whose} with {}", words.join(" ")),
     }

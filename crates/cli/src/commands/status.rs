@@ -2,14 +2,13 @@
 
 use alloy_primitives::B256;
 use anyhow::{Result, bail};
+use arbor_database::{DatabaseError, show_retain};
 use arbor_state::recovery::is_recovering;
 use arbor_versions::{FileHead, Meta, Version, read_head_file};
 use serde::Serialize;
 
-use crate::args::{Status, show_retain};
-use crate::rules::Rules;
-use crate::tree_settings::TreeSettings;
-use crate::{bytes, database, output, remembered};
+use crate::args::Status;
+use crate::{bytes, database, described, output, rules};
 
 /// What a database says of itself, as `--json` prints it.
 #[derive(Serialize)]
@@ -44,7 +43,8 @@ pub(super) struct Retained {
 
 pub(crate) fn run(args: &Status) -> Result<()> {
     let dir = args.db.as_path();
-    if !database::is_there(dir)? {
+    let folder = database::folder(dir);
+    if !folder.has("")? {
         bail!(
             "{} is not a database: there is no such folder",
             dir.display()
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     if !dir.is_dir() {
         bail!("{} is not a database: it is no folder", dir.display());
     }
-    if !database::is_there(&dir.join("HEAD"))? {
+    if !folder.has("HEAD")? {
         if let Some(store) = ["fjall", "rocksdb"]
             .into_iter()
             .find(|store| dir.join(store).is_dir())
@@ -77,13 +77,13 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     } else {
         "fjall"
     };
-    let size = database::disk_bytes(dir)?;
+    let size = folder.disk_bytes()?;
     let identity = &file.identity;
     let recovering = is_recovering(&head.block_hash);
-    let settings = TreeSettings::to_read(dir).map(|settings| settings.as_slice().to_vec());
-    let rules = Rules::to_read(dir).map(Rules::words);
+    let settings = known(folder.tree_settings()).map(|settings| settings.as_slice().to_vec());
+    let rules = known(folder.rules()).map(rules::words);
     // None: not known; Some(None): never asked for.
-    let retain = remembered::to_read(database::stored_retention(dir).map(Some));
+    let retain = known(folder.stored_retention().map(Some));
     let setting = retain.flatten().map(show_retain);
     let stored = match recovering {
         true => Ok(None),
@@ -163,6 +163,17 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     };
     output::line(&format!("retained    {range}{setting}"))?;
     opened
+}
+
+/// What a folder remembers, or its default; `None`, and the user is told why, if that cannot be known.
+fn known<T: Default>(stored: Result<Option<T>, DatabaseError>) -> Option<T> {
+    match stored {
+        Ok(stored) => Some(stored.unwrap_or_default()),
+        Err(error) => {
+            tracing::warn!("{}", described(&error.into()));
+            None
+        }
+    }
 }
 
 /// The latest version as HEAD has it.

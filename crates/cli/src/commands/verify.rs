@@ -10,21 +10,21 @@ use serde::Serialize;
 
 use crate::args::Verify;
 use crate::progress::PartDone;
-use crate::rules::Rules;
 use crate::{database, metrics_server, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     metrics_server::serve(args.metrics)?;
     let state = database::look(&args.database)?;
     let dir = args.database.db.as_path();
-    let checked = check(&state, database::has_chain(dir)?, args.threads)?;
+    let checked = check(&state, database::folder(dir).has_chain()?, args.threads)?;
     match args.json {
         true => output::json(&checked)?,
         false => checked.print()?,
     }
     checked.verdict(dir)?;
     // They say what the blocks to come mean, not whether what is stored holds.
-    Rules::stored(dir).map(drop)
+    database::folder(dir).rules()?;
+    Ok(())
 }
 
 /// What a check of a whole database found, as `--json` prints it.

@@ -9,6 +9,7 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{
     Chain, EarlierBlocks, LeafWitness, MadeWitness as Witness, leaf_parts, make_witness,
 };
+use arbor_chain::rules::ChainRules;
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
 use arbor_state::{Head, Historical};
@@ -16,7 +17,6 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::args::Witness as Args;
-use crate::rules::Rules;
 use crate::{bytes, database, files, output, retained, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -28,7 +28,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     let (state, mut genesis) = database::open_to_read(&args.database)?;
-    let rules = Rules::stored(&args.database.db)?.unwrap_or_default();
+    let rules = database::folder(&args.database.db)
+        .rules()?
+        .unwrap_or_default();
     rules.set(&mut genesis.spec);
     let state = state.reader();
     let first = args.block.number(state)?;
@@ -184,7 +186,7 @@ struct Maker<'a> {
     /// That of the block made last.
     parent: Option<Historical<'a>>,
     chain: Chain<'a>,
-    rules: Rules,
+    rules: ChainRules,
     db: &'a Path,
     /// Whether Verkle witnesses leave no absence in doubt.
     guarded: bool,
@@ -209,7 +211,7 @@ impl Maker<'_> {
                 if chain.genesis.network().is_none() {
                     witness.config = Some(config_of(self.db)?);
                 }
-                witness.rules = (self.rules != Rules::default()).then(|| self.rules.text());
+                witness.rules = (self.rules != ChainRules::default()).then_some(self.rules);
             }
         }
         Ok(made)
@@ -372,7 +374,7 @@ fn write(file: &Path, bytes: &[u8]) -> Result<u64> {
 
 /// The chain's configuration, from the genesis that the database keeps.
 fn config_of(db: &Path) -> Result<Value> {
-    let path = database::genesis_path(db);
+    let path = database::folder(db).genesis_path();
     let config = Genesis::read_text(&path).and_then(|text| Genesis::config_of(&text));
     config.with_context(|| format!("reading {}", path.display()))
 }

@@ -57,9 +57,9 @@ pub struct EntriesHead {
     /// The text that the database was made from, if it was.
     #[serde(default)]
     pub genesis_json: Option<String>,
-    /// What was switched on for the blocks beyond the genesis, in the words of whoever made the file.
+    /// The rules of the blocks beyond the genesis, as a record of whoever made the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<String>,
+    pub rules: Option<serde_json::Value>,
     /// The order of the leaves.
     pub order: Order,
     /// How many leaves are in each chunk but the last.

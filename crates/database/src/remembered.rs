@@ -1,46 +1,44 @@
 //! The small files in which a database's folder remembers what it was asked for: `rules`, `retain`, `tree-settings`.
 //!
-//! One that is damaged stops whoever writes the database, since it would go on otherwise than before. A command that only reads goes on without what it does not need.
+//! A damaged one stops a program that writes the database, because it would go on otherwise than before. A command that only reads goes on without what it does not need.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::bounded_input::{Bound, BoundedInput, InputError, InputFault};
 use arbor_store::sync_name;
 
-use crate::described;
+use crate::DatabaseError;
+use crate::folder::io_error;
 
-/// What such a file says; `None` where there is none. `wanted` is what it is to have, and how to get on without.
+/// Reads such a file; `None` if there is none. `wanted` is what is to be in it, and how to go on without. `parse` returns what is there instead, if it cannot
+/// read a text.
 ///
 /// # Errors
-/// A file that cannot be read, that is longer than [`Bound::REMEMBERED`], that is no text, or that `parse` makes nothing of.
+/// A file that cannot be read, that is longer than [`Bound::REMEMBERED`], that is no text, or that `parse` refuses.
 pub(crate) fn stored<T>(
     path: &Path,
-    wanted: &str,
-    parse: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>> {
-    let damaged = |found: String| {
-        let path = path.display();
-        anyhow!("{path} is damaged: {found}; it is to have {wanted}")
+    wanted: &'static str,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, DatabaseError> {
+    let damaged = |found: String| DatabaseError::Damaged {
+        path: path.to_owned(),
+        found,
+        wanted,
     };
+    let unreadable = |source| io_error("reading", path.to_owned(), source);
     match path.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(error).with_context(|| format!("reading {}", path.display()));
-        }
+        Err(error) => return Err(unreadable(error)),
         // Opening a FIFO would wait for somebody to write it.
         Ok(found) if !found.is_file() => {
-            bail!("reading {}: it is no regular file", path.display())
+            return Err(unreadable(std::io::Error::other("it is no regular file")));
         }
         Ok(_) => {}
     }
     let read = BoundedInput::open(path, Bound::REMEMBERED).and_then(BoundedInput::text);
     match read {
-        Ok(text) => match parse(&text) {
-            None => Err(damaged(format!("{text:?}"))),
-            parsed => Ok(parsed),
-        },
+        Ok(text) => parse(&text).map(Some).map_err(damaged),
         Err(InputError {
             fault: fault @ (InputFault::TooLong(_) | InputFault::NotText(..)),
             ..
@@ -49,19 +47,11 @@ pub(crate) fn stored<T>(
     }
 }
 
-/// What a file says, for a command that does without it; `None`, and the user is told why, if that cannot be known.
-pub(crate) fn to_read<T: Default>(stored: Result<Option<T>>) -> Option<T> {
-    match stored {
-        Ok(stored) => Some(stored.unwrap_or_default()),
-        Err(error) => {
-            tracing::warn!("{}", described(&error));
-            None
-        }
-    }
-}
-
 /// Replaces a file, so that a crash or a power loss leaves the old one or the new one.
-pub(crate) fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+///
+/// # Errors
+/// Errors of the operating system.
+pub fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     let part = path.with_added_extension("new");
     let mut file = std::fs::File::create(&part)?;
     file.write_all(text.as_bytes())?;
@@ -81,7 +71,8 @@ mod tests {
         let path = folder.path().join("retain");
         let stored = || {
             let number = stored(&path, "a number, or to be removed", |text| {
-                text.trim().parse::<u64>().ok()
+                let number = text.trim().parse::<u64>();
+                number.map_err(|_| format!("{text:?}"))
             });
             number.map_err(|error| error.to_string())
         };

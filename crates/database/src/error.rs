@@ -1,0 +1,155 @@
+//! Why a database cannot be opened, or what it remembers cannot be read.
+
+use std::io;
+use std::path::PathBuf;
+
+use arbor_chain::bounded_input::InputError;
+use arbor_chain::genesis::GenesisError;
+use arbor_chain::rules::ChainRules;
+use arbor_state::{SettingError, StateError};
+use arbor_store::StoreError;
+use arbor_versions::{Identity, VersionsError};
+
+use crate::{StoreKind, TreeSettings};
+
+/// Why a database cannot be opened, or what it remembers cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    /// The database cannot be opened.
+    #[error("opening the database {}{}", .dir.display(), match .to_read { true => " for reading", false => "" })]
+    Open {
+        /// Its folder.
+        dir: PathBuf,
+        /// Whether it was to be opened for reading alone.
+        to_read: bool,
+        /// Why.
+        source: Box<DatabaseError>,
+    },
+    /// The folder has no store.
+    #[error("{} is not a database: there is no store in it", .0.display())]
+    NoStore(PathBuf),
+    /// The folder has no HEAD file.
+    #[error("{} is not a database: it has no HEAD", .0.display())]
+    NoHead(PathBuf),
+    /// There is no folder.
+    #[error("there is no database at {}", .0.display())]
+    NoFolder(PathBuf),
+    /// The folder has another store than the one asked for.
+    #[error("{} holds a {} store, not {}", .dir.display(), .found.name(), .wanted.name())]
+    OtherStore {
+        /// The folder.
+        dir: PathBuf,
+        /// Its store.
+        found: StoreKind,
+        /// The one asked for.
+        wanted: StoreKind,
+    },
+    /// A database was to be created in a folder that has one.
+    #[error("{} holds a database already", .0.display())]
+    Exists(PathBuf),
+    /// The registry does not have the database's tree.
+    #[error(
+        "its tree is {} of revision {}, hashed with {}, which this version of arbor does not know",
+        .0.tree, .0.revision, .0.hash
+    )]
+    UnknownTree(Box<Identity>),
+    /// The database belongs to no chain.
+    #[error("{} belongs to no chain, and this cannot be done without one", .0.display())]
+    NoChain(PathBuf),
+    /// The genesis that the database keeps cannot be used.
+    #[error(
+        "{} is {what}; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
+        .path.display(),
+        .path.parent().unwrap_or(.path).display()
+    )]
+    Genesis {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// Why it cannot be used, if it was read.
+        source: Option<GenesisError>,
+    },
+    /// The genesis cannot be read at all.
+    #[error("reading the genesis")]
+    GenesisText(#[source] GenesisError),
+    /// A file that remembers a setting does not have one.
+    #[error("{} is damaged: {found}; it is to have {wanted}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        found: String,
+        /// What is to be in it, and how to go on without.
+        wanted: &'static str,
+    },
+    /// A file that remembers a setting cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A file or folder cannot be used.
+    #[error("{action} {}", .path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
+    /// A setting that the tree does not have.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// The blocks in the database have other rules than those asked for.
+    #[error(
+        "{} has been replayed with {before}, not with {asked}: the blocks to come would mean something else than those before",
+        .dir.display()
+    )]
+    OtherRules {
+        /// The folder.
+        dir: PathBuf,
+        /// The rules of its blocks.
+        before: Box<ChainRules>,
+        /// Those asked for.
+        asked: Box<ChainRules>,
+    },
+    /// The nodes in the database are stored by other settings than those asked for.
+    #[error(
+        "{} was made with {before}, not with {asked}: its nodes would be stored in two ways",
+        .dir.display()
+    )]
+    OtherTreeSettings {
+        /// The folder.
+        dir: PathBuf,
+        /// The settings of its nodes.
+        before: TreeSettings,
+        /// Those asked for.
+        asked: TreeSettings,
+    },
+    /// The state cannot be opened.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The versions cannot be opened, or HEAD cannot be read.
+    #[error(transparent)]
+    Versions(Box<VersionsError>),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<VersionsError> for DatabaseError {
+    fn from(error: VersionsError) -> Self {
+        Self::Versions(Box::new(error))
+    }
+}
+
+impl DatabaseError {
+    /// The error of the versioned tables, if that is what this one comes of.
+    #[must_use]
+    pub fn versions(&self) -> Option<&VersionsError> {
+        match self {
+            Self::Open { source, .. } => source.versions(),
+            Self::Versions(error) | Self::State(StateError::Versions(error)) => Some(error),
+            _ => None,
+        }
+    }
+}

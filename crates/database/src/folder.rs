@@ -1,0 +1,167 @@
+//! A database's folder, and what can be told of it without its store.
+
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::B256;
+use arbor_chain::genesis::Genesis;
+use arbor_state::{Network, Registry, Tree, TreeKind};
+use arbor_versions::{HeadFile, Identity, VersionsError, read_head_file};
+
+use crate::tree_settings::TreeSettings;
+use crate::{DatabaseError, StoreKind};
+
+/// The network of a state that belongs to no chain, such as that of a load test.
+pub const NO_CHAIN: Network = Network {
+    chain_id: 0,
+    genesis_hash: B256::ZERO,
+};
+
+/// The network that a genesis begins.
+#[must_use]
+pub fn network(genesis: &Genesis) -> Network {
+    Network {
+        chain_id: genesis.spec.chain_id(),
+        genesis_hash: genesis.hash,
+    }
+}
+
+/// The folder of a database, which may not exist yet, and the trees that the database can have.
+#[derive(Clone, Copy, Debug)]
+pub struct Folder<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) trees: &'a Registry,
+}
+
+impl<'a> Folder<'a> {
+    /// Names a folder. Nothing is looked up.
+    #[must_use]
+    pub const fn new(dir: &'a Path, trees: &'a Registry) -> Self {
+        Self { dir, trees }
+    }
+
+    /// The path of the folder.
+    #[must_use]
+    pub const fn path(self) -> &'a Path {
+        self.dir
+    }
+
+    /// Returns the kind of the store in the folder.
+    #[must_use]
+    pub fn store(self) -> Option<StoreKind> {
+        StoreKind::found_in(self.dir)
+    }
+
+    /// Reads what HEAD says of the database.
+    ///
+    /// # Errors
+    /// No HEAD, or a damaged one.
+    pub fn head_file(self) -> Result<HeadFile, VersionsError> {
+        read_head_file(self.dir)
+    }
+
+    /// Returns the tree that HEAD names; `None` if HEAD cannot be read or the registry does not have the tree.
+    #[must_use]
+    pub fn tree(self) -> Option<&'static TreeKind> {
+        let file = self.head_file().ok()?;
+        self.trees.of_identity(&file.identity)
+    }
+
+    /// Makes the tree that an identity names, which changes nodes as the settings say.
+    ///
+    /// # Errors
+    /// A tree that the registry does not have; a setting that the tree does not have.
+    pub fn tree_of(
+        self,
+        identity: &Identity,
+        memory: u64,
+        settings: &TreeSettings,
+    ) -> Result<Tree, DatabaseError> {
+        match self.trees.of_identity(identity) {
+            Some(kind) => settings.tree(kind, Some(identity.hash.clone()), memory),
+            None => Err(DatabaseError::UnknownTree(Box::new(identity.clone()))),
+        }
+    }
+
+    /// Makes the tree that HEAD names. If HEAD does not name one, opening the database says why.
+    pub(crate) fn known_tree(
+        self,
+        memory: u64,
+        settings: &TreeSettings,
+    ) -> Result<Tree, DatabaseError> {
+        match self.head_file() {
+            Ok(file) => self.tree_of(&file.identity, memory, settings),
+            Err(_) => {
+                let usual = self.trees.rows().next();
+                Ok(usual.expect("invariant: there are trees").tree())
+            }
+        }
+    }
+
+    /// Returns the network of the database: that in HEAD, or that of the genesis if HEAD cannot be read.
+    ///
+    /// # Errors
+    /// Neither of them can be read.
+    pub fn network(self) -> Result<Network, DatabaseError> {
+        match self.head_file() {
+            Ok(HeadFile { identity, .. }) => Ok(Network {
+                chain_id: identity.chain_id,
+                genesis_hash: identity.genesis.into(),
+            }),
+            Err(_) => Ok(network(&self.genesis()?)),
+        }
+    }
+
+    /// Whether the database belongs to a chain, so that its versions have headers.
+    ///
+    /// # Errors
+    /// Those of [`network`](Self::network).
+    pub fn has_chain(self) -> Result<bool, DatabaseError> {
+        Ok(self.network()? != NO_CHAIN)
+    }
+
+    /// Whether the database has blocks after its genesis.
+    pub(crate) fn has_blocks(self) -> bool {
+        let head = self.head_file().ok().and_then(|file| file.head);
+        head.is_some_and(|head| head.block_number > 0)
+    }
+
+    /// Returns the bytes of disk that the files of the store occupy, in allocated blocks.
+    ///
+    /// # Errors
+    /// Files that cannot be listed.
+    pub fn disk_bytes(self) -> Result<u64, DatabaseError> {
+        // Whether or not this program can open both.
+        let folders = ["fjall", "rocksdb"].map(|store| self.dir.join(store));
+        let sizes = folders.into_iter().map(|path| {
+            let size = arbor_store::occupied_bytes(&path);
+            size.map_err(|source| io_error("reading", path, source))
+        });
+        sizes.sum()
+    }
+
+    /// Whether a file or folder in this one, or this one itself (`""`), exists.
+    ///
+    /// # Errors
+    /// A folder that may not be searched.
+    pub fn has(self, name: &str) -> Result<bool, DatabaseError> {
+        let path = match name {
+            "" => self.dir.to_owned(),
+            name => self.dir.join(name),
+        };
+        path.try_exists()
+            .map_err(|source| io_error("looking for", path, source))
+    }
+}
+
+/// An error of the operating system, with the file or folder.
+pub(crate) fn io_error(
+    action: &'static str,
+    path: PathBuf,
+    source: std::io::Error,
+) -> DatabaseError {
+    DatabaseError::Io {
+        action,
+        path,
+        source,
+    }
+}

@@ -1,0 +1,197 @@
+//! Opening and creating databases.
+
+use std::sync::Arc;
+
+use arbor_chain::rules::ChainRules;
+use arbor_state::{Network, State, StateSnapshot, Tree, TreeKind};
+use arbor_store::Store;
+use arbor_versions::{DirLock, DirReader, stored_identity};
+
+use crate::folder::Folder;
+use crate::store::{memory_store, open_store, open_store_to_read};
+use crate::tree_settings::TreeSettings;
+use crate::{Budget, DatabaseError, OtherGenesis, StoreKind};
+
+/// A database to create.
+#[derive(Clone, Copy, Debug)]
+pub struct NewDatabase<'a> {
+    /// Its store, which keeps what is put into it.
+    pub store: StoreKind,
+    /// Its tree.
+    pub tree: &'static TreeKind,
+    /// Settings of the tree, by name or as `name=NUMBER`.
+    pub tree_settings: &'a [String],
+    /// The chain that it belongs to, or [`NO_CHAIN`](crate::NO_CHAIN).
+    pub network: Network,
+    /// The text of the chain's genesis, for the folder to keep.
+    pub genesis: Option<&'a str>,
+    /// The rules of the chain that its genesis does not have.
+    pub rules: ChainRules,
+}
+
+/// Opens an empty state in memory.
+///
+/// # Errors
+/// Those of [`State::open`].
+pub fn in_memory(tree: Tree, network: Network, budget: Budget) -> Result<State, DatabaseError> {
+    let store = memory_store(budget.throttle);
+    Ok(State::open(store, None, tree, network, budget.options())?)
+}
+
+impl Folder<'_> {
+    /// Creates a database and has its folder remember what it is made for. The state is empty: the first version that is committed to it may be any block.
+    ///
+    /// # Errors
+    /// A folder with a database that has a version; settings that the tree does not have; errors of the store.
+    pub fn create(
+        self,
+        database: &NewDatabase<'_>,
+        budget: Budget,
+    ) -> Result<State, DatabaseError> {
+        let settings = TreeSettings::new(database.tree_settings, self.trees);
+        let tree = settings.tree(database.tree, None, budget.memory)?;
+        let state = self.open_or_create((database.store, tree), database.network, budget)?;
+        if state.head().is_some() {
+            return Err(DatabaseError::Exists(self.dir.to_owned()));
+        }
+        self.remember(database, &settings)?;
+        Ok(state)
+    }
+
+    fn remember(
+        self,
+        database: &NewDatabase<'_>,
+        settings: &TreeSettings,
+    ) -> Result<Option<OtherGenesis>, DatabaseError> {
+        self.remember_rules(database.rules)?;
+        self.remember_tree_settings(settings, database.tree)?;
+        match database.genesis {
+            Some(text) => self.keep_genesis(text),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens an existing database for reading, at its last flushed version, also while another process writes it, and without the right to write.
+    ///
+    /// # Errors
+    /// A folder without a database; a database whose load or recovery did not finish; errors of the store.
+    pub fn open_to_read(self, memory: u64) -> Result<StateSnapshot, DatabaseError> {
+        let network = self.network()?;
+        self.snapshot(memory, network)
+            .map_err(|error| self.open_error(true, error))
+    }
+
+    fn snapshot(self, memory: u64, network: Network) -> Result<StateSnapshot, DatabaseError> {
+        let head = DirReader::new(self.dir)?;
+        let store = open_store_to_read(self.dir, memory)?;
+        let settings = self.tree_settings().unwrap_or_else(|error| {
+            // Nodes say themselves how they are stored.
+            tracing::warn!("{error}");
+            None
+        });
+        let settings = settings.unwrap_or_default();
+        let tree = self.known_tree(memory, &settings)?;
+        Ok(StateSnapshot::open(store, Some(head), tree, network)?)
+    }
+
+    /// Opens an existing database for writing, with the tree settings that the folder remembers, and locks the folder.
+    ///
+    /// # Errors
+    /// A folder without a database; one that another process writes; a database whose load or recovery did not finish; errors of the store.
+    pub fn open(self, budget: Budget) -> Result<State, DatabaseError> {
+        self.open_known(budget, |_| budget)
+    }
+
+    /// Opens an existing database. `for_tree` returns the budget for the database's tree.
+    pub(crate) fn open_known(
+        self,
+        budget: Budget,
+        for_tree: impl FnOnce(&Tree) -> Budget,
+    ) -> Result<State, DatabaseError> {
+        let network = self.network()?;
+        let open = || {
+            let lock = DirLock::acquire(self.dir)?;
+            let store = open_store(self.dir, None, false, budget)?;
+            self.check_head(&*store)?;
+            let settings = self.tree_settings()?.unwrap_or_default();
+            let tree = self.known_tree(budget.memory, &settings)?;
+            let options = for_tree(&tree).options();
+            Ok(State::open(store, Some(lock), tree, network, options)?)
+        };
+        open().map_err(|error| self.open_error(false, error))
+    }
+
+    /// Opens the database in a folder, or creates one of which the folder remembers nothing yet, and locks the folder.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), but for a folder without a database; a database of another tree or network.
+    pub fn open_or_create(
+        self,
+        made_of: (StoreKind, Tree),
+        network: Network,
+        budget: Budget,
+    ) -> Result<State, DatabaseError> {
+        self.open_by(State::open, made_of, network, budget)
+    }
+
+    /// Like [`open_or_create`](Self::open_or_create), but opens a database whose recovery did not finish, too.
+    ///
+    /// # Errors
+    /// Those of `open_or_create`, but for an unfinished recovery.
+    pub fn open_to_recover(
+        self,
+        made_of: (StoreKind, Tree),
+        network: Network,
+        budget: Budget,
+    ) -> Result<State, DatabaseError> {
+        self.open_by(State::open_to_recover, made_of, network, budget)
+    }
+
+    fn open_by(
+        self,
+        open: OpenState,
+        (store, tree): (StoreKind, Tree),
+        network: Network,
+        budget: Budget,
+    ) -> Result<State, DatabaseError> {
+        let opened = || {
+            let lock = DirLock::acquire(self.dir)?;
+            let store = open_store(self.dir, Some(store), self.may_create(), budget)?;
+            self.check_head(&*store)?;
+            Ok(open(store, Some(lock), tree, network, budget.options())?)
+        };
+        opened().map_err(|error| self.open_error(false, error))
+    }
+
+    /// Whether a store may be made in the folder: not if versions were flushed, nor if HEAD cannot be read.
+    /// Making one clears away what an engine takes for the rest of an interrupted creation.
+    fn may_create(self) -> bool {
+        let has_head = self.dir.join("HEAD").exists();
+        !has_head || self.head_file().is_ok_and(|file| file.head.is_none())
+    }
+
+    /// Refuses a store that has a database if HEAD cannot be read: what else the database is would be guessed from HEAD.
+    fn check_head(self, store: &dyn Store) -> Result<(), DatabaseError> {
+        if stored_identity(store)?.is_some() {
+            self.head_file()?;
+        }
+        Ok(())
+    }
+
+    fn open_error(self, to_read: bool, error: DatabaseError) -> DatabaseError {
+        DatabaseError::Open {
+            dir: self.dir.to_owned(),
+            to_read,
+            source: Box::new(error),
+        }
+    }
+}
+
+/// [`State::open`] or [`State::open_to_recover`].
+type OpenState = fn(
+    Arc<dyn Store>,
+    Option<DirLock>,
+    Tree,
+    Network,
+    arbor_versions::Options,
+) -> Result<State, arbor_state::StateError>;
