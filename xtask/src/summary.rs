@@ -71,8 +71,8 @@ impl Summary {
         }
         if !no_data.is_empty() {
             lines.push(
-                "testdata/README.md says where the data comes from. Put it into ../shared, or name its folder in \
-                 ARBOR_TESTDATA, and run the tests again."
+                "scripts/fetch-testdata.py fetches what is public into ../shared, or into the folder that ARBOR_TESTDATA \
+                 names. testdata/README.md says where the rest comes from."
                     .to_owned(),
             );
         }
@@ -139,8 +139,8 @@ mod tests {
   chains: data/chains, data/era1
 skipped, in whole or in part, for other reasons:
   mounts: no right to mount
-testdata/README.md says where the data comes from. Put it into ../shared, or name its folder in ARBOR_TESTDATA, \
-                        and run the tests again.
+scripts/fetch-testdata.py fetches what is public into ../shared, or into the folder that ARBOR_TESTDATA \
+                        names. testdata/README.md says where the rest comes from.
 7 passed, 0 failed, 2 skipped";
         assert_eq!(text, expected);
     }
