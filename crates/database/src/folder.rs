@@ -77,7 +77,7 @@ impl<'a> Folder<'a> {
         settings: &TreeSettings,
     ) -> Result<Tree, DatabaseError> {
         match self.trees.of_identity(identity) {
-            Some(kind) => settings.tree(kind, Some(identity.hash.clone()), memory),
+            Some(kind) => Ok(settings.tree(kind, Some(identity.hash.clone()), memory)?),
             None => Err(DatabaseError::UnknownTree(Box::new(identity.clone()))),
         }
     }

@@ -41,6 +41,8 @@ mod resume;
 mod retention;
 mod rules;
 mod store;
+mod store_kind;
+mod stored_settings;
 mod tree_settings;
 
 pub use arbor_store::disk::Limits;
@@ -53,5 +55,7 @@ pub use remembered::write_whole;
 pub use resume::Resumed;
 pub use retention::{RETAINED, parse_retain, show_retain};
 pub use rules::{AgreedRules, RulesNotice};
-pub use store::{StoreKind, open_store};
-pub use tree_settings::{SettingsNotice, TreeSettings};
+pub use store::open_store;
+pub use store_kind::StoreKind;
+pub use stored_settings::SettingsNotice;
+pub use tree_settings::TreeSettings;

@@ -7,57 +7,8 @@ use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store};
 use arbor_store_fjall::FjallStore;
 
+use crate::store_kind::StoreKind;
 use crate::{Budget, DatabaseError};
-
-/// The kinds of stores.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum StoreKind {
-    /// Files through fjall.
-    Fjall,
-    /// Files through RocksDB.
-    #[cfg(feature = "rocksdb")]
-    Rocksdb,
-    /// Nothing on disk: gone at the end.
-    Memory,
-}
-
-impl StoreKind {
-    /// All kinds.
-    pub const ALL: &[Self] = &[
-        Self::Fjall,
-        #[cfg(feature = "rocksdb")]
-        Self::Rocksdb,
-        Self::Memory,
-    ];
-
-    /// The name on the command line, in reports, and of the store's folder in the database's.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fjall => "fjall",
-            #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => "rocksdb",
-            Self::Memory => "memory",
-        }
-    }
-
-    /// One line for help texts, without a full stop.
-    #[must_use]
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Self::Fjall => "Files through fjall",
-            #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => "Files through RocksDB",
-            Self::Memory => "Nothing on disk: gone at the end",
-        }
-    }
-
-    /// The kind of the store in a database's folder.
-    pub(crate) fn found_in(dir: &Path) -> Option<Self> {
-        let mut on_disk = Self::ALL.iter().filter(|kind| **kind != Self::Memory);
-        on_disk.find(|kind| dir.join(kind.name()).is_dir()).copied()
-    }
-}
 
 /// Makes a store in memory, as slow as a disk with these limits if there are any.
 pub(crate) fn memory_store(throttle: Option<Limits>) -> Arc<dyn Store> {
