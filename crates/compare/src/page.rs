@@ -17,8 +17,8 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: [&str; 4] = [
     include_str!("page/format.js"),
     include_str!("page/charts.js"),
-    include_str!("page/plots.js"),
-    include_str!("page/main.js"),
+    include_str!("page/comparison_plots.js"),
+    include_str!("page/comparison.js"),
 ];
 
 /// Writes `report.html`.
