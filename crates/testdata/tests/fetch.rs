@@ -80,16 +80,16 @@ impl Upstream {
         command.arg(root().join("scripts/fetch-testdata.py"));
         command.arg("--manifest").arg(&file);
         command.arg("--upstream").arg(self.folder.path());
-        command.arg("--into").arg(self.into()).args(words);
+        command.arg("--into").arg(self.place()).args(words);
         command.output().expect("the script runs")
     }
 
-    fn into(&self) -> PathBuf {
+    fn place(&self) -> PathBuf {
         self.folder.path().join("into")
     }
 
     fn read(&self, name: &str) -> Option<Vec<u8>> {
-        std::fs::read(self.into().join(name)).ok()
+        std::fs::read(self.place().join(name)).ok()
     }
 }
 
@@ -116,7 +116,7 @@ fn files_of_the_commit_are_fetched_checked_and_kept() {
     let packed = upstream.read("data/two.txt.gz").expect("fetched");
     assert_eq!(packed[..2], [0x1f, 0x8b]);
     // What is there is left, and what was changed is replaced.
-    std::fs::write(upstream.into().join("vectors/a/one.txt"), "x").expect("written");
+    std::fs::write(upstream.place().join("vectors/a/one.txt"), "x").expect("written");
     let check = upstream.fetch([FIRST, SECOND], &["--check"]);
     let text = said(&check);
     assert_eq!(check.status.code(), Some(1));
