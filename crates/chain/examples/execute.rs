@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let plain = std::env::args().nth(2).is_some_and(|arg| arg == "--plain");
     // State roots are not looked at, genesis' own included.
-    let genesis = Genesis::from_file(&folder.join("genesis.json"), &|_| Default::default())?;
+    let genesis = Genesis::from_file(&folder.join("genesis.json"))?;
     let input = open_sources(&[folder])?;
     let rules = SignatureRules::new(&genesis.spec);
     let mut state = FlatState::from_genesis(&genesis.alloc);

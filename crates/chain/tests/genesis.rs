@@ -6,7 +6,6 @@ use alloy_primitives::{Address, B256, U256, keccak256};
 use arbor_chain::genesis::{
     Activation, ChainSpec, Fork, Genesis, GenesisError, Network, naive_state_root,
 };
-use arbor_chain::replay::genesis_state_root;
 use arbor_chain::source::open_sources;
 use arbor_state::{State, StateView};
 use arbor_store::MemoryStore;
@@ -23,7 +22,7 @@ fn genesis_with(config: &str) -> Result<Genesis, GenesisError> {
     let text = format!(
         r#"{{"config": {config}, "difficulty": "0x20000", "gasLimit": "0x1388", "alloc": {{}}}}"#
     );
-    Genesis::from_json(&text, &naive_state_root)
+    Genesis::from_json(&text)
 }
 
 #[test]
@@ -33,7 +32,7 @@ fn public_networks_have_their_hashes() {
         let Some(file) = shared("public_networks_have_their_hashes", &name) else {
             continue;
         };
-        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        let genesis = Genesis::from_file(&file).expect("sound genesis");
         assert_eq!(genesis.hash, network.genesis_hash(), "{}", network.name());
         assert_eq!(genesis.network(), Some(network));
         assert_eq!(genesis.spec.chain_id(), network.chain_id());
@@ -52,7 +51,7 @@ fn mainnet_genesis_equals_the_published_vector() {
     let vector: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(vector).expect("readable")).expect("JSON");
     let expected = |name: &str| vector[name].as_str().expect("a string").to_owned();
-    let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    let genesis = Genesis::from_file(&file).expect("sound genesis");
     assert_eq!(hex::encode(genesis.hash), expected("genesis_hash"));
     assert_eq!(
         hex::encode(genesis.header.state_root),
@@ -76,7 +75,7 @@ fn presets_agree_with_geths_genesis_files() {
         let Some(file) = shared("presets_agree_with_geths_genesis_files", file) else {
             return;
         };
-        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        let genesis = Genesis::from_file(&file).expect("sound genesis");
         assert_eq!(genesis.hash, network.genesis_hash());
         assert_eq!(genesis.warnings, Vec::<String>::new());
         let preset = network.spec();
@@ -116,7 +115,7 @@ fn every_chain_begins_at_its_genesis() {
         let folder = entry.expect("entry").path();
         let chain = open_sources(std::slice::from_ref(&folder)).expect("sound chain");
         let file = chain.genesis_file().expect("each folder has one").clone();
-        let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+        let genesis = Genesis::from_file(&file).expect("sound genesis");
         assert!(chain.first().number <= 1, "{}", folder.display());
         genesis
             .check_chain(&chain)
@@ -132,7 +131,7 @@ fn a_foreign_genesis_is_named() {
         return;
     };
     let chain = open_sources(&[folder]).expect("sound chain");
-    let sepolia = Genesis::preset(Network::Sepolia, &naive_state_root).expect("built in");
+    let sepolia = Genesis::preset(Network::Sepolia).expect("built in");
     let message = sepolia
         .check_chain(&chain)
         .expect_err("another network")
@@ -154,8 +153,7 @@ fn classic_is_mapped_with_its_own_rules() {
     let Some(file) = shared(test, file) else {
         return;
     };
-    let Genesis { spec, warnings, .. } =
-        Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    let Genesis { spec, warnings, .. } = Genesis::from_file(&file).expect("sound genesis");
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(spec.limitations(), []);
     let spec_id = |number| spec.fork_at(number, 0, false).spec_id();
@@ -233,7 +231,7 @@ fn constantinople_may_come_without_petersburg() {
     ) else {
         return;
     };
-    let genesis = Genesis::from_file(&file, &naive_state_root).expect("sound genesis");
+    let genesis = Genesis::from_file(&file).expect("sound genesis");
     assert_eq!(genesis.spec.fork_at(14, 0, false), Fork::Constantinople);
     assert_eq!(genesis.spec.fork_at(15, 0, false), Fork::Petersburg);
     assert_eq!(genesis.spec.limitations(), []);
@@ -305,7 +303,7 @@ fn wrong_values_are_named() {
             r#"{{"config": {{}}, "gasLimit": 1, "difficulty": 1, "alloc": {{"{:040x}": {account}}}}}"#,
             0xaa
         );
-        Genesis::from_json(&text, &naive_state_root).map(|genesis| genesis.alloc.get(0).storage)
+        Genesis::from_json(&text).map(|genesis| genesis.alloc.get(0).storage)
     };
     let word = |last: u8| B256::with_last_byte(last);
     assert_eq!(
@@ -330,20 +328,17 @@ fn wrong_values_are_named() {
     }
     let twice = r#"{"config": {}, "gasLimit": 1, "difficulty": 1, "alloc": {"00000000000000000000000000000000000000aa": {"balance": "1"},
         "0x00000000000000000000000000000000000000Aa": {"balance": "2"}}}"#;
-    let error = Genesis::from_json(twice, &naive_state_root).expect_err("listed twice");
+    let error = Genesis::from_json(twice).expect_err("listed twice");
     assert!(
         matches!(error, GenesisError::DuplicateAccount(_)),
         "{error}"
     );
     let stated = r#"{"config": {}, "gasLimit": 1, "difficulty": 1, "alloc": {}, "stateRoot":
         "0x0100000000000000000000000000000000000000000000000000000000000000"}"#;
-    let error = Genesis::from_json(stated, &naive_state_root).expect_err("another root");
+    let error = Genesis::from_json(stated).expect_err("another root");
     assert!(matches!(error, GenesisError::StateRoot { .. }), "{error}");
-    let error = Genesis::from_json(
-        r#"{"gasLimit": 1, "difficulty": 1, "alloc": {}}"#,
-        &naive_state_root,
-    )
-    .expect_err("no config");
+    let error = Genesis::from_json(r#"{"gasLimit": 1, "difficulty": 1, "alloc": {}}"#)
+        .expect_err("no config");
     assert!(matches!(error, GenesisError::NoConfig(_)), "{error}");
 }
 
@@ -359,15 +354,15 @@ fn great_total_difficulties_are_exact() {
 #[test]
 fn networks_are_known_by_name() {
     for network in Network::ALL {
-        let genesis = Genesis::load(network.name(), &naive_state_root).expect("built in");
+        let genesis = Genesis::load(network.name()).expect("built in");
         assert_eq!(genesis.hash, network.genesis_hash(), "{}", network.name());
         assert!(genesis.warnings.is_empty(), "{:?}", genesis.warnings);
     }
-    let error = Genesis::load("mainet", &naive_state_root).expect_err("misspelt");
+    let error = Genesis::load("mainet").expect_err("misspelt");
     assert!(matches!(error, GenesisError::UnknownPreset(_)), "{error}");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let named = folder.path().to_str().expect("text");
-    let error = Genesis::load(named, &naive_state_root).expect_err("a folder");
+    let error = Genesis::load(named).expect_err("a folder");
     assert!(matches!(error, GenesisError::Folder(_)), "{error}");
 }
 
@@ -386,9 +381,7 @@ fn difficulties_follow_the_rules() {
             return;
         };
         let mut chain = open_sources(&[folder]).expect("sound chain");
-        let genesis =
-            Genesis::from_file(chain.genesis_file().expect("beside it"), &naive_state_root)
-                .expect("sound");
+        let genesis = Genesis::from_file(chain.genesis_file().expect("beside it")).expect("sound");
         let mut parent = genesis.header.clone();
         while let Some(block) = chain.next_raw().expect("sound block") {
             if block.header.number == 0 {
@@ -411,7 +404,7 @@ fn difficulties_follow_the_rules() {
 #[test]
 fn forms_that_geth_reads_are_one_genesis() {
     let genesis = |text: &str| {
-        let genesis = Genesis::from_json(text, &naive_state_root);
+        let genesis = Genesis::from_json(text);
         genesis.unwrap_or_else(|error| panic!("{error}: {text}"))
     };
     let plain = r#"{"config": {"chainId": 5, "homesteadBlock": 0, "eip150Block": 0, "eip155Block": 0, "eip158Block": 0,
@@ -490,7 +483,7 @@ fn forms_that_geth_reads_are_one_genesis() {
 fn what_is_no_genesis_is_refused_with_its_field() {
     let plain = r#"{"config": {"chainId": 5}, "gasLimit": "0x1388", "difficulty": "0x20000", "alloc":
         {"00000000000000000000000000000000000000aa": {"balance": "0x1", "storage": {"0x01": "0x02"}}}}"#;
-    assert!(Genesis::from_json(plain, &naive_state_root).is_ok());
+    assert!(Genesis::from_json(plain).is_ok());
     for (from, to, wanted) in [
         ("\"gasLimit\": \"0x1388\", ", "", "genesis has no gasLimit"),
         (
@@ -528,12 +521,12 @@ fn what_is_no_genesis_is_refused_with_its_field() {
     ] {
         assert!(plain.contains(from), "{from}");
         let text = plain.replace(from, to);
-        let error = Genesis::from_json(&text, &naive_state_root).expect_err(to);
+        let error = Genesis::from_json(&text).expect_err(to);
         assert!(error.to_string().contains(wanted), "{error}");
     }
     let parity = r#"{"name": "Foo", "engine": {"Ethash": {}}, "params": {"networkID": "0x1"},
         "genesis": {"difficulty": "0x1"}, "accounts": {}}"#;
-    let error = Genesis::from_json(parity, &naive_state_root).expect_err("a chainspec");
+    let error = Genesis::from_json(parity).expect_err("a chainspec");
     assert!(
         error
             .to_string()
@@ -591,12 +584,9 @@ fn crowded(accounts: u64) -> String {
 fn many_accounts_are_loaded_and_few_are_committed() {
     for (accounts, is_loaded) in [(0, false), (1, false), (500, false), (20_000, true)] {
         let text = crowded(accounts);
-        let genesis = Genesis::from_json(&text, &naive_state_root).expect("sound");
+        let genesis = Genesis::from_json(&text).expect("sound");
         assert_eq!(genesis.is_loaded(), is_loaded);
-        assert_eq!(
-            genesis_state_root(&genesis.alloc),
-            genesis.header.state_root
-        );
+        assert_eq!(naive_state_root(&genesis.alloc), genesis.header.state_root);
         let network = arbor_state::Network {
             chain_id: 7,
             genesis_hash: genesis.hash,
@@ -657,7 +647,7 @@ fn names_are_bounded() {
         r#"{{"config": {{}}, "difficulty": 1, "gasLimit": 1, "alloc": {{{}}}}}"#,
         accounts.join(", ")
     );
-    let genesis = Genesis::from_json(&text, &naive_state_root).expect("sound");
+    let genesis = Genesis::from_json(&text).expect("sound");
     let named = genesis.warnings.iter();
     assert_eq!(named.filter(|name| name.contains(".comment ")).count(), 20);
     assert_eq!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use alloy_consensus::Transaction;
 use alloy_primitives::{Address, B256, keccak256};
-use arbor_chain::genesis::{Genesis, naive_state_root};
+use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{HeaderCheck, Options, Replay, ReplayError, Roots, Verify};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
@@ -47,7 +47,7 @@ fn chain(blocks: u64) -> Chain {
 }
 
 fn read(folder: &Path) -> Chain {
-    let genesis = Genesis::from_file(&folder.join("genesis.json"), &naive_state_root);
+    let genesis = Genesis::from_file(&folder.join("genesis.json"));
     let genesis = genesis.expect("sound genesis");
     let mut source = open_sources(&[folder.to_owned()]).expect("sound chain");
     source.skip_to(1).expect("blocks");

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use alloy_primitives::{B256, Bloom};
-use arbor_chain::genesis::{Genesis, naive_state_root};
+use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
@@ -50,8 +50,7 @@ fn chain() -> Chain {
     };
     let folder = tempfile::tempdir().unwrap();
     generate(&settings, folder.path(), |_| ControlFlow::Continue(())).unwrap();
-    let genesis =
-        Genesis::from_file(&folder.path().join("genesis.json"), &naive_state_root).unwrap();
+    let genesis = Genesis::from_file(&folder.path().join("genesis.json")).unwrap();
     let mut source = open_sources(&[folder.path().to_owned()]).unwrap();
     source.skip_to(1).unwrap();
     let rules = SignatureRules::new(&genesis.spec);

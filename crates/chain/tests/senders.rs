@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_primitives::{Address, Signature, U256, address};
-use arbor_chain::genesis::{Genesis, Network, naive_state_root};
+use arbor_chain::genesis::{Genesis, Network};
 use arbor_chain::senders::{
     InputError, Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules, recover_senders,
 };
@@ -31,7 +31,7 @@ fn options(threads: usize, blocks: usize, bytes: usize) -> PrefetchOptions {
 fn prefetch(folder: &Path, options: PrefetchOptions) -> Prefetch {
     let chain = open_sources(&[folder.to_path_buf()]).expect("sound");
     let genesis = chain.genesis_file().expect("beside it");
-    let genesis = Genesis::from_file(genesis, &naive_state_root).expect("sound");
+    let genesis = Genesis::from_file(genesis).expect("sound");
     Prefetch::new(chain, SignatureRules::new(&genesis.spec), options)
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use alloy_primitives::B256;
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::genesis_state_root;
 
 use crate::DatabaseError;
 use crate::folder::{Folder, NO_CHAIN, io_error};
@@ -86,8 +85,7 @@ impl Folder<'_> {
         if !path.is_file() {
             return Err(unusable("no regular file", None));
         }
-        Genesis::from_file(&path, &genesis_state_root)
-            .map_err(|source| unusable("damaged", Some(source)))
+        Genesis::from_file(&path).map_err(|source| unusable("damaged", Some(source)))
     }
 
     /// Reads the network of the database, and the text of its genesis; no text if the database belongs to no chain.
@@ -126,7 +124,7 @@ impl Folder<'_> {
     /// Returns what another genesis changes, if it is more than spaces.
     fn compare_genesis(self, kept: &str, text: &str) -> Option<OtherGenesis> {
         let path = self.genesis_path();
-        let read = |text| Genesis::from_json(text, &genesis_state_root);
+        let read = |text| Genesis::from_json(text);
         let (Ok(kept), Ok(now)) = (read(kept), read(text)) else {
             return Some(OtherGenesis::Damaged(path));
         };

@@ -22,7 +22,6 @@ use super::{
 };
 use arbor_chain::executor::BodyFacts;
 use arbor_chain::genesis::{Alloc, Genesis, GenesisAccount, Population};
-use arbor_chain::replay::{genesis_state_root, populated_state_root};
 
 /// Blocks between two points that an interrupted run can continue from.
 const FLUSH_INTERVAL: u64 = 1_000;
@@ -106,7 +105,7 @@ pub fn generate(
     let places = Places::new();
     let genesis = genesis::genesis(settings, accounts.addresses(), &places);
     let genesis = folder.write_genesis(&genesis, populated(&genesis, settings)?)?;
-    let genesis = Genesis::from_json(&genesis, &genesis_state_root)?;
+    let genesis = Genesis::from_json(&genesis)?;
     let block_0 = Sealed {
         header: genesis.header.clone(),
         hash: genesis.hash,
@@ -352,7 +351,9 @@ fn populated(
     let population = Population { accounts };
     let listed = genesis.alloc.iter();
     let listed = listed.map(|(address, account)| GenesisAccount::new(*address, account.clone()));
-    let state_root = populated_state_root(population, &Alloc::new(listed)?)?;
+    let state_root = Alloc::new(listed)?
+        .with_population(population)?
+        .state_root();
     Ok(Some(Populated {
         population,
         state_root,

@@ -95,7 +95,7 @@ impl World {
         let mut state = MapState::default();
         let genesis = genesis::genesis(&settings, accounts.addresses(), &places);
         let json = serde_json::to_string(&genesis).expect("serializable");
-        let genesis = Genesis::from_json(&json, &|_| B256::ZERO).expect("a valid genesis");
+        let genesis = Genesis::from_json(&json).expect("a valid genesis");
         state.apply(listed_changes(&genesis.alloc));
         Self {
             settings,

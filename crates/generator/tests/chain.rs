@@ -8,7 +8,7 @@ use std::sync::Arc;
 use alloy_consensus::{Header, Transaction as _, Typed2718};
 use alloy_primitives::{b256, keccak256};
 use arbor_chain::executor::{BlockInput, Executor, RecentBlocks};
-use arbor_chain::genesis::{Genesis, naive_state_root};
+use arbor_chain::genesis::Genesis;
 use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
 use arbor_generator::{
@@ -53,7 +53,7 @@ fn tiny(blocks: u64) -> GeneratorSettings {
 /// Returns the blocks and the state after the last.
 fn replay(folder: &Path) -> (Vec<RecoveredBlock>, State) {
     let genesis_file = folder.join("genesis.json");
-    let genesis = Genesis::from_file(&genesis_file, &naive_state_root).expect("sound genesis");
+    let genesis = Genesis::from_file(&genesis_file).expect("sound genesis");
     assert_eq!(genesis.warnings, Vec::<String>::new());
     let mut source = open_sources(&[folder.to_owned()]).expect("sound chain");
     genesis.check_chain(&source).expect("the chain's genesis");
@@ -257,7 +257,7 @@ fn new_accounts_come_at_the_rate_that_was_asked_for() {
             .collect();
         reached.sort();
         reached.dedup();
-        let genesis = Genesis::from_file(&folder.path().join("genesis.json"), &naive_state_root);
+        let genesis = Genesis::from_file(&folder.path().join("genesis.json"));
         let old: Vec<_> = genesis
             .expect("sound")
             .alloc

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use alloy_primitives::B256;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::open_sources;
@@ -44,7 +43,7 @@ pub(super) fn export(bytes: &[u8]) {
 /// A genesis in geth's JSON form.
 pub(super) fn genesis(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = Genesis::from_json(text, &|_| B256::ZERO);
+        let _ = Genesis::from_json(text);
     }
 }
 

@@ -21,9 +21,9 @@
 //! use alloy_consensus::Header;
 //! use alloy_primitives::U256;
 //! use arbor_chain::executor::{Block, Executor, FlatState, RecentBlocks, Rules};
-//! use arbor_chain::genesis::{Genesis, Network, naive_state_root};
+//! use arbor_chain::genesis::{Genesis, Network};
 //!
-//! let genesis = Genesis::preset(Network::Sepolia, &naive_state_root)?;
+//! let genesis = Genesis::preset(Network::Sepolia)?;
 //! let state = FlatState::from_genesis(&genesis.alloc);
 //! // A proof-of-work block without transactions: all that it does is pay its miner two ether.
 //! let difficulty = U256::from(131_072);

@@ -1,4 +1,4 @@
-//! The accounts that a genesis lists, packed.
+//! The accounts of a genesis: those that it lists, packed, and a population that it counts.
 //!
 //! An account with ether alone takes about 40 bytes here, a tenth of a [`GenesisAccount`]'s.
 //! Accounts are unpacked one at a time.
@@ -7,9 +7,10 @@ use std::fmt;
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::{GenesisAccount, GenesisError};
+use super::{GenesisAccount, GenesisError, Population};
 
-/// The listed accounts of a genesis in ascending order of addresses.
+/// The accounts of a genesis: those that it lists, in ascending order of addresses, and the [`Population`] that it counts. The methods
+/// that tell of one account tell of the listed ones.
 ///
 /// An account is its address (20 bytes), nonce and balance (numbers), the lengths of its code and
 /// of its list of slots (numbers), the code, and of each slot its index and its value (numbers). A
@@ -19,6 +20,7 @@ pub struct Alloc {
     packed: Bytes,
     /// Where each account begins.
     begins: Vec<u64>,
+    population: Option<Population>,
 }
 
 impl fmt::Debug for Alloc {
@@ -38,6 +40,26 @@ impl Alloc {
             packing.push(&account);
         }
         packing.finish()
+    }
+
+    /// Adds a population.
+    ///
+    /// # Errors
+    /// [`GenesisError::DuplicateAccount`] if an account of the population is listed.
+    pub fn with_population(self, population: Population) -> Result<Self, GenesisError> {
+        let mut listed = (0..self.len()).map(|index| self.address(index));
+        match listed.find(|address| population.contains(*address)) {
+            Some(address) => Err(GenesisError::DuplicateAccount(address)),
+            None => Ok(Self {
+                population: Some(population),
+                ..self
+            }),
+        }
+    }
+
+    /// The accounts that are counted instead of listed.
+    pub fn population(&self) -> Option<Population> {
+        self.population
     }
 
     /// The number of accounts.
@@ -156,6 +178,7 @@ impl Packing {
         Ok(Alloc {
             packed: self.packed.into(),
             begins: self.begins,
+            population: None,
         })
     }
 }

@@ -29,7 +29,6 @@ pub(super) struct GenesisFile<'t> {
     pub(super) blob_gas_used: Option<u64>,
     pub(super) slot_number: Option<u64>,
     pub(super) state_root: Option<B256>,
-    pub(super) population: Option<Population>,
 }
 
 /// Names that files of other forms have, and geth's has not: of Nethermind's and Parity's chainspec.
@@ -86,14 +85,16 @@ impl<'t> GenesisFile<'t> {
         }
         let state_root = fields.take("stateRoot");
         file.state_root = state_root.map(|root| root.hash()).transpose()?;
-        if let Some(population) = fields.take("population") {
-            let read = serde_json::from_str(population.text());
-            file.population = Some(read.map_err(|error| population.wrong(&error.to_string()))?);
-        }
+        let population = fields.take("population");
         match fields.take("alloc") {
             Some(listed) => file.alloc = accounts(&listed, &mut unknown)?,
-            None if file.population.is_none() => return Err(GenesisError::Missing("alloc")),
+            None if population.is_none() => return Err(GenesisError::Missing("alloc")),
             None => {}
+        }
+        if let Some(population) = population {
+            let read: Result<Population, _> = serde_json::from_str(population.text());
+            let read = read.map_err(|error| population.wrong(&error.to_string()))?;
+            file.alloc = file.alloc.with_population(read)?;
         }
         unknown.extend(fields.left());
         Ok((file, unknown.warnings()))

@@ -13,12 +13,9 @@ use serde_json::Value;
 use super::fields::Fields;
 use super::file::GenesisFile;
 use super::spec::ChainSpec;
-use super::{Alloc, Fork, GenesisError, Network, Population};
+use super::{Alloc, Fork, GenesisError, Network};
 use crate::bounded_input::{Bound, BoundedInput};
 use crate::source::ChainInput;
-
-/// Computes the Merkle-Patricia state root of accounts.
-pub type StateRootFn<'a> = &'a dyn Fn(&Alloc) -> B256;
 
 /// Block 0 and the rules of a chain.
 #[derive(Clone, Debug)]
@@ -29,8 +26,6 @@ pub struct Genesis {
     pub hash: B256,
     /// The accounts that exist from the start.
     pub alloc: Alloc,
-    /// More accounts, by their number.
-    pub population: Option<Population>,
     /// The rules.
     pub spec: ChainSpec,
     /// What the file says and has no effect, and where it differs from what is known of its network.
@@ -42,8 +37,8 @@ impl Genesis {
     ///
     /// # Errors
     /// [`GenesisError`] if it is neither, or as [`Self::from_json`].
-    pub fn load(file_or_preset: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
-        Self::from_json(&Self::text_of(file_or_preset)?, state_root)
+    pub fn load(file_or_preset: &str) -> Result<Self, GenesisError> {
+        Self::from_json(&Self::text_of(file_or_preset)?)
     }
 
     /// The text of what a user names: a file's, or else that of a network's genesis.
@@ -67,16 +62,16 @@ impl Genesis {
     ///
     /// # Errors
     /// None for the networks there are: their accounts and rules are built in.
-    pub fn preset(network: Network, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
-        Self::from_json(&network.genesis_text(), state_root)
+    pub fn preset(network: Network) -> Result<Self, GenesisError> {
+        Self::from_json(&network.genesis_text())
     }
 
     /// Reads a genesis file.
     ///
     /// # Errors
     /// As [`Self::from_json`], and [`GenesisError::Input`].
-    pub fn from_file(path: &Path, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
-        Self::from_json(&Self::read_text(path)?, state_root)
+    pub fn from_file(path: &Path) -> Result<Self, GenesisError> {
+        Self::from_json(&Self::read_text(path)?)
     }
 
     /// The text of a genesis file, which may be a pipe.
@@ -114,12 +109,13 @@ impl Genesis {
     /// # Errors
     /// [`GenesisError`] if the text is not in geth's form, forks contradict each other, or the state root that it may
     /// state is not that of its accounts.
-    pub fn from_json(text: &str, state_root: StateRootFn<'_>) -> Result<Self, GenesisError> {
+    pub fn from_json(text: &str) -> Result<Self, GenesisError> {
         let (mut file, mut warnings) = GenesisFile::parse(text)?;
         let alloc = std::mem::take(&mut file.alloc);
-        let root = match file.population {
-            Some(population) => root_with(population, &alloc, file.state_root)?,
-            None => state_root(&alloc),
+        let root = match alloc.population() {
+            // It takes long to compute: a program that loads the state finds out whether the file states the right one.
+            Some(_) => file.state_root.ok_or(GenesisError::NoStateRoot)?,
+            None => alloc.state_root(),
         };
         if let Some(stated) = file.state_root.filter(|stated| *stated != root) {
             return Err(GenesisError::StateRoot {
@@ -146,7 +142,6 @@ impl Genesis {
             header,
             hash,
             alloc,
-            population: file.population,
             spec,
             warnings,
         };
@@ -199,20 +194,6 @@ impl Genesis {
         self.warnings
             .extend(differences.map(|what| format!("{what} as on {}", network.name())));
         self
-    }
-}
-
-/// The state root of a genesis with a population: what the file states, since it takes long to compute. Whoever loads the
-/// state finds out whether it is so.
-fn root_with(
-    population: Population,
-    alloc: &Alloc,
-    stated: Option<B256>,
-) -> Result<B256, GenesisError> {
-    let mut listed = (0..alloc.len()).map(|index| alloc.address(index));
-    match listed.find(|address| population.contains(*address)) {
-        Some(address) => Err(GenesisError::DuplicateAccount(address)),
-        None => stated.ok_or(GenesisError::NoStateRoot),
     }
 }
 
@@ -279,7 +260,7 @@ fn block_zero(
     })
 }
 
-/// The state root by alloy's trie: simple, and slow beside the tree crate's batched build.
+/// The state root by alloy's trie: simple and slow. Tests compare [`Alloc::state_root`] with it.
 pub fn naive_state_root(accounts: &Alloc) -> B256 {
     state_root_unhashed(accounts.iter().map(|account| {
         let storage = account

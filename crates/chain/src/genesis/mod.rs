@@ -6,9 +6,9 @@
 //! [`ChainSpec::limitations`], with the blocks they concern.
 //!
 //! ```
-//! use arbor_chain::genesis::{Fork, Genesis, Network, naive_state_root};
+//! use arbor_chain::genesis::{Fork, Genesis, Network};
 //!
-//! let genesis = Genesis::preset(Network::Sepolia, &naive_state_root)?;
+//! let genesis = Genesis::preset(Network::Sepolia)?;
 //! assert_eq!(genesis.hash, Network::Sepolia.genesis_hash());
 //! assert_eq!(genesis.spec.fork_at(2_990_908, 1_677_557_088, true), Fork::Shanghai);
 //! # Ok::<(), arbor_chain::genesis::GenesisError>(())
@@ -31,6 +31,7 @@ mod parameters;
 mod population;
 mod raw_config;
 mod rewards;
+mod source;
 mod spec;
 mod witness_gas;
 
@@ -39,10 +40,11 @@ pub use alloc::Alloc;
 pub use error::GenesisError;
 pub use fork::{Activation, Fork};
 pub use generated::{GENERATED_CHAIN_ID, generated_config, generated_spec};
-pub use load::{Genesis, StateRootFn, naive_state_root};
+pub use load::{Genesis, naive_state_root};
 pub use network::Network;
 pub use parameters::{DaoFork, Limitation};
 pub use population::Population;
 pub use rewards::RewardSchedule;
+pub(crate) use source::info;
 pub use spec::ChainSpec;
 pub use witness_gas::WitnessGas;

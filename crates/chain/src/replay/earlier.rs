@@ -112,7 +112,6 @@ mod tests {
     use arbor_versions::{Options, Retain};
 
     use super::*;
-    use crate::genesis::naive_state_root;
     use crate::replay::Replay;
     use crate::senders::{SignatureRules, prepare};
     use arbor_generator::{GeneratorSettings, Preset, generate};
@@ -145,7 +144,7 @@ mod tests {
 
     /// A database as an earlier build left it after a rollback: it remembers nothing of the blocks before number 8.
     fn forgetful(folder: &Path) -> (State, Genesis) {
-        let genesis = Genesis::from_file(&folder.join("genesis.json"), &naive_state_root);
+        let genesis = Genesis::from_file(&folder.join("genesis.json"));
         let genesis = genesis.expect("sound genesis");
         let store = Arc::new(MemoryStore::default());
         let mut replay = Replay::new(state(&store, &genesis), &genesis, 10_000).expect("genesis");

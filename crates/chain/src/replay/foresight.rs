@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::executor::{Block, BodyFacts, FlatState};
-    use crate::genesis::{Genesis, Network, naive_state_root};
+    use crate::genesis::{Genesis, Network};
     use crate::source::Transaction;
 
     const SENDER: Address = Address::repeat_byte(1);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn slots_are_read_ahead_while_blocks_wait_for_them() {
-        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let block = block(&genesis);
         let second = Duration::from_secs(1);
         let mut foresight = Foresight::default();
@@ -309,7 +309,7 @@ mod tests {
     /// A block that does not hold teaches nothing, so the time that it took ahead is not the next one's.
     #[test]
     fn what_a_failed_block_took_is_forgotten() {
-        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let second = Duration::from_secs(1);
         let mut foresight = Foresight {
             pays: true,
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_block_whose_header_does_not_hold_is_not_executed_ahead() {
-        let genesis = Genesis::preset(Network::Sepolia, &naive_state_root).expect("a preset");
+        let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let mut block = block(&genesis);
         block.header.gas_limit = 1 << 62;
         let mut foresight = Foresight {

@@ -1,17 +1,15 @@
 //! The state of a genesis.
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::U256;
 use arbor_state::{
-    AccountChange, BY_KECCAK, BlockRef, Computed, RootPlace, SlotChange, State, StateChanges,
-    StateError, state_root,
+    AccountChange, BlockRef, Computed, RootPlace, SlotChange, State, StateChanges, StateError,
 };
 
 use super::ReplayError;
 use super::error::Failure;
-use super::genesis_source::{info, source};
 use super::record::BlockRecord;
 use crate::executor::Ancestor;
-use crate::genesis::{Alloc, Genesis, Population};
+use crate::genesis::{Alloc, Genesis, info};
 
 /// Packed bytes of accounts that are committed as the changes of a block, in one piece: some
 /// 12,000, which take 4 kB each meanwhile. A kill leaves them whole or absent. More are loaded, and
@@ -71,7 +69,7 @@ impl Genesis {
     /// Whether the state is loaded, range by range, so that its accounts take little memory: a
     /// population, or more than about 12,000 accounts.
     pub fn is_loaded(&self) -> bool {
-        self.population.is_some() || self.alloc.packed_bytes() > MOST_AS_CHANGES
+        self.alloc.population().is_some() || self.alloc.packed_bytes() > MOST_AS_CHANGES
     }
 
     /// What is to be committed as version 0 of an empty database, its root among it.
@@ -82,23 +80,12 @@ impl Genesis {
     ) -> Result<Computed, StateError> {
         match self.is_loaded() {
             true => {
-                let source = source(self.population, &self.alloc, state.tree().order());
+                let source = self.alloc.source(state.tree().order());
                 state.load(&*source, progress)
             }
             false => state.compute(&listed_changes(&self.alloc)),
         }
     }
-}
-
-/// The state root of a genesis with a population.
-pub fn populated_state_root(population: Population, accounts: &Alloc) -> Result<B256, StateError> {
-    state_root(&*source(Some(population), accounts, &BY_KECCAK))
-}
-
-/// The state root of a genesis. In memory are some ranges of its accounts, 256ths, for each thread.
-pub fn genesis_state_root(accounts: &Alloc) -> B256 {
-    let root = state_root(&*source(None, accounts, &BY_KECCAK));
-    root.expect("invariant: packed accounts ascend, each once, and nothing is read")
 }
 
 /// Accounts as changes of the empty state.

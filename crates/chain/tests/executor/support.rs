@@ -9,7 +9,7 @@ use arbor_chain::executor::{
     Ancestor, Ancestors, BlockInput, BlockOutput, ExecutionError, Executor, FlatState,
     RecentBlocks, Rules,
 };
-use arbor_chain::genesis::{Genesis, naive_state_root};
+use arbor_chain::genesis::Genesis;
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
 use arbor_state::{
@@ -210,7 +210,7 @@ impl Replay {
         } else {
             folder.join("genesis.coregeth.json")
         };
-        let genesis = Genesis::from_file(&file, &naive_state_root).expect("genesis");
+        let genesis = Genesis::from_file(&file).expect("genesis");
         let input = open_sources(&[folder]).expect("blocks");
         let signatures = SignatureRules::new(&genesis.spec);
         let mut chain = RecentBlocks::default();

@@ -44,7 +44,6 @@ fn run_blocks(fixture: &Fixture, mode: Mode) -> Result<Option<&'static str>, Str
         header,
         hash,
         alloc: Alloc::new(fixture.alloc()).map_err(|error| error.to_string())?,
-        population: None,
         spec: network::rules(fixture)?,
         warnings: Vec::new(),
     };

@@ -19,7 +19,7 @@ pub(super) fn run(args: &BenchParallel) -> Result<()> {
     let mut input = open_sources(&args.chain)?;
     let (genesis, _) = genesis_of(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
-    if genesis.population.is_some() {
+    if genesis.alloc.population().is_some() {
         bail!("the state is kept as it is listed in memory, but this genesis counts a population");
     }
     let last = args.to.or(ChainInput::last(&input).map(|link| link.number));

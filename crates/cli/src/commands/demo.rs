@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::genesis_state_root;
 use arbor_generator::Preset;
 use clap::Parser;
 
@@ -34,7 +33,7 @@ pub(crate) fn run(args: &Demo) -> Result<()> {
     taste("replay", &[chain.as_os_str()])?;
     taste("status", &[])?;
     taste("verify", &[])?;
-    let genesis = Genesis::from_file(&summary.genesis, &genesis_state_root)?;
+    let genesis = Genesis::from_file(&summary.genesis)?;
     let rich = genesis
         .alloc
         .iter()

@@ -7,7 +7,7 @@ use std::path::Path;
 use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
-use arbor_chain::replay::{HeaderCheck, genesis_state_root};
+use arbor_chain::replay::HeaderCheck;
 use arbor_chain::rules::ChainRules;
 use arbor_database::{Budget, NO_CHAIN, network};
 use arbor_state::recovery::{EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals};
@@ -377,7 +377,7 @@ fn compared(args: &Recover, head: &EntriesHead) -> Result<Option<Compared>> {
         }
         return Ok(None);
     };
-    let genesis = Genesis::from_json(text, &genesis_state_root).context("its genesis")?;
+    let genesis = Genesis::from_json(text).context("its genesis")?;
     let id = genesis.spec.chain_id();
     let known = ChainNetwork::ALL
         .into_iter()
@@ -385,7 +385,7 @@ fn compared(args: &Recover, head: &EntriesHead) -> Result<Option<Compared>> {
     let known = genesis.network().or(known);
     let (spec, hash, with) = match (&args.genesis, known) {
         (Some(given), _) => {
-            let wanted = Genesis::load(given, &genesis_state_root)?;
+            let wanted = Genesis::load(given)?;
             (wanted.spec, wanted.hash, format!("--genesis {given}"))
         }
         (None, Some(network)) => {

@@ -10,7 +10,6 @@ use arbor_chain::genesis::{Alloc, Genesis, Population};
 use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
-    genesis_state_root,
 };
 use arbor_chain::rules::ChainRules;
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
@@ -241,7 +240,7 @@ pub(super) fn genesis_of(
         Some(name) => Genesis::text_of(name).with_context(shown)?,
         None => Genesis::read_text(named).with_context(shown)?,
     };
-    let genesis = Genesis::from_json(&text, &genesis_state_root).with_context(shown)?;
+    let genesis = Genesis::from_json(&text).with_context(shown)?;
     Ok((genesis, text))
 }
 
@@ -403,7 +402,7 @@ fn floor(
     mut input: ChainInput,
     genesis: &Genesis,
 ) -> Result<()> {
-    if genesis.population.is_some() {
+    if genesis.alloc.population().is_some() {
         bail!(
             "--tree none keeps the state as it is listed in memory, but this genesis counts a population instead"
         );
@@ -572,7 +571,7 @@ fn load(state: &mut State, genesis: &Genesis, json: bool) -> Result<()> {
     })?;
     progress.finish();
     let seconds = start.elapsed().as_secs_f64();
-    let Some(Population { accounts }) = genesis.population else {
+    let Some(Population { accounts }) = genesis.alloc.population() else {
         let accounts = genesis.alloc.len();
         return output::remark(
             json,

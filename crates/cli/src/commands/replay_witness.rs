@@ -7,7 +7,6 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::executor::{BlockOutput, OmmerCheck};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::genesis_state_root;
 use arbor_chain::replay::stateless::{StatelessError, replay_witness};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::witness::{Authority, BlockWitness, JudgedBy};
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let genesis = args
         .genesis
         .as_deref()
-        .map(|named| Genesis::load(named, &genesis_state_root))
+        .map(|named| Genesis::load(named))
         .transpose()?;
     for warning in genesis.iter().flat_map(|genesis| &genesis.warnings) {
         tracing::warn!("genesis: {warning}");

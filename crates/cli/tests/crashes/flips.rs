@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{HeaderCheck, genesis_state_root};
+use arbor_chain::replay::HeaderCheck;
 use arbor_state::{Network, StateSnapshot};
 use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
@@ -50,7 +50,7 @@ impl Records {
         let memory = MemoryStore::default();
         memory.write(&records, true).expect("writes");
         let genesis = chain.path("chain/genesis.json");
-        let genesis = Genesis::from_file(&genesis, &genesis_state_root).expect("reads");
+        let genesis = Genesis::from_file(&genesis).expect("reads");
         let network = Network {
             chain_id: genesis.spec.chain_id(),
             genesis_hash: genesis.hash,

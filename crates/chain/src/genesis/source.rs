@@ -5,23 +5,29 @@ use std::iter;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountOrder, AccountSource, BY_NAME, FullAccount, KeyedAccount, KeyedAccounts,
-    KeyedSlot, ReadError,
+    Account, AccountOrder, AccountSource, BY_KECCAK, BY_NAME, FullAccount, KeyedAccount,
+    KeyedAccounts, KeyedSlot, ReadError, state_root,
 };
 use rayon::prelude::*;
 
-use crate::genesis::{Alloc, GenesisAccount, Population};
+use super::account::GenesisAccount;
+use super::alloc::Alloc;
+use super::population::Population;
 
-/// Returns the listed accounts and those of a population, in an order.
-pub(super) fn source<'a>(
-    population: Option<Population>,
-    alloc: &'a Alloc,
-    order: &'static AccountOrder,
-) -> Box<dyn AccountSource + 'a> {
-    let members = Members::new(population, alloc);
-    match *order == BY_NAME {
-        true => Box::new(members),
-        false => Box::new(Sorted::new(members, order)),
+impl Alloc {
+    /// Returns the accounts, those of a population among them, as a stream in an order.
+    pub fn source(&self, order: &'static AccountOrder) -> Box<dyn AccountSource + '_> {
+        let members = Members::new(self);
+        match *order == BY_NAME {
+            true => Box::new(members),
+            false => Box::new(Sorted::new(members, order)),
+        }
+    }
+
+    /// Computes the Merkle-Patricia state root of the accounts. In memory are some ranges of them, 256ths, for each thread.
+    pub fn state_root(&self) -> B256 {
+        let root = state_root(&*self.source(&BY_KECCAK));
+        root.expect("invariant: packed accounts ascend, each once, and nothing is read")
     }
 }
 
@@ -34,7 +40,8 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    fn new(population: Option<Population>, alloc: &'a Alloc) -> Self {
+    fn new(alloc: &'a Alloc) -> Self {
+        let population = alloc.population();
         let codes = alloc.codes().map(|code| (keccak256(&code), code));
         let mut codes: BTreeMap<B256, Bytes> = codes.collect();
         codes.extend(population.map(|_| Population::code()));
@@ -100,7 +107,7 @@ fn inhabitant(number: u32) -> FullAccount {
 }
 
 /// Nonce, balance and code hash of an account.
-pub(super) fn info(account: &GenesisAccount) -> Account {
+pub(crate) fn info(account: &GenesisAccount) -> Account {
     Account {
         nonce: account.nonce,
         balance: account.balance,
