@@ -15,7 +15,7 @@ portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor
 # Crates that are built without threads, too.
 serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
 other_target=aarch64-unknown-linux-gnu
-steps=(format lint test docs examples report portable wasm others audit)
+steps=(format lint test docs examples report portable wasm others audit image)
 log=$(mktemp)
 notes=()
 step=
@@ -34,7 +34,7 @@ examples() {
     cargo run --locked -q -p arbor-trees --example quickstart
 }
 
-# A comparison's page in a browser, and its rows as others read them.
+# The pages of a comparison and of an inspection in a browser, and a comparison's rows as others read them.
 report() {
     local folder status=0
     if ! command -v python3 >/dev/null; then
@@ -44,7 +44,9 @@ report() {
     folder=$(mktemp -d)
     cargo run --locked -q -- generate --preset tiny --out "$folder/chain"
     cargo run --locked -q -- compare --trees mpt,verkle,ar16mt --repeat 2 --out "$folder/compare" "$folder/chain"
-    scripts/report_page.py "$folder/compare/report.html" || status=$?
+    cargo run --locked -q -- replay --db "$folder/db" --tree verkle "$folder/chain"
+    cargo run --locked -q -- inspect --db "$folder/db" --html "$folder/inspection.html" >"$folder/inspection"
+    scripts/report_page.py "$folder/compare/report.html" "$folder/inspection.html" || status=$?
     case $status in
     0) ;;
     2) notes+=("report: the page is NOT checked, there is no Chromium") ;;
@@ -124,6 +126,17 @@ nightly() {
     if fuzz/run.sh 5 planted_panic >/dev/null 2>&1; then failed+=('fuzz, which does not report a planted panic'); fi
     for each in "${failed[@]}"; do notes+=("nightly: $each: FAILED"); done
     ((${#failed[@]} == 0))
+}
+
+# The image that the Dockerfile describes, if there is a docker that may be used.
+image() {
+    if ! docker info >/dev/null 2>&1; then
+        notes+=("image: NOT built, there is no docker")
+        return 0
+    fi
+    docker build --quiet --tag arbor-check --build-arg PROFILE=dev .
+    docker run --rm arbor-check --version
+    docker image rm --force arbor-check >/dev/null
 }
 
 # Also after a failure: what was done until then, and the tests' counts last.
