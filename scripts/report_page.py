@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Opens the page of a comparison in a headless Chromium and checks it.
+"""Opens pages of comparisons and inspections in a headless Chromium and checks them.
 
-    scripts/report_page.py REPORT.html [--pictures DIR]
+    scripts/report_page.py PAGE.html... [--pictures DIR]
 
-The page must draw every plot within a second, without an error or a warning on the console, and ask for
-nothing but itself. Every table behind a plot must open and have rows. With --pictures, the page is saved
+Each page must draw every plot within a second, without an error or a warning on the console, and ask for
+nothing but itself. Every table behind a plot must open and have rows. With --pictures, each page is saved
 as it looks in light, in dark, and on a phone. Exit code 2: there is no Chromium.
 """
 
@@ -165,36 +165,45 @@ def picture(browser, file, height=None):
     file.write_bytes(base64.b64decode(shot["data"]))
 
 
+def check(browser, page, pictures):
+    """Checks a page in light, in dark, and on a phone; returns what is wrong."""
+    wrong = []
+    if page.stat().st_size > LARGEST_PAGE_BYTES:
+        wrong.append(f"{page.name} has {page.stat().st_size} bytes, more than {LARGEST_PAGE_BYTES}")
+    for look, width, scheme in [("light", 1400, "light"), ("dark", 1400, "dark"), ("phone", 390, "light")]:
+        name = f"{page.stem}-{look}"
+        found = best_of_three(browser, page, width, scheme)
+        wrong += [f"{name}: {text}" for text in found["wrong"]]
+        if found["ms"] > LONGEST_DRAWING_MS:
+            wrong.append(f"{name}: drawn after {found['ms']} ms, more than {LONGEST_DRAWING_MS}")
+        if pictures:
+            pictures.mkdir(parents=True, exist_ok=True)
+            picture(browser, pictures / f"{name}.png")
+        print(f"{name}: {len(found['names'])} plots in {found['ms']} ms: {', '.join(found['names'])}")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("page", type=Path)
+    parser.add_argument("pages", type=Path, nargs="+", metavar="PAGE.html")
     parser.add_argument("--pictures", type=Path, metavar="DIR")
-    parser.add_argument("--top", type=Path, metavar="FILE.png", help="save the page down to its first plots, in light")
+    parser.add_argument("--top", type=Path, metavar="FILE.png", help="save the first page down to its first plots, in light")
     arguments = parser.parse_args()
     program = next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         print(f"no browser: one of {', '.join(NAMES)} is needed", file=sys.stderr)
         sys.exit(2)
-    page, wrong = arguments.page.resolve(), []
-    if page.stat().st_size > LARGEST_PAGE_BYTES:
-        wrong.append(f"the page has {page.stat().st_size} bytes, more than {LARGEST_PAGE_BYTES}")
+    pages, wrong = [page.resolve() for page in arguments.pages], []
     with tempfile.TemporaryDirectory(prefix="arbor-page-") as folder:
         browser = Browser(program, folder)
         try:
             browser.open_page()
             # The first page of a browser that has just started waits for the browser.
-            load(browser, page, 1400, "light")
-            for name, width, scheme in [("light", 1400, "light"), ("dark", 1400, "dark"), ("phone", 390, "light")]:
-                found = best_of_three(browser, page, width, scheme)
-                wrong += [f"{name}: {text}" for text in found["wrong"]]
-                if found["ms"] > LONGEST_DRAWING_MS:
-                    wrong.append(f"{name}: drawn after {found['ms']} ms, more than {LONGEST_DRAWING_MS}")
-                if arguments.pictures:
-                    arguments.pictures.mkdir(parents=True, exist_ok=True)
-                    picture(browser, arguments.pictures / f"{name}.png")
-                print(f"{name}: {len(found['names'])} plots in {found['ms']} ms: {', '.join(found['names'])}")
+            load(browser, pages[0], 1400, "light")
+            for page in pages:
+                wrong += check(browser, page, arguments.pictures)
             if arguments.top:
-                load(browser, page, TOP_WIDTH, "light")
+                load(browser, pages[0], TOP_WIDTH, "light")
                 picture(browser, arguments.top, browser.evaluate(TOP_END))
             wrong += told(browser)
         finally:

@@ -90,7 +90,7 @@ const WITNESSES: &str = "Blocks with witnesses";
 /// What `arbor` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make a small chain in a folder, replay it, look at it, and compare all trees on it: a first taste
+    /// Make a small chain, replay it, query it, and compare all trees on it: a first look
     Demo(Demo),
     /// Make a valid chain and its genesis; the same settings make the same chain
     Generate(Generate),
@@ -110,32 +110,32 @@ pub(crate) enum Command {
     VerifyProof(VerifyProof),
     /// Write the complete pre-state witness of a block, or of each block of a range
     Witness(Witness),
-    /// Check witnesses against their roots without executing the blocks; every witness is checked, even after a false one
+    /// Check witnesses against their roots without executing the blocks. A false witness does not stop the check of the others
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against the flat state, and the root against the latest block's
     Verify(Verify),
-    /// Write a HEAD file that was lost or damaged again, after a check of all the rest
+    /// Restore a lost or damaged HEAD file, after a check of the whole database
     Repair(Repair),
     /// Return to an earlier retained block
     Rollback(Rollback),
-    /// Forget history
+    /// Delete history, that is, the states of earlier blocks
     Prune(Prune),
-    /// Merge the store's files, which gives the space of deleted records back
+    /// Merge the store's files, which frees the space of deleted records
     Compact(Compact),
-    /// Count what a database consists of: records, nodes, slots, codes, history
+    /// Count the records, nodes, slots, codes and history of a database
     Inspect(Inspect),
     /// Write all leaves of an ar16mt database into a file for `recover`
     Snapshot(Snapshot),
-    /// Make an ar16mt database from a file of `snapshot`, or go on with an earlier recovery
+    /// Make an ar16mt database from a file of `snapshot`, or continue an interrupted recovery
     Recover(Recover),
-    /// Write, update and read many leaves, block by block, and check the database: zkSync's load test, for every tree
+    /// Write, change and read many random leaves, block by block, and check the database: zkSync's load test, for every tree
     Loadtest(Loadtest),
-    /// Replay a chain under several trees, each in a process of its own, and put their figures next to each other
+    /// Replay a chain under several trees, and compare their figures in a table, in files and on a page
     Compare(Compare),
-    /// Measure what single operations cost, each result checked before it is timed
+    /// Measure single operations. Each result is checked before it is timed
     #[command(subcommand)]
     Bench(Bench),
-    /// Modular arithmetic of 384 bits as EVM opcodes: run, measure, assemble
+    /// Run, measure and assemble contracts with 384-bit modular arithmetic as EVM opcodes
     Evm384 {
         /// What to do.
         #[command(subcommand)]
@@ -332,7 +332,7 @@ pub(crate) struct Replay {
     /// Merge the store's files at the end, so that sizes are those of the contents
     #[arg(long, help_heading = HISTORY)]
     pub(crate) compact: bool,
-    /// Be as slow as a disk with this many requests a second, each of which lasts this many microseconds: to measure what a slow disk costs
+    /// Slow the store down to a disk with this many requests a second, each of which takes this many microseconds
     #[arg(long, value_name = "REQUESTS:US", value_parser = parse_limits, conflicts_with = "witness", help_heading = RESOURCES)]
     pub(crate) throttle: Option<Limits>,
     /// Print the report as JSON instead of the summary
@@ -488,7 +488,7 @@ pub(crate) struct Dump {
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Threads that check ranges of keys; 0 for all cores [default: all cores]
+    /// Threads that check; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Print the result as JSON
@@ -505,7 +505,7 @@ pub(crate) struct Verify {
 pub(crate) struct Repair {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Accept the store although HEAD names a later version or another database, as with a copy from a backup
+    /// Accept the store even if HEAD names a later version or another database, for example after a restore from a backup
     #[arg(long)]
     pub(crate) accept_store: bool,
     /// Threads that check; 0 for all cores [default: all cores]
@@ -539,7 +539,7 @@ pub(crate) struct Prune {
     /// History to keep: none, or a number of versions
     #[arg(long, value_name = "none|N", value_parser = parse_retain, required_unless_present = "before")]
     pub(crate) retain: Option<Retain>,
-    /// Forget the state of the blocks before this one: a number, a hash, or -N for N blocks before the latest
+    /// Delete the states of the blocks before this one: a number, a hash, or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true, conflicts_with = "retain")]
     pub(crate) before: Option<BlockChoice>,
     /// Print the result as JSON
@@ -567,6 +567,9 @@ pub(crate) struct Inspect {
     /// How many of the largest accounts and codes to name
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = parse_top)]
     pub(crate) top: usize,
+    /// Also write a page for a browser, with a plot and a table of each part, which opens without a network
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) html: Option<PathBuf>,
     /// Also write a file of comma-separated values for each part into this folder
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub(crate) csv: Option<PathBuf>,
@@ -665,13 +668,13 @@ pub(crate) struct Demo {
 #[derive(Debug, Args)]
 #[command(after_help = examples::GENERATE)]
 pub(crate) struct Generate {
-    /// Folder for chain.rlp and genesis.json; a generation cut short there is continued
+    /// Folder for chain.rlp and genesis.json. If a generation was interrupted there, the command continues it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Settings to start from: tiny, demo or replay-500k
     #[arg(long, default_value = "demo")]
     pub(crate) preset: Preset,
-    /// Same seed and settings, same chain
+    /// Seed of all random choices: the same seed and settings make the same chain
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Chain id of the genesis and of every transaction
@@ -683,7 +686,7 @@ pub(crate) struct Generate {
     /// Accounts funded at genesis, which send the transactions
     #[arg(long)]
     pub(crate) accounts: Option<u64>,
-    /// Contracts with two slots each, besides: a large state, which `visit` transactions touch
+    /// Additional contracts with two slots each, for a large state. `visit` transactions read and write them
     #[arg(long, value_name = "ACCOUNTS")]
     pub(crate) population: Option<u64>,
     /// Transactions in a block
@@ -695,10 +698,10 @@ pub(crate) struct Generate {
     /// Weights of the kinds of transaction: transfer, erc20, swap, create, wide, sparse, delete, visit
     #[arg(long, value_name = "KIND=W,...")]
     pub(crate) mix: Option<Mix>,
-    /// Exponent of Zipf's law for the popularity of accounts and contracts; 0: all alike
+    /// Exponent of Zipf's law for the choice of accounts and contracts. With 0, all are chosen equally often
     #[arg(long)]
     pub(crate) zipf: Option<f64>,
-    /// Part of the transfers that go to an address never used before, 0 to 1
+    /// Share of the transfers that go to a new address, 0 to 1
     #[arg(long)]
     pub(crate) new_accounts: Option<f64>,
     /// Write chain.rlp.gz

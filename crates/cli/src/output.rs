@@ -3,6 +3,7 @@
 use std::io::{BufWriter, ErrorKind, Write};
 
 use anyhow::{Context, Result};
+use arbor_metrics::Table;
 use serde::Serialize;
 
 /// Prints a line to standard error. Where that cannot be written (nobody reads it, a disk is full) nothing else changes: `eprintln!` panics.
@@ -29,10 +30,26 @@ pub(crate) fn remark(json: bool, text: &str) -> Result<()> {
     }
 }
 
-/// Prints a line of a table whose groups of columns are parted by `|`: of the groups, as many as a terminal has room for.
+/// Prints a table in lines that fit the terminal.
+pub(crate) fn table(table: &Table) -> Result<()> {
+    line(table.text(width()).trim_end())
+}
+
+/// Prints a line of a table whose rows come one after another and whose groups of columns are parted by `|`: of the
+/// groups, as many as the terminal has room for.
 pub(crate) fn table_line(text: &str) -> Result<()> {
-    let width = terminal_size::terminal_size_of(std::io::stdout());
-    line(fitting(text, width.map(|(width, _)| width.0.into())))
+    line(fitting(text, width()))
+}
+
+/// Returns the characters in a line of the terminal: of standard output, unless the environment's `COLUMNS` has a number.
+/// `None` if neither is known, for example if the output goes to a file.
+fn width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse().ok());
+    columns.filter(|columns| *columns > 0).or_else(|| {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        Some(width.0.into())
+    })
 }
 
 /// Cuts a line of a table behind the last group of columns that fits, but never the first group.

@@ -51,6 +51,8 @@ fn the_demo_chain_costs_what_it_did() {
             "1",
             "--witnesses",
             "16",
+            "--growth",
+            "3",
             "--baseline",
             baseline,
             "--allow",
@@ -79,28 +81,13 @@ fn the_demo_chain_costs_what_it_did() {
     assert_eq!(found["trees"].as_array().map(Vec::len), Some(3));
     for tree in ["mpt", "verkle", "ar16mt"] {
         let survey = &found["surveys"][tree];
-        for list in ["tables", "proofs", "updates"] {
+        for list in ["proofs", "updates"] {
             assert!(
                 survey[list].as_array().is_some_and(|rows| rows.len() > 2),
                 "{tree}: {list}"
             );
         }
-    }
-    // Every node has a depth, and one node, the root, lies at the top of a tree.
-    for (tree, name) in [
-        ("mpt", "account nodes"),
-        ("verkle", "nodes"),
-        ("ar16mt", "nodes"),
-    ] {
-        let tables = found["surveys"][tree]["tables"].as_array().expect("tables");
-        let table = tables
-            .iter()
-            .find(|table| table["table"] == name)
-            .expect("the nodes");
-        let depths = table["depths"].as_array().expect("depths");
-        assert_eq!(depths[0], 1, "{tree}: {table}");
-        let sum: u64 = depths.iter().filter_map(Value::as_u64).sum();
-        assert_eq!(table["records"], sum, "{tree}");
+        check_inspection(&found["inspections"][tree], &found["growth"][tree], tree);
     }
     assert_eq!(
         found["surveys"]["verkle"]["witnesses"]
@@ -136,6 +123,44 @@ fn the_demo_chain_costs_what_it_did() {
             .ok()
             .stderr()
             .contains("done before")
+    );
+}
+
+/// Returns the records of a table.
+fn records(tables: &Value, name: &str) -> u64 {
+    let tables = tables.as_array().expect("tables");
+    let mut tables = tables.iter();
+    let table = tables.find(|table| table["table"] == name);
+    let records = &table.unwrap_or_else(|| panic!("no table {name}"))["records"];
+    records.as_u64().expect("a number")
+}
+
+/// One node, the root, lies at the top of a tree; and the tables that were counted along the chain grow up to those at
+/// its end.
+fn check_inspection(found: &Value, growth: &Value, tree: &str) {
+    let (trie, names) = match tree {
+        "mpt" => ("accounts", "accounts"),
+        "verkle" => ("state", "accounts"),
+        _ => ("state", "names"),
+    };
+    let nodes = found["nodes"].as_array().expect("nodes");
+    let at_the_top = nodes.iter().filter(|of| of["trie"] == trie);
+    let at_the_top = at_the_top.filter_map(|of| of["byDepth"][0].as_u64());
+    assert_eq!(at_the_top.sum::<u64>(), 1, "{tree}: {nodes:?}");
+    let growth = growth.as_array().expect("a list");
+    let blocks: Vec<u64> = growth
+        .iter()
+        .filter_map(|point| point["block"].as_u64())
+        .collect();
+    assert_eq!(blocks, [66, 133, 200], "{tree}");
+    assert_eq!(growth[2]["tables"], found["tables"], "{tree}");
+    let records: Vec<u64> = growth
+        .iter()
+        .map(|point| records(&point["tables"], names))
+        .collect();
+    assert!(
+        records[0] > 0 && records.is_sorted() && records[0] < records[2],
+        "{tree}: {records:?}"
     );
 }
 

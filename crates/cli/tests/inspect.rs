@@ -169,9 +169,35 @@ fn figures_are_written_as_csv_and_text() {
             "{file}: {text}"
         );
     }
+    for flag in ["--csv", "--html"] {
+        let inspect = ["inspect", "--db", "db", flag, "db/fjall"];
+        folder
+            .run(&inspect)
+            .fails_with(&[flag, "the database's own"]);
+    }
+}
+
+/// The page has the figures of `--json` and asks for nothing else. A browser opens it in `scripts/check.sh report`.
+#[test]
+fn a_page_shows_the_figures() {
+    let folder = Folder::with_chain();
     folder
-        .run(&words("inspect --db db --csv db/fjall"))
-        .fails_with(&["--csv", "the database's own"]);
+        .run(&words("replay --db db --tree verkle chain"))
+        .ok();
+    let found = folder
+        .run(&words("inspect --db db --json --html page.html"))
+        .ok()
+        .json();
+    let page = std::fs::read_to_string(folder.path("page.html")).expect("written");
+    let (_, data) = page.split_once("id=\"data\">").expect("the data");
+    let (data, _) = data.split_once("</script>").expect("their end");
+    let data: Value = serde_json::from_str(data).expect("JSON");
+    assert_eq!(data["inspections"]["verkle"], found);
+    assert_eq!(data["settings"]["db"], "db");
+    assert!(page.len() < 3_000_000, "{}", page.len());
+    folder
+        .run(&words("inspect --db db --html nowhere/page.html"))
+        .fails_with(&["--html nowhere/page.html"]);
 }
 
 #[cfg(unix)]

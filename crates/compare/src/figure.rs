@@ -221,9 +221,9 @@ pub fn of_run(run: &Run) -> Vec<Figure> {
         );
     }
     for row in run
-        .survey
+        .inspection
         .as_ref()
-        .and_then(|survey| survey["tables"].as_array())
+        .and_then(|found| found["tables"].as_array())
         .into_iter()
         .flatten()
     {
@@ -236,8 +236,8 @@ pub fn of_run(run: &Run) -> Vec<Figure> {
             Kind::Count,
             number("records"),
         );
-        let bytes = number("key_bytes")
-            .zip(number("value_bytes"))
+        let bytes = number("keyBytes")
+            .zip(number("valueBytes"))
             .map(|(keys, values)| keys + values);
         let name = format!("table_bytes.{table}");
         add(

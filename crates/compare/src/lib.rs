@@ -9,6 +9,8 @@
 //! They are written as JSON, as comma-separated values, as Parquet, as a page for a browser, and as a
 //! table for a terminal.
 //!
+//! [`inspection_page`] makes the same sort of page of one database.
+//!
 //! No tree is named here. The sides come from the command line, which reads the registry.
 #![forbid(unsafe_code)]
 
@@ -34,8 +36,9 @@ pub use cache::Cache;
 pub use comparison::{Comparison, Found, Outcome};
 pub use error::CompareError;
 pub use folder::Folder;
+pub use page::inspection_page;
 pub use plan::{Plan, Program, Side, SideError};
 pub use results::{Chain, FigureRow, Results};
-pub use run::{Run, Survey};
+pub use run::Run;
 pub use statistics::{Summary, median};
-pub use table::terminal_table;
+pub use table::{terminal_heading, terminal_table};

@@ -1,4 +1,4 @@
-//! `report.html`: the results as one page that opens without a network.
+//! Results as one page that opens without a network: `report.html` of a comparison, and that of an inspection.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,57 @@ const LIBRARY: &str = include_str!("../vendor/echarts/echarts.common.min.js");
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-const SCRIPT: [&str; 4] = [
+/// The scripts that all pages share.
+const SHARED: [&str; 4] = [
     include_str!("page/format.js"),
     include_str!("page/charts.js"),
-    include_str!("page/comparison_plots.js"),
-    include_str!("page/comparison.js"),
+    include_str!("page/drawing.js"),
+    include_str!("page/inspection_plots.js"),
 ];
+
+/// What one sort of page has of its own.
+struct Kind {
+    title: &'static str,
+    heading: &'static str,
+    /// The heading of the last section.
+    about: &'static str,
+    /// Where a reader without scripts finds the figures.
+    elsewhere: &'static str,
+    scripts: &'static [&'static str],
+}
+
+const COMPARISON: Kind = Kind {
+    title: "Trees compared",
+    heading: "The same blocks under each tree",
+    about: "How it was measured",
+    elsewhere: "All figures are in results.json next to it.",
+    scripts: &[
+        include_str!("page/comparison_plots.js"),
+        include_str!("page/comparison.js"),
+    ],
+};
+
+const INSPECTION: Kind = Kind {
+    title: "A database inspected",
+    heading: "What the database consists of",
+    about: "The largest, and where they are",
+    elsewhere: "<code>arbor inspect --json</code> prints all figures.",
+    scripts: &[include_str!("page/inspection.js")],
+};
+
+/// Returns the page of an inspection: of the envelope whose results are those of `arbor inspect --json`.
+pub fn inspection_page(envelope: &Envelope) -> String {
+    let found = &envelope.results;
+    let tree = found["tree"].as_str().unwrap_or_default();
+    let data = json!({
+        "started": envelope.started,
+        "versions": envelope.versions,
+        "settings": envelope.settings,
+        "trees": [{ "name": tree }],
+        "inspections": { tree: found },
+    });
+    page(&INSPECTION, &data)
+}
 
 /// Writes `report.html`.
 pub(crate) fn write(
@@ -29,7 +74,10 @@ pub(crate) fn write(
     envelope: &Envelope,
 ) -> Result<(), CompareError> {
     let data = data(folder, results, runs, envelope)?;
-    folder.write(&folder.path("report.html"), page(&data).as_bytes())
+    folder.write(
+        &folder.path("report.html"),
+        page(&COMPARISON, &data).as_bytes(),
+    )
 }
 
 /// All that the page's script is given.
@@ -90,11 +138,16 @@ fn is_counter(name: &str) -> bool {
 }
 
 /// The page with its data. No `<` of the data can end the element that it stands in.
-fn page(data: &Value) -> String {
+fn page(kind: &Kind, data: &Value) -> String {
     let data = data.to_string().replace('<', "\\u003c");
+    let scripts = [&SHARED, kind.scripts].concat().concat();
     // The data come last: nothing in them is taken for a place.
-    PAGE.replace("/*STYLE*/", STYLE)
-        .replace("/*SCRIPT*/", &SCRIPT.concat())
+    PAGE.replace("/*TITLE*/", kind.title)
+        .replace("/*HEADING*/", kind.heading)
+        .replace("/*ABOUT*/", kind.about)
+        .replace("/*ELSEWHERE*/", kind.elsewhere)
+        .replace("/*STYLE*/", STYLE)
+        .replace("/*SCRIPT*/", &scripts)
         .replace("/*LIBRARY*/", LIBRARY)
         .replace("/*DATA*/", &data)
 }
@@ -107,10 +160,14 @@ mod tests {
 
     #[test]
     fn data_stay_within_their_element() {
-        let page = page(&json!({ "name": "</script><script>alert(1)</script>/*SCRIPT*/" }));
-        assert_eq!(page.matches("</script>").count(), 3);
-        assert!(page.contains("\\u003c/script>") && page.contains("/*SCRIPT*/"));
-        assert!(page.len() < 1_500_000, "{}", page.len());
+        let data = json!({ "name": "</script><script>alert(1)</script>/*SCRIPT*/" });
+        for kind in [&COMPARISON, &INSPECTION] {
+            let page = page(kind, &data);
+            assert_eq!(page.matches("</script>").count(), 3);
+            assert!(page.contains("\\u003c/script>") && page.contains("/*SCRIPT*/"));
+            assert!(page.contains(kind.heading) && !page.contains("/*ABOUT*/"));
+            assert!(page.len() < 1_500_000, "{}", page.len());
+        }
     }
 
     /// The library is the file that its page describes, unchanged.
@@ -126,7 +183,12 @@ mod tests {
     /// The page asks for nothing: no address of another place is in what we wrote.
     #[test]
     fn the_page_names_no_other_place() {
-        for text in [PAGE, STYLE].iter().chain(&SCRIPT) {
+        for text in [PAGE, STYLE]
+            .iter()
+            .chain(&SHARED)
+            .chain(COMPARISON.scripts)
+            .chain(INSPECTION.scripts)
+        {
             for word in [
                 "http:", "https:", "//cdn", "src=", "@import", "fetch(", "url(",
             ] {

@@ -142,6 +142,9 @@ pub struct Plan {
     pub witnesses: u64,
     /// Whether each side's database is surveyed: tables, depths, proofs, updates.
     pub survey: bool,
+    /// Blocks along the chain after which each side's database is inspected, the last block included. A survey
+    /// inspects the database after the last block in any case.
+    pub growth: u64,
 }
 
 impl Plan {

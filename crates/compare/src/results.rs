@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::figure::{self, Kind};
-use crate::run::{Run, Survey};
+use crate::run::Run;
 use crate::statistics::SPREAD_LIMIT;
 use crate::{CompareError, Plan, Side, Summary};
 
@@ -77,9 +77,15 @@ pub struct Results {
     pub failed: Vec<String>,
     /// The figures.
     pub figures: Vec<FigureRow>,
-    /// By side, what its database holds and what proofs and updates cost.
+    /// By side, what proofs, updates and witnesses cost over its database.
     #[serde(default)]
-    pub surveys: BTreeMap<String, Survey>,
+    pub surveys: BTreeMap<String, Value>,
+    /// By side, what its database consists of after the last block.
+    #[serde(default)]
+    pub inspections: BTreeMap<String, Value>,
+    /// By side, the tables of its database along the chain.
+    #[serde(default)]
+    pub growth: BTreeMap<String, Vec<Value>>,
 }
 
 impl Results {
@@ -103,8 +109,10 @@ impl Results {
             }
             trees.push(column(side, runs));
         }
-        let surveyed = runs.iter();
-        let surveyed = surveyed.filter_map(|run| Some((run.side.clone(), run.survey.clone()?)));
+        let mut growth = BTreeMap::new();
+        for run in runs.iter().filter(|run| !run.growth.is_empty()) {
+            growth.insert(run.side.clone(), run.growth.clone());
+        }
         Ok(Self {
             chain,
             ran_once_more: trees.iter().any(|column| column.runs > plan.repetitions),
@@ -112,7 +120,9 @@ impl Results {
             spread_limit: SPREAD_LIMIT,
             failed,
             figures: rows(&sides),
-            surveys: surveyed.collect(),
+            surveys: by_side(runs, |run| run.survey.clone()),
+            inspections: by_side(runs, |run| run.inspection.clone()),
+            growth,
         })
     }
 
@@ -120,6 +130,13 @@ impl Results {
     pub fn figure(&self, name: &str) -> Option<&FigureRow> {
         self.figures.iter().find(|row| row.name == name)
     }
+}
+
+/// What runs have that not every run has, by side.
+fn by_side(runs: &[Run], of: impl Fn(&Run) -> Option<Value>) -> BTreeMap<String, Value> {
+    let found = runs.iter();
+    let found = found.filter_map(|run| Some((run.side.clone(), of(run)?)));
+    found.collect()
 }
 
 /// The blocks that a run replayed.
@@ -272,7 +289,7 @@ mod tests {
             serde_json::from_str::<Results>(&text).expect("results"),
             results
         );
-        let table = crate::terminal_table(&results);
+        let table = crate::terminal_table(&results).text(None);
         assert!(table.contains("2.50 s  2.00x"), "{table}");
     }
 

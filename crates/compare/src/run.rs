@@ -19,12 +19,14 @@ pub struct Run {
     pub roots: String,
     /// The replay's own report.
     pub report: Envelope,
-    /// What the database holds and what proofs and updates cost, of a side's first run.
-    pub survey: Option<Survey>,
+    /// What `arbor bench database` found: costs of proofs, updates and witnesses, of a side's first run.
+    pub survey: Option<Value>,
+    /// What `arbor inspect` found: records, nodes and history, of a side's first run.
+    pub inspection: Option<Value>,
+    /// The `block` and the `tables` of inspections along the chain, by ascending block. Of a side's first run.
+    pub growth: Vec<Value>,
 }
 
-/// What `arbor bench database` found.
-pub type Survey = Value;
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -53,6 +55,7 @@ pub(crate) mod tests {
             throttle: None,
             witnesses: 0,
             survey: false,
+            growth: 0,
         }
     }
 
@@ -77,6 +80,8 @@ pub(crate) mod tests {
             roots: side.to_owned(),
             report,
             survey: None,
+            inspection: None,
+            growth: Vec::new(),
         }
     }
 }

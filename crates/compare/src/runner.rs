@@ -3,14 +3,15 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use arbor_metrics::Envelope;
+use serde_json::{Value, json};
 
 use crate::error::of_file;
-use crate::run::{Run, Survey};
+use crate::run::Run;
 use crate::{Cache, CompareError, Folder, Plan, Side, cache};
 
 /// How a run ended that was not interrupted.
@@ -62,30 +63,36 @@ impl Runner<'_> {
     ) -> Result<Ended, CompareError> {
         let work = self.folder.work();
         let db = work.join("db");
-        if let Some(start) = &side.start {
-            copy_folder(Path::new(start), &db).map_err(of_file(Path::new(start)))?;
-        }
+        copy_start(side, &db)?;
         let cache = self.prepare_cache(&db)?;
-        if let Some(ended) = steps.step(&self.replay_words(side))? {
+        let measured = self.replay_words(side, self.plan.to, self.measuring_words());
+        if let Some(ended) = steps.step(&measured)? {
             return Ok(ended);
         }
         let report_file = work.join("report.json");
-        let text = fs::read_to_string(&report_file).map_err(of_file(&report_file))?;
-        let report = Envelope::from_text(&text).map_err(|why| CompareError::Damaged {
-            path: report_file,
-            why,
-        })?;
+        let report = read_envelope(&report_file)?;
         let roots_file = work.join("roots");
         let roots = fs::read(&roots_file).map_err(of_file(&roots_file))?;
         if let Some(ended) = steps.step(&self.verify_words())? {
             return Ok(ended);
         }
-        let mut survey = None;
+        let (mut survey, mut inspection, mut growth) = (None, None, Vec::new());
         if repetition == 1 && self.plan.survey {
             if let Some(ended) = steps.step(&self.survey_words())? {
                 return Ok(ended);
             }
-            survey = Some(read_survey(&work.join("survey.json"))?);
+            survey = Some(read_envelope(&work.join("survey.json"))?.results);
+            let found = match self.inspect(steps)? {
+                Ok(found) => found,
+                Err(ended) => return Ok(ended),
+            };
+            if let Some(ended) = self.grow(steps, (side, &report), &mut growth)? {
+                return Ok(ended);
+            }
+            if self.plan.growth > 0 {
+                growth.push(tables_of(&found));
+            }
+            inspection = Some(found);
         }
         let rows = self.folder.of_run(side, repetition, "csv");
         fs::rename(work.join("blocks.csv"), &rows).map_err(of_file(&rows))?;
@@ -97,6 +104,8 @@ impl Runner<'_> {
             roots: format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&roots)),
             report,
             survey,
+            inspection,
+            growth,
         };
         let record = self.folder.of_run(side, repetition, "json");
         self.folder.write_json(&record, &run)?;
@@ -118,7 +127,52 @@ impl Runner<'_> {
         ))
     }
 
-    fn replay_words(&self, side: &Side) -> Vec<OsString> {
+    /// Inspects the database of a run.
+    fn inspect(&self, steps: &mut Steps<'_>) -> Result<Result<Value, Ended>, CompareError> {
+        let file = self.folder.work().join("inspection.json");
+        if let Some(ended) = steps.step_into(&self.inspect_words(), Some(&file))? {
+            return Ok(Err(ended));
+        }
+        let text = fs::read_to_string(&file).map_err(of_file(&file))?;
+        serde_json::from_str(&text)
+            .map(Ok)
+            .map_err(|error| CompareError::Damaged {
+                path: file,
+                why: error.to_string(),
+            })
+    }
+
+    /// Replays the chain once more, from block to block of those after which the database is inspected. The last
+    /// block is left out: the database of the measured replay was inspected after it.
+    fn grow(
+        &self,
+        steps: &mut Steps<'_>,
+        (side, report): (&Side, &Envelope),
+        growth: &mut Vec<Value>,
+    ) -> Result<Option<Ended>, CompareError> {
+        let total = &report.results["total"];
+        let number = |name: &str| total[name].as_u64().unwrap_or_default();
+        let stages = stages(number("first_block"), number("blocks"), self.plan.growth);
+        if stages.is_empty() {
+            return Ok(None);
+        }
+        let db = self.folder.work().join("db");
+        fs::remove_dir_all(&db).map_err(of_file(&db))?;
+        copy_start(side, &db)?;
+        for block in stages {
+            if let Some(ended) = steps.step(&self.replay_words(side, Some(block), Vec::new()))? {
+                return Ok(Some(ended));
+            }
+            match self.inspect(steps)? {
+                Ok(found) => growth.push(tables_of(&found)),
+                Err(ended) => return Ok(Some(ended)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A replay into the database of a run, with `more` flags.
+    fn replay_words(&self, side: &Side, to: Option<u64>, more: Vec<OsString>) -> Vec<OsString> {
         let plan = self.plan;
         let work = self.folder.work();
         let mut words: Vec<OsString> = vec!["replay".into()];
@@ -140,17 +194,27 @@ impl Runner<'_> {
         flag("write-back", write_back.map(|bytes| bytes.to_string()));
         flag("retain", Some(plan.retain.clone()));
         flag("threads", Some(plan.threads.to_string()));
-        flag("to", plan.to.map(|to| to.to_string()));
-        flag("throttle", plan.throttle.clone());
+        flag("to", to.map(|to| to.to_string()));
+        words.extend(["--db".into(), work.join("db").into()]);
+        words.extend(more);
+        words.extend(plan.paths.iter().map(OsString::from));
+        words
+    }
+
+    /// The flags of a measured replay.
+    fn measuring_words(&self) -> Vec<OsString> {
+        let work = self.folder.work();
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(limits) = &self.plan.throttle {
+            words.extend(["--throttle".into(), limits.into()]);
+        }
         for (flag, file) in [
-            ("--db", "db"),
             ("--report", "report.json"),
             ("--blocks", "blocks.csv"),
             ("--roots", "roots"),
         ] {
             words.extend([flag.into(), work.join(file).into()]);
         }
-        words.extend(plan.paths.iter().map(OsString::from));
         words
     }
 
@@ -183,6 +247,14 @@ impl Runner<'_> {
                 .flat_map(|(flag, value)| [flag.into(), value]),
         );
         words.extend(plan.paths.iter().map(OsString::from));
+        words
+    }
+
+    fn inspect_words(&self) -> Vec<OsString> {
+        let db = self.folder.work().join("db");
+        let mut words: Vec<OsString> = vec!["inspect".into(), "--db".into(), db.into()];
+        let memory = self.plan.memory_bytes.to_string();
+        words.extend(["--memory", &memory, "--json"].map(OsString::from));
         words
     }
 
@@ -220,15 +292,28 @@ struct Steps<'a> {
 impl Steps<'_> {
     /// Runs a command; `None` if it succeeded.
     fn step(&mut self, words: &[OsString]) -> Result<Option<Ended>, CompareError> {
+        self.step_into(words, None)
+    }
+
+    /// Runs a command whose standard output goes to a file instead of the log.
+    fn step_into(
+        &mut self,
+        words: &[OsString],
+        output: Option<&Path>,
+    ) -> Result<Option<Ended>, CompareError> {
         let program = self.runner.program;
         let line = command_line(self.side, words);
         let failed = of_file(program);
         let log = |log: &File| log.try_clone().map(Stdio::from);
+        let output = match output {
+            Some(path) => File::create(path).map_err(of_file(path))?.into(),
+            None => log(&self.log).map_err(&failed)?,
+        };
         let mut command = Command::new(program);
         command
             .args(words)
             .stdin(Stdio::null())
-            .stdout(log(&self.log).map_err(&failed)?)
+            .stdout(output)
             .stderr(log(&self.log).map_err(&failed)?);
         if self.side.portable {
             command.env("ARBOR_BACKEND", "portable");
@@ -267,13 +352,37 @@ fn command_line(side: &Side, words: &[OsString]) -> String {
     format!("{environment}arbor {}", words.join(" "))
 }
 
-fn read_survey(path: &PathBuf) -> Result<Survey, CompareError> {
+/// Reads the report of a command.
+fn read_envelope(path: &Path) -> Result<Envelope, CompareError> {
     let text = fs::read_to_string(path).map_err(of_file(path))?;
-    let envelope = Envelope::from_text(&text).map_err(|why| CompareError::Damaged {
-        path: path.clone(),
+    Envelope::from_text(&text).map_err(|why| CompareError::Damaged {
+        path: path.to_owned(),
         why,
-    })?;
-    Ok(envelope.results)
+    })
+}
+
+/// Returns the block and the tables of an inspection.
+fn tables_of(inspection: &Value) -> Value {
+    json!({ "block": inspection["block"], "tables": inspection["tables"] })
+}
+
+/// Returns blocks that part a chain into `parts` parts of equal length, ascending, without the chain's last block.
+fn stages(first: u64, blocks: u64, parts: u64) -> Vec<u64> {
+    let ends = (1..parts).map(|part| {
+        let blocks = u128::from(blocks) * u128::from(part) / u128::from(parts);
+        u64::try_from(blocks).unwrap_or(u64::MAX)
+    });
+    let mut ends: Vec<u64> = ends.filter(|blocks| *blocks > 0).collect();
+    ends.dedup();
+    ends.into_iter().map(|blocks| first + blocks - 1).collect()
+}
+
+/// Copies the database that a side's runs begin with, if there is one.
+fn copy_start(side: &Side, db: &Path) -> Result<(), CompareError> {
+    match &side.start {
+        Some(start) => copy_folder(Path::new(start), db).map_err(of_file(Path::new(start))),
+        None => Ok(()),
+    }
 }
 
 /// Copies a folder with all that is in it, but for the lock of whoever has it open.
@@ -293,6 +402,16 @@ fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stages_part_a_chain() {
+        assert_eq!(stages(1, 200, 4), [50, 100, 150]);
+        assert_eq!(stages(101, 10, 3), [103, 106]);
+        assert_eq!(stages(1, 2, 8), [1]);
+        for none in [stages(1, 200, 0), stages(1, 200, 1), stages(1, 1, 8)] {
+            assert!(none.is_empty(), "{none:?}");
+        }
+    }
 
     #[test]
     fn command_lines_can_be_pasted() {

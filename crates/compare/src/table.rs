@@ -1,46 +1,39 @@
 //! The table for a terminal.
 
-use std::fmt::Write;
+use arbor_metrics::Table;
 
 use crate::figure::{HEADLINES, Kind};
 use crate::{FigureRow, Results};
 
-/// A table of the most telling figures: medians, and ratios to the first side.
-pub fn terminal_table(results: &Results) -> String {
-    let width = |name: &str| name.chars().count().max(17);
-    let mut out = String::new();
+/// Describes the blocks and what the columns of the [table](terminal_table) have, in a line.
+pub fn terminal_heading(results: &Results) -> String {
     let chain = &results.chain;
-    let _ = writeln!(
-        out,
-        "blocks {} to {}: {} transactions, {:.3} Ggas; medians, and ratios to {}\n",
+    format!(
+        "blocks {} to {}: {} transactions, {:.3} Ggas; medians, and ratios to {}",
         chain.first_block,
         chain.last_block,
         chain.transactions,
         chain.gas as f64 / 1e9,
         results.trees[0].side.name,
-    );
-    let mut line = |label: &str, cells: &[String]| {
-        let _ = write!(out, "{label:<24}");
-        for (cell, column) in cells.iter().zip(&results.trees) {
-            let _ = write!(out, " {cell:>width$}", width = width(&column.side.name));
-        }
-        out.push('\n');
+    )
+}
+
+/// Returns a table of the most telling figures: medians, and ratios to the first side.
+pub fn terminal_table(results: &Results) -> Table {
+    let names = results.trees.iter().map(|column| column.side.name.as_str());
+    let mut table = Table::new(std::iter::once("").chain(names));
+    let mut row = |label: &str, cells: Vec<String>| {
+        table.row(std::iter::once(label.to_owned()).chain(cells));
     };
-    let names: Vec<String> = results
-        .trees
-        .iter()
-        .map(|column| column.side.name.clone())
-        .collect();
-    line("", &names);
-    for row in HEADLINES.iter().filter_map(|name| results.figure(name)) {
-        line(&row.label, &cells(row));
+    for figure in HEADLINES.iter().filter_map(|name| results.figure(name)) {
+        row(&figure.label, cells(figure));
     }
     let runs = results.trees.iter().map(|column| match column.runs {
         1 => "1".to_owned(),
         runs => format!("{runs}, ±{:.1} %", 50.0 * column.spread),
     });
-    line("runs, spread of wall time", &runs.collect::<Vec<_>>());
-    out
+    row("runs, spread of wall time", runs.collect());
+    table
 }
 
 /// The medians of a row, each after the first with its ratio.

@@ -4,7 +4,7 @@
 
 use arbor_lab::{
     allocations::Counting,
-    commitments::{Group, Settings, run, table},
+    commitments::{Group, LEGEND, Settings, heading, run, table},
     measure::Budget,
 };
 use std::time::Duration;
@@ -49,6 +49,10 @@ fn main() {
     if json {
         println!("{}", serde_json::to_string(&results).expect("JSON"));
     } else {
-        print!("{}", table(&results));
+        println!(
+            "{}\n\n{}\n{LEGEND}",
+            heading(&results),
+            table(&results).text(None)
+        );
     }
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use std::{fmt, str::FromStr, time::Instant};
 
 pub use plots::plots;
-pub use table::table;
+pub use table::{LEGEND, heading, table};
 
 /// Rows that are measured together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

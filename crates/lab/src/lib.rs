@@ -3,7 +3,7 @@
 //! [`commitments`] is the one of Keccak against Pedersen commitments, with the proofs beside it; docs/math/study.md explains what it found. Every
 //! result is checked before it is timed, against another way to compute it, and a digest of all results of a row is reported, by which another
 //! implementation that was given the same inputs ([`inputs`]) can be compared. [`reads`] is about whole databases: reads and proofs of a state,
-//! now and in the past. [`survey`] counts what a database holds, and measures proofs and updates by their size. [`senders`] compares the recovery of senders in lanes with libsecp256k1.
+//! now and in the past. [`survey`] measures proofs and updates over a database by their size. [`senders`] compares the recovery of senders in lanes with libsecp256k1.
 
 pub mod allocations;
 pub mod commitments;

@@ -5,12 +5,12 @@
 //! against proofs of them.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 use std::hash::Hash as StdHash;
 use std::time::Instant;
 
 use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
+use arbor_metrics::Table;
 use arbor_state::{Head, Historical, StateError, StateSnapshot, StateView};
 use arbor_verify::{ProvenAccount, Verdict};
 use arbor_versions::Version;
@@ -355,35 +355,29 @@ fn time_each<T>(
     times.collect()
 }
 
-/// The figures as text, a line each.
+/// Returns the figures of all passes as a table.
 #[must_use]
-pub fn table(results: &Results) -> String {
-    let mut text = format!(
-        "{:>8} {:<16}{:<6}{:>9}{:>12}{:>10}{:>10}{:>10}{:>10}{:>10}\n",
-        "back", "", "", "reads", "a second", "p50 us", "p90", "p99", "p99.9", "slowest"
-    );
+pub fn table(results: &Results) -> Table {
+    let mut table = Table::new([
+        "blocks back, what",
+        "reads",
+        "a second",
+        "p50 us",
+        "p90",
+        "p99",
+        "p99.9",
+        "slowest",
+    ]);
     for row in &results.rows {
-        let _ = writeln!(
-            text,
-            "{:>8} {:<16}{:<6}{:>9}{:>12.0}{:>10.1}{:>10.1}{:>10.1}{:>10.1}{:>10.1}",
-            row.back,
-            row.what,
-            if row.cold { "cold" } else { "hot" },
-            row.reads,
-            row.per_second,
-            row.p50_us,
-            row.p90_us,
-            row.p99_us,
-            row.p999_us,
-            row.max_us
-        );
+        let cache = if row.cold { "cold" } else { "hot" };
+        let mut cells = vec![
+            format!("{}, {}, {cache}", row.back, row.what),
+            row.reads.to_string(),
+            format!("{:.0}", row.per_second),
+        ];
+        let times = [row.p50_us, row.p90_us, row.p99_us, row.p999_us, row.max_us];
+        cells.extend(times.map(|time| format!("{time:.1}")));
+        table.row(cells);
     }
-    for rebuild in &results.rebuilds {
-        let _ = writeln!(
-            text,
-            "the first proof {} blocks back rebuilds nodes for {:.1} ms",
-            rebuild.back, rebuild.ms
-        );
-    }
-    text
+    table
 }

@@ -1,11 +1,11 @@
 //! Senders: keys recovered and hashed to addresses, in lanes and by libsecp256k1, in turn on one thread.
 
 use crate::{inputs::digest, measure::Failed};
+use arbor_metrics::Table;
 use arbor_secp256k1::{Key, Method, Signed, Unrecoverable, addresses};
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa::RecoverableSignature};
 use serde::Serialize;
 use std::{
-    fmt::Write,
     hint::black_box,
     time::{Duration, Instant},
 };
@@ -146,25 +146,20 @@ fn row(method: Method, signed: &[Signed], budget: Duration) -> Row {
     }
 }
 
-/// The rows as text.
+/// Returns the rows as a table: microseconds a signature on one thread, medians and in parentheses the least.
 #[must_use]
-pub fn table(results: &Results) -> String {
-    let mut text = format!(
-        "Microseconds a signature on one thread, medians (least); {}\n\n{:>6} {:>16} {:>16} {:>7}\n",
-        results.method, "batch", "libsecp256k1", "lanes", "ratio"
-    );
+pub fn table(results: &Results) -> Table {
+    let mut table = Table::new(["batch", "libsecp256k1", "lanes", "ratio"]);
     for row in &results.batches {
         let both = |median: f64, least: f64| format!("{median:.2} ({least:.2})");
-        let _ = writeln!(
-            text,
-            "{:>6} {:>16} {:>16} {:>7.3}",
-            row.batch,
+        table.row([
+            row.batch.to_string(),
             both(row.libsecp256k1_us, row.libsecp256k1_least_us),
             both(row.method_us, row.method_least_us),
-            row.ratio
-        );
+            format!("{:.3}", row.ratio),
+        ]);
     }
-    text
+    table
 }
 
 #[cfg(test)]
@@ -181,6 +176,7 @@ mod tests {
         );
         let none = run(&[8], Duration::ZERO).expect("right");
         assert_eq!(none.ratio_to_libsecp256k1, None);
-        assert!(table(&results).lines().count() == 5, "{}", table(&results));
+        let text = table(&results).text(None);
+        assert_eq!(text.lines().count(), 3, "{text}");
     }
 }

@@ -1,21 +1,19 @@
-//! What a database holds, and what proofs and updates cost over it.
+//! What proofs and updates cost over a database, by their size.
 //!
-//! Tables are counted record by record. Proofs and updates take accounts and slots that are picked at random from the
-//! state. A proof is checked before its size counts; an update is computed on the latest version and not committed.
+//! Proofs and updates take accounts and slots that are picked at random from the state. A proof is checked before its
+//! size counts; an update is computed on the latest version and not committed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write;
 use std::io;
 use std::time::Instant;
 
 use alloy_primitives::{Address, U256};
 use arbor_hashing::keccak256;
-use arbor_metrics::snapshot;
+use arbor_metrics::{Table, snapshot};
 use arbor_state::{
     AccountChange, AccountSlots, Head, SlotChange, StateChanges, StateError, StateView,
 };
 use arbor_verify::{Proof, Verdict};
-use arbor_versions::TableKind;
 use serde::Serialize;
 
 /// What to measure.
@@ -37,9 +35,6 @@ pub enum SurveyError {
     /// The state cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A table cannot be read.
-    #[error(transparent)]
-    Versions(#[from] arbor_versions::VersionsError),
     /// A proof that does not hold.
     #[error("the proof of {slots} slots does not hold: {why}")]
     Proof {
@@ -48,23 +43,6 @@ pub enum SurveyError {
         /// What is wrong.
         why: String,
     },
-}
-
-/// A table of the database.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct TableRow {
-    /// Its name.
-    pub table: &'static str,
-    /// `flat` for the state itself, `nodes` for what is derived from it, `blobs` for code and names.
-    pub kind: &'static str,
-    /// Its records.
-    pub records: u64,
-    /// Bytes of their keys.
-    pub key_bytes: u64,
-    /// Bytes of their values.
-    pub value_bytes: u64,
-    /// Of nodes, how many there are by the number of steps from the root; empty for other records.
-    pub depths: Vec<u64>,
 }
 
 /// One proof of several slots, with their accounts.
@@ -102,15 +80,13 @@ pub struct UpdateRow {
 pub struct Results {
     /// The latest block.
     pub block: u64,
-    /// The tables.
-    pub tables: Vec<TableRow>,
     /// Proofs, by ascending size.
     pub proofs: Vec<ProofRow>,
     /// Updates, by ascending size.
     pub updates: Vec<UpdateRow>,
 }
 
-/// Counts the tables, makes proofs, and computes updates.
+/// Makes proofs and computes updates.
 ///
 /// # Errors
 /// [`SurveyError`].
@@ -123,41 +99,9 @@ pub fn run(settings: &Settings, head: Head<'_>) -> Result<Results, SurveyError> 
     )?;
     Ok(Results {
         block: head.meta().map_or(0, |meta| meta.block_number),
-        tables: tables(head)?,
         proofs: proofs(settings, head, &names)?,
         updates: updates(settings, head, &names)?,
     })
-}
-
-fn tables(head: Head<'_>) -> Result<Vec<TableRow>, SurveyError> {
-    let kind = head.tree().kind();
-    let specs = kind.tables.iter();
-    let row = |spec: &arbor_versions::TableSpec| {
-        let mut row = TableRow {
-            table: spec.name,
-            kind: match spec.kind {
-                TableKind::Flat => "flat",
-                TableKind::Nodes => "nodes",
-                TableKind::Blobs => "blobs",
-            },
-            records: 0,
-            key_bytes: 0,
-            value_bytes: 0,
-            depths: Vec::new(),
-        };
-        for entry in head.view().scan(spec.table, &[], &[])? {
-            let (key, value) = entry?;
-            row.records += 1;
-            row.key_bytes += key.len() as u64;
-            row.value_bytes += value.len() as u64;
-            if let Some(depth) = (kind.node_depth)(spec.table, &key) {
-                row.depths.resize(row.depths.len().max(depth + 1), 0);
-                row.depths[depth] += 1;
-            }
-        }
-        Ok(row)
-    };
-    specs.map(row).collect()
 }
 
 /// Up to `count` slots that differ, of at most four times as many that are picked.
@@ -359,53 +303,36 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// The figures as text.
+/// Returns the figures as tables: of proofs, and of updates.
 #[must_use]
-pub fn table(results: &Results) -> String {
-    let mut text = format!(
-        "block {}\n\n{:<16}{:<8}{:>12}{:>16}{:>16}\n",
-        results.block, "table", "kind", "records", "key bytes", "value bytes"
-    );
-    for row in &results.tables {
-        let _ = writeln!(
-            text,
-            "{:<16}{:<8}{:>12}{:>16}{:>16}",
-            row.table, row.kind, row.records, row.key_bytes, row.value_bytes
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\n{:<16}{:>8}{:>12}{:>16}{:>16}",
-        "proof of slots", "accounts", "bytes", "made in ms", "checked in ms"
-    );
+pub fn tables(results: &Results) -> [Table; 2] {
+    let mut proofs = Table::new([
+        "proof of slots",
+        "accounts",
+        "bytes",
+        "made in ms",
+        "checked in ms",
+    ]);
     for row in &results.proofs {
-        let _ = writeln!(
-            text,
-            "{:<16}{:>8}{:>12}{:>16.3}{:>16.3}",
-            row.slots,
-            row.accounts,
-            row.bytes,
-            1e3 * row.prove_s,
-            1e3 * row.verify_s
-        );
+        proofs.row([
+            row.slots.to_string(),
+            row.accounts.to_string(),
+            row.bytes.to_string(),
+            format!("{:.3}", 1e3 * row.prove_s),
+            format!("{:.3}", 1e3 * row.verify_s),
+        ]);
     }
-    let _ = writeln!(
-        text,
-        "\n{:<16}{:>8}{:>12}{:>16}{:>16}",
-        "update of slots", "accounts", "nodes", "ms", "us a slot"
-    );
+    let mut updates = Table::new(["update of slots", "accounts", "nodes", "ms", "us a slot"]);
     for row in &results.updates {
-        let _ = writeln!(
-            text,
-            "{:<16}{:>8}{:>12}{:>16.3}{:>16.2}",
-            row.slots,
-            row.accounts,
-            row.nodes,
-            1e3 * row.seconds,
-            1e6 * row.seconds / row.slots as f64
-        );
+        updates.row([
+            row.slots.to_string(),
+            row.accounts.to_string(),
+            row.nodes.to_string(),
+            format!("{:.3}", 1e3 * row.seconds),
+            format!("{:.2}", 1e6 * row.seconds / row.slots as f64),
+        ]);
     }
-    text
+    [proofs, updates]
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
-//! Counters that every layer may fill, and the JSON envelope of every result.
+//! Counters that every layer may fill, the JSON envelope of every result, and tables for a terminal.
 //!
 //! A command starts a [`Measurement`], does its work, and finishes it into an [`Envelope`]: one
 //! JSON form for all commands, which says what was run, where, with which settings, and what the
 //! process used. `docs/design/report-format.md` describes it.
 //!
-//! [`Counter`]s are process-wide sums of dear operations; [`snapshot`] reads them all by name.
+//! [`Counter`]s are process-wide sums of dear operations; [`snapshot`] reads them all by name. A [`Table`] is
+//! printed in lines that fit.
 #![forbid(unsafe_code)]
 
 mod counters;
 mod envelope;
 mod machine;
 mod process;
+mod table;
 mod timestamp;
 
 pub use counters::{
@@ -21,3 +23,4 @@ pub use counters::{
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;
 pub use process::ProcessUsage;
+pub use table::Table;

@@ -19,19 +19,19 @@ use crate::trees;
 /// What is measured.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// Keccak against Pedersen commitments: leaves, updates, keys, points, proofs
+    /// Measure what Pedersen commitments cost, in units of one Keccak-256: leaves, updates, keys, points, proofs
     Commitments(BenchCommitments),
-    /// Reads and proofs of a database: accounts and slots picked at random, from the disk and from memory, now and in the past
+    /// Measure how fast a database answers: random accounts, slots and proofs, from the disk and from memory, now and in the past
     Reads(BenchReads),
-    /// What a database holds, table by table, and what proofs and updates cost over it
+    /// Measure proofs and updates of random slots of a database, by their size. `arbor inspect` counts its records
     Database(BenchDatabase),
-    /// How large the witnesses of a chain's blocks are under several trees: each is made, and checked
+    /// Measure how large the witnesses of a chain's blocks are under several trees. Every witness is checked
     Witnesses(BenchWitnesses),
-    /// A chain's blocks executed by EVM384's engine and by revm alone, in turns: the results compared, and the times
+    /// Execute a chain's blocks with EVM384's engine and with revm alone, in turn, and compare results and times
     Engine(BenchEngine),
-    /// How much of a chain's blocks could run side by side: a simulation over what their transactions read and write
+    /// Simulate how much faster a chain's blocks would run on several cores, from what their transactions read and write
     Parallel(BenchParallel),
-    /// Senders recovered in lanes and by libsecp256k1, in turn on one thread, in batches of several sizes
+    /// Compare the recovery of senders in lanes with libsecp256k1, on one thread, in batches of several sizes
     Senders(BenchSenders),
 }
 
@@ -42,13 +42,13 @@ pub(crate) struct BenchSenders {
     /// Signatures in a batch
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = senders::BATCHES, value_parser = parse_batch)]
     pub(crate) batches: Vec<usize>,
-    /// Milliseconds to measure each size for
+    /// Milliseconds to spend on each size
     #[arg(long, value_name = "MS", default_value_t = 1000)]
     pub(crate) budget: u64,
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Write all figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
 }
@@ -67,19 +67,19 @@ pub(crate) struct BenchEngine {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
-    /// The interface that is switched on
+    /// The form of EVM384's operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) evm384: Interface,
-    /// How many times each executes a block; the shortest counts
+    /// Executions of each block by each engine. The shortest one counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) rounds: u32,
-    /// Write the figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -94,13 +94,13 @@ pub(crate) struct BenchParallel {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
-    /// Write the figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -115,7 +115,7 @@ pub(crate) struct BenchWitnesses {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// The trees
+    /// The trees to compare
     #[arg(
         long,
         value_name = "T,...",
@@ -124,19 +124,19 @@ pub(crate) struct BenchWitnesses {
         value_parser = trees::witness_parser()
     )]
     pub(crate) trees: Vec<&'static TreeKind>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
     #[arg(long, value_name = "BLOCK", value_parser = parse_chain_block)]
     pub(crate) to: Option<u64>,
-    /// Memory for everything together; the state itself is kept in memory besides
+    /// Memory for caches and tables. The state itself is in memory, too, and comes on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
-    /// Write each block's figures here, as JSON
+    /// Write the figures of each block to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
-    /// Draw the distribution into this file, as SVG
+    /// Draw the distribution of sizes to this file, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -150,22 +150,22 @@ pub(crate) struct BenchWitnesses {
 pub(crate) struct BenchReads {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// Accounts, and as many slots and absent accounts; fewer where the state has fewer
+    /// Accounts to read, and as many slots and as many absent accounts. If the state has fewer, all of them are read
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) reads: usize,
-    /// Proofs of an account and a slot, of Merkle-Patricia databases alone [default: 1000; else 0]
+    /// Proofs to make, each of an account and a slot [default: 1000 if headers carry the tree's roots, else 0]
     #[arg(long, value_name = "N")]
     pub(crate) proofs: Option<usize>,
-    /// Blocks behind the latest; 0 is the latest
+    /// How many blocks before the latest to read. Several numbers give a pass each; 0 is the latest block
     #[arg(long, value_name = "BLOCKS", num_args = 1.., default_values_t = [0])]
     pub(crate) back: Vec<u64>,
     /// Threads that share the reads
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) threads: NonZeroUsize,
-    /// Which accounts and slots are picked
+    /// Seed of the random choice of accounts and slots
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Write all figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -182,25 +182,25 @@ pub(crate) struct BenchDatabase {
     /// The chain, for --witnesses: exports, era1 files, or folders with them
     #[arg(value_name = "CHAIN")]
     pub(crate) chain: Vec<PathBuf>,
-    /// Blocks at the end of the chain whose witnesses are made and measured, as many as are retained at most
+    /// Make and measure the witnesses of this many blocks at the end of the chain. The state before each must be retained
     #[arg(long, value_name = "N", default_value_t = 0, requires = "chain")]
     pub(crate) witnesses: u64,
-    /// Slots in a proof
+    /// Sizes of proofs, in slots
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 10, 30, 100, 300, 1000])]
     pub(crate) proofs: Vec<usize>,
-    /// Slots in an update
+    /// Sizes of updates, in slots
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000])]
     pub(crate) updates: Vec<usize>,
-    /// How often each proof and update is made; the median counts
+    /// How often each proof and update is made. The median counts
     #[arg(long, value_name = "N", default_value = "3")]
     pub(crate) repeat: NonZeroUsize,
-    /// Which accounts and slots are picked
+    /// Seed of the random choice of accounts and slots
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = super::parse_threads)]
     pub(crate) threads: usize,
-    /// Write all figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -211,27 +211,30 @@ pub(crate) struct BenchDatabase {
 /// How the load test numbers the leaves of an AR16MT tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NumberingChoice {
-    /// 1, 2, 3, ... in the order in which leaves are first written; gives the root that zksync-era publishes for 75 blocks of 150,000
+    /// 1, 2, 3, ... in the order of first writes. 75 blocks of 150,000 leaves then have the root that zksync-era publishes
     Published,
-    /// (v + 1) W + j for leaf j of block v with W writes, both counted from 0; gives the roots of zksync-era's load test at 3e29e4a
+    /// (v + 1) W + j for leaf j of block v, both counted from 0, with W writes in a block. Roots are those of zksync-era's load test at commit 3e29e4a
     Upstream,
 }
 
 /// `arbor loadtest`.
 ///
-/// Prints what each block took, then the whole database's check and a summary. Of a block, `load`, `apply` and `hash` are seconds summed over all threads; the
-/// other times are by the clock, and `tree` is all three. Pruning goes with the flushes: what a flush that ended meanwhile pruned stands beside the block, so most blocks have none.
+/// Each block writes, reads and changes leaves with random keys, and gets a root and a version. A line for each block
+/// has its times and counts. At the end the whole database is checked, and a summary is printed.
+///
+/// The columns `load`, `apply` and `hash` are seconds summed over all threads. The other times are by the clock, and
+/// `tree` contains these three. Records of old versions are deleted by flushes, so most blocks have none in `pruned`.
 #[derive(Debug, Args)]
 #[command(after_help = examples::LOADTEST)]
 pub(crate) struct Loadtest {
-    /// Blocks, a version each
+    /// Number of blocks
     #[arg(value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) blocks: u64,
-    /// New leaves in a block, all of which are in memory until it is in: some 640 bytes each in the first block, 950 under mpt, 1,700 with --proofs; later ones up to
-    /// 2,300, 3,900 under mpt, 3,200 with --proofs
+    /// New leaves in a block. All of them are in memory until the block is committed. A leaf takes about 640 bytes in the first block (mpt: 950; with --proofs: 1,700), and
+    /// up to 2,300 bytes in later blocks (mpt: 3,900; with --proofs: 3,200)
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1 << 26))]
     pub(crate) writes: u64,
-    /// The tree
+    /// The tree to test
     #[arg(long, value_name = "T", default_value = "ar16mt", value_parser = trees::tree_parser())]
     pub(crate) tree: &'static TreeKind,
     /// Leaves of earlier blocks that each block reads
@@ -240,37 +243,37 @@ pub(crate) struct Loadtest {
     /// Leaves of earlier blocks that each block changes
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 26))]
     pub(crate) updates: u64,
-    /// Blocks after those which bring no leaves, and change as many of them each
+    /// Blocks to follow, each of which changes WRITES leaves and adds none
     #[arg(long, value_name = "BLOCKS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1 << 24))]
     pub(crate) update_blocks: u64,
-    /// Which leaves are read and changed
+    /// Seed of the random choice of leaves that are read and changed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) rng_seed: u64,
-    /// How leaves are numbered; their numbers are hashed with their values, so the root depends on them (AR16MT alone)
+    /// How leaves are numbered. The root depends on the numbers, because they are hashed with the values (ar16mt only)
     #[arg(long, value_name = "RULE", default_value = "published")]
     pub(crate) numbering: NumberingChoice,
-    /// Prove each write and read, with the root after it (AR16MT alone)
+    /// Prove each write and read, with the root after it (ar16mt only)
     #[arg(long, conflicts_with = "no_hash")]
     pub(crate) proofs: bool,
-    /// Leave the hashing out, so that the rest can be measured: roots mean nothing then (AR16MT alone)
+    /// Leave out the hashing, to measure the rest. Roots then mean nothing (ar16mt only)
     #[arg(long)]
     pub(crate) no_hash: bool,
-    /// Keep nothing on disk
+    /// Keep everything in memory and write nothing to a disk
     #[arg(long, short = 'M', conflicts_with_all = ["db", "store"])]
     pub(crate) in_memory: bool,
-    /// Directory of the database, which must not have one, and stays [default: one in the system's temporary directory, removed at the end]
+    /// Folder for the database, which must not have one yet. It is kept [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub(crate) db: Option<PathBuf>,
     /// The store on disk
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreKind,
-    /// Keep the latest version alone; what goes is deleted in the batches of flushes, so that pruning has no time of its own but for finding it [default: keep all of them]
+    /// Keep only the latest version. Records of earlier ones are deleted with each flush; only the time to find them is measured [default: keep all versions]
     #[arg(long)]
     pub(crate) prune: bool,
-    /// Keys that one thread reads together (AR16MT alone) [default: 512]
+    /// Keys that a thread reads together (ar16mt only) [default: 512]
     #[arg(long, value_name = "KEYS")]
     pub(crate) chunk_size: Option<NonZeroUsize>,
-    /// Memory for caches, write-back and tables together; the process, the blocks under way (see WRITES) and merges of files come on top
+    /// Memory for caches, write-back and tables together. The process, the block under way (see WRITES) and merges of files come on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes::parse_memory)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
@@ -279,7 +282,7 @@ pub(crate) struct Loadtest {
     /// Threads; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
-    /// Write all figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
     /// Print the report as JSON instead of the summary
@@ -297,22 +300,22 @@ pub(crate) struct BenchCommitments {
     /// What to measure: keccak, vectors, leaves, updates, keys, points, proofs [default: all]
     #[arg(value_name = "GROUP")]
     pub(crate) groups: Vec<arbor_lab::commitments::Group>,
-    /// Threads
+    /// Threads to compute with
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// Bytes for the tables of multiples of the 256 points
+    /// Bytes for the precomputed multiples of the 256 points of the commitment scheme
     #[arg(long, value_name = "BYTES", default_value = "150MB", value_parser = bytes::parse)]
     pub(crate) tables: u64,
     /// Milliseconds to spend on each figure
     #[arg(long, value_name = "MS", default_value_t = 500)]
     pub(crate) budget: u64,
-    /// Openings of the multiproofs
+    /// Sizes of multiproofs, in openings
     #[arg(long, value_name = "N", num_args = 1.., default_values_t = arbor_lab::commitments::Settings::OPENINGS)]
     pub(crate) openings: Vec<usize>,
-    /// Write all figures here, as JSON
+    /// Write all figures to this file, as JSON
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
-    /// Draw leaves.svg and updates.svg into this folder
+    /// Draw leaves.svg and updates.svg in this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
     /// Print the report as JSON instead of the summary

@@ -11,9 +11,9 @@ use crate::bytes;
 
 /// The help text below the flags.
 const AFTER: &str = "\
-Every run is checked: all end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each
-database, outside the times. A run that fails is named with its log, its tree is left out, the others are compared, and
-the exit code is 1. Ctrl-C keeps the runs that are done; the same command goes on.
+Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and
+`arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code
+is 1. Ctrl-C keeps the runs that are done, and the same command continues.
 
 Examples:
     arbor compare --trees mpt,verkle,ar16mt --out compared chain
@@ -27,7 +27,7 @@ pub(crate) struct Compare {
     /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json): one chain
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// The trees, each with its settings after a colon, joined by plus signs: see `arbor replay --help` for the settings of each tree. Every tree also has `write-through` (flush every block at once) and `portable` (no wide instructions). The others are compared with the first
+    /// The trees to compare; the first is the one that ratios refer to. Settings follow a colon, joined by plus signs: `arbor replay --help` lists those of each tree. Every tree also has `write-through` (flush every block at once) and `portable` (use no wide instructions)
     #[arg(
         long,
         value_name = "TREE[:WORD+...],...",
@@ -35,25 +35,25 @@ pub(crate) struct Compare {
         required = true
     )]
     pub(crate) trees: Vec<String>,
-    /// Folder for the results; an interrupted comparison in it goes on if all arguments are the same
+    /// Folder for the results. If it has an interrupted comparison with the same arguments, the command continues it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Runs of each tree, in turn; once more if they differ by more than 5 %
+    /// Runs of each tree; the trees take turns. If the runs of a tree differ by more than 5 %, each tree runs once more
     #[arg(long, value_name = "N", default_value = "3", value_parser = parse_repeat)]
     pub(crate) repeat: usize,
-    /// The operating system's cache when a run begins. cold: the files of the chain and of the start database are dropped from it
+    /// State of the operating system's file cache at the start of a run
     #[arg(long, value_name = "warm|cold", default_value = "warm")]
     pub(crate) cache: CacheChoice,
-    /// Databases to begin with instead of the genesis, one for each tree, all at the same block. Each run has a copy
+    /// Databases to start from instead of the genesis: one for each tree, all at the same block. Each run works on a copy
     #[arg(long, value_name = "DB,...", value_delimiter = ',')]
     pub(crate) start: Vec<PathBuf>,
-    /// Fail if counts (hashes, nodes, records) or bytes handed to the store grew since this earlier comparison: its folder, or its results.json. Times are only reported. Counts are exact with --threads 1
+    /// Compare with an earlier comparison: its folder, or its results.json. The command fails if a count (hashes, nodes, records) or the bytes handed to the store grew by more than --allow. Times are reported only. With --threads 1, counts are the same in every run
     #[arg(long, value_name = "OLD")]
     pub(crate) baseline: Option<PathBuf>,
-    /// By how many percent counts and bytes may have grown since the baseline
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = parse_percent, requires = "baseline")]
+    /// The growth since the baseline that is accepted for counts and bytes, in per cent
+    #[arg(long, value_name = "PER CENT", default_value = "1", value_parser = parse_percent, requires = "baseline")]
     pub(crate) allow: f64,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json beside the chain]
+    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
@@ -68,15 +68,18 @@ pub(crate) struct Compare {
     /// History that each run keeps: none, a number of versions, or all
     #[arg(long, value_name = "none|N|all", default_value = "128", value_parser = parse_retain)]
     pub(crate) retain: Retain,
-    /// Threads of each run; 1: one thread for everything [default: all cores]
+    /// Threads of each run. With 1, one thread does everything, roots included [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
-    /// Be as slow as a disk that takes so many requests a second, each of which lasts so many microseconds
+    /// Slow the store down to a disk with this many requests a second, each of which takes this many microseconds
     #[arg(long, value_name = "REQUESTS:US", value_parser = parse_throttle)]
     pub(crate) throttle: Option<String>,
-    /// Blocks at the end of the chain whose witnesses are made and measured; as many as --retain at most
+    /// Make and measure the witnesses of this many blocks at the end of the chain, at most as many as --retain
     #[arg(long, value_name = "N", default_value = "64")]
     pub(crate) witnesses: u64,
+    /// Points along the chain at which tables are counted, for their growth. This takes one more replay of each tree, outside the times. 0: at the end only
+    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_growth)]
+    pub(crate) growth: u64,
     /// Replay and check only: no sizes of tables, depths, proofs, updates and witnesses
     #[arg(long)]
     pub(crate) no_survey: bool,
@@ -85,9 +88,9 @@ pub(crate) struct Compare {
 /// The operating system's cache when a run begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CacheChoice {
-    /// As the runs before left it
+    /// As the previous run left it
     Warm,
-    /// Without the files that the run reads
+    /// The files of the chain and of the start database are dropped from it
     Cold,
 }
 
@@ -110,6 +113,12 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     let percent = text.parse().ok();
     let percent = percent.filter(|percent: &f64| (0.0..=1e6).contains(percent));
     percent.ok_or_else(|| format!("'{text}' is not a percentage, such as 1 or 0.5"))
+}
+
+/// Parses a number of points, each of which is a bar of the report.
+fn parse_growth(text: &str) -> Result<u64, String> {
+    let points = text.parse().ok().filter(|points| *points <= 100);
+    points.ok_or_else(|| format!("'{text}' is not a number up to 100"))
 }
 
 /// Parses a number of repetitions.

@@ -11,19 +11,19 @@ use super::{OUTPUT, examples, parse_schedule};
 /// `arbor evm384`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Evm384 {
-    /// Call a contract and print what it returns and the gas it takes
+    /// Call a contract, and print its output and gas
     Run(Evm384Run),
-    /// Print a built-in contract's routines with their operations, gas and size
+    /// Print the operations, the gas and the size of a built-in contract's routines
     Gas(Evm384Gas),
-    /// Time the built-in contracts: in revm's interpreter, in the engine, and by the precompile
+    /// Measure the pairing contracts in revm's interpreter, in EVM384's engine, and as a precompile
     Bench(Evm384Bench),
-    /// Turn text into code, printed as hex
+    /// Assemble a program, and print its code in hex
     Asm(Evm384Asm),
-    /// Turn code, in hex, into text
+    /// Print code that is given in hex as a program
     Disasm(Evm384Text),
-    /// Execute step by step, by commands on standard input: `help` lists them
+    /// Execute a program step by step. Commands come from standard input; `help` lists them
     Debug(Evm384Debug),
-    /// Print cases for other implementers, as JSON: code, calldata and what comes of them
+    /// Print test cases for other implementations, as JSON: code, calldata, and the expected result
     Vectors(Evm384Vectors),
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Evm384 {
 macro_rules! contracts {
     ($more:literal) => {
         concat!(
-            "miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bls12-377-mul, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify",
+            "A built-in contract: miller-loop, final-exponentiation, pairing, pairing-check, pairing-words, pairing-check-words (without EVM384), g1-add, g2-add, g1-msm, g2-msm, g2-map, bls-verify, polynomial-FIELD (FIELD is bls12-381, bls12-377, bn254, bn254-scalars or banderwagon), poseidon, bls12-377-mul, bn254-mul, bn254-mul-words, sha1, pedersen-verify, ipa-verify, multiproof-verify",
             $more
         )
     };
@@ -43,20 +43,20 @@ pub(crate) struct Evm384Rules {
     /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]
     pub(crate) interface: Interface,
-    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    /// Gas of an addition, a subtraction and a multiplication: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
     #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
     pub(crate) schedule: GasSchedule,
-    /// What the built-in contracts are short of
+    /// What the built-in contracts are optimised for
     #[arg(long, value_name = "G", default_value = "time")]
     pub(crate) goal: GoalChoice,
 }
 
-/// What a pairing contract is short of.
+/// What a built-in contract is optimised for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GoalChoice {
-    /// Time
+    /// The time of execution
     Time,
-    /// Gas, by model A
+    /// Gas, by the prices of schedule a
     Gas,
 }
 
@@ -68,10 +68,10 @@ const MAX_GAS: u64 = 1 << 36;
 pub(crate) struct Evm384Call {
     #[command(flatten)]
     pub(crate) rules: Evm384Rules,
-    /// Calldata in hex [default: that of the built-in contract's sample, else none]
+    /// Calldata in hex [default: the sample of the built-in contract; none for a file]
     #[arg(long, value_name = "HEX")]
     pub(crate) calldata: Option<Bytes>,
-    /// Gas for the call, of which no transaction takes its share
+    /// Gas for the call. The intrinsic gas of a transaction is not taken from it
     #[arg(long, value_name = "N", default_value_t = AMPLE_GAS, value_parser = clap::value_parser!(u64).range(..=MAX_GAS))]
     pub(crate) gas: u64,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Evm384Run {
     pub(crate) contract: String,
     #[command(flatten)]
     pub(crate) call: Evm384Call,
-    /// Interpret instruction by instruction, without the engine
+    /// Use revm's interpreter instead of EVM384's engine
     #[arg(long)]
     pub(crate) no_engine: bool,
     /// Print the result as JSON
@@ -96,7 +96,7 @@ pub(crate) struct Evm384Run {
 #[derive(Debug, Args)]
 #[command(after_help = examples::EVM384_DEBUG)]
 pub(crate) struct Evm384Debug {
-    #[arg(value_name = "CONTRACT", help = contracts!(", or a file with text for `arbor evm384 asm`, or with code in hex; commands come from standard input, so `-` is no file here"))]
+    #[arg(value_name = "CONTRACT", help = contracts!(", or a file with text for `arbor evm384 asm`, or with code in hex; standard input has the commands, so `-` is not taken for it"))]
     pub(crate) contract: String,
     #[command(flatten)]
     pub(crate) call: Evm384Call,
@@ -107,7 +107,7 @@ pub(crate) struct Evm384Debug {
 /// The files that a program may include.
 #[derive(Debug, Args)]
 pub(crate) struct Evm384Includes {
-    /// Let `include` read files outside the program's folder, too
+    /// Allow `include` to read files outside the program's folder
     #[arg(long)]
     pub(crate) include_outside: bool,
 }
@@ -120,7 +120,7 @@ pub(crate) struct Evm384Gas {
     pub(crate) contract: String,
     #[command(flatten)]
     pub(crate) rules: Evm384Rules,
-    /// Write its code here, in hex
+    /// Write the contract's code to this file, in hex
     #[arg(long, value_name = "FILE")]
     pub(crate) code: Option<PathBuf>,
     /// Print the result as JSON
@@ -132,12 +132,15 @@ pub(crate) struct Evm384Gas {
 #[derive(Debug, Args)]
 #[command(after_help = examples::EVM384_BENCH)]
 pub(crate) struct Evm384Bench {
-    /// Rounds, in each of which everything runs once; the fastest counts
+    /// How often each contract runs. The fastest run counts
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) rounds: u32,
-    /// Write measurements here, as JSON
-    #[arg(long, value_name = "FILE")]
+    /// Write all figures to this file, as JSON
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) report: Option<PathBuf>,
+    /// Print the report as JSON instead of the tables
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor evm384 asm`.
@@ -148,7 +151,7 @@ pub(crate) struct Evm384Asm {
     pub(crate) text: Evm384Text,
     #[command(flatten)]
     pub(crate) includes: Evm384Includes,
-    /// Write the source map here, as JSON: for each instruction its position, file, line, column and macros; and slots
+    /// Write a source map to this file, as JSON: position, file, line, column and macros of each instruction, and the names of slots
     #[arg(long, value_name = "FILE")]
     pub(crate) map: Option<PathBuf>,
 }
@@ -157,10 +160,10 @@ pub(crate) struct Evm384Asm {
 #[derive(Debug, Args)]
 #[command(after_help = examples::EVM384_VECTORS)]
 pub(crate) struct Evm384Vectors {
-    /// Only those of this interface: v7, immediate, setmod or eip-6690
+    /// Only the cases of this form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I")]
     pub(crate) interface: Option<Interface>,
-    /// What operations cost: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
+    /// Gas of an addition, a subtraction and a multiplication: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
     #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
     pub(crate) schedule: GasSchedule,
 }
@@ -169,7 +172,7 @@ pub(crate) struct Evm384Vectors {
 #[derive(Debug, Args)]
 #[command(after_help = examples::EVM384_DISASM)]
 pub(crate) struct Evm384Text {
-    /// The file; `-` reads standard input
+    /// The file to read; `-` is standard input
     pub(crate) file: PathBuf,
     /// The form of the operations: v7, immediate, setmod or eip-6690
     #[arg(long, value_name = "I", default_value = "v7")]

@@ -11,7 +11,7 @@ Examples:
   arbor status --db db
   arbor status --db db --json";
 pub(super) const GET: &str = "\
-An account or slot that is absent is named so, and is no error.
+If an account or slot is absent, the command says that it is absent. That is not an error.
 
 Examples:
   arbor get --db db 0xADDRESS
@@ -101,7 +101,7 @@ pub(super) const BENCH_SENDERS: &str = "\
 Example:
   arbor bench senders --batches 1,8,64 --json";
 pub(super) const COMPACT: &str = "\
-The state and its history stay as they are. The database is written by this command alone meanwhile.
+The state and its history stay as they are. No other process can write the database meanwhile.
 
 Example:
   arbor compact --db db";
@@ -110,6 +110,7 @@ Every record is read once. If the command is stopped, it prints the figures of t
 
 Examples:
   arbor inspect --db db
+  arbor inspect --db db --html inspection.html
   arbor inspect --db db --top 50 --csv figures --json > inspect.json";
 pub(super) const DEMO: &str = "\
 Example:
@@ -118,7 +119,8 @@ pub(super) const COMPLETIONS: &str = "\
 Example:
   arbor completions bash > ~/.local/share/bash-completion/completions/arbor";
 pub(super) const BENCH_DATABASE: &str = "\
-Example:
+Examples:
+  arbor bench database --db db
   arbor bench database --db db chain --witnesses 100 --json > database.json";
 pub(super) const EVM384_RUN: &str = "\
 Examples:
@@ -142,3 +144,47 @@ Example:
 pub(super) const EVM384_VECTORS: &str = "\
 Example:
   arbor evm384 vectors > vectors.json";
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory, Parser};
+
+    use crate::args::Arbor;
+
+    /// The lines of a command's help that begin with the program's name, and those of its subcommands.
+    fn examples(command: &Command, found: &mut Vec<String>) {
+        let texts = [command.get_after_help(), command.get_long_about()];
+        for text in texts.into_iter().flatten().map(ToString::to_string) {
+            let lines = text.lines().map(str::trim);
+            let lines = lines.filter(|line| line.starts_with("arbor "));
+            found.extend(lines.map(str::to_owned));
+        }
+        for word in command.get_subcommands() {
+            examples(word, found);
+        }
+    }
+
+    /// An example in the help of `evm384 bench` had a flag that there was not.
+    #[test]
+    fn every_example_is_understood() {
+        let mut found = Vec::new();
+        examples(&Arbor::command(), &mut found);
+        assert!(found.len() > 50, "{found:?}");
+        for line in found {
+            let address = format!("0x{}", "11".repeat(20));
+            let hash = format!("0x{}", "22".repeat(32));
+            let filled = line
+                .replace("0xADDRESS", &address)
+                .replace("0xOTHER", &address)
+                .replace("0xBLOCKHASH", &hash)
+                .replace("0xROOT", &hash);
+            for command in filled.split(" && ") {
+                let words = command.split_whitespace();
+                let words = words.take_while(|word| !["|", ">"].contains(word));
+                if let Err(error) = Arbor::try_parse_from(words) {
+                    panic!("{line}: {error}");
+                }
+            }
+        }
+    }
+}

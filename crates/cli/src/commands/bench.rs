@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use anyhow::{Context, Result, anyhow};
 use arbor_lab::{
-    commitments::{Group, Settings, plots, run as study, table},
+    commitments::{Group, LEGEND, Settings, heading, plots, run as study, table},
     measure::Budget,
     reads, senders as senders_study,
 };
@@ -51,7 +51,9 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
     measurement.setting("openings", args.openings.clone());
     let results = pool.install(|| study(&settings, &mut |row| tracing::info!("{row}")))?;
     if !args.json {
-        output::line(table(&results).trim_end())?;
+        output::line(&format!("{}\n", heading(&results)))?;
+        output::table(&table(&results))?;
+        output::line(&format!("\n{LEGEND}"))?;
     }
     if let Some(dir) = &args.plots {
         fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
@@ -101,9 +103,16 @@ fn reads(args: &BenchReads) -> Result<()> {
     })?;
     let table = reads::table(&results);
     let envelope = measurement.finish(serde_json::to_value(&results)?);
-    match args.json {
-        true => output::json(&envelope)?,
-        false => output::line(table.trim_end())?,
+    if args.json {
+        output::json(&envelope)?;
+    } else {
+        output::table(&table)?;
+        for rebuild in &results.rebuilds {
+            output::line(&format!(
+                "the first proof {} blocks back rebuilds nodes for {:.1} ms",
+                rebuild.back, rebuild.ms
+            ))?;
+        }
     }
     files::write_report(args.report.as_deref(), &envelope)
 }
@@ -121,7 +130,11 @@ fn senders(args: &BenchSenders) -> Result<()> {
     if args.json {
         output::json(&envelope)?;
     } else {
-        output::line(table.trim_end())?;
+        output::line(&format!(
+            "Microseconds a signature on one thread, medians (least); {}\n",
+            results.method
+        ))?;
+        output::table(&table)?;
     }
     files::write_report(args.report.as_deref(), &envelope)
 }

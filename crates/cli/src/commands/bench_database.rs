@@ -1,4 +1,4 @@
-//! `arbor bench database`: what a database holds, and what proofs, updates and witnesses cost over it.
+//! `arbor bench database`: what proofs, updates and witnesses cost over a database.
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::replay::{Chain, EarlierBlocks, WitnessSize, make_witness};
@@ -45,7 +45,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
     head.tree().prepare(Box::new(|| ()));
     let found = pool.install(|| survey::run(&settings, head))?;
     if !args.json {
-        output::line(survey::table(&found).trim_end())?;
+        output::line(&format!("block {}", found.block))?;
+        for table in survey::tables(&found) {
+            output::line("")?;
+            output::table(&table)?;
+        }
     }
     let mut results = serde_json::to_value(&found)?;
     results["witnesses"] = match args.witnesses {

@@ -1,7 +1,5 @@
 //! `arbor bench witnesses`: how large the witnesses of a chain's blocks are.
 
-use std::fmt::Write;
-
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{Replay, WitnessSize};
@@ -9,6 +7,7 @@ use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, TreeSettings, in_memory, network};
 use arbor_lab::plot::{Plot, Scale};
+use arbor_metrics::Table;
 use arbor_state::TreeKind;
 use arbor_versions::Retain;
 use serde_json::json;
@@ -49,7 +48,12 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
             bail!("no blocks: the chain ends with its genesis");
         }
         if !args.json {
-            output::line(table(tree, &sizes).trim_end())?;
+            output::line(&format!(
+                "{}: witnesses of {} blocks, all checked\n",
+                tree.name,
+                sizes.len()
+            ))?;
+            output::table(&table(&sizes))?;
         }
         found.push((tree.name, sizes));
     }
@@ -114,18 +118,15 @@ impl Sorted {
     }
 }
 
-/// A tree's distribution, in Markdown: bytes and counts within which a share of the blocks is.
-fn table(tree: &TreeKind, sizes: &[WitnessSize]) -> String {
-    let mut out = format!(
-        "{}: witnesses of {} blocks, all checked\n\n| | least | 10 % | median | 90 % | 99 % | most | mean |\n|{}\n",
-        tree.name,
-        sizes.len(),
-        "---|".repeat(1 + SHARES.len())
-    );
+/// A tree's distribution: bytes and counts within which a share of the blocks is.
+fn table(sizes: &[WitnessSize]) -> Table {
+    let mut table = Table::new([
+        "", "least", "10 %", "median", "90 %", "99 %", "most", "mean",
+    ]);
     let mut row = |name: &str, value: &dyn Fn(&WitnessSize) -> u64| {
         let sorted = Sorted::new(sizes.iter().map(value));
         let cells = SHARES.map(|share| sorted.at(share).to_string());
-        let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
+        table.row(std::iter::once(name.to_owned()).chain(cells));
     };
     row("transactions", &|size| size.transactions);
     row("bytes", &|size| size.bytes);
@@ -135,7 +136,7 @@ fn table(tree: &TreeKind, sizes: &[WitnessSize]) -> String {
     for name in sizes[0].counts.keys() {
         row(name, &|size| size.counts[name]);
     }
-    out
+    table
 }
 
 /// The distribution of all trees' bytes.

@@ -1,13 +1,16 @@
 //! `arbor compact`: gives the space of deleted records back.
 
-use std::io::IsTerminal;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use indicatif::{ProgressBar, ProgressStyle};
+use arbor_metrics::ProcessUsage;
+use arbor_state::{State, StateError};
 use serde::Serialize;
 
 use crate::args::Compact;
+use crate::progress::PartDone;
 use crate::{bytes, database, output};
 
 /// Space that a merge gave back, as `--json` prints it.
@@ -25,15 +28,9 @@ pub(crate) fn run(args: &Compact) -> Result<()> {
     let before = database::folder(dir).disk_bytes()?;
     let start = Instant::now();
     let state = database::open(&args.database)?;
-    let spinner = spinner();
-    state
-        .compact()
-        .with_context(|| format!("merging the files of {}", dir.display()))?;
+    merge(&state, before).with_context(|| format!("merging the files of {}", dir.display()))?;
     // Closing empties the journals.
     drop(state);
-    if let Some(spinner) = spinner {
-        spinner.finish_and_clear();
-    }
     let done = Compacted {
         disk_bytes_before: before,
         disk_bytes_after: database::folder(dir).disk_bytes()?,
@@ -50,13 +47,33 @@ pub(crate) fn run(args: &Compact) -> Result<()> {
     ))
 }
 
-/// Shows that the command works. The engine does not tell which part of a merge is done.
-fn spinner() -> Option<ProgressBar> {
-    std::io::stderr().is_terminal().then(|| {
-        let spinner = ProgressBar::new_spinner();
-        let style = ProgressStyle::with_template("{spinner} merging files, {elapsed}");
-        spinner.set_style(style.expect("invariant: the template is well formed"));
-        spinner.enable_steady_tick(Duration::from_millis(200));
-        spinner
-    })
+/// How often the operating system is asked what was written.
+const ASK_EVERY: Duration = Duration::from_millis(200);
+
+/// Merges the files, and shows the progress. The engine does not report which part of a merge is done. A merge writes
+/// at most as many bytes as the files have, so the part is the bytes that the process has written, of those.
+fn merge(state: &State, before: u64) -> Result<(), StateError> {
+    let progress = PartDone::new("compact");
+    let written_before = ProcessUsage::bytes_written_so_far();
+    let (merging, merged) = mpsc::channel::<()>();
+    let result = thread::scope(|scope| {
+        let progress = &progress;
+        scope.spawn(move || {
+            while merged.recv_timeout(ASK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let written = ProcessUsage::bytes_written_so_far().zip(written_before);
+                let written = written.map_or(0, |(now, then)| now - then).min(before);
+                let what = format!(
+                    "{} written, {} at most",
+                    bytes::show(written),
+                    bytes::show(before)
+                );
+                progress.set(written as f64 / before.max(1) as f64, &what);
+            }
+        });
+        let result = state.compact();
+        drop(merging);
+        result
+    });
+    progress.finish();
+    result
 }

@@ -5,10 +5,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_compare::{
-    Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_table,
+    Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_heading,
+    terminal_table,
 };
 use arbor_database::show_retain;
-use arbor_metrics::{Envelope, Measurement};
+use arbor_metrics::{Envelope, Measurement, Table};
 use arbor_state::Settings;
 
 use crate::args::Compare as Args;
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     };
     let results = &found.results;
     comparison.write(&found, &measurement.finish(serde_json::to_value(results)?))?;
-    output::line(terminal_table(results).trim_end())?;
+    output::line(&format!("{}\n", terminal_heading(results)))?;
+    output::table(&terminal_table(results))?;
     output::line(&format!(
         "\nreport: {}; figures next to it: results.json, runs.csv, blocks.csv, blocks.parquet",
         args.out.join("report.html").display()
@@ -82,6 +84,7 @@ fn plan(args: &Args) -> Result<Plan> {
         throttle: args.throttle.clone(),
         witnesses: args.witnesses,
         survey: !args.no_survey,
+        growth: args.growth,
     })
 }
 
@@ -177,6 +180,7 @@ fn measurement(plan: &Plan) -> Measurement {
     measurement.setting("to", plan.to);
     measurement.setting("throttle", plan.throttle.clone());
     measurement.setting("witnesses", plan.witnesses);
+    measurement.setting("growth", plan.growth);
     measurement
 }
 
@@ -206,18 +210,18 @@ fn hold_to(before: &Results, now: &Results, percent: f64) -> Result<()> {
     let drift = check_baseline(before, now, percent / 100.0)
         .map_err(anyhow::Error::msg)
         .context("--baseline")?;
-    output::line("\nsince the baseline:")?;
+    output::line("")?;
+    let mut table = Table::new(["since the baseline", "before", "now", "growth", ""]);
     for change in &drift.changes {
-        let mark = if change.is_too_much { "  too much" } else { "" };
-        output::line(&format!(
-            "  {:<20} {:<32} {:>14} {:>14} {:>+8.1} %{mark}",
-            change.side,
-            change.figure,
+        table.row([
+            format!("{}: {}", change.side, change.figure),
             number(change.before),
             number(change.now),
-            100.0 * change.growth(),
-        ))?;
+            format!("{:+.1} %", 100.0 * change.growth()),
+            if change.is_too_much { "too much" } else { "" }.to_owned(),
+        ]);
     }
+    output::table(&table)?;
     let grown: Vec<String> = drift
         .too_much()
         .map(|change| format!("{} of {}", change.figure, change.side))

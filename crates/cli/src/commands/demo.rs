@@ -55,7 +55,11 @@ fn compare(out: &Path, chain: &Path) -> Result<()> {
     }
     let trees: Vec<&str> = TREES.rows().map(|kind| kind.name).collect();
     let trees = trees.join(",");
-    let words = ["compare", "--repeat", "1", "--trees", &trees, "--out"].map(OsStr::new);
+    // Few points: each starts two processes, and a demo should be short.
+    let words = [
+        "compare", "--repeat", "1", "--growth", "4", "--trees", &trees, "--out",
+    ]
+    .map(OsStr::new);
     taste(&[&words[..], &[out.as_os_str(), chain.as_os_str()]].concat())
 }
 

@@ -13,6 +13,7 @@ use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
 use arbor_evm384::rows::{Executed, Table};
 use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
+use arbor_metrics::Table as TextTable;
 use serde_json::{Value, json};
 
 use crate::args::{
@@ -144,20 +145,18 @@ fn gas(args: &Evm384Gas) -> Result<()> {
             "code_bytes": program.code.len(), "sample_gas": used, "routines": routines,
         }));
     }
-    output::line(&format!(
-        "{:24} {:>6} {:>6} {:>6} {:>7} {:>7}",
-        "routine", "add", "sub", "mul", "copies", "gas"
-    ))?;
+    let mut table = TextTable::new(["routine", "add", "sub", "mul", "copies", "gas"]);
     for (name, counts) in &program.routines {
-        output::line(&format!(
-            "{name:24} {:>6} {:>6} {:>6} {:>7} {:>7}",
-            counts.add,
-            counts.sub,
-            counts.mul,
-            counts.copies,
-            of_routine(*counts).map_or_else(|| "-".into(), |gas| gas.to_string())
-        ))?;
+        table.row([
+            name.to_string(),
+            counts.add.to_string(),
+            counts.sub.to_string(),
+            counts.mul.to_string(),
+            counts.copies.to_string(),
+            of_routine(*counts).map_or_else(|| "-".into(), |gas| gas.to_string()),
+        ]);
     }
+    output::table(&table)?;
     output::line(&format!(
         "{} bytes of code, of {CODE_LIMIT} that may be deployed; {used} gas for a sample of {sample_bytes} bytes of calldata",
         program.code.len(),
@@ -368,25 +367,33 @@ fn bench(args: &Evm384Bench) -> Result<()> {
     let mut measurement = report::measure("evm384 bench");
     measurement.setting("rounds", args.rounds);
     measurement.setting("schedule", "a");
+    let say = |line: &str| match args.json {
+        true => Ok(()),
+        false => output::line(line),
+    };
     let mut tables = serde_json::Map::new();
     for contract in Table::measured() {
         let mut table = Table::of(contract);
         table.measure(args.rounds)?;
-        output::line(&format!(
-            "{:40} {:>12} {:>10}",
-            table.name, "microseconds", "gas"
-        ))?;
+        let mut shown = TextTable::new([table.name, "microseconds", "gas"]);
         for row in &table.rows {
-            let gas = row.gas.map_or_else(String::new, |gas| gas.to_string());
-            let micros = row.fastest.as_secs_f64() * 1e6;
-            output::line(&format!("  {:38} {micros:>12.1} {gas:>10}", row.name))?;
+            shown.row([
+                row.name.to_string(),
+                format!("{:.1}", row.fastest.as_secs_f64() * 1e6),
+                row.gas.map_or_else(String::new, |gas| gas.to_string()),
+            ]);
+        }
+        if !args.json {
+            output::table(&shown)?;
         }
         let rows: Vec<Value> = table.rows.iter().map(|row| {
             json!({ "name": row.name, "fastest_s": row.fastest.as_secs_f64(), "gas": row.gas })
         }).collect();
         for (name, share) in table.product_shares() {
-            let what = format!("products' share in {name}");
-            output::line(&format!("  {what:49} {:>3.0}%", 100.0 * share))?;
+            say(&format!(
+                "products are {:.0} % of the time of {name}",
+                100.0 * share
+            ))?;
         }
         let shares: serde_json::Map<String, Value> = table
             .product_shares()
@@ -401,20 +408,24 @@ fn bench(args: &Evm384Bench) -> Result<()> {
             let [mul, add] = executed
                 .estimate(Backend::detect())
                 .map(|time| time.as_secs_f64());
-            output::line(&format!(
-                "  {:38} {:>12.1}   {} multiplications, {:.0}% of it; {} additions",
-                "estimate: its operations, by their number",
+            say(&format!(
+                "estimate from the number of operations: {:.1} microseconds, {:.0} % for {} multiplications, the rest \
+                 for {} additions",
                 (mul + add) * 1e6,
-                executed.mul,
                 100.0 * mul / (mul + add),
+                executed.mul,
                 executed.add
             ))?;
             entry["operations"] = json!({
                 "mul": executed.mul, "add": executed.add, "mul_s": mul, "add_s": add,
             });
         }
+        say("")?;
         tables.insert(table.name.to_owned(), entry);
     }
     let envelope = measurement.finish(Value::Object(tables));
+    if args.json {
+        output::json(&envelope)?;
+    }
     files::write_report(args.report.as_deref(), &envelope)
 }

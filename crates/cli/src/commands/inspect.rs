@@ -5,15 +5,18 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use alloy_primitives::Address;
 use anyhow::{Context, Result};
-use arbor_state::{Bucket, Inspection, TableFigures};
+use arbor_compare::inspection_page;
+use arbor_metrics::Table;
+use arbor_state::{Bucket, Inspection, NodeFigures, TableFigures};
 use serde::Serialize;
 
 use crate::args::Inspect;
 use crate::progress::PartDone;
-use crate::{bytes, database, files, output, stop};
+use crate::{bytes, database, files, output, report, stop};
 
-/// What a database consists of, as `--json` prints it and as a page may show it.
+/// What a database consists of, as `--json` prints it and as the page shows it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Inspected {
@@ -29,7 +32,15 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     if let Some(folder) = &args.csv {
         files::not_of_database("--csv", folder, Some(dir))?;
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+        check("--csv", &folder.join("tables.csv"))?;
     }
+    if let Some(file) = &args.html {
+        files::not_of_database("--html", file, Some(dir))?;
+        check("--html", file)?;
+    }
+    let mut measurement = report::measure("inspect");
+    measurement.setting("db", dir.display().to_string());
+    measurement.setting("top", args.top);
     let state = database::look(&args.database)?;
     database::head(state.reader())?;
     stop::listen_between("table record");
@@ -47,13 +58,25 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         disk_bytes: database::folder(dir).disk_bytes()?,
         found,
     };
+    // Printed first: a disk that is full takes no file, and then the figures are not lost.
+    match args.json {
+        true => output::json(&inspected)?,
+        false => print(&inspected)?,
+    }
     if let Some(folder) = &args.csv {
         write_csv(&inspected.found, folder)?;
     }
-    match args.json {
-        true => output::json(&inspected),
-        false => output::line(text(&inspected).trim_end()),
+    if let Some(file) = &args.html {
+        let envelope = measurement.finish(serde_json::to_value(&inspected)?);
+        files::write(file, inspection_page(&envelope).as_bytes())
+            .with_context(|| format!("writing {}", file.display()))?;
     }
+    Ok(())
+}
+
+/// Checks before the work that a file can be written.
+fn check(flag: &str, file: &Path) -> Result<()> {
+    files::check(file).with_context(|| format!("{flag} {}", file.display()))
 }
 
 /// Writes a file of comma-separated values for each part.
@@ -126,110 +149,136 @@ fn write_csv(found: &Inspection, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The same in words and tables.
-fn text(inspected: &Inspected) -> String {
+/// Prints the same in words and tables.
+fn print(inspected: &Inspected) -> Result<()> {
     let found = &inspected.found;
-    let mut out = String::new();
-    // Writing to a string does not fail.
-    let mut line = |text: String| {
-        let _ = writeln!(out, "{text}");
-    };
-    line(format!(
+    output::line(&format!(
         "block {}, root {}, tree {}",
         found.block, found.root, found.tree
-    ));
-    line(format!(
+    ))?;
+    output::line(&format!(
         "size on disk {}",
         bytes::show(inspected.disk_bytes)
-    ));
+    ))?;
     if !found.complete {
-        line("stopped as asked: these are the figures of the records read so far".to_owned());
+        output::line("stopped as asked: these are the figures of the records read so far")?;
     }
-    line(format!(
-        "\n{:<16}{:>14}{:>14}{:>14}",
-        "table", "records", "keys", "values"
-    ));
-    for table in &found.tables {
-        line(format!(
-            "{:<16}{:>14}{:>14}{:>14}{}",
-            table.table,
-            table.records,
-            bytes::show(table.key_bytes),
-            bytes::show(table.value_bytes),
-            if table.complete { "" } else { "  (a part)" }
-        ));
-    }
-    line(format!(
-        "\n{:<10}{:<12}{:>12}   {}",
-        "trie", "node", "count", "depth: count"
-    ));
-    for of in &found.nodes {
-        let depths = of.by_depth.iter().enumerate().filter(|(_, n)| **n > 0);
-        let depths: Vec<_> = depths.map(|(depth, n)| format!("{depth}: {n}")).collect();
-        let (first, rest) = depths.split_at(depths.len().min(DEPTHS));
-        line(format!(
-            "{:<10}{:<12}{:>12}   {}",
-            of.trie,
-            of.kind,
-            of.count,
-            first.join(", ")
-        ));
-        for some in rest.chunks(DEPTHS) {
-            line(format!("{:37}{}", "", some.join(", ")));
-        }
-    }
-    histogram(&mut line, "values in a leaf", "leaves", &found.occupancy);
     let storage = &found.storage;
-    line(format!(
-        "\n{} accounts; {} slots of {} accounts; {} codes, {}",
+    output::line(&format!(
+        "{} accounts; {} slots of {} accounts; {} codes, {}\n",
         found.accounts,
         storage.slots,
         storage.accounts,
         found.codes.codes,
         bytes::show(found.codes.bytes)
-    ));
-    histogram(&mut line, "slots", "accounts", &storage.slots_per_account);
-    for large in &storage.largest {
-        let address = large.address;
-        let address = address.map_or("unknown".to_owned(), |address| format!("{address:#x}"));
-        line(format!("{address:<44}{:>12} slots", large.slots));
+    ))?;
+    let tables = [
+        records(&found.tables),
+        depths(&found.nodes),
+        histogram("values in a leaf", "leaves", &found.occupancy),
+        histogram("slots", "accounts", &storage.slots_per_account),
+        largest_storage(found),
+        histogram("bytes of code", "codes", &found.codes.by_bytes),
+        largest_codes(found),
+        history(found),
+    ];
+    for (place, table) in tables.into_iter().flatten().enumerate() {
+        if place > 0 {
+            output::line("")?;
+        }
+        output::table(&table)?;
     }
-    histogram(&mut line, "bytes of code", "codes", &found.codes.by_bytes);
-    for large in &found.codes.largest {
-        let address = large.address;
-        let address = address.map_or("unknown".to_owned(), |address| format!("{address:#x}"));
-        line(format!(
-            "{address:<44}{:>12} bytes of code, in {} accounts",
-            large.bytes, large.accounts
-        ));
-    }
-    line("\nhistory (undo records)".to_owned());
-    for of in &found.history {
-        line(format!(
-            "{:<16}{:>14} entries, {} of absent keys; keys {}, values before {}",
-            of.table,
-            of.entries,
-            of.absent_before,
-            bytes::show(of.key_bytes),
-            bytes::show(of.old_value_bytes)
-        ));
-    }
-    out
+    Ok(())
 }
 
-/// Depths in a line.
-const DEPTHS: usize = 4;
-
-fn histogram(line: &mut impl FnMut(String), what: &str, of: &str, buckets: &[Bucket]) {
-    if buckets.is_empty() {
-        return;
+fn records(tables: &[TableFigures]) -> Option<Table> {
+    let mut shown = Table::new(["table", "records", "keys", "values"]);
+    for table in tables {
+        shown.row([
+            match table.complete {
+                true => table.table.to_owned(),
+                false => format!("{} (a part)", table.table),
+            },
+            table.records.to_string(),
+            bytes::show(table.key_bytes),
+            bytes::show(table.value_bytes),
+        ]);
     }
-    line(format!("\n{what:<24}{of:>14}"));
+    (!tables.is_empty()).then_some(shown)
+}
+
+/// A column for each kind of node, a row for each depth.
+fn depths(nodes: &[NodeFigures]) -> Option<Table> {
+    let names = nodes.iter().map(|of| format!("{} {}", of.trie, of.kind));
+    let mut shown = Table::new(std::iter::once("nodes at depth".to_owned()).chain(names));
+    let count = |of: &NodeFigures, depth| match of.by_depth.get(depth) {
+        None | Some(0) => String::new(),
+        Some(count) => count.to_string(),
+    };
+    let deepest = nodes.iter().map(|of| of.by_depth.len()).max()?;
+    for depth in 0..deepest {
+        let counts = nodes.iter().map(|of| count(of, depth));
+        shown.row(std::iter::once(depth.to_string()).chain(counts));
+    }
+    let sums = nodes.iter().map(|of| of.count.to_string());
+    shown.row(std::iter::once("all".to_owned()).chain(sums));
+    Some(shown)
+}
+
+fn histogram(what: &str, of: &str, buckets: &[Bucket]) -> Option<Table> {
+    let mut shown = Table::new([what, of]);
     for Bucket { from, to, count } in buckets {
         let bounds = match from == to {
             true => from.to_string(),
             false => format!("{from} to {to}"),
         };
-        line(format!("{bounds:<24}{count:>14}"));
+        shown.row([bounds, count.to_string()]);
     }
+    (!buckets.is_empty()).then_some(shown)
+}
+
+fn largest_storage(found: &Inspection) -> Option<Table> {
+    let largest = &found.storage.largest;
+    let mut shown = Table::new(["account", "slots"]);
+    for large in largest {
+        shown.row([address(large.address), large.slots.to_string()]);
+    }
+    (!largest.is_empty()).then_some(shown)
+}
+
+fn largest_codes(found: &Inspection) -> Option<Table> {
+    let largest = &found.codes.largest;
+    let mut shown = Table::new(["first account with the code", "bytes", "accounts with it"]);
+    for large in largest {
+        shown.row([
+            address(large.address),
+            large.bytes.to_string(),
+            large.accounts.to_string(),
+        ]);
+    }
+    (!largest.is_empty()).then_some(shown)
+}
+
+fn history(found: &Inspection) -> Option<Table> {
+    let mut shown = Table::new([
+        "history (undo records)",
+        "entries",
+        "absent before",
+        "keys",
+        "earlier values",
+    ]);
+    for of in &found.history {
+        shown.row([
+            of.table.to_owned(),
+            of.entries.to_string(),
+            of.absent_before.to_string(),
+            bytes::show(of.key_bytes),
+            bytes::show(of.old_value_bytes),
+        ]);
+    }
+    (!found.history.is_empty()).then_some(shown)
+}
+
+fn address(address: Option<Address>) -> String {
+    address.map_or("unknown".to_owned(), |address| format!("{address:#x}"))
 }

@@ -64,7 +64,7 @@ pub(crate) fn flip(path: &Path, place: usize) {
 /// The binary, without what the environment says of databases.
 fn arbor() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));
-    for name in ["ARBOR_DB", "ARBOR_MEMORY", "RUST_LOG"] {
+    for name in ["ARBOR_DB", "ARBOR_MEMORY", "COLUMNS", "RUST_LOG"] {
         command.env_remove(name);
     }
     command
@@ -94,6 +94,16 @@ impl Folder {
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run(arbor()
             .args(args)
+            .current_dir(self.0.path())
+            .output()
+            .expect("the binary runs"))
+    }
+
+    /// Runs a command as a terminal of this width would show it.
+    pub(crate) fn run_in_columns(&self, columns: usize, args: &[&str]) -> Run {
+        Run(arbor()
+            .args(args)
+            .env("COLUMNS", columns.to_string())
             .current_dir(self.0.path())
             .output()
             .expect("the binary runs"))

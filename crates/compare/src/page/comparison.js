@@ -1,9 +1,4 @@
-// Puts the page together. When all plots are drawn, the root element has data-drawn with their number; errors are
-// counted in data-errors.
-
-const root = document.documentElement;
-root.dataset.errors = "0";
-window.addEventListener("error", () => { root.dataset.errors = String(Number(root.dataset.errors) + 1); });
+// The page of a comparison.
 
 function lead() {
   const { chain, settings } = data;
@@ -17,9 +12,7 @@ function lead() {
     told.push(`Repetitions differed by more than ${100 * data.spread_limit} % of their median and were run once more.`);
   }
   told.push(...data.failed.map((failed) => `Failed: ${failed}.`));
-  const notice = document.getElementById("notice");
-  notice.hidden = told.length === 0;
-  notice.textContent = told.join(" ");
+  notice(told.join(" "));
 }
 
 // One row for each figure: medians of all trees, and ratios to the first.
@@ -56,42 +49,6 @@ function summarySection() {
     element("details", {}, element("summary", {}, "All figures"), summary(data.figures)));
 }
 
-const charts = [];
-
-function plotSection() {
-  const section = document.getElementById("plots");
-  section.append(element("h2", {}, "Plots"));
-  const grid = element("div", { class: "grid" });
-  section.append(grid);
-  for (const plot of plots()) {
-    const place = element("div", { class: "chart", role: "img", "aria-label": plot.title });
-    const table = element("details", {}, element("summary", {}, "as a table"));
-    table.addEventListener("toggle", () => { if (table.children.length === 1) table.append(plot.table()); });
-    grid.append(element("article", { class: "plot", id: plot.id },
-      element("h3", {}, plot.title), element("p", { class: "explain" }, plot.explain), place, table));
-    charts.push({ plot, place });
-  }
-}
-
-function draw() {
-  let left = charts.length;
-  for (const entry of charts) {
-    entry.chart?.dispose();
-    entry.chart = echarts.init(entry.place, null, { renderer: "canvas" });
-    const drawn = () => {
-      entry.chart.off("finished", drawn);
-      entry.place.dataset.drawn = "true";
-      left -= 1;
-      if (left === 0) {
-        root.dataset.drawn = String(charts.length);
-        root.dataset.drawnMs = performance.now().toFixed(0);
-      }
-    };
-    entry.chart.on("finished", drawn);
-    entry.chart.setOption(entry.plot.option());
-  }
-}
-
 function about() {
   const section = document.getElementById("about");
   const { machine, versions, settings } = data;
@@ -122,13 +79,6 @@ function about() {
 
 lead();
 summarySection();
-plotSection();
+plotSection(plots());
 about();
-draw();
-darkMode.addEventListener("change", draw);
-let width = window.innerWidth;
-window.addEventListener("resize", () => {
-  if (window.innerWidth === width) return;
-  width = window.innerWidth;
-  for (const { chart } of charts) chart.resize();
-});
+drawAlways();

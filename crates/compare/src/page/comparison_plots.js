@@ -1,4 +1,4 @@
-// The plots: what each shows, in words, as a chart and as a table.
+// The plots of a comparison: what each shows, in words, as a chart and as a table.
 
 const blockAxis = { name: "block", format: show.count, hover: show.plain };
 const series = trees.map((name) => data.series[name]);
@@ -34,32 +34,6 @@ function rates(column) {
     return [{ name, colour: tree, points }];
   });
 }
-
-function tableOfLines({ x, y, lines }) {
-  const places = [...new Set(lines.flatMap((line) => line.points.map(([at]) => at)))].sort((a, b) => a - b);
-  const step = Math.max(1, Math.ceil(places.length / 100));
-  const rows = places.filter((_, place) => place % step === 0 || place === places.length - 1).map((at) => [
-    (x.hover ?? x.format)(at),
-    ...lines.map((line) => {
-      const found = line.points.find(([value]) => value === at);
-      return found?.[1] == null ? "" : y.format(found[1]);
-    }),
-  ]);
-  return tableOf([x.name, ...lines.map((line) => line.name)], rows);
-}
-
-function tableOfBars({ categories, y, bars }) {
-  const rows = categories.map((name, place) => [name,
-    ...bars.map((bar) => bar.values[place] == null ? "" : y.format(bar.values[place]))]);
-  return tableOf(["", ...bars.map((bar) => bar.name)], rows);
-}
-
-const linePlot = (id, title, explain, plot) =>
-  plot.lines.some((line) => line.points.length > 0)
-    ? { id, title, explain, option: () => lineOption(plot), table: () => tableOfLines(plot) } : null;
-const barPlot = (id, title, explain, plot) =>
-  plot.categories.length > 0 && plot.bars.length > 0
-    ? { id, title, explain, option: () => barOption(plot), table: () => tableOfBars(plot) } : null;
 
 function phases() {
   const parts = [["execution_s", "execution"], ["keys_s", "key hashing"], ["tree_s", "tree"], ["store_s", "store"],
@@ -110,46 +84,6 @@ function bytesAlong() {
     "Bytes of records handed to the store, and bytes that the operating system counted as written, which include the "
     + "store's journal and its merging of files. The last point has the flush at the end, too.",
     { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines: [...handed, ...written] });
-}
-
-// Tables of the databases, in the order of the first tree that has them.
-function tablesOf(value) {
-  const names = [...new Set(trees.flatMap((tree) => (data.surveys[tree]?.tables ?? []).map((row) => row.table)))];
-  return names.map((name) => ({ name, values: trees.map((tree) => {
-    const row = data.surveys[tree]?.tables.find((row) => row.table === name);
-    return row ? value(row) : undefined;
-  }) }));
-}
-
-const surveyed = trees.filter((tree) => data.surveys[tree]);
-
-function sizesByTable() {
-  return surveyed.length === 0 ? null : barPlot("tables", "Size of the database by table",
-    "Bytes of keys and values at the last block, before the store compresses them.",
-    { categories: trees, y: { name: "bytes", format: show.bytes },
-      bars: tablesOf((row) => row.key_bytes + row.value_bytes), stacked: true, sideways: true });
-}
-
-function recordsByTable() {
-  return surveyed.length === 0 ? null : barPlot("records", "Records by table",
-    "Flat tables have a record for each account and slot. Tables of nodes have the inner nodes of the tree.",
-    { categories: trees, y: { name: "records", format: show.count }, bars: tablesOf((row) => row.records),
-      stacked: true, sideways: true });
-}
-
-function depths() {
-  const lines = trees.flatMap((tree, number) => {
-    const tables = (data.surveys[tree]?.tables ?? []).filter((table) => table.depths.length > 0);
-    return tables.map((table, index) => ({
-      name: tables.length > 1 ? `${tree}, ${table.table}` : tree, colour: number, dashed: index > 0, symbols: true,
-      points: table.depths.map((nodes, depth) => [depth, nodes]).filter(([, nodes]) => nodes > 0),
-    }));
-  });
-  return linePlot("depths", "Nodes by depth",
-    "How many nodes lie so many steps below the root. A step leads from a node to one of its children. How many children "
-    + "a node has depends on the tree, so that trees of wide nodes are less deep.",
-    { x: { name: "steps from the root", format: show.count, min: 0 },
-      y: { name: "nodes (logarithmic)", format: show.count, log: true }, lines });
 }
 
 function surveyLines(list, x, y) {
@@ -204,7 +138,7 @@ function proofSizes() {
 
 function plots() {
   const delayLine = along("delay");
-  const list = [
+  return [
     phases(),
     linePlot("gas", "Gas per second along the chain",
       "Gas is the measure of work that a block pays for. Each point is a fortieth of the tree's time.",
@@ -221,6 +155,7 @@ function plots() {
       + "flush at the end.",
       { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines: along("disk") }),
     sizesByTable(),
+    ...growthByTable(),
     recordsByTable(),
     depths(),
     operations(),
@@ -233,5 +168,4 @@ function plots() {
     proofSizes(),
     perSlot(),
   ];
-  return list.filter((plot) => plot !== null);
 }

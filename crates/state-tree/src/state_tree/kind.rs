@@ -1,6 +1,5 @@
 //! A tree as everything else knows it: one row, and the registry of the rows that a program knows.
 
-use arbor_store::Table;
 use arbor_verify::VerifyKind;
 use arbor_versions::{Identity, TableSpec};
 
@@ -26,9 +25,6 @@ pub struct TreeKind {
     pub roots: RootPlace,
     /// What becomes of a leaf whose value returns to zero.
     pub zeros: Zeros,
-    /// Returns the steps from the root (of the account's trie, for a storage trie) to the node that a
-    /// table has under a key; `None` for a record that is no node. How wide a step is depends on the tree.
-    pub node_depth: fn(Table, &[u8]) -> Option<usize>,
     /// The hash functions that nodes can be hashed with, by the names in a database's identity; the
     /// first is the usual one.
     pub hashes: &'static [&'static str],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_store::{Table, Write};
-use arbor_tree::{Hash, Position};
+use arbor_tree::Hash;
 use arbor_versions::{Meta, Version, Versions, View};
 
 use super::LeafWrite;
@@ -17,7 +17,7 @@ use super::prove::prove_account;
 use super::range::prove_range;
 use super::settings::SETTINGS;
 use super::{Ar16mt, TABLES, compute, history, inspect, load, nearest, reader, verify};
-use super::{Entry, NAMES, NODES};
+use super::{Entry, NAMES};
 use super::{OperationProofs, StorageLogs, TreeStats};
 use arbor_state_tree::Check;
 use arbor_state_tree::{
@@ -47,10 +47,6 @@ pub static AR16MT: TreeKind = TreeKind {
     tables: &TABLES,
     roots: RootPlace::Apart,
     zeros: Zeros::Kept,
-    node_depth: |table, key| {
-        let position = (table == NODES).then(|| Position::decode_outer(key))?;
-        Some(position.ok()?.path.len())
-    },
     hashes: &["blake2s256", "no_op256"],
     settings: &SETTINGS,
     verify: &arbor_verify::ar16mt::VERIFY,

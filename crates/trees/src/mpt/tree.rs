@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_store::{Table, Write};
-use arbor_tree::{Hash, Position};
+use arbor_tree::Hash;
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_verify::Proof;
 use arbor_verify::mpt::{ManyAccounts, PendingRoots};
 use arbor_versions::{Meta, Version, Versions, View};
 
-use super::keys::{ACCOUNT_NODES, LAYOUT, STORAGE_NODES, TABLES};
+use super::keys::{LAYOUT, TABLES};
 use super::undo::Undone;
 use super::{
     AtHead, AtVersion, compute, inspect, load, nearest, prove_account, reader, rebuild, undo,
@@ -45,11 +45,6 @@ pub static MPT: TreeKind = TreeKind {
     tables: &TABLES,
     roots: RootPlace::InHeaders,
     zeros: Zeros::Forgotten,
-    node_depth: |table, key| match table {
-        ACCOUNT_NODES => Some(Position::decode_outer(key).ok()?.path.len()),
-        STORAGE_NODES => Some(Position::decode_inner(key).ok()?.path.len()),
-        _ => None,
-    },
     hashes: &["keccak256"],
     settings: &[],
     verify: &arbor_verify::mpt::VERIFY,

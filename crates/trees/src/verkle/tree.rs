@@ -5,11 +5,9 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, U256};
 use arbor_store::{Table, Write};
 use arbor_tree::Hash;
-use arbor_tree_verkle::NodeKey;
 use arbor_verify::Proof;
 use arbor_versions::{Meta, Version, Versions, View};
 
-use super::NODES;
 use super::nodes::Undone;
 use super::prove::{block_leaves, prove_accounts};
 use super::settings::SETTINGS;
@@ -64,10 +62,6 @@ const fn row(
         tables: &TABLES,
         roots: RootPlace::Apart,
         zeros: Zeros::Kept,
-        node_depth: |table, key| {
-            let key = (table == NODES).then(|| NodeKey::decode(key))?;
-            Some(key.ok()?.depth())
-        },
         hashes: &["pedersen"],
         settings: &SETTINGS,
         verify: match layout {

@@ -36,7 +36,6 @@ pub(crate) static TOY: TreeKind = TreeKind {
     tables: &TABLES,
     roots: RootPlace::Apart,
     zeros: Zeros::Forgotten,
-    node_depth: |_, _| None,
     hashes: &["sha256"],
     settings: &[],
     verify: &proof::VERIFY,
