@@ -310,7 +310,7 @@ fn a_failing_run_is_named_with_its_log() {
     ];
     let run = folder.run(&words);
     run.fails_with(&[
-        "ar16mt, run 1",
+        "ar16mt, run 1: arbor replay ended with exit status: 1: opening the database",
         "c/runs/ar16mt-1.log",
         "compared without them",
     ]);
@@ -356,4 +356,81 @@ fn settings_of_a_side_reach_its_runs() {
         .to_owned();
     assert!(cache.starts_with("cold: posix_fadvise"), "{cache}");
     assert_eq!(found["results"]["chain"]["last_block"], 8);
+}
+
+/// A comparison of one tree, without a survey.
+const SMALL: [&str; 9] = [
+    "compare",
+    "chain",
+    "--trees",
+    "mpt",
+    "--out",
+    "c",
+    "--repeat",
+    "1",
+    "--no-survey",
+];
+
+/// A damaged plan was to be removed, after which the folder was refused; and of emptied rows the error named another
+/// file.
+#[test]
+fn a_damaged_file_is_named_with_what_to_do() {
+    let folder = Folder::with_chain();
+    folder.run(&SMALL).ok();
+    let damaged = |file: &str, text: &str, words: &[&str]| {
+        let path = folder.path("c").join(file);
+        let whole = fs::read(&path).expect("it is there");
+        fs::write(&path, text).expect("written");
+        folder.run(&SMALL).fails_with(&[file]).fails_with(words);
+        fs::write(&path, whole).expect("written");
+    };
+    damaged("plan.json", "{", &["remove the folder", "another --out"]);
+    let again = "remove it to do that run again";
+    damaged("runs/mpt-1.json", "garbage", &[again]);
+    for rows in ["", "block_number\n1\n", "\u{0}\n"] {
+        damaged("runs/mpt-1.csv", rows, &["rows for", again]);
+    }
+    damaged("runs/mpt-1.csv", "a,b\n1\n", &[again]);
+    assert!(folder.run(&SMALL).ok().stderr().contains("done before"));
+    // The advice holds.
+    for file in ["runs/mpt-1.csv", "runs/mpt-1.json"] {
+        fs::remove_file(folder.path("c").join(file)).expect("removed");
+        let told = folder.run(&SMALL).ok().stderr();
+        assert!(told.contains("mpt, run 1: replaying"), "{told}");
+    }
+    #[cfg(unix)]
+    folder
+        .run(&[&SMALL[..], &["--baseline", "/dev/zero"]].concat())
+        .fails_with(&["--baseline /dev/zero", "it is not text"]);
+}
+
+/// Runs a command that can write no file beyond 200 to 400 kB, like on a full disk.
+#[cfg(unix)]
+fn on_a_full_disk(folder: &Folder, words: &[&str]) -> support::Run {
+    let arbor = env!("CARGO_BIN_EXE_arbor");
+    let line = format!("ulimit -f 400; exec {arbor} {}", words.join(" "));
+    let mut command = std::process::Command::new("sh");
+    let command = command.args(["-c", &line]).current_dir(folder.0.path());
+    support::Run(command.output().expect("sh runs"))
+}
+
+/// The page of a comparison or an inspection does not fit on the disk: the figures are printed before the error.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_costs_no_figures() {
+    let folder = Folder::with_chain();
+    folder.run(&SMALL).ok();
+    let full = on_a_full_disk(&folder, &SMALL);
+    full.fails_with(&["c/report.html", "too large"]);
+    assert!(full.stdout().contains("wall time"), "{}", full.stdout());
+    assert!(!folder.path("c/report.html.unfinished").exists());
+    folder.run(&SMALL).ok();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    // A reader has a copy of the journal, which is larger than that until a merge empties it.
+    folder.run(&["compact", "--db", "db"]).ok();
+    let inspect = ["inspect", "--db", "db", "--html", "page.html"];
+    let full = on_a_full_disk(&folder, &inspect);
+    full.fails_with(&["page.html", "too large"]);
+    assert!(full.stdout().contains("records"), "{}", full.stdout());
+    assert!(!folder.path("page.html").exists() && !folder.path("page.html.unfinished").exists());
 }

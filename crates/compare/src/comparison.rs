@@ -90,8 +90,8 @@ impl Comparison<'_> {
     pub fn write(&self, found: &Found, envelope: &Envelope) -> Result<(), CompareError> {
         let Found { results, runs } = found;
         rows::write_runs(self.folder, runs)?;
-        rows::write_blocks(self.folder, &results.trees)?;
-        parquet_rows::write_blocks(self.folder, &results.trees)?;
+        rows::write_blocks(self.folder, results)?;
+        parquet_rows::write_blocks(self.folder, results)?;
         page::write(self.folder, results, runs, envelope)?;
         // Last: who finds it finds the others, too.
         self.folder

@@ -23,6 +23,17 @@ pub enum CompareError {
         /// What is wrong.
         why: String,
     },
+    /// The file with a comparison's arguments cannot be read.
+    #[error(
+        "{} has the arguments of a comparison, and cannot be read ({why}): remove the folder to begin \
+         again, or give another --out", path.display()
+    )]
+    DamagedPlan {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
     /// The folder has another comparison.
     #[error(
         "{} has a comparison with other arguments ({}): give the same ones to go on with it, or \

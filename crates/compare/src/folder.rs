@@ -44,7 +44,8 @@ impl Folder {
             root: root.to_owned(),
             _lock: lock,
         };
-        match folder.read::<Plan>(&plan_file)? {
+        let plan_found = folder.read::<Plan>(&plan_file);
+        match plan_found.map_err(damaged_plan)? {
             None => folder.write_json(&plan_file, plan)?,
             Some(found) => {
                 let differences = plan.differences(&found);
@@ -77,8 +78,11 @@ impl Folder {
         self.root.join("runs").join(name)
     }
 
-    /// A run that was done earlier.
+    /// A run that was done earlier: its record is there, and its rows.
     pub(crate) fn run(&self, side: &Side, repetition: usize) -> Result<Option<Run>, CompareError> {
+        if !self.of_run(side, repetition, "csv").exists() {
+            return Ok(None);
+        }
         self.read(&self.of_run(side, repetition, "json"))
     }
 
@@ -140,14 +144,38 @@ impl Folder {
     /// # Errors
     /// The operating system's, with the file's name.
     pub fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), CompareError> {
+        self.write_by(path, &mut |file| {
+            file.write_all(bytes).map_err(of_file(path))
+        })
+    }
+
+    /// Like [`write`](Self::write), but `write` brings the bytes. If it fails, nothing of them is left.
+    pub(crate) fn write_by(
+        &self,
+        path: &Path,
+        write: &mut dyn FnMut(&mut File) -> Result<(), CompareError>,
+    ) -> Result<(), CompareError> {
         let unfinished = path.with_added_extension("unfinished");
-        let written = File::create(&unfinished)
-            .and_then(|mut file| {
-                file.write_all(bytes)?;
-                file.sync_all()
-            })
-            .and_then(|()| fs::rename(&unfinished, path));
-        written.map_err(of_file(path))
+        let mut whole = || {
+            let mut file = File::create(&unfinished).map_err(of_file(path))?;
+            write(&mut file)?;
+            let put = file.sync_all().and_then(|()| fs::rename(&unfinished, path));
+            put.map_err(of_file(path))
+        };
+        let written = whole();
+        if written.is_err() {
+            // A full disk has more room without it.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+}
+
+/// Says of the plan what to do: without it the other files are no comparison's.
+fn damaged_plan(error: CompareError) -> CompareError {
+    match error {
+        CompareError::Damaged { path, why } => CompareError::DamagedPlan { path, why },
+        other => other,
     }
 }
 

@@ -111,7 +111,7 @@ fn data(
         "counters": results.figures.iter().map(|row| &row.name).filter(|name| is_counter(name)).collect::<Vec<_>>(),
         "delays": delays,
         "ends": ends,
-        "series": thin::series(folder, &results.trees, results.chain.blocks)?,
+        "series": thin::series(folder, results)?,
     });
     if let (Value::Object(data), Ok(Value::Object(results))) =
         (&mut data, serde_json::to_value(results))

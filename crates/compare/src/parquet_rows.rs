@@ -11,34 +11,28 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use crate::error::of_file;
-use crate::results::Column;
 use crate::rows::each_block;
-use crate::{CompareError, Folder};
+use crate::{CompareError, Folder, Results};
 
 /// Rows that are in memory at a time, and in one group of the file.
 const GROUP: usize = 1 << 16;
 
 /// Writes `blocks.parquet`.
-pub(crate) fn write_blocks(folder: &Folder, columns: &[Column]) -> Result<(), CompareError> {
+pub(crate) fn write_blocks(folder: &Folder, results: &Results) -> Result<(), CompareError> {
     let path = folder.path("blocks.parquet");
-    let unfinished = folder.path("blocks.parquet.unfinished");
-    let file = File::create(&unfinished).map_err(of_file(&unfinished))?;
-    let failed = |error: ParquetError| of_file(&unfinished)(std::io::Error::other(error));
-    let mut file = Some(file);
-    let mut table: Option<Table> = None;
-    each_block(folder, columns, &mut |record| match &mut table {
-        None => {
-            let file = file.take();
-            let file = file.expect("invariant: the names of the columns come once");
-            table = Some(Table::new(file, record).map_err(failed)?);
-            Ok(())
-        }
-        Some(table) => table.add(record).map_err(failed),
-    })?;
-    if let Some(table) = table {
-        table.finish().map_err(failed)?;
-    }
-    std::fs::rename(&unfinished, &path).map_err(of_file(&path))
+    let failed = |error: ParquetError| of_file(&path)(std::io::Error::other(error));
+    folder.write_by(&path, &mut |file| {
+        let mut table: Option<Table> = None;
+        each_block(folder, results, &mut |record| match &mut table {
+            None => {
+                let file = file.try_clone().map_err(of_file(&path))?;
+                table = Some(Table::new(file, record).map_err(failed)?);
+                Ok(())
+            }
+            Some(table) => table.add(record).map_err(failed),
+        })?;
+        table.map_or(Ok(()), |table| table.finish().map_err(failed))
+    })
 }
 
 /// A column's rows of one group. A value that is missing is null.

@@ -1,6 +1,5 @@
 //! Comma-separated values: a row for each run, and a row for each block of each side.
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
@@ -8,9 +7,8 @@ use csv::{Reader, StringRecord, Writer};
 
 use crate::error::of_file;
 use crate::figure;
-use crate::results::Column;
 use crate::run::Run;
-use crate::{CompareError, Folder};
+use crate::{CompareError, Folder, Results};
 
 /// Writes `runs.csv`: a row for each run, a column for each figure.
 pub(crate) fn write_runs(folder: &Folder, runs: &[Run]) -> Result<(), CompareError> {
@@ -46,12 +44,16 @@ pub(crate) fn write_runs(folder: &Folder, runs: &[Run]) -> Result<(), CompareErr
 
 /// Goes through the rows of the blocks of all sides, each side's from its median run: first the names of the
 /// columns, then the rows, all of which begin with the side's name.
+///
+/// # Errors
+/// A file without a row for each block, or with other columns than the first side's.
 pub(crate) fn each_block(
     folder: &Folder,
-    columns: &[Column],
+    results: &Results,
     each: &mut dyn FnMut(&StringRecord) -> Result<(), CompareError>,
 ) -> Result<(), CompareError> {
-    for (index, column) in columns.iter().enumerate() {
+    let mut columns_of_all = StringRecord::new();
+    for (index, column) in results.trees.iter().enumerate() {
         let path = folder.of_run(&column.side, column.median_run, "csv");
         let mut input = Reader::from_path(&path).map_err(failed(&path))?;
         let with = |name: &str, record: &StringRecord| {
@@ -61,29 +63,54 @@ pub(crate) fn each_block(
                 .map(str::to_owned)
                 .collect::<StringRecord>()
         };
+        let names = input.headers().map_err(damaged(&path))?;
         if index == 0 {
-            let names = input.headers().map_err(failed(&path))?;
+            columns_of_all = names.clone();
             each(&with("tree", names))?;
         }
+        let damaged_by = |why: String| CompareError::Damaged {
+            path: path.clone(),
+            why,
+        };
+        if *names != columns_of_all {
+            return Err(damaged_by(
+                "its columns are not those of the first tree".to_owned(),
+            ));
+        }
+        let mut blocks = 0;
         for record in input.records() {
-            each(&with(&column.side.name, &record.map_err(failed(&path))?))?;
+            blocks += 1;
+            each(&with(&column.side.name, &record.map_err(damaged(&path))?))?;
+        }
+        if blocks != results.chain.blocks {
+            return Err(damaged_by(format!(
+                "it has {blocks} rows for {} blocks",
+                results.chain.blocks
+            )));
         }
     }
     Ok(())
 }
 
 /// Writes `blocks.csv`.
-pub(crate) fn write_blocks(folder: &Folder, columns: &[Column]) -> Result<(), CompareError> {
+pub(crate) fn write_blocks(folder: &Folder, results: &Results) -> Result<(), CompareError> {
     let path = folder.path("blocks.csv");
-    let unfinished = folder.path("blocks.csv.unfinished");
-    let file = File::create(&unfinished).map_err(of_file(&unfinished))?;
-    let mut out = Writer::from_writer(BufWriter::new(file));
-    let write = failed(&unfinished);
-    each_block(folder, columns, &mut |record| {
-        out.write_record(record).map_err(&write)
-    })?;
-    out.flush().map_err(of_file(&unfinished))?;
-    std::fs::rename(&unfinished, &path).map_err(of_file(&path))
+    folder.write_by(&path, &mut |file| {
+        let mut out = Writer::from_writer(BufWriter::new(file));
+        let write = failed(&path);
+        each_block(folder, results, &mut |record| {
+            out.write_record(record).map_err(&write)
+        })?;
+        out.flush().map_err(of_file(&path))
+    })
+}
+
+/// Names the rows of a run that cannot be read.
+fn damaged(path: &Path) -> impl Fn(csv::Error) -> CompareError {
+    move |error| CompareError::Damaged {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
 }
 
 fn failed(path: &Path) -> impl Fn(csv::Error) -> CompareError {

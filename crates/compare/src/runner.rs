@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -48,6 +48,7 @@ impl Runner<'_> {
             runner: self,
             side,
             log,
+            log_path,
             commands: Vec::new(),
         };
         let ended = self.steps(&mut steps, side, repetition);
@@ -96,6 +97,9 @@ impl Runner<'_> {
         }
         let rows = self.folder.of_run(side, repetition, "csv");
         fs::rename(work.join("blocks.csv"), &rows).map_err(of_file(&rows))?;
+        // Before the record that says that the run is done.
+        let synced = File::open(&rows).and_then(|rows| rows.sync_all());
+        synced.map_err(of_file(&rows))?;
         let run = Run {
             side: side.name.clone(),
             repetition,
@@ -286,6 +290,7 @@ struct Steps<'a> {
     runner: &'a Runner<'a>,
     side: &'a Side,
     log: File,
+    log_path: PathBuf,
     commands: Vec<String>,
 }
 
@@ -326,12 +331,32 @@ impl Steps<'_> {
             None => Some(Ended::Stopped),
             Some(status) if status.success() => None,
             Some(status) => Some(Ended::Failed(format!(
-                "arbor {} ended with {status}",
-                words[0].display()
+                "arbor {} ended with {status}{}",
+                words[0].display(),
+                self.last_error().unwrap_or_default()
             ))),
         })
     }
+
+    /// Returns the error that the last command wrote to the log, after a colon.
+    fn last_error(&self) -> Option<String> {
+        let mut log = File::open(&self.log_path).ok()?;
+        let end = log.seek(SeekFrom::End(0)).ok()?;
+        log.seek(SeekFrom::Start(end.saturating_sub(END_OF_LOG)))
+            .ok()?;
+        let mut text = Vec::new();
+        log.read_to_end(&mut text).ok()?;
+        let text = String::from_utf8_lossy(&text);
+        let error = text
+            .lines()
+            .rev()
+            .find_map(|line| line.strip_prefix("error: "))?;
+        Some(format!(": {error}"))
+    }
 }
+
+/// Bytes at the end of a log in which its last error is looked for.
+const END_OF_LOG: u64 = 8 << 10;
 
 /// A command as a shell takes it.
 fn command_line(side: &Side, words: &[OsString]) -> String {

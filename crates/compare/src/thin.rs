@@ -4,9 +4,8 @@ use csv::StringRecord;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::results::Column;
 use crate::rows::each_block;
-use crate::{CompareError, Folder};
+use crate::{CompareError, Folder, Results};
 
 /// The most points that a line of the page has.
 const POINTS: u64 = 150;
@@ -45,13 +44,12 @@ const MISSES: (&str, &str, Thinned) = ("misses", "cache_misses", Thinned::Last);
 /// The thinned rows of all sides, by name.
 pub(crate) fn series(
     folder: &Folder,
-    columns: &[Column],
-    blocks: u64,
+    results: &Results,
 ) -> Result<Map<String, Value>, CompareError> {
     let mut names: Option<StringRecord> = None;
     let mut sides: Vec<(String, Side)> = Vec::new();
-    let each = blocks.div_ceil(POINTS).max(1);
-    each_block(folder, columns, &mut |record| {
+    let each = results.chain.blocks.div_ceil(POINTS).max(1);
+    each_block(folder, results, &mut |record| {
         let Some(names) = &names else {
             names = Some(record.clone());
             return Ok(());

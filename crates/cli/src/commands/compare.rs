@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
+use arbor_chain::bounded_input::{Bound, BoundedInput};
 use arbor_compare::{
     Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_heading,
     terminal_table,
@@ -39,9 +40,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     };
     let results = &found.results;
-    comparison.write(&found, &measurement.finish(serde_json::to_value(results)?))?;
+    // Printed first: if a file cannot be written, the figures are not lost.
     output::line(&format!("{}\n", terminal_heading(results)))?;
     output::table(&terminal_table(results))?;
+    comparison.write(&found, &measurement.finish(serde_json::to_value(results)?))?;
     output::line(&format!(
         "\nreport: {}; figures next to it: results.json, runs.csv, blocks.csv, blocks.parquet",
         args.out.join("report.html").display()
@@ -184,6 +186,12 @@ fn measurement(plan: &Plan) -> Measurement {
     measurement
 }
 
+/// The greatest length of an earlier comparison's results: those of three trees have 30 kB.
+const RESULTS: Bound = Bound {
+    what: "the results of a comparison",
+    bytes: 1 << 26,
+};
+
 /// Reads an earlier comparison: its folder, or its `results.json`.
 fn read_baseline(path: &Path) -> Result<Results> {
     let file = match path.is_dir() {
@@ -191,7 +199,8 @@ fn read_baseline(path: &Path) -> Result<Results> {
         false => path.to_owned(),
     };
     let shown = || format!("--baseline {}", file.display());
-    let text = std::fs::read_to_string(&file).with_context(shown)?;
+    let text = BoundedInput::open(&file, RESULTS).and_then(BoundedInput::text);
+    let text = text.map_err(|error| anyhow!("{}: {}", shown(), error.fault))?;
     let envelope = Envelope::from_text(&text)
         .map_err(anyhow::Error::msg)
         .with_context(shown)?;
