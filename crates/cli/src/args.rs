@@ -244,7 +244,7 @@ pub(crate) struct Database {
     /// Folder of the database
     #[arg(long, value_name = "DIR", env = DB_VARIABLE, help_heading = DATABASE)]
     pub(crate) db: PathBuf,
-    /// Memory for caches, write-back and tables together. The process, blocks in work and merges of files take up to 100 MiB on top
+    /// Memory for caches, write-back and tables together. The process, blocks under way and merges of files take up to 100 MiB on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = DATABASE)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written. Below 4 MiB, merging the many small files takes more memory than this saves [default: a sixteenth of --memory, at least 4 MiB]
@@ -258,7 +258,7 @@ pub(crate) struct Database {
 #[derive(Debug, Args)]
 #[command(after_help = examples::REPLAY)]
 pub(crate) struct Replay {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required_unless_present = "witness")]
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database. The rules are those of the network with the chain id, or of --genesis. Seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
@@ -282,7 +282,7 @@ pub(crate) struct Replay {
     /// How the tree is stored and computed, to measure the effect of each setting [default: as before; none, for a new database]
     #[arg(long, value_name = "WORD,...", value_delimiter = ',', value_parser = trees::parse_setting, long_help = tree_settings_help(), help_heading = DATABASE)]
     pub(crate) tree_settings: Vec<String>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET", help_heading = RULES)]
     pub(crate) genesis: Option<String>,
     #[command(flatten)]
@@ -296,7 +296,7 @@ pub(crate) struct Replay {
     /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = store_parser(), help_heading = DATABASE)]
     pub(crate) store: StoreKind,
-    /// Memory for caches, write-back and tables together. The process, blocks in work and merges of files take up to 100 MiB on top
+    /// Memory for caches, write-back and tables together. The process, blocks under way and merges of files take up to 100 MiB on top
     #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = RESOURCES)]
     pub(crate) memory: u64,
     /// Unflushed changes kept in memory before they are written. Below 4 MiB, merging the many small files takes more memory than this saves [default: a sixteenth of --memory, at least 4 MiB]
@@ -308,7 +308,7 @@ pub(crate) struct Replay {
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
     #[arg(long, value_name = "none|N|all", value_parser = parse_retain, help_heading = HISTORY)]
     pub(crate) retain: Option<Retain>,
-    /// State roots to compute and compare: of every block, or of the last block of each run whose versions need not be retained
+    /// State roots to compute and compare with headers
     #[arg(long, value_name = "every|last", default_value = "every", help_heading = CHECKS)]
     pub(crate) verify: VerifyChoice,
     /// Write the root after each block to this file at the end, as `arbor roots` prints them
@@ -338,7 +338,7 @@ pub(crate) struct Replay {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
     #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
 }
@@ -372,7 +372,7 @@ impl Replay {
 /// Rules that no genesis has.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RuleFlags {
-    /// Charge gas for what a block adds to its witness (EIP-4762), from the first block on [default: as before; not, for a new database]
+    /// Charge gas for what transactions add to a block's witness (EIP-4762), from the first block on [default: as before; off for a new database]
     #[arg(long, value_name = "TEXT", value_parser = gas_parser(), help_heading = RULES)]
     pub(crate) gas: Option<WitnessGas>,
     /// Execute in EVM384's engine with these opcodes, from the first block on: v7, immediate, setmod or eip-6690 [default: as before]
@@ -386,9 +386,9 @@ pub(crate) struct RuleFlags {
 /// Which state roots a replay computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VerifyChoice {
-    /// Every block's
+    /// The root of every block
     Every,
-    /// One for each run of blocks of which no version is to be retained
+    /// One root for each run of blocks whose versions are not retained
     Last,
 }
 
@@ -460,7 +460,7 @@ pub(crate) struct Roots {
     /// From this block on: a number, a hash, or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", default_value = "0", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) from: BlockChoice,
-    /// To this block
+    /// To this block: a number, a hash, or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) to: BlockChoice,
     /// Print comma-separated values, with a line that names the columns
@@ -494,7 +494,7 @@ pub(crate) struct Verify {
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
     #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
 }
@@ -612,7 +612,7 @@ pub(crate) struct Snapshot {
 pub(crate) enum OrderChoice {
     /// Ascending by key
     Key,
-    /// By index, the order in which leaves were first written; this takes memory for all of them
+    /// By index, the order in which leaves were first written. This takes memory for all leaves
     Index,
 }
 
@@ -636,21 +636,21 @@ pub(crate) struct Recover {
     /// The root that the leaves must have [default: the root in the file, which proves nothing if the file is not trusted]
     #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: Option<B256>,
-    /// Genesis of the snapshot's chain, in geth's JSON form, or the name of a network: the root does not cover the one in the snapshot, which must be the same in every field [default: the known network's with its chain id, else the snapshot's]
+    /// Genesis of the snapshot's chain, in geth's JSON form, or the name of a network. The genesis in the snapshot must be the same in every field, because the root does not cover it [default: that of the known network with the snapshot's chain id, else the one in the snapshot]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     #[command(flatten)]
     pub(crate) rules: RuleFlags,
-    /// The store of a new database, which has to keep it
+    /// The store of a new database
     #[arg(long, value_name = "S", default_value = "fjall", value_parser = parse_disk)]
     pub(crate) store: StoreKind,
-    /// Threads; 0 for all cores [default: all cores]
+    /// Threads to use; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
     #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
 }
@@ -671,7 +671,7 @@ pub(crate) struct Generate {
     /// Folder for chain.rlp and genesis.json. If a generation was interrupted there, the command continues it
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Settings to start from: tiny, demo or replay-500k
+    /// Settings to start from: tiny, demo or replay-500k. Other flags change single settings
     #[arg(long, default_value = "demo")]
     pub(crate) preset: Preset,
     /// Seed of all random choices: the same seed and settings make the same chain

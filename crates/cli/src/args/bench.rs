@@ -64,10 +64,10 @@ fn parse_batch(text: &str) -> Result<usize, String> {
 #[derive(Debug, Args)]
 #[command(after_help = examples::BENCH_ENGINE)]
 pub(crate) struct BenchEngine {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
@@ -91,10 +91,10 @@ pub(crate) struct BenchEngine {
 #[derive(Debug, Args)]
 #[command(after_help = examples::BENCH_PARALLEL)]
 pub(crate) struct BenchParallel {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
@@ -112,7 +112,7 @@ pub(crate) struct BenchParallel {
 #[derive(Debug, Args)]
 #[command(after_help = examples::BENCH_WITNESSES)]
 pub(crate) struct BenchWitnesses {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
+    /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
     /// The trees to compare
@@ -124,7 +124,7 @@ pub(crate) struct BenchWitnesses {
         value_parser = trees::witness_parser()
     )]
     pub(crate) trees: Vec<&'static TreeKind>,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block
@@ -179,7 +179,7 @@ pub(crate) struct BenchReads {
 pub(crate) struct BenchDatabase {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The chain, for --witnesses: exports, era1 files, or folders with them
+    /// The chain, for --witnesses: exports of geth, era1 files, or folders with them
     #[arg(value_name = "CHAIN")]
     pub(crate) chain: Vec<PathBuf>,
     /// Make and measure the witnesses of this many blocks at the end of the chain. The state before each must be retained
@@ -197,7 +197,7 @@ pub(crate) struct BenchDatabase {
     /// Seed of the random choice of accounts and slots
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Threads; 0 for all cores [default: all cores]
+    /// Threads to use; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = super::parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures to this file, as JSON
@@ -279,7 +279,7 @@ pub(crate) struct Loadtest {
     /// Unflushed changes kept in memory before they are written [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse)]
     pub(crate) write_back: Option<u64>,
-    /// Threads; 0 for all cores [default: all cores]
+    /// Threads to use; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Write all figures to this file, as JSON
@@ -288,7 +288,7 @@ pub(crate) struct Loadtest {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
-    /// Serve figures of the work for Prometheus at this address; a port alone is one of 127.0.0.1
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
     #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
 }

@@ -24,7 +24,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct Compare {
-    /// Exports, era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json): one chain
+    /// The blocks of one chain: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
     /// The trees to compare; the first is the one that ratios refer to. Settings follow a colon, joined by plus signs: `arbor replay --help` lists those of each tree. Every tree also has `write-through` (flush every block at once) and `portable` (use no wide instructions)
@@ -53,7 +53,7 @@ pub(crate) struct Compare {
     /// The growth since the baseline that is accepted for counts and bytes, in per cent
     #[arg(long, value_name = "PER CENT", default_value = "1", value_parser = parse_percent, requires = "baseline")]
     pub(crate) allow: f64,
-    /// Genesis in geth's JSON form, or the name of a network [default: genesis.json next to the chain]
+    /// Genesis in geth's JSON form, or the name of a network (mainnet, sepolia, holesky or hoodi) [default: genesis.json next to the chain]
     #[arg(long, value_name = "FILE|PRESET")]
     pub(crate) genesis: Option<String>,
     /// Stop after this block

@@ -79,7 +79,7 @@ fn parse_range(text: &str) -> Result<(B256, B256), String> {
 #[derive(Debug, Args)]
 #[command(after_help = examples::VERIFY_PROOF)]
 pub(crate) struct VerifyProof {
-    /// A proof as `arbor prove` or eth_getProof gives it; of a Verkle tree in the binary form if the name ends in .ssz; gzipped or not; `-` reads standard input
+    /// A proof of `arbor prove` or eth_getProof in JSON, or a Verkle proof in the binary form if the name ends in .ssz. It may be gzipped. `-` reads standard input
     pub(crate) file: PathBuf,
     /// The state root. With --storage-logs, the root before the block
     #[arg(long, value_name = "R", value_parser = parse_hash)]
@@ -107,20 +107,20 @@ pub(crate) struct VerifyProof {
 pub(crate) struct Witness {
     #[command(flatten)]
     pub(crate) database: Database,
-    /// The chain that holds the block
+    /// The chain with the block: exports of geth, era1 files, or folders with them
     #[arg(value_name = "CHAIN", required = true)]
     pub(crate) chain: Vec<PathBuf>,
     /// The block: a number, a hash, 'latest', or -N for N blocks before the latest. The state before it must be retained
     #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) block: BlockChoice,
-    /// Also the blocks after it up to this one, a file each
+    /// Write the witnesses of the blocks up to this one, too, in a file each
     #[arg(long, value_name = "BLOCK", requires = "out", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) to: Option<BlockChoice>,
     /// The file to write: gzipped if the name ends in .gz, and of a Verkle tree in the binary form if it ends in .ssz. With --to it is a folder, for
     /// files named by block and form [default: standard output, as JSON]
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Under Verkle: add keys that rule out a leaf presented as an internal node, which could hide what is present
+    /// Under Verkle: add keys, so that no leaf can be presented as an internal node to hide values that are present
     #[arg(long)]
     pub(crate) guarded: bool,
     /// The form of the files in the folder
@@ -167,7 +167,7 @@ impl WitnessForm {
 #[derive(Debug, Args)]
 #[command(after_help = examples::VERIFY_WITNESS)]
 pub(crate) struct VerifyWitness {
-    /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses; - for standard input
+    /// Witness files of any tree, or blocks of the Verkle testnets with their witnesses. `-` reads standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The state root before the block, if a Verkle witness does not contain it
@@ -176,7 +176,7 @@ pub(crate) struct VerifyWitness {
     /// The state root after the block, if a Verkle witness does not contain it
     #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root_after: Option<B256>,
-    /// Refuse Verkle witnesses that show a stem to be absent only if the prover was honest, as those of the testnets may
+    /// Refuse Verkle witnesses that prove an absence only if the prover was honest. Witnesses of the testnets may do so
     #[arg(long)]
     pub(crate) guarded: bool,
     /// Print a JSON object for each witness, a line each
