@@ -406,8 +406,12 @@ impl VerifyChoice {
 fn gas_parser() -> impl TypedValueParser<Value = WitnessGas> {
     let values = WitnessGas::ALL.map(|text| {
         PossibleValue::new(text.name()).help(match text {
-            WitnessGas::Eip4762 => "EIP-4762 since accounts have a leaf of basic data",
-            WitnessGas::Kaustinen6 => "As the testnets kaustinen-4 to kaustinen-6 charged it",
+            WitnessGas::Eip4762 => {
+                "The present text of EIP-4762, for accounts with a leaf of basic data"
+            }
+            WitnessGas::Kaustinen6 => {
+                "The text that the testnets kaustinen-4 to kaustinen-6 followed"
+            }
         })
     });
     PossibleValuesParser::new(values).map(|name| {

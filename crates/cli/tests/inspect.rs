@@ -302,3 +302,35 @@ fn a_merge_gives_the_journals_space_back() {
     assert_eq!(number(&report["results"]["disk_bytes"]), durable);
     folder.run(&words("verify --db durable")).ok();
 }
+
+/// A merge that is killed leaves the database as it was, and the next one frees the space.
+#[cfg(unix)]
+#[test]
+fn a_killed_merge_loses_nothing() {
+    use std::process::{Command, Stdio};
+    let folder = Folder::new();
+    folder
+        .run(&words("generate --preset demo --blocks 120 --out chain"))
+        .ok();
+    folder.run(&words("replay --db db --retain all chain")).ok();
+    let root = folder.status("db")["stateRoot"].clone();
+    for milliseconds in [20, 60, 100, 140] {
+        let mut merge = Command::new(env!("CARGO_BIN_EXE_arbor"))
+            .args(words("compact --db db"))
+            .current_dir(folder.0.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts");
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        merge.kill().expect("killed, or it has ended");
+        merge.wait().expect("it has ended");
+        folder.run(&words("verify --db db")).ok();
+        assert_eq!(folder.status("db")["stateRoot"], root);
+    }
+    let whole = number(&folder.run(&words("compact --db db --json")).ok().json()["diskBytesAfter"]);
+    folder
+        .run(&words("replay --db other --retain all --compact chain"))
+        .ok();
+    let wanted = number(&folder.status("other")["diskBytes"]);
+    assert!(whole <= wanted * 5 / 4, "{whole}, {wanted}");
+}

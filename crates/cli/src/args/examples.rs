@@ -102,6 +102,7 @@ Example:
   arbor bench senders --batches 1,8,64 --json";
 pub(super) const COMPACT: &str = "\
 The state and its history stay as they are. No other process can write the database meanwhile.
+The merge needs free space for a copy of the files. If it is killed or the disk is full, nothing is lost.
 
 Example:
   arbor compact --db db";
