@@ -81,7 +81,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "N", default_value = "8", value_parser = parse_growth)]
     pub(crate) growth: u64,
     /// Replay and check only: no sizes of tables, depths, proofs, updates and witnesses
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["growth", "witnesses"])]
     pub(crate) no_survey: bool,
 }
 
