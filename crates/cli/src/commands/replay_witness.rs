@@ -33,11 +33,7 @@ impl Partial {
 
 /// Replays blocks over their witnesses. A block that does not hold does not keep the others from being judged.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let genesis = args
-        .genesis
-        .as_deref()
-        .map(|named| Genesis::load(named))
-        .transpose()?;
+    let genesis = args.genesis.as_deref().map(Genesis::load).transpose()?;
     for warning in genesis.iter().flat_map(|genesis| &genesis.warnings) {
         tracing::warn!("genesis: {warning}");
     }

@@ -92,12 +92,15 @@ function lineOption({ x, y, lines }) {
 }
 
 // Bars by category: groups of one bar each side by side, or stacked on top of each other. Bars of a tree have its number as
-// `tree`; others are parts.
-function barOption({ categories, y, bars, stacked = false, sideways = false }) {
-  const colourOf = (bar, index) => (bar.tree == null ? partColour(index) : colour(bar.tree));
+// `tree`; others are parts, whose colour `part` chooses if it is the same in several plots. Parts of no interest are `grey`.
+function barOption({ categories, name = "", y, bars, stacked = false, sideways = false }) {
+  const colourOf = (bar, index) => {
+    if (bar.tree != null) return colour(bar.tree);
+    return bar.grey ? theme().faint : partColour(bar.part ?? index);
+  };
   // The library draws bars on a logarithmic axis from one on.
   const scale = y.log ? y.scale ?? 1 : 1;
-  const names = axis("", undefined, { type: "category", data: categories, inverse: sideways,
+  const names = axis(name, undefined, { type: "category", data: categories, inverse: sideways,
     axisLabel: { color: theme().faint, fontSize: 12, interval: 0, width: sideways ? 130 : 100, overflow: "break" } });
   const values = axis(y.name, (value) => y.format(value / scale), { type: y.log ? "log" : "value",
     min: y.log ? (range) => 10 ** (Math.ceil(Math.log10(range.min)) - 1) : 0 });

@@ -2,6 +2,15 @@
 
 const inspected = trees.filter((tree) => data.inspections[tree]);
 
+// All tables, the largest first: a table has the same colour in all plots.
+const tableNames = (() => {
+  const sums = new Map();
+  for (const { table, keyBytes, valueBytes } of inspected.flatMap((tree) => data.inspections[tree].tables)) {
+    sums.set(table, (sums.get(table) ?? 0) + keyBytes + valueBytes);
+  }
+  return [...sums.keys()].sort((a, b) => sums.get(b) - sums.get(a));
+})();
+
 // Tables of the databases, in the order of the first tree that has them. Tables that are below a hundredth of every
 // database are put together.
 function tablesOf(value, categories, tablesAt) {
@@ -10,12 +19,12 @@ function tablesOf(value, categories, tablesAt) {
   const names = [...new Set(all.flatMap((tables) => tables.map(([name]) => name)))];
   const isLarge = (name) => all.some((tables, place) =>
     tables.some(([found, size]) => found === name && size >= sums[place] / 100));
-  const bar = (name, isPart) => ({ name, values: all.map((tables) => {
+  const bar = (name, isPart) => ({ name, part: tableNames.indexOf(name), values: all.map((tables) => {
     const parts = tables.filter(([found]) => isPart(found));
     return parts.length === 0 ? undefined : parts.reduce((sum, [, size]) => sum + size, 0);
   }) });
   const bars = names.filter(isLarge).map((name) => bar(name, (found) => found === name));
-  const others = bar("all others", (found) => !isLarge(found));
+  const others = { ...bar("all others", (found) => !isLarge(found)), grey: true };
   return others.values.some((size) => size > 0) ? [...bars, others] : bars;
 }
 
@@ -43,7 +52,7 @@ function growthByTable() {
     return barPlot(`growth-${number}`, `Growth of the database by table: ${tree}`,
       "Bytes of keys and values after this block, before the store compresses them. Tables are counted in a replay of its "
       + "own, outside the times.",
-      { categories: points.map((point) => show.plain(point.block)), y: { name: "bytes", format: show.bytes },
+      { categories: points.map((point) => show.plain(point.block)), name: "block", y: { name: "bytes", format: show.bytes },
         bars: tablesOf(bytesOf, points, (point) => point.tables), stacked: true });
   });
 }
@@ -74,9 +83,9 @@ function depths(isByKind = false) {
 }
 
 // Things by their size, in buckets, for a page of one tree.
-function histogram(id, title, explain, what, buckets) {
+function histogram(id, title, explain, [unit, what], buckets) {
   const bounds = ({ from, to }) => from === to ? show.plain(from) : `${show.plain(from)} to ${show.plain(to)}`;
-  return barPlot(id, title, explain, { categories: buckets.map(bounds),
+  return barPlot(id, title, explain, { categories: buckets.map(bounds), name: unit,
     y: { name: `${what} (logarithmic)`, format: show.count, log: true, scale: 10 },
     bars: [{ name: what, tree: 0, values: buckets.map((bucket) => bucket.count) }] });
 }
