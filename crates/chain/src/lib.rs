@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod bounded_input;
-pub mod execution_witness;
 pub mod executor;
 pub mod genesis;
 pub mod json;

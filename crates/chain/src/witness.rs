@@ -1,8 +1,11 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
 mod authority;
+mod make;
 mod parts;
 mod reading;
+pub mod stateless;
+pub mod verkle;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -15,17 +18,18 @@ use alloy_rlp::Decodable;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem};
 use crate::json::{self, JsonError};
 use crate::rules::ChainRules;
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
+use crate::witness::verkle::{VerkleWitness, VerkleWitnessProblem};
 
 pub use authority::{Authority, JudgedBy};
+pub use make::{LeafWitness, MadeWitness, make_witness};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BlockWitness {
+pub struct MptWitness {
     /// The chain id of EIP-155.
     pub chain_id: u64,
     /// The block's number.
@@ -159,7 +163,7 @@ pub enum WitnessProblem {
     NoForm(&'static str),
     /// It is malformed as a witness of a Verkle tree.
     #[error(transparent)]
-    ExecutionWitness(#[from] ExecutionWitnessProblem),
+    VerkleWitness(#[from] VerkleWitnessProblem),
     /// It is longer than any block's can be.
     #[error("it has more than {0} bytes when unpacked, which no block's witness has")]
     TooLong(u64),
@@ -183,7 +187,7 @@ pub struct WitnessBlock {
     pub ancestors: Vec<(B256, Header)>,
 }
 
-impl BlockWitness {
+impl MptWitness {
     /// Reads a file, gzipped or not.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
         let mut found = None;
@@ -267,7 +271,7 @@ pub struct WitnessReach {
     pub other_codes: usize,
 }
 
-impl BlockWitness {
+impl MptWitness {
     /// Checks everything that needs no execution: what [`decode`](Self::decode) does, and which nodes and codes the
     /// state root leads to.
     ///
@@ -316,7 +320,7 @@ impl BlockWitness {
 #[derive(Debug)]
 pub enum FoundWitness {
     /// A block with the nodes of its parent's tries that it needs. It is alone in its file.
-    MerklePatricia(Box<BlockWitness>),
+    MerklePatricia(Box<MptWitness>),
     /// A block with the leaves of a Verkle tree that it touches. There may be more in its file.
     Verkle(NamedWitness),
 }
@@ -324,7 +328,7 @@ pub enum FoundWitness {
 /// One of the blocks in a file: its name there, if it has one, and its witness or why it has none.
 pub type NamedWitness = (
     Option<String>,
-    Result<Box<ExecutionWitness>, ExecutionWitnessProblem>,
+    Result<Box<VerkleWitness>, VerkleWitnessProblem>,
 );
 
 /// Who is told of a witness; breaks off when no more is wanted.
@@ -463,7 +467,7 @@ mod tests {
     /// A witness that says "mainnet, but without forks" was believed.
     #[test]
     fn a_public_network_has_its_own_rules() {
-        let witness = |chain_id: u64, config: Option<Value>| BlockWitness {
+        let witness = |chain_id: u64, config: Option<Value>| MptWitness {
             chain_id,
             number: 1,
             hash: B256::ZERO,

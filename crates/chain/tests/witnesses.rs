@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use alloy_primitives::keccak256;
 use arbor_chain::executor::{Executor, OmmerCheck};
-use arbor_chain::replay::stateless::replay_witness;
-use arbor_chain::witness::BlockWitness;
+use arbor_chain::witness::MptWitness;
+use arbor_chain::witness::stateless::replay_witness;
 use arbor_state::MissingAccounts;
 
 fn files(test: &str) -> Option<Vec<PathBuf>> {
@@ -31,7 +31,7 @@ fn every_real_block_holds_over_its_witness() {
     // In the whole set of test data, or in the small one.
     assert!(matches!(files.len(), 46 | 4), "{} files", files.len());
     for file in files {
-        let witness = BlockWitness::from_file(&file).unwrap();
+        let witness = MptWitness::from_file(&file).unwrap();
         let reach = witness.check().unwrap();
         assert!(reach.nodes > 0);
         let spec = witness.spec().unwrap();
@@ -72,7 +72,7 @@ fn a_missing_node_is_named_with_its_path() {
         .iter()
         .find(|file| file.to_string_lossy().contains("mainnet-46147"))
         .unwrap();
-    let whole = BlockWitness::from_file(file).unwrap();
+    let whole = MptWitness::from_file(file).unwrap();
     let spec = whole.spec().unwrap();
     replay_witness(&whole, &spec, MissingAccounts::Error, Executor::new()).unwrap();
     let mut missed = 0;
@@ -99,8 +99,8 @@ fn a_witness_of_another_block_is_refused() {
     let Some(files) = files("a_witness_of_another_block_is_refused") else {
         return;
     };
-    let mut witness = BlockWitness::from_file(&files[1]).unwrap();
-    let other = BlockWitness::from_file(&files[2]).unwrap();
+    let mut witness = MptWitness::from_file(&files[1]).unwrap();
+    let other = MptWitness::from_file(&files[2]).unwrap();
     witness.state_nodes = other.state_nodes;
     assert!(
         witness

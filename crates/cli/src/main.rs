@@ -28,9 +28,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
+use arbor_allocations::Counting;
 use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 use arbor_database::DatabaseError;
-use arbor_lab::allocations::{self, Counting};
 use arbor_state::StateError;
 use arbor_versions::VersionsError;
 use args::{Arbor, Command};
@@ -47,7 +47,7 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 fn main() -> ExitCode {
     // Where a tree's tables were made and a block was computed, as much is freed as a replay then lives on. It comes first: what is freed
     // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
-    allocations::purge_after(100);
+    arbor_allocations::purge_after(100);
     take_full_files_for_errors();
     let mut arbor = Arbor::parse();
     arbor.command.ignore_unused_environment();

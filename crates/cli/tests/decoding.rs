@@ -7,8 +7,8 @@ use std::alloc::System;
 use std::path::Path;
 
 use alloy_primitives::Bytes;
+use arbor_allocations::{Counting, of_this_thread};
 use arbor_chain::source::{Position, RawBlock, SourceError};
-use arbor_lab::allocations::{Counting, of_this_thread};
 
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);

@@ -2,8 +2,8 @@
 //!
 //! bench-peers runs it: it builds in a tenth of the time.
 
+use arbor_allocations::Counting;
 use arbor_lab::{
-    allocations::Counting,
     commitments::{Group, LEGEND, Settings, heading, run, table},
     measure::Budget,
 };

@@ -1,6 +1,6 @@
 //! Timing, after checking.
 
-use crate::allocations;
+use arbor_allocations as allocations;
 use arbor_hashing::keccak256;
 use arbor_metrics::{FIELD_INVERSIONS, POINT_ADDITIONS};
 use rustix::time::{ClockId, clock_gettime};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use arbor_chain::genesis::Genesis;
 use arbor_chain::source::era1::Era1File;
 use arbor_chain::source::open_sources;
-use arbor_chain::witness::{BlockWitness, read_witnesses};
+use arbor_chain::witness::{MptWitness, read_witnesses};
 use arbor_generator::{GeneratorSettings, Mix};
 use arbor_metrics::Envelope;
 
@@ -50,7 +50,7 @@ pub(super) fn genesis(bytes: &[u8]) {
 /// A block with its witness; or witnesses of blocks of a Verkle tree, as far as they are read.
 pub(super) fn witness(bytes: &[u8]) {
     with_file("w.json", bytes, |path| {
-        if let Ok(witness) = BlockWitness::from_file(path) {
+        if let Ok(witness) = MptWitness::from_file(path) {
             let _ = witness.decode();
             let _ = witness.check();
             let _ = witness.spec();

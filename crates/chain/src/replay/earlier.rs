@@ -65,7 +65,7 @@ impl EarlierBlocks {
     }
 
     /// Adds the hashes that recent blocks lack.
-    pub(super) fn complete(&self, recent: &mut RecentBlocks) {
+    pub(crate) fn complete(&self, recent: &mut RecentBlocks) {
         for number in recent.missing().rev() {
             match self.0.get(&number) {
                 Some((hash, _)) => recent.push_oldest(*hash),
@@ -75,7 +75,7 @@ impl EarlierBlocks {
     }
 
     /// The header of a block.
-    pub(super) fn header(&self, number: u64) -> Option<&Header> {
+    pub(crate) fn header(&self, number: u64) -> Option<&Header> {
         self.0.get(&number).map(|(_, header)| header)
     }
 }

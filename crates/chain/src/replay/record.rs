@@ -22,16 +22,16 @@ const TOTAL_AND_CHECK: usize = 1 + CHECK;
 
 /// A block as the blocks after it need it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct BlockRecord {
-    pub(super) block: Ancestor,
+pub(crate) struct BlockRecord {
+    pub(crate) block: Ancestor,
     /// The difficulties of all blocks up to this one together; kept of proof-of-work blocks, whose children ask for it.
-    pub(super) total_difficulty: Option<U256>,
+    pub(crate) total_difficulty: Option<U256>,
 }
 
 impl BlockRecord {
     /// Writes the version, the header's RLP, the list of the hashes of its ommers, the total difficulty as an RLP string (32 bytes, or none), and a
     /// check of all that follows the header.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let Ancestor { header, ommers, .. } = &self.block;
         let mut bytes = Vec::with_capacity(1 + header.length() + 33 * ommers.len() + 36 + CHECK);
         bytes.push(VERSION);
@@ -51,7 +51,7 @@ impl BlockRecord {
     ///
     /// # Errors
     /// [`ReplayError::DamagedHeader`]; [`ReplayError::RecordVersion`] for a record that a later program wrote.
-    pub(super) fn decode(meta: &Meta) -> Result<Self, ReplayError> {
+    pub(crate) fn decode(meta: &Meta) -> Result<Self, ReplayError> {
         let number = meta.block_number;
         let decoded = match meta.extra.split_first() {
             Some((&VERSION, rest)) => Self::decode_versioned(meta, rest),
@@ -64,7 +64,7 @@ impl BlockRecord {
     }
 
     /// Returns the bytes from the header on, of a record with or without a version.
-    pub(super) fn from_header(extra: &[u8]) -> &[u8] {
+    pub(crate) fn from_header(extra: &[u8]) -> &[u8] {
         match extra.split_first() {
             Some((&version, rest)) if version < LIST => rest,
             _ => extra,
@@ -126,13 +126,13 @@ impl BlockRecord {
     }
 
     /// The record of the latest version.
-    pub(super) fn of_head(state: &State) -> Result<Option<Self>, ReplayError> {
+    pub(crate) fn of_head(state: &State) -> Result<Option<Self>, ReplayError> {
         state.head().map(Self::decode).transpose()
     }
 }
 
 /// The blocks up to a version, as many as are remembered and needed.
-pub(super) fn recent_blocks(state: Head<'_>, head: Version) -> Result<RecentBlocks, ReplayError> {
+pub(crate) fn recent_blocks(state: Head<'_>, head: Version) -> Result<RecentBlocks, ReplayError> {
     let mut recent = RecentBlocks::default();
     for version in head.0.saturating_sub(RECENT)..=head.0 {
         let failed = |error: arbor_versions::VersionsError| ReplayError::State {

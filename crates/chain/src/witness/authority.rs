@@ -5,7 +5,7 @@ use alloy_primitives::B256;
 use alloy_rlp::Decodable;
 use serde_json::Value;
 
-use super::{BlockWitness, WitnessProblem};
+use super::{MptWitness, WitnessProblem};
 use crate::genesis::{ChainSpec, Genesis, Network, generated_spec};
 
 /// Whose specification it is.
@@ -32,7 +32,7 @@ pub struct JudgedBy {
     pub warnings: Vec<String>,
 }
 
-impl BlockWitness {
+impl MptWitness {
     /// Finds the specification to judge the block by: that of `genesis`, else that of the known network with the
     /// witness's chain id, else the configuration in the witness. A configuration in the witness must be the same in
     /// every field.
@@ -189,8 +189,8 @@ mod tests {
         })
     }
 
-    fn witness(config: Option<Value>) -> BlockWitness {
-        BlockWitness {
+    fn witness(config: Option<Value>) -> MptWitness {
+        MptWitness {
             chain_id: 1,
             number: 98,
             hash: B256::ZERO,

@@ -9,11 +9,11 @@ use alloy_primitives::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{BlockWitness, FoundWitness, NamedWitness, TakeWitness, WitnessProblem};
-use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, StateDiffs};
+use super::{FoundWitness, MptWitness, NamedWitness, TakeWitness, WitnessProblem};
 use crate::json::{
     self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, Room, UniqueWithin, field_bytes,
 };
+use crate::witness::verkle::{StateDiffs, VerkleWitness, VerkleWitnessProblem};
 
 /// Bytes that a node, code or header takes beside its own. One that was there before counts as well, so that no file is nothing but that.
 const ITEM: usize = 150;
@@ -49,9 +49,9 @@ impl Parts<'_> {
     ) -> Result<(), A::Error> {
         let mut names: HashSet<String> = before.iter().cloned().collect();
         names.insert(first.clone());
-        let of_pair = |pair, diffs| ExecutionWitness::of_pair(pair, diffs).map(Box::new);
+        let of_pair = |pair, diffs| VerkleWitness::of_pair(pair, diffs).map(Box::new);
         let first = (Some(first), of_pair(pair, self.diffs));
-        let no_pair = |name| (Some(name), Err(ExecutionWitnessProblem::NoPair));
+        let no_pair = |name| (Some(name), Err(VerkleWitnessProblem::NoPair));
         for pair in before.into_iter().map(no_pair).chain([first]) {
             if self.hand_on(pair, left).is_break() {
                 return self.no_more();
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
                     None => fields.next_value_seed(UniqueWithin(self.room, self.diffs))?,
                 },
             };
-            if ExecutionWitness::is_pair(&value) {
+            if VerkleWitness::is_pair(&value) {
                 let before = read.names();
                 drop(read);
                 self.pairs(before, (name, value, left), fields)?;
@@ -221,10 +221,10 @@ impl Fields {
         } = lists;
         let other = Value::Object(other);
         if !of_nodes {
-            let witness = ExecutionWitness::of_file(other, diffs);
+            let witness = VerkleWitness::of_file(other, diffs);
             return Ok(FoundWitness::Verkle((None, witness.map(Box::new))));
         }
-        let mut witness: BlockWitness = json::from_value(other)?;
+        let mut witness: MptWitness = json::from_value(other)?;
         witness.state_nodes = nodes.transpose()?.unwrap_or_default();
         witness.codes = codes.transpose()?.unwrap_or_default();
         witness.ancestor_headers_rlp = headers.transpose()?.unwrap_or_default();

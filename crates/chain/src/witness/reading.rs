@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::parts::Parts;
 use super::{FoundWitness, TakeWitness, WitnessProblem};
 use crate::bounded_input::{Bound, BoundedInput, InputFault};
-use crate::execution_witness::{ExecutionWitness, StateDiffs};
 use crate::json::{self, JsonError, Room};
+use crate::witness::verkle::{StateDiffs, VerkleWitness};
 
 /// What a witness may take.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ struct Most {
 }
 
 /// The text: a block of 60 million gas that does nothing but load the largest codes has some 560 MB of them, twice that in hex.
-/// Memory: those codes and some 200 MB. Of a Verkle tree it is room to read ten million leaves, of which a million may be [checked](ExecutionWitness::check).
+/// Memory: those codes and some 200 MB. Of a Verkle tree it is room to read ten million leaves, of which a million may be [checked](VerkleWitness::check).
 const MOST: Most = Most {
     text: 5 << 28,
     held: 3 << 28,
@@ -84,7 +84,7 @@ fn parse(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), Wit
             InputFault::Io(error) => WitnessProblem::Io(error),
             fault => WitnessProblem::Input(fault),
         })?;
-        let witness = ExecutionWitness::from_bytes(&bytes)?;
+        let witness = VerkleWitness::from_bytes(&bytes)?;
         let _no_more = take(FoundWitness::Verkle((None, Ok(Box::new(witness)))));
         return Ok(());
     }

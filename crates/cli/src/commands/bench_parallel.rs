@@ -1,9 +1,9 @@
 //! `arbor bench parallel`: how much of a chain's blocks could run side by side.
 
 use anyhow::{Result, bail};
-use arbor_chain::replay::parallel::{CORES, Simulation};
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
+use arbor_lab::execution::parallel::{CORES, Simulation};
 use serde_json::{Value, json};
 
 use super::replay::genesis_of;

@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{Replay, WitnessSize};
+use arbor_chain::replay::Replay;
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, TreeSettings, in_memory, network};
+use arbor_lab::execution::{WitnessSize, block_with_witness};
 use arbor_lab::plot::{Plot, Scale};
 use arbor_metrics::Table;
 use arbor_state::TreeKind;
@@ -90,7 +91,7 @@ fn sizes(args: &BenchWitnesses, kind: &TreeKind, genesis: &Genesis) -> Result<Ve
         if args.to.is_some_and(|to| raw.header.number > to) || stop::asked() {
             break;
         }
-        let size = replay.block_with_witness(prepare(raw, rules)?, genesis)?;
+        let size = block_with_witness(&mut replay, prepare(raw, rules)?, genesis)?;
         progress.block(size.block, size.gas);
         sizes.push(size);
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use arbor_allocations as allocations;
 use arbor_database::{Budget, NO_CHAIN};
-use arbor_lab::allocations;
 use arbor_lab::loadtest::{self, BlockFigures, Numbering, Progress, Results, run as load};
 use arbor_metrics::{Machine, Measurement};
 use arbor_state::{BlockMemory, Settings, State, Tree};

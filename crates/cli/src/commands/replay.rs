@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::{Alloc, Genesis, Population};
-use arbor_chain::replay::floor::Floor;
 use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
 };
@@ -15,6 +14,7 @@ use arbor_chain::rules::ChainRules;
 use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
+use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
 use arbor_state::{RootThreads, Settings, State, Tree, Zeros};
 use arbor_versions::Retain;

@@ -7,9 +7,9 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::executor::{BlockOutput, OmmerCheck};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::stateless::{StatelessError, replay_witness};
 use arbor_chain::rules::ChainRules;
-use arbor_chain::witness::{Authority, BlockWitness, JudgedBy};
+use arbor_chain::witness::stateless::{StatelessError, replay_witness};
+use arbor_chain::witness::{Authority, JudgedBy, MptWitness};
 use arbor_state::MissingAccounts;
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ enum Verdict {
 
 fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict> {
     let name = || file.display().to_string();
-    let witness = BlockWitness::from_file(file)?;
+    let witness = MptWitness::from_file(file)?;
     let rules = asked(args, &witness).with_context(name)?;
     let mut judged = witness.judged_by(genesis).with_context(name)?;
     for warning in &judged.warnings {
@@ -177,7 +177,7 @@ fn hinted(args: &Args, error: StatelessError) -> anyhow::Error {
 }
 
 /// The rules that the command line asks for. What the witness notes of rules must be the same: it does not choose them.
-fn asked(args: &Args, witness: &BlockWitness) -> Result<ChainRules> {
+fn asked(args: &Args, witness: &MptWitness) -> Result<ChainRules> {
     let asked = rules::asked(&args.rules);
     if let Some(noted) = witness.rules {
         rules::must_be_asked_for(noted, asked, "the witness")?;
@@ -186,7 +186,7 @@ fn asked(args: &Args, witness: &BlockWitness) -> Result<ChainRules> {
 }
 
 /// Why a verdict is partial, if it is.
-fn unchecked(witness: &BlockWitness, judged: &JudgedBy, output: &BlockOutput) -> Vec<String> {
+fn unchecked(witness: &MptWitness, judged: &JudgedBy, output: &BlockOutput) -> Vec<String> {
     let mut reasons = Vec::new();
     if judged.authority == Authority::Witness {
         let chain = witness.chain_id;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_chain::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
 use arbor_chain::json::Shown;
-use arbor_chain::witness::{BlockWitness, FoundWitness, NamedWitness, read_witnesses};
+use arbor_chain::witness::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
+use arbor_chain::witness::{FoundWitness, MptWitness, NamedWitness, read_witnesses};
 use arbor_verify::verkle::{Committer, committer};
 use serde::Serialize;
 
@@ -265,7 +265,7 @@ fn verify_named(
     })
 }
 
-fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Result<Holding> {
+fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &MptWitness) -> Result<Holding> {
     if args.root.is_some() || args.root_after.is_some() {
         bail!(
             "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
@@ -294,7 +294,7 @@ fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &BlockWitness) -> Re
 fn verify_leaves(
     args: &VerifyWitness,
     committer: &Committer,
-    mut witness: ExecutionWitness,
+    mut witness: VerkleWitness,
 ) -> Result<Found> {
     let whose = match witness.root_after {
         Some(_) => Compared::Block,
@@ -312,7 +312,7 @@ fn verify_leaves(
         *own = own.or(given);
     }
     let verdict = match witness.check(committer) {
-        Err(error @ ExecutionWitnessProblem::Root { .. }) if args.root == witness.root_before => {
+        Err(error @ VerkleWitnessProblem::Root { .. }) if args.root == witness.root_before => {
             return Err(error).context("--root");
         }
         verdict => verdict?,

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
-use arbor_chain::execution_witness::Verdict;
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{
-    Chain, EarlierBlocks, LeafWitness, MadeWitness as Witness, leaf_parts, make_witness,
-};
+use arbor_chain::replay::{Chain, EarlierBlocks};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{RawBlock, open_sources};
+use arbor_chain::witness::verkle::Verdict;
+use arbor_chain::witness::{LeafWitness, MadeWitness as Witness, make_witness};
+use arbor_lab::execution::leaf_parts;
 use arbor_state::{Head, Historical};
 use serde::{Serialize, Serializer};
 use serde_json::Value;

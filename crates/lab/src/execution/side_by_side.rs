@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::ReplayError;
+use arbor_chain::executor::{BlockOutput, Executor};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::ReplayError;
+use arbor_chain::senders::RecoveredBlock;
+
 use super::floor::Floor;
-use crate::executor::{BlockOutput, Executor};
-use crate::genesis::Genesis;
-use crate::senders::RecoveredBlock;
 
 /// Executes each block with both, in turns, over the same state in memory.
 pub struct SideBySide {

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::ReplayError;
+use arbor_chain::executor::{Executor, Place, TransactionAccess};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::ReplayError;
+use arbor_chain::senders::RecoveredBlock;
+
 use super::floor::Floor;
-use crate::executor::{Executor, Place, TransactionAccess};
-use crate::genesis::Genesis;
-use crate::senders::RecoveredBlock;
 
 /// Numbers of cores that are simulated.
 pub const CORES: [usize; 4] = [2, 4, 8, 16];

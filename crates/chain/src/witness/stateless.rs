@@ -4,12 +4,12 @@ use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
 use alloy_primitives::{B256, U256};
 use arbor_state::{IntermediateRoots, MissingAccounts, StateError, WitnessState};
 
+use super::{MptWitness, WitnessProblem};
 use crate::executor::{
     Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, OmmerCheck, RecentBlocks,
 };
 use crate::genesis::ChainSpec;
 use crate::senders::{InputError, SignatureRules, recover_block};
-use crate::witness::{BlockWitness, WitnessProblem};
 
 /// Why a block cannot be executed over its witness, or does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub enum StatelessError {
 /// # Errors
 /// A block that breaks a rule, and a witness that contradicts itself or lacks what the block reads.
 pub fn replay_witness(
-    witness: &BlockWitness,
+    witness: &MptWitness,
     spec: &ChainSpec,
     missing: MissingAccounts,
     mut executor: Executor,

@@ -10,13 +10,12 @@ use arbor_state::{
 };
 use arbor_verify::verkle::Committer;
 
-use super::ReplayError;
-use super::earlier::Chain;
-use super::record::{BlockRecord, recent_blocks};
-use crate::execution_witness::{ExecutionWitness, ExecutionWitnessProblem, Verdict};
+use super::MptWitness;
+use super::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
+use crate::replay::record::{BlockRecord, recent_blocks};
+use crate::replay::{Chain, ReplayError};
 use crate::senders::RecoveredBlock;
-use crate::witness::BlockWitness;
 
 /// A block executed over the retained state of its parent, with all that it read.
 struct Executed {
@@ -82,7 +81,7 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
 /// The witness of a block, in the form that the database's tree gives.
 pub enum MadeWitness {
     /// The nodes and codes over which the block can be executed.
-    Nodes(Box<BlockWitness>),
+    Nodes(Box<MptWitness>),
     /// The leaves that it touches, with one proof.
     Leaves(Box<LeafWitness>),
 }
@@ -90,7 +89,7 @@ pub enum MadeWitness {
 /// A witness of leaves that was made.
 pub struct LeafWitness {
     /// The witness. The root after the block is left open.
-    pub block: ExecutionWitness,
+    pub block: VerkleWitness,
     /// Chunks of code read among its keys.
     pub chunks: usize,
     /// The tables that it was made with.
@@ -102,7 +101,7 @@ impl LeafWitness {
     ///
     /// # Errors
     /// What is no witness.
-    pub fn check(&self) -> Result<Verdict, ExecutionWitnessProblem> {
+    pub fn check(&self) -> Result<Verdict, VerkleWitnessProblem> {
         self.block.check(&self.committer)
     }
 }
@@ -151,7 +150,7 @@ pub fn make_witness(
         StateWitness::Leaves(leaves) => Ok(MadeWitness::Leaves(Box::new(LeafWitness {
             chunks: leaves.chunks,
             committer: leaves.committer,
-            block: ExecutionWitness {
+            block: VerkleWitness {
                 number: Some(block.block.header.number),
                 hash: Some(block.hash),
                 parent_hash: Some(block.block.header.parent_hash),
@@ -170,7 +169,7 @@ fn with_nodes(
     block: &RecoveredBlock,
     executed: &Executed,
     state_nodes: Vec<Bytes>,
-) -> Result<BlockWitness, ReplayError> {
+) -> Result<MptWitness, ReplayError> {
     let number = block.block.header.number;
     let (reads, before) = (&executed.reads, &executed.parent);
     let codes = reads.codes.iter().map(|hash| parent.code(*hash));
@@ -181,7 +180,7 @@ fn with_nodes(
     for ancestor in (oldest..=before.header.number).rev() {
         headers.push(header_rlp(parent.head(), chain, ancestor)?);
     }
-    Ok(BlockWitness {
+    Ok(MptWitness {
         chain_id: chain.genesis.spec.chain_id(),
         number,
         hash: block.hash,

@@ -16,7 +16,7 @@ pub(crate) use state_diffs::StateDiffs;
 
 /// A block's witness with the state roots around it, as far as they are known.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ExecutionWitness {
+pub struct VerkleWitness {
     /// The block's number.
     pub number: Option<u64>,
     /// The block's hash.
@@ -33,7 +33,7 @@ pub struct ExecutionWitness {
 
 /// Why something is no execution witness, or cannot be checked.
 #[derive(Debug, thiserror::Error)]
-pub enum ExecutionWitnessProblem {
+pub enum VerkleWitnessProblem {
     /// JSON of something else.
     #[error(
         "not a witness: neither a block with its trie nodes (stateNodes) nor one with executionWitness, nor stateDiff and verkleProof alone"
@@ -151,10 +151,10 @@ const KEY: usize = 700;
 const STEM: usize = 1_000;
 const COMMITMENT: usize = 600;
 
-impl ExecutionWitness {
+impl VerkleWitness {
     /// Reads the binary form, which knows of no block and no root.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ExecutionWitnessProblem> {
-        let witness = Witness::from_bytes(bytes).map_err(ExecutionWitnessProblem::Bytes)?;
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, VerkleWitnessProblem> {
+        let witness = Witness::from_bytes(bytes).map_err(VerkleWitnessProblem::Bytes)?;
         Ok(Self {
             witness,
             ..Self::default()
@@ -187,26 +187,26 @@ impl ExecutionWitness {
     pub(crate) fn of_pair(
         mut pair: Value,
         diffs: &StateDiffs<'_>,
-    ) -> Result<Self, ExecutionWitnessProblem> {
+    ) -> Result<Self, VerkleWitnessProblem> {
         if !Self::is_pair(&pair) {
-            return Err(ExecutionWitnessProblem::NoPair);
+            return Err(VerkleWitnessProblem::NoPair);
         }
         let mut block = Self::of_block(pair["execute"].take(), diffs)?;
         let parent = Header::of(object("parent", &pair["parent"])?)?;
         if let (Some(expected), Some(actual)) = (block.parent_hash, parent.hash)
             && expected != actual
         {
-            return Err(ExecutionWitnessProblem::Parent { expected, actual });
+            return Err(VerkleWitnessProblem::Parent { expected, actual });
         }
         if let (Some(block), Some(parent)) = (block.number, parent.number)
             && block.checked_sub(1) != Some(parent)
         {
-            return Err(ExecutionWitnessProblem::ParentNumber { block, parent });
+            return Err(VerkleWitnessProblem::ParentNumber { block, parent });
         }
         if let (Some(own), Some(parent)) = (block.root_before, parent.state_root)
             && own != parent
         {
-            return Err(ExecutionWitnessProblem::ParentRoot { own, parent });
+            return Err(VerkleWitnessProblem::ParentRoot { own, parent });
         }
         block.root_before = block.root_before.or(parent.state_root);
         Ok(block)
@@ -216,7 +216,7 @@ impl ExecutionWitness {
     pub(crate) fn of_file(
         file: Value,
         diffs: &StateDiffs<'_>,
-    ) -> Result<Self, ExecutionWitnessProblem> {
+    ) -> Result<Self, VerkleWitnessProblem> {
         match Self::is_pair(&file) {
             true => Self::of_pair(file, diffs),
             false => Self::of_block(file, diffs),
@@ -224,9 +224,9 @@ impl ExecutionWitness {
     }
 
     /// A block, or a witness alone.
-    fn of_block(mut block: Value, diffs: &StateDiffs<'_>) -> Result<Self, ExecutionWitnessProblem> {
+    fn of_block(mut block: Value, diffs: &StateDiffs<'_>) -> Result<Self, VerkleWitnessProblem> {
         let Some(fields) = block.as_object_mut() else {
-            return Err(ExecutionWitnessProblem::Other);
+            return Err(VerkleWitnessProblem::Other);
         };
         let mut witness = ["executionWitness", "execution_witness"]
             .into_iter()
@@ -254,7 +254,7 @@ impl ExecutionWitness {
         }
         let alone = ["verkleProof", "verkle_proof", "stateDiff", "state_diff"];
         if !alone.iter().any(|name| fields.contains_key(*name)) {
-            return Err(ExecutionWitnessProblem::Other);
+            return Err(VerkleWitnessProblem::Other);
         }
         Ok(Self {
             witness: of_fields(block, diffs)?,
@@ -266,8 +266,8 @@ impl ExecutionWitness {
     ///
     /// # Errors
     /// A witness that is malformed or larger than any block's, or no root to hold it against. One that is false is no error.
-    pub fn check(&self, committer: &Committer) -> Result<Verdict, ExecutionWitnessProblem> {
-        let root = self.root_before.ok_or(ExecutionWitnessProblem::NoRoot)?;
+    pub fn check(&self, committer: &Committer) -> Result<Verdict, VerkleWitnessProblem> {
+        let root = self.root_before.ok_or(VerkleWitnessProblem::NoRoot)?;
         if self.witness == Witness::default() {
             // The block touches nothing: there is nothing to prove, and the root stays.
             return Ok(match self.root_after {
@@ -284,7 +284,7 @@ impl ExecutionWitness {
         let (keys, stems) = (self.witness.keys().count(), self.witness.state_diff.len());
         let commitments = self.witness.proof.commitments_by_path.len();
         if KEY * keys + STEM * stems + COMMITMENT * commitments > MOST_CHECKED {
-            return Err(ExecutionWitnessProblem::TooLarge {
+            return Err(VerkleWitnessProblem::TooLarge {
                 keys,
                 stems,
                 commitments,
@@ -292,14 +292,14 @@ impl ExecutionWitness {
         }
         let verified = self.witness.verify(committer, &root.0);
         let verified = verified.map_err(|error| match error {
-            WitnessError::Root(_) => ExecutionWitnessProblem::Root { root, error },
-            error => ExecutionWitnessProblem::Malformed(error),
+            WitnessError::Root(_) => VerkleWitnessProblem::Root { root, error },
+            error => VerkleWitnessProblem::Malformed(error),
         })?;
         let Some(verified) = verified else {
             return Ok(Verdict::FalseProof);
         };
         let actual = verified.root_after(committer);
-        let actual = B256::from(actual.map_err(ExecutionWitnessProblem::RootAfter)?);
+        let actual = B256::from(actual.map_err(VerkleWitnessProblem::RootAfter)?);
         Ok(match self.root_after {
             Some(expected) if expected != actual => Verdict::OtherRoot { expected, actual },
             _ => Verdict::Holds {
@@ -320,7 +320,7 @@ struct Header {
 
 impl Header {
     /// That of a block with a header, or with the header's fields among its own.
-    fn of(block: &Map<String, Value>) -> Result<Self, ExecutionWitnessProblem> {
+    fn of(block: &Map<String, Value>) -> Result<Self, VerkleWitnessProblem> {
         let fields = match block.get("header") {
             Some(header) => object("header", header)?,
             None => block,
@@ -335,7 +335,7 @@ impl Header {
 }
 
 /// The witness itself, with what stands for the state diff in its place.
-fn of_fields(mut sent: Value, diffs: &StateDiffs<'_>) -> Result<Witness, ExecutionWitnessProblem> {
+fn of_fields(mut sent: Value, diffs: &StateDiffs<'_>) -> Result<Witness, VerkleWitnessProblem> {
     let mut state_diff = None;
     if let Some(fields) = sent.as_object_mut() {
         for name in ["stateDiff", "state_diff"] {
@@ -365,9 +365,9 @@ fn shown(value: &Value) -> String {
 fn object<'a>(
     field: &'static str,
     value: &'a Value,
-) -> Result<&'a Map<String, Value>, ExecutionWitnessProblem> {
+) -> Result<&'a Map<String, Value>, VerkleWitnessProblem> {
     let fields = value.as_object();
-    fields.ok_or_else(|| ExecutionWitnessProblem::Field {
+    fields.ok_or_else(|| VerkleWitnessProblem::Field {
         field,
         found: shown(value),
         wanted: "an object",
@@ -379,12 +379,12 @@ fn hash(
     fields: &Map<String, Value>,
     name: &'static str,
     other: &'static str,
-) -> Result<Option<B256>, ExecutionWitnessProblem> {
+) -> Result<Option<B256>, VerkleWitnessProblem> {
     let Some((field, value)) = named(fields, &[name, other])? else {
         return Ok(None);
     };
     let parsed = value.as_str().and_then(|text| text.parse().ok());
-    parsed.map(Some).ok_or(ExecutionWitnessProblem::Field {
+    parsed.map(Some).ok_or(VerkleWitnessProblem::Field {
         field,
         found: shown(value),
         wanted: "32 bytes in hexadecimal",
@@ -392,7 +392,7 @@ fn hash(
 }
 
 /// The block's number: hexadecimal with 0x, decimal, or a JSON number.
-fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessProblem> {
+fn number(fields: &Map<String, Value>) -> Result<Option<u64>, VerkleWitnessProblem> {
     let names = ["blockNumber", "block_number", "number"];
     let Some((field, value)) = named(fields, &names)? else {
         return Ok(None);
@@ -406,7 +406,7 @@ fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessPr
         },
         None => value.as_u64(),
     };
-    parsed.map(Some).ok_or(ExecutionWitnessProblem::Field {
+    parsed.map(Some).ok_or(VerkleWitnessProblem::Field {
         field,
         found: shown(value),
         wanted: "a block's number",
@@ -417,13 +417,13 @@ fn number(fields: &Map<String, Value>) -> Result<Option<u64>, ExecutionWitnessPr
 fn named<'a>(
     fields: &'a Map<String, Value>,
     names: &[&'static str],
-) -> Result<Option<(&'static str, &'a Value)>, ExecutionWitnessProblem> {
+) -> Result<Option<(&'static str, &'a Value)>, VerkleWitnessProblem> {
     let present = |name: &&'static str| Some((*name, fields.get(*name)?));
     let present = names.iter().filter_map(present);
     let mut present = present.filter(|(_, value)| !value.is_null());
     let first = present.next();
     match (first, present.next()) {
-        (Some((name, _)), Some((other, _))) => Err(ExecutionWitnessProblem::Twice { name, other }),
+        (Some((name, _)), Some((other, _))) => Err(VerkleWitnessProblem::Twice { name, other }),
         _ => Ok(first),
     }
 }
@@ -432,12 +432,12 @@ fn named<'a>(
 mod tests {
     use super::*;
 
-    fn of_pair(text: &str) -> Result<ExecutionWitness, String> {
+    fn of_pair(text: &str) -> Result<VerkleWitness, String> {
         let room = checked::Room::new(1 << 20);
         let diffs = StateDiffs::new(&room);
         let seed = checked::UniqueWithin(&room, &diffs);
         let pair = checked::from_reader(text.as_bytes(), seed).expect("JSON");
-        ExecutionWitness::of_pair(pair, &diffs).map_err(|error| error.to_string())
+        VerkleWitness::of_pair(pair, &diffs).map_err(|error| error.to_string())
     }
 
     /// A parent with another number or root was passed over, and one with a header not understood.
@@ -522,9 +522,9 @@ mod tests {
             2_000_000
         ];
         let stem = [0; 31];
-        let mut witness = ExecutionWitness {
+        let mut witness = VerkleWitness {
             root_before: Some(B256::ZERO),
-            ..ExecutionWitness::default()
+            ..VerkleWitness::default()
         };
         witness.witness.state_diff = vec![arbor_verify::verkle::StemDiff { stem, suffixes }];
         let problem = witness.check(&Committer::within(1 << 20));

@@ -7,12 +7,13 @@ use arbor_verify::verkle::WitnessSizes;
 use arbor_versions::Version;
 use serde::Serialize;
 
-use super::stateless::replay_witness;
-use super::{Chain, MadeWitness, Replay, ReplayError, make_witness};
-use crate::execution_witness::Verdict;
-use crate::executor::Executor;
-use crate::genesis::Genesis;
-use crate::senders::RecoveredBlock;
+use arbor_chain::executor::Executor;
+use arbor_chain::genesis::Genesis;
+use arbor_chain::replay::{Chain, Replay, ReplayError};
+use arbor_chain::senders::RecoveredBlock;
+use arbor_chain::witness::stateless::replay_witness;
+use arbor_chain::witness::verkle::Verdict;
+use arbor_chain::witness::{MadeWitness, make_witness};
 
 /// What the witness of a block takes, without the headers of ancestors, which are the same under any tree.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -31,53 +32,52 @@ pub struct WitnessSize {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-impl Replay {
-    /// Replays one block, on this thread, after making its witness, which is checked: one of trie nodes by executing the block over it, one of a
-    /// Verkle tree's leaves by its proof and the root after it.
-    ///
-    /// # Errors
-    /// What does not hold, the witness included.
-    pub fn block_with_witness(
-        &mut self,
-        block: RecoveredBlock,
-        genesis: &Genesis,
-    ) -> Result<WitnessSize, ReplayError> {
-        let number = block.block.header.number;
-        let about = WitnessSize {
-            block: number,
-            transactions: block.block.body.transactions.len() as u64,
-            gas: block.block.header.gas_used,
-            ..WitnessSize::default()
-        };
-        let state = self.state().reader();
-        let head = state.meta().map_or(Version(0), |head| head.version);
-        let parent = state
-            .at(head)
-            .map_err(|error| ReplayError::State { number, error })?;
-        let wrong = |why: String| ReplayError::Witness { number, why };
-        let made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
-        let size = about.of(&made);
-        match made {
-            MadeWitness::Nodes(witness) => {
-                let executor = Executor::new();
-                let missing = MissingAccounts::Error;
-                replay_witness(&witness, &genesis.spec, missing, executor)
-                    .map_err(|error| wrong(error.to_string()))?;
-                self.block(block)?;
-            }
-            MadeWitness::Leaves(witness) => {
-                let verdict = witness.check();
-                let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
-                self.block(block)?;
-                let root_after = self.state().root();
-                let holds = matches!(verdict, Verdict::Holds { root_after: found, .. } if found == root_after);
-                if !holds {
-                    return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
-                }
+/// Replays one block, on this thread, after making its witness, which is checked: one of trie nodes by executing the block over it, one of a
+/// Verkle tree's leaves by its proof and the root after it.
+///
+/// # Errors
+/// What does not hold, the witness included.
+pub fn block_with_witness(
+    replay: &mut Replay,
+    block: RecoveredBlock,
+    genesis: &Genesis,
+) -> Result<WitnessSize, ReplayError> {
+    let number = block.block.header.number;
+    let about = WitnessSize {
+        block: number,
+        transactions: block.block.body.transactions.len() as u64,
+        gas: block.block.header.gas_used,
+        ..WitnessSize::default()
+    };
+    let state = replay.state().reader();
+    let head = state.meta().map_or(Version(0), |head| head.version);
+    let parent = state
+        .at(head)
+        .map_err(|error| ReplayError::State { number, error })?;
+    let wrong = |why: String| ReplayError::Witness { number, why };
+    let made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
+    let size = about.of(&made);
+    match made {
+        MadeWitness::Nodes(witness) => {
+            let executor = Executor::new();
+            let missing = MissingAccounts::Error;
+            replay_witness(&witness, &genesis.spec, missing, executor)
+                .map_err(|error| wrong(error.to_string()))?;
+            replay.block(block)?;
+        }
+        MadeWitness::Leaves(witness) => {
+            let verdict = witness.check();
+            let verdict = verdict.map_err(|error| wrong(error.to_string()))?;
+            replay.block(block)?;
+            let root_after = replay.state().root();
+            let holds =
+                matches!(verdict, Verdict::Holds { root_after: found, .. } if found == root_after);
+            if !holds {
+                return Err(wrong(format!("{verdict:?}, the root is {root_after}")));
             }
         }
-        Ok(size)
     }
+    Ok(size)
 }
 
 impl WitnessSize {
