@@ -14,7 +14,7 @@ use alloy_eips::eip4788::BEACON_ROOTS_ADDRESS;
 use alloy_primitives::U256;
 use arbor_chain::executor::{Ancestor, BlockInput, Executor, FlatState, RecentBlocks, Timings};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
+use arbor_chain::prepare::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
 use revm::bytecode::Bytecode;
 use revm::context::{BlockEnv, TxEnv};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arbor_chain::genesis::Network;
-use arbor_chain::senders::{Prefetch, PrefetchOptions, SignatureRules};
+use arbor_chain::prepare::{Prefetch, PrefetchOptions, SignatureRules};
 use arbor_chain::source::open_sources;
 
 type Error = Box<dyn std::error::Error>;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bloom};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::replay::{Replay, ReplayError};
-use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
 use arbor_generator::{GeneratorSettings, Preset, generate};
 use arbor_state::{Network, State};

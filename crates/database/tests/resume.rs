@@ -8,9 +8,9 @@ use alloy_eips::eip1559::BaseFeeParams;
 use alloy_rlp::Encodable;
 use arbor_chain::executor::{RecentBlocks, Rules};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::rules::ChainRules;
-use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::open_sources;
 use arbor_database::{
     Budget, DatabaseError, Folder, NewDatabase, RulesNotice, StoreKind, in_memory, network,

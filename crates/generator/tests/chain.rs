@@ -9,7 +9,7 @@ use alloy_consensus::{Header, Transaction as _, Typed2718};
 use alloy_primitives::{b256, keccak256};
 use arbor_chain::executor::{BlockInput, Executor, RecentBlocks};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::senders::{RecoveredBlock, SignatureRules, prepare};
+use arbor_chain::prepare::{RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::source::{Transaction, open_sources};
 use arbor_generator::{
     GeneratorError, GeneratorSettings, Kind, Mix, Phase, Preset, Summary, generate,

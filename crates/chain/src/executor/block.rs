@@ -36,7 +36,7 @@ use super::{
     rewards, system,
 };
 use crate::genesis::{ChainSpec, Fork};
-use crate::senders::RecoveredBlock;
+use crate::prepare::RecoveredBlock;
 use crate::source::Transaction;
 
 /// A block to execute, with all that is known beforehand.

@@ -112,8 +112,8 @@ mod tests {
     use arbor_versions::{Options, Retain};
 
     use super::*;
+    use crate::prepare::{SignatureRules, prepare};
     use crate::replay::Replay;
-    use crate::senders::{SignatureRules, prepare};
     use arbor_generator::{GeneratorSettings, Preset, generate};
 
     const BLOCKS: u64 = 12;

@@ -6,7 +6,7 @@ use arbor_state::{StateChanges, StateError};
 
 use crate::executor::ExecutionError;
 use crate::genesis::GenesisError;
-use crate::senders::InputError;
+use crate::prepare::InputError;
 use crate::source::SourceError;
 
 /// Why a replay stopped. The database stays at the last good block.

@@ -26,7 +26,7 @@ use super::settle::{BLOCKS_TOGETHER, Database, Executed, SIZE_TOGETHER, Settler}
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, Executor, RecentBlocks, Rules, SpecId};
 use crate::genesis::ChainSpec;
-use crate::senders::RecoveredBlock;
+use crate::prepare::RecoveredBlock;
 
 /// Blocks that may wait for their root beside those that are gathered to be settled together.
 const WAITING: usize = 4;

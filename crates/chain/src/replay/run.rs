@@ -15,7 +15,7 @@ use super::settle::Database;
 use super::{BlockStats, ReplayError};
 use crate::executor::{Executor, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
-use crate::senders::RecoveredBlock;
+use crate::prepare::RecoveredBlock;
 
 /// A database being replayed into.
 pub struct Replay {

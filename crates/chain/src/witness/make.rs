@@ -13,9 +13,9 @@ use arbor_verify::verkle::Committer;
 use super::MptWitness;
 use super::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
+use crate::prepare::RecoveredBlock;
 use crate::replay::record::{BlockRecord, recent_blocks};
 use crate::replay::{Chain, ReplayError};
-use crate::senders::RecoveredBlock;
 
 /// A block executed over the retained state of its parent, with all that it read.
 struct Executed {

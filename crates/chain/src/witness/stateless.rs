@@ -9,7 +9,7 @@ use crate::executor::{
     Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, OmmerCheck, RecentBlocks,
 };
 use crate::genesis::ChainSpec;
-use crate::senders::{InputError, SignatureRules, recover_block};
+use crate::prepare::{InputError, SignatureRules, recover_block};
 
 /// Why a block cannot be executed over its witness, or does not hold.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B64, B256, Bytes, U256};
 use arbor_chain::executor::{BlockError, FlatState, TransactionError};
-use arbor_chain::senders::RecoveredBlock;
+use arbor_chain::prepare::RecoveredBlock;
 
 use super::support::{Replay, data};
 

@@ -10,7 +10,7 @@ use arbor_chain::executor::{
     RecentBlocks, Rules,
 };
 use arbor_chain::genesis::Genesis;
-use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
+use arbor_chain::prepare::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
 use arbor_state::{
     Account, AccountChange, IntermediateRoots, ReadError, SlotChange, StateChanges, StateView,

@@ -12,7 +12,7 @@ use arbor_chain::executor::{
     Block, BlockOutput, Evm384, Executor, GasSchedule, Interface, LeafName, RecentBlocks,
 };
 use arbor_chain::genesis::{Fork, GenesisAccount, WitnessGas};
-use arbor_chain::senders::recover_senders;
+use arbor_chain::prepare::recover_senders;
 use arbor_chain::source::Transaction;
 use arbor_ipa::Fr;
 use arbor_state::{Account, ReadError, StateView};

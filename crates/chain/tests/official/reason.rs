@@ -1,8 +1,8 @@
 //! Why our import rejects a block, in one word, and which words the fixtures' exceptions stand for.
 
 use arbor_chain::executor::{BlockError, ExecutionError, TransactionError};
+use arbor_chain::prepare::InputError;
 use arbor_chain::replay::ReplayError;
-use arbor_chain::senders::InputError;
 use arbor_chain::source::SourceError;
 
 use super::forks::Rejection;

@@ -1,8 +1,8 @@
 //! `arbor bench database`: what proofs, updates and witnesses cost over a database.
 
 use anyhow::{Context, Result, bail};
+use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::replay::{Chain, EarlierBlocks};
-use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::open_sources;
 use arbor_chain::witness::make_witness;
 use arbor_lab::execution::WitnessSize;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use arbor_chain::executor::{Evm384, Executor, GasSchedule};
-use arbor_chain::senders::{SignatureRules, prepare};
+use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::execution::SideBySide;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! `arbor bench parallel`: how much of a chain's blocks could run side by side.
 
 use anyhow::{Result, bail};
-use arbor_chain::senders::{SignatureRules, prepare};
+use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::execution::parallel::{CORES, Simulation};
 use serde_json::{Value, json};

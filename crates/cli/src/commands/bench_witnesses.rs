@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::replay::Replay;
-use arbor_chain::senders::{SignatureRules, prepare};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, TreeSettings, in_memory, network};
 use arbor_lab::execution::{WitnessSize, block_with_witness};

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::{Alloc, Genesis, Population};
+use arbor_chain::prepare::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
 };
 use arbor_chain::rules::ChainRules;
-use arbor_chain::senders::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
 use arbor_lab::execution::Floor;

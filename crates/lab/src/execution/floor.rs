@@ -8,8 +8,8 @@ use arbor_chain::executor::{
     Ancestor, BlockInput, BlockOutput, Executor, FlatState, RecentBlocks, TransactionAccess,
 };
 use arbor_chain::genesis::{ChainSpec, Genesis};
+use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::{BlockStats, ReplayError, Times};
-use arbor_chain::senders::RecoveredBlock;
 
 /// Executes blocks over plain maps in memory: every header field is verified but the state root, and before
 /// Byzantium the receipts root, which needs state roots.

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use arbor_chain::executor::{Executor, Place, TransactionAccess};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::ReplayError;
-use arbor_chain::senders::RecoveredBlock;
 
 use super::floor::Floor;
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use arbor_chain::executor::{BlockOutput, Executor};
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::ReplayError;
-use arbor_chain::senders::RecoveredBlock;
 
 use super::floor::Floor;
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use arbor_chain::executor::Executor;
 use arbor_chain::genesis::Genesis;
+use arbor_chain::prepare::RecoveredBlock;
 use arbor_chain::replay::{Chain, Replay, ReplayError};
-use arbor_chain::senders::RecoveredBlock;
 use arbor_chain::witness::stateless::replay_witness;
 use arbor_chain::witness::verkle::Verdict;
 use arbor_chain::witness::{MadeWitness, make_witness};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_consensus::{SignableTransaction, TxLegacy};
 use alloy_primitives::{Address, Signature, U256, address};
 use arbor_chain::genesis::{Genesis, Network};
-use arbor_chain::senders::{
+use arbor_chain::prepare::{
     InputError, Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules, recover_senders,
 };
 use arbor_chain::source::{Transaction, open_sources};
@@ -239,7 +239,7 @@ fn a_broken_signature_is_named() {
     let number = block.block.header.number;
     let hash = *block.block.body.transactions[1].tx_hash();
     let error =
-        arbor_chain::senders::recover_block(block, SignatureRules::new(&spec)).expect_err("broken");
+        arbor_chain::prepare::recover_block(block, SignatureRules::new(&spec)).expect_err("broken");
     let InputError::Signature {
         number: named,
         index,
