@@ -9,7 +9,7 @@ mod delays;
 mod earlier;
 mod error;
 mod failure_dump;
-mod foresight;
+mod prewarm;
 mod genesis_state;
 mod header_check;
 mod options;

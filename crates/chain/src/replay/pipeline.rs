@@ -19,7 +19,7 @@ use alloy_primitives::{B256, U256};
 use arbor_state::{IntermediateRoots, RecentState, RootPlace, StateChanges, StateView};
 use rayon::ThreadPool;
 
-use super::foresight::Foresight;
+use super::prewarm::Prewarm;
 use super::options::{Options, Roots, Verify};
 use super::record::BlockRecord;
 use super::settle::{BLOCKS_TOGETHER, Database, Executed, SIZE_TOGETHER, Settler};
@@ -164,7 +164,7 @@ pub(super) struct Pipeline<'a, 'b, 'e> {
     /// The difficulties of all blocks up to the latest one executed together, as long as they are kept.
     pub(super) total_difficulty: &'a mut Option<U256>,
     pub(super) names: &'a mut RecentState,
-    pub(super) foresight: &'a mut Foresight,
+    pub(super) prewarm: &'a mut Prewarm,
     pub(super) options: Options<'a>,
     pub(super) each: &'e mut dyn FnMut(&BlockStats),
 }
@@ -282,7 +282,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let (accounts, slots) = block.names();
         view.expect(&accounts, &slots);
         let state = (&*self.names, &view);
-        self.foresight
+        self.prewarm
             .read_ahead(self.executor, &input, state, self.chain);
         let needs_roots = self.needs_roots(&block);
         // Nobody waits to write, since all blocks before are settled: reading on under this guard cannot lock up.
@@ -297,7 +297,7 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
         let executing = begun.elapsed().saturating_sub(waited_after - waited);
         let held_up = self.database.held_up() - held_up;
         let reading = (waited_after - waited_before).saturating_sub(held_up);
-        self.foresight.learn(executing, reading);
+        self.prewarm.learn(executing, reading);
         let changes = output.changes;
         let accounts = changes.accounts.values();
         let stats = BlockStats {

@@ -7,7 +7,7 @@ use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
 use super::earlier::EarlierBlocks;
-use super::foresight::Foresight;
+use super::prewarm::Prewarm;
 use super::options::{Options, Roots, Verify};
 use super::pipeline::Pipeline;
 use super::record::{BlockRecord, recent_blocks};
@@ -28,7 +28,7 @@ pub struct Replay {
     total_difficulty: Option<U256>,
     names: RecentState,
     names_bytes: usize,
-    foresight: Foresight,
+    prewarm: Prewarm,
 }
 
 impl Replay {
@@ -51,7 +51,7 @@ impl Replay {
             total_difficulty: None,
             names: RecentState::new(names_bytes),
             names_bytes,
-            foresight: Foresight::default(),
+            prewarm: Prewarm::default(),
         };
         replay.look_back()?;
         Ok(replay)
@@ -168,7 +168,7 @@ impl Replay {
             chain: &mut self.recent,
             total_difficulty: &mut self.total_difficulty,
             names: &mut self.names,
-            foresight: &mut self.foresight,
+            prewarm: &mut self.prewarm,
             options,
             each,
         };

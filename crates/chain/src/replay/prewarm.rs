@@ -22,7 +22,7 @@ const REST: u32 = 100;
 
 /// Whether a block is executed ahead: only where execution waited for what it read more than twice as long as it worked, and the work is then done more than once.
 #[derive(Default)]
-pub(super) struct Foresight {
+pub(super) struct Prewarm {
     pays: bool,
     /// Whether the block before waited for too long. One alone may have lost its processor while it read, as happens where there are more threads than processors.
     waited: bool,
@@ -31,7 +31,7 @@ pub(super) struct Foresight {
     rest: u32,
 }
 
-impl Foresight {
+impl Prewarm {
     /// Reads the slots that a block will ask for into `names`, if that pays. Nothing comes of an error: execution itself will meet it.
     ///
     /// Not before what can be checked without execution holds: gas limits are what bounds an execution.
@@ -203,7 +203,7 @@ mod tests {
     /// What the database was told to expect, call by call, and what it was asked without. Execution has to succeed, if the header holds.
     fn replayed(
         genesis: &Genesis,
-        foresight: &mut Foresight,
+        prewarm: &mut Prewarm,
         block: &Block,
     ) -> (Vec<Vec<U256>>, Vec<U256>) {
         let input = BlockInput {
@@ -225,7 +225,7 @@ mod tests {
         let names = RecentState::new(1 << 20);
         let view = names.over(&watched);
         let mut executor = Executor::new();
-        foresight.read_ahead(&mut executor, &input, (&names, &view), &chain);
+        prewarm.read_ahead(&mut executor, &input, (&names, &view), &chain);
         if let Ok((rules, _)) = input.check(&chain) {
             let output = executor.run(&rules, block, input.senders, &view, &chain, None);
             assert!(output.expect("it holds").receipts[0].status());
@@ -276,34 +276,34 @@ mod tests {
         let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let block = block(&genesis);
         let second = Duration::from_secs(1);
-        let mut foresight = Foresight::default();
+        let mut prewarm = Prewarm::default();
         let unforeseen = (Vec::new(), slots(&[&DIRECT[..], &[107]].concat()));
-        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
-        foresight.learn(second, 2 * second);
-        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), unforeseen);
+        prewarm.learn(second, 2 * second);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), unforeseen);
         // One block that waits may have lost its processor.
-        foresight.learn(second, 3 * second);
-        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
-        foresight.learn(second, 3 * second);
+        prewarm.learn(second, 3 * second);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), unforeseen);
+        prewarm.learn(second, 3 * second);
         // Slot 100 by the zero in place of slot 1; slot 107 once that was read.
         let first = slots(&[&DIRECT[..], &[100]].concat());
         let foreseen = (vec![first, slots(&[107])], Vec::new());
-        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), foreseen);
         // It goes on while waiting takes half as long as the work.
-        foresight.learn(second, second);
-        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
-        foresight.learn(second, second / 2);
-        assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
+        prewarm.learn(second, second);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), foreseen);
+        prewarm.learn(second, second / 2);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), unforeseen);
         // And not for a while after it took much longer than the work.
-        foresight.learn(second, 3 * second);
-        foresight.learn(second, 3 * second);
-        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
-        foresight.learn(Duration::ZERO, second);
+        prewarm.learn(second, 3 * second);
+        prewarm.learn(second, 3 * second);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), foreseen);
+        prewarm.learn(Duration::ZERO, second);
         for _ in 0..REST {
-            assert_eq!(replayed(&genesis, &mut foresight, &block), unforeseen);
-            foresight.learn(second, 3 * second);
+            assert_eq!(replayed(&genesis, &mut prewarm, &block), unforeseen);
+            prewarm.learn(second, 3 * second);
         }
-        assert_eq!(replayed(&genesis, &mut foresight, &block), foreseen);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), foreseen);
     }
 
     /// A block that does not hold teaches nothing, so the time that it took ahead is not the next one's.
@@ -311,14 +311,14 @@ mod tests {
     fn what_a_failed_block_took_is_forgotten() {
         let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let second = Duration::from_secs(1);
-        let mut foresight = Foresight {
+        let mut prewarm = Prewarm {
             pays: true,
             ahead: 1_000 * second,
-            ..Foresight::default()
+            ..Prewarm::default()
         };
-        replayed(&genesis, &mut foresight, &block(&genesis));
-        foresight.learn(second, 3 * second);
-        assert_eq!((foresight.pays, foresight.rest), (true, 0));
+        replayed(&genesis, &mut prewarm, &block(&genesis));
+        prewarm.learn(second, 3 * second);
+        assert_eq!((prewarm.pays, prewarm.rest), (true, 0));
     }
 
     #[test]
@@ -326,11 +326,11 @@ mod tests {
         let genesis = Genesis::preset(Network::Sepolia).expect("a preset");
         let mut block = block(&genesis);
         block.header.gas_limit = 1 << 62;
-        let mut foresight = Foresight {
+        let mut prewarm = Prewarm {
             pays: true,
-            ..Foresight::default()
+            ..Prewarm::default()
         };
         let nothing = (Vec::new(), Vec::new());
-        assert_eq!(replayed(&genesis, &mut foresight, &block), nothing);
+        assert_eq!(replayed(&genesis, &mut prewarm, &block), nothing);
     }
 }
