@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use alloy_consensus::{Transaction as _, Typed2718};
 use alloy_eips::eip4788::BEACON_ROOTS_ADDRESS;
 use alloy_primitives::U256;
-use arbor_chain::executor::{Ancestor, BlockInput, Executor, FlatState, RecentBlocks, Timings};
+use arbor_chain::executor::{Ancestor, BlockInput, Executor, MemoryState, RecentBlocks, Timings};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::source::open_sources;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let genesis = Genesis::from_file(&folder.join("genesis.json"))?;
     let input = open_sources(&[folder])?;
     let rules = SignatureRules::new(&genesis.spec);
-    let mut state = FlatState::from_genesis(&genesis.alloc);
+    let mut state = MemoryState::from_genesis(&genesis.alloc);
     let mut executor = Executor::new();
     let mut chain = RecentBlocks::default();
     let (mut blocks, mut transactions, mut gas) = (0u64, 0usize, 0u64);

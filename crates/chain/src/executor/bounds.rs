@@ -74,7 +74,7 @@ mod tests {
 
     use super::Exceeded;
     use crate::executor::{
-        Block, BlockOutput, ExecutionError, Executor, FlatState, RecentBlocks, Rules,
+        Block, BlockOutput, ExecutionError, Executor, MemoryState, RecentBlocks, Rules,
     };
     use crate::genesis::{Alloc, ChainSpec, GenesisAccount};
     use crate::source::Transaction;
@@ -112,7 +112,7 @@ mod tests {
     ) -> Result<BlockOutput, ExecutionError> {
         let (spec, _) = ChainSpec::from_json(config).expect("a configuration");
         let alloc = Alloc::new([account(CALLER, CALL), account(CALLED, code)]);
-        let state = FlatState::from_genesis(&alloc.expect("two accounts"));
+        let state = MemoryState::from_genesis(&alloc.expect("two accounts"));
         let call = TxLegacy {
             gas_limit,
             to: TxKind::Call(to),

@@ -20,11 +20,11 @@
 //! ```
 //! use alloy_consensus::Header;
 //! use alloy_primitives::U256;
-//! use arbor_chain::executor::{Block, Executor, FlatState, RecentBlocks, Rules};
+//! use arbor_chain::executor::{Block, Executor, MemoryState, RecentBlocks, Rules};
 //! use arbor_chain::genesis::{Genesis, Network};
 //!
 //! let genesis = Genesis::preset(Network::Sepolia)?;
-//! let state = FlatState::from_genesis(&genesis.alloc);
+//! let state = MemoryState::from_genesis(&genesis.alloc);
 //! // A proof-of-work block without transactions: all that it does is pay its miner two ether.
 //! let difficulty = U256::from(131_072);
 //! let header = Header { number: 1, difficulty, ..Header::default() };
@@ -57,10 +57,10 @@ mod eip1283;
 mod error;
 mod execution_error;
 mod fees;
-mod flat;
 mod hash_cache;
 mod header;
 mod keccak256;
+mod memory_state;
 mod metering;
 mod ommers;
 mod output;
@@ -84,8 +84,8 @@ pub use body::{Block, BodyFacts, check_body};
 pub use bounds::Exceeded;
 pub use error::{BlockError, TransactionError};
 pub use execution_error::ExecutionError;
-pub use flat::FlatState;
 pub use header::check_header;
+pub use memory_state::MemoryState;
 pub use ommers::OmmerCheck;
 pub use output::{BlockOutput, CodeReads, Timings};
 pub use recording::{Reads, RecordingView};

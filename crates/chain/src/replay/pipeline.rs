@@ -19,8 +19,8 @@ use alloy_primitives::{B256, U256};
 use arbor_state::{IntermediateRoots, RecentState, RootPlace, StateChanges, StateView};
 use rayon::ThreadPool;
 
-use super::prewarm::Prewarm;
 use super::options::{Options, Roots, Verify};
+use super::prewarm::Prewarm;
 use super::record::BlockRecord;
 use super::settle::{BLOCKS_TOGETHER, Database, Executed, SIZE_TOGETHER, Settler};
 use super::{BlockStats, ReplayError, Times};

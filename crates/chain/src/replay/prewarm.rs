@@ -129,7 +129,7 @@ mod tests {
     use arbor_state::{AccountChange, SlotChange, StateChanges};
 
     use super::*;
-    use crate::executor::{Block, BodyFacts, FlatState};
+    use crate::executor::{Block, BodyFacts, MemoryState};
     use crate::genesis::{Genesis, Network};
     use crate::source::Transaction;
 
@@ -143,7 +143,7 @@ mod tests {
         code.into()
     }
 
-    fn state() -> FlatState {
+    fn state() -> MemoryState {
         let account = |nonce, balance, code_hash| Account {
             nonce,
             balance: U256::from(balance),
@@ -166,14 +166,14 @@ mod tests {
         let slots = &mut changes.accounts.get_mut(&CONTRACT).expect("there").slots;
         slots.insert(U256::ONE, seven);
         changes.codes.insert(keccak256(code()), code());
-        let mut state = FlatState::default();
+        let mut state = MemoryState::default();
         state.apply(&changes);
         state
     }
 
     /// A state that writes down which slots it is told to expect, and which are asked for unexpectedly.
     struct Watched {
-        state: FlatState,
+        state: MemoryState,
         expected: RefCell<Vec<Vec<U256>>>,
         surprises: RefCell<Vec<U256>>,
     }

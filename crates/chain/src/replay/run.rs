@@ -7,9 +7,9 @@ use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
 use super::earlier::EarlierBlocks;
-use super::prewarm::Prewarm;
 use super::options::{Options, Roots, Verify};
 use super::pipeline::Pipeline;
+use super::prewarm::Prewarm;
 use super::record::{BlockRecord, recent_blocks};
 use super::settle::Database;
 use super::{BlockStats, ReplayError};

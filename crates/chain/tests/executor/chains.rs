@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_consensus::EMPTY_ROOT_HASH;
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use arbor_chain::executor::{FlatState, OmmerCheck, SpecId};
+use arbor_chain::executor::{MemoryState, OmmerCheck, SpecId};
 use arbor_state::StateView;
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ use super::support::{Replay, RootedState, data};
 
 /// Replays a chain up to block `last`, which must be there, and compares every root, those between transactions
 /// included.
-fn replay(test: &str, name: &str, last: u64) -> Option<FlatState> {
+fn replay(test: &str, name: &str, last: u64) -> Option<MemoryState> {
     let mut replay = Replay::open(data(test, &format!("chains/{name}"))?);
     let mut state = RootedState::new(&replay.genesis);
     assert_eq!(state.root(), replay.genesis.header.state_root, "genesis");
@@ -63,7 +63,7 @@ struct HeadAccount {
 }
 
 /// Compares with geth's dump of the state after the last block.
-fn compare_with_head_state(name: &str, state: &FlatState) {
+fn compare_with_head_state(name: &str, state: &MemoryState) {
     let file = data(name, &format!("chains/{name}/headstate.json")).expect("beside the chain");
     let text = std::fs::read_to_string(file).expect("readable");
     let head: HeadState = serde_json::from_str(&text).expect("dump");

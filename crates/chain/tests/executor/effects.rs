@@ -7,7 +7,7 @@ use alloy_primitives::{
 };
 use arbor_chain::executor::{
     Ancestor, Ancestors, Block, BlockError, BlockOutput, DaoRule, ExecutionError, Executor,
-    FlatState, RecentBlocks, RecordingView, Rules, TransactionError,
+    MemoryState, RecentBlocks, RecordingView, Rules, TransactionError,
 };
 use arbor_chain::genesis::{Alloc, Fork, GenesisAccount, RewardSchedule};
 use arbor_chain::source::Transaction;
@@ -58,13 +58,13 @@ pub(crate) fn account(
 }
 
 /// A state with a rich sender and the given accounts.
-pub(crate) fn state(accounts: &[GenesisAccount]) -> FlatState {
+pub(crate) fn state(accounts: &[GenesisAccount]) -> MemoryState {
     let sender = GenesisAccount {
         balance: U256::MAX >> 8,
         ..account(SENDER, 0, &[], &[])
     };
     let alloc = Alloc::new([accounts, &[sender]].concat());
-    FlatState::from_genesis(&alloc.expect("each account once"))
+    MemoryState::from_genesis(&alloc.expect("each account once"))
 }
 
 pub(crate) fn tx(nonce: u64, to: TxKind, value: u64, data: impl Into<Bytes>) -> Transaction {
@@ -112,7 +112,7 @@ pub(crate) fn run(
     Executor::new().run(&rules(fork), block, &senders, state, &chain, None)
 }
 
-fn changes(fork: Fork, state: &FlatState, transactions: Vec<Transaction>) -> StateChanges {
+fn changes(fork: Fork, state: &MemoryState, transactions: Vec<Transaction>) -> StateChanges {
     let output = run(fork, state, &block(1, transactions)).expect("valid block");
     check_exact(state, &output.changes);
     output.changes
@@ -386,7 +386,7 @@ fn code_of_the_shape_of_a_delegation_is_one_from_prague_on() {
 /// Before Byzantium receipts carry the root after each transaction, before the block's reward.
 #[test]
 fn intermediate_roots_are_asked_with_each_transactions_changes() {
-    struct Recorder(FlatState, Vec<StateChanges>);
+    struct Recorder(MemoryState, Vec<StateChanges>);
     impl IntermediateRoots for Recorder {
         fn root_after(&mut self, changes: &StateChanges) -> Result<B256, ReadError> {
             check_exact(&self.0, changes);
@@ -496,7 +496,7 @@ fn system_contracts_of_prague_must_be_there() {
 }
 
 /// Fails one kind of read.
-struct Broken<'a>(&'a FlatState, &'static str);
+struct Broken<'a>(&'a MemoryState, &'static str);
 
 impl Broken<'_> {
     fn check(&self, kind: &str) -> Result<(), ReadError> {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, Bytes, TxKind, U256};
 use arbor_chain::executor::{
-    BlockOutput, Evm384, Executor, FlatState, GasSchedule, Interface, RecentBlocks, Rules,
+    BlockOutput, Evm384, Executor, GasSchedule, Interface, MemoryState, RecentBlocks, Rules,
 };
 use arbor_chain::genesis::{Fork, WitnessGas};
 use arbor_evm384::asm::assemble;
@@ -37,7 +37,7 @@ fn executor(interface: Interface) -> Executor {
     })
 }
 
-fn run(evm384: Option<Interface>, state: &FlatState, calls: Vec<(TxKind, Bytes)>) -> BlockOutput {
+fn run(evm384: Option<Interface>, state: &MemoryState, calls: Vec<(TxKind, Bytes)>) -> BlockOutput {
     let executor = evm384.map_or_else(Executor::new, executor);
     run_by(executor, &rules(Fork::Cancun), state, calls)
 }
@@ -45,7 +45,7 @@ fn run(evm384: Option<Interface>, state: &FlatState, calls: Vec<(TxKind, Bytes)>
 fn run_by(
     mut executor: Executor,
     rules: &Rules,
-    state: &FlatState,
+    state: &MemoryState,
     calls: Vec<(TxKind, Bytes)>,
 ) -> BlockOutput {
     let calls = calls.into_iter().enumerate();

@@ -2,7 +2,7 @@
 
 use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, Bytes, TxKind, U256, keccak256};
-use arbor_chain::executor::FlatState;
+use arbor_chain::executor::MemoryState;
 use arbor_chain::genesis::Fork;
 use arbor_state::{Account, StateView};
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn target(n: u8) -> Address {
     }
 }
 
-fn genesis(fork: Fork) -> FlatState {
+fn genesis(fork: Fork) -> MemoryState {
     let mut accounts = vec![
         account(CONTRACT, 1, PUPPET, &[(0, 1), (1, 2)]),
         account(target(1), 0, PUPPET, &[(0, 2)]),
@@ -90,7 +90,7 @@ fn transactions(steps: &[Step]) -> Vec<arbor_chain::source::Transaction> {
 /// The model: the state after the transactions.
 fn run_model(
     fork: Fork,
-    start: &FlatState,
+    start: &MemoryState,
     transactions: &[arbor_chain::source::Transaction],
 ) -> CacheDB<EmptyDB> {
     let mut db = CacheDB::new(EmptyDB::new());

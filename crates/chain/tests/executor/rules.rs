@@ -1,7 +1,7 @@
 //! A valid block with one field changed is rejected for that field.
 
 use alloy_primitives::{Address, B64, B256, Bytes, U256};
-use arbor_chain::executor::{BlockError, FlatState, TransactionError};
+use arbor_chain::executor::{BlockError, MemoryState, TransactionError};
 use arbor_chain::prepare::RecoveredBlock;
 
 use super::support::{Replay, data};
@@ -9,14 +9,14 @@ use super::support::{Replay, data};
 /// A chain before the block under test, and that block.
 struct Fixture {
     replay: Replay,
-    state: FlatState,
+    state: MemoryState,
     block: RecoveredBlock,
 }
 
 impl Fixture {
     fn new(test: &str, chain: &str, number: u64) -> Option<Self> {
         let mut replay = Replay::open(data(test, &format!("chains/{chain}"))?);
-        let mut state = FlatState::from_genesis(&replay.genesis.alloc);
+        let mut state = MemoryState::from_genesis(&replay.genesis.alloc);
         replay.run_to(number - 1, &mut state);
         let block = replay.next_block()?;
         Some(Self {
@@ -321,7 +321,7 @@ fn ommers() {
         return;
     };
     let mut replay = Replay::open(folder);
-    let mut state = FlatState::from_genesis(&replay.genesis.alloc);
+    let mut state = MemoryState::from_genesis(&replay.genesis.alloc);
     let mut earlier: Option<alloy_consensus::Header> = None;
     // The first block with an ommer, and the next one that comes close enough to include the same.
     let block = loop {

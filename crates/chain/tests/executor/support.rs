@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use alloy_consensus::{Header, TrieAccount};
 use alloy_primitives::{Address, B256, U256, keccak256};
 use arbor_chain::executor::{
-    Ancestor, Ancestors, BlockInput, BlockOutput, ExecutionError, Executor, FlatState,
+    Ancestor, Ancestors, BlockInput, BlockOutput, ExecutionError, Executor, MemoryState,
     RecentBlocks, Rules,
 };
 use arbor_chain::genesis::Genesis;
@@ -26,7 +26,7 @@ pub(crate) fn data(test: &str, path: &str) -> Option<PathBuf> {
 /// A flat state with its Merkle-Patricia trie.
 #[derive(Clone)]
 pub(crate) struct RootedState {
-    pub(crate) flat: FlatState,
+    pub(crate) flat: MemoryState,
     nodes: MemoryNodes,
     root: Hash,
     /// Roots of the storage tries that are not empty, by hashed address.
@@ -35,9 +35,9 @@ pub(crate) struct RootedState {
 
 impl RootedState {
     pub(crate) fn new(genesis: &Genesis) -> Self {
-        let flat = FlatState::from_genesis(&genesis.alloc);
+        let flat = MemoryState::from_genesis(&genesis.alloc);
         let mut state = Self {
-            flat: FlatState::default(),
+            flat: MemoryState::default(),
             nodes: MemoryNodes::new(),
             root: EMPTY_ROOT,
             storage_roots: BTreeMap::new(),
@@ -155,7 +155,7 @@ impl IntermediateRoots for RootedState {
 }
 
 /// Asserts that changes start from `state` and that none is without effect.
-pub(crate) fn check_exact(state: &FlatState, changes: &StateChanges) {
+pub(crate) fn check_exact(state: &MemoryState, changes: &StateChanges) {
     for (address, change) in &changes.accounts {
         let old = state.account(*address).expect("flat state");
         assert_eq!(change.old, old, "{address}: old account");
@@ -256,7 +256,7 @@ impl Replay {
     pub(crate) fn execute(
         &mut self,
         block: &RecoveredBlock,
-        state: &FlatState,
+        state: &MemoryState,
         roots: Option<&mut dyn IntermediateRoots>,
     ) -> Result<BlockOutput, ExecutionError> {
         let (parent, hash) = self.parent();
@@ -279,7 +279,7 @@ impl Replay {
     }
 
     /// Executes blocks up to `number` without looking at state roots.
-    pub(crate) fn run_to(&mut self, number: u64, state: &mut FlatState) {
+    pub(crate) fn run_to(&mut self, number: u64, state: &mut MemoryState) {
         while self.parent().0.number < number {
             let block = self.next_block().expect("a block");
             let output = self.execute(&block, state, None).expect("valid block");

@@ -5,7 +5,7 @@ use std::time::Instant;
 use alloy_consensus::Header;
 
 use arbor_chain::executor::{
-    Ancestor, BlockInput, BlockOutput, Executor, FlatState, RecentBlocks, TransactionAccess,
+    Ancestor, BlockInput, BlockOutput, Executor, MemoryState, RecentBlocks, TransactionAccess,
 };
 use arbor_chain::genesis::{ChainSpec, Genesis};
 use arbor_chain::prepare::RecoveredBlock;
@@ -14,7 +14,7 @@ use arbor_chain::replay::{BlockStats, ReplayError, Times};
 /// Executes blocks over plain maps in memory: every header field is verified but the state root, and before
 /// Byzantium the receipts root, which needs state roots.
 pub struct Floor {
-    state: FlatState,
+    state: MemoryState,
     spec: ChainSpec,
     executor: Executor,
     recent: RecentBlocks,
@@ -23,7 +23,7 @@ pub struct Floor {
 impl Floor {
     /// Begins with a genesis.
     pub fn new(genesis: &Genesis) -> Self {
-        let state = FlatState::from_genesis(&genesis.alloc);
+        let state = MemoryState::from_genesis(&genesis.alloc);
         let mut recent = RecentBlocks::default();
         recent.push(Ancestor {
             hash: genesis.hash,

@@ -8,12 +8,12 @@ use crate::genesis::Alloc;
 
 /// Accounts, slots and code in hash maps.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct FlatState {
+pub struct MemoryState {
     accounts: AddressMap<(Account, U256Map<U256>)>,
     codes: B256Map<Bytes>,
 }
 
-impl FlatState {
+impl MemoryState {
     /// Creates the state of a genesis.
     pub fn from_genesis(accounts: &Alloc) -> Self {
         let mut state = Self::default();
@@ -87,7 +87,7 @@ impl FlatState {
     }
 }
 
-impl StateView for FlatState {
+impl StateView for MemoryState {
     fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         Ok(self.accounts.get(&address).map(|(account, _)| *account))
     }
