@@ -22,7 +22,7 @@ use rayon::ThreadPool;
 use super::options::{Options, Roots, Verify};
 use super::prewarm::Prewarm;
 use super::record::BlockRecord;
-use super::settle::{BLOCKS_TOGETHER, Database, Executed, SIZE_TOGETHER, Settler};
+use super::settle::{BLOCKS_TOGETHER, Executed, SIZE_TOGETHER, Settler, SharedState};
 use super::{BlockStats, ReplayError, Times};
 use crate::executor::{Ancestor, BlockInput, Executor, RecentBlocks, Rules, SpecId};
 use crate::genesis::ChainSpec;
@@ -157,7 +157,7 @@ fn size(changes: &StateChanges, receipts: &[ReceiptEnvelope], stats: &BlockStats
 
 /// A replay under way: the executing side.
 pub(super) struct Pipeline<'a, 'b, 'e> {
-    pub(super) database: &'a Database<'b>,
+    pub(super) database: &'a SharedState<'b>,
     pub(super) spec: &'a ChainSpec,
     pub(super) executor: &'a mut Executor,
     pub(super) chain: &'a mut RecentBlocks,

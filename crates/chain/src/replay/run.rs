@@ -11,7 +11,7 @@ use super::options::{Options, Roots, Verify};
 use super::pipeline::Pipeline;
 use super::prewarm::Prewarm;
 use super::record::{BlockRecord, recent_blocks};
-use super::settle::Database;
+use super::settle::SharedState;
 use super::{BlockStats, ReplayError};
 use crate::executor::{Executor, RecentBlocks};
 use crate::genesis::{ChainSpec, Genesis};
@@ -160,7 +160,7 @@ impl Replay {
         options: Options<'_>,
         each: &mut dyn FnMut(&BlockStats),
     ) -> Result<(), ReplayError> {
-        let database = Database::new(&mut self.state);
+        let database = SharedState::new(&mut self.state);
         let pipeline = Pipeline {
             database: &database,
             spec: &self.spec,

@@ -19,13 +19,13 @@ use super::{BlockStats, DatabaseTotals, ReplayError, Times};
 /// The database, which one thread reads for execution while another computes roots over it and commits.
 ///
 /// Nothing panics while it writes without the panic ending the replay, so a poisoned lock is taken all the same.
-pub(super) struct Database<'a> {
+pub(super) struct SharedState<'a> {
     state: RwLock<&'a mut State>,
     /// Nanoseconds that execution waited for commits to end.
     held_up: AtomicU64,
 }
 
-impl<'a> Database<'a> {
+impl<'a> SharedState<'a> {
     pub(super) fn new(state: &'a mut State) -> Self {
         Self {
             state: RwLock::new(state),
@@ -59,7 +59,7 @@ impl<'a> Database<'a> {
     }
 }
 
-impl StateView for Database<'_> {
+impl StateView for SharedState<'_> {
     fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
         self.view().account(address)
     }
@@ -144,7 +144,7 @@ pub(super) const SIZE_TOGETHER: u64 = 2_000;
 
 /// Computes the roots of executed blocks, compares and commits.
 pub(super) struct Settler<'a, 'b> {
-    database: &'a Database<'b>,
+    database: &'a SharedState<'b>,
     options: Options<'a>,
     /// Whether headers tell what the roots must be.
     in_headers: bool,
@@ -160,7 +160,7 @@ pub(super) struct Settler<'a, 'b> {
 const DISK_EVERY: Duration = Duration::from_millis(250);
 
 impl<'a, 'b> Settler<'a, 'b> {
-    pub(super) fn new(database: &'a Database<'b>, options: Options<'a>) -> Self {
+    pub(super) fn new(database: &'a SharedState<'b>, options: Options<'a>) -> Self {
         let state = database.read();
         let in_headers = state.tree().kind().roots == RootPlace::InHeaders;
         let together = state.computes_together() && matches!(options.verify, Verify::Every);
@@ -483,7 +483,7 @@ mod tests {
             Default::default(),
         );
         let mut state = state.expect("opens");
-        let database = Database::new(&mut state);
+        let database = SharedState::new(&mut state);
         let read = || assert_eq!(database.account(Address::ZERO).expect("reads"), None);
         read();
         assert_eq!(database.held_up(), Duration::ZERO);
