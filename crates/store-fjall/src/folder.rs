@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use arbor_store::{StoreError, sync_name};
 
-use crate::contents::{has_data, without_mark};
+use crate::integrity::{has_data, without_mark};
 use crate::names::{CURRENT, LOCK, MARK_BYTES, MARKER, TREES};
 
 /// fjall's first journal, written before the mark.

@@ -63,16 +63,16 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-mod beside;
-mod contents;
 mod errors;
 mod folder;
+mod integrity;
 mod journals;
 mod names;
 mod options;
+mod read_pool;
+mod reader_copy;
 mod reading;
 mod store;
-mod waiting;
 
 pub use options::Options;
 pub use store::FjallStore;

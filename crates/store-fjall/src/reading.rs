@@ -11,7 +11,7 @@ use arbor_store::{
 use fjall::{Keyspace, Readable, Snapshot, UserValue};
 
 use crate::errors::sorted;
-use crate::waiting::{WAITING, side_by_side};
+use crate::read_pool::{WAITING, side_by_side};
 
 pub(crate) fn to_value(found: &UserValue) -> Value {
     (&**found).into()

@@ -14,13 +14,13 @@ use arbor_store::{
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use crate::beside::Beside;
-use crate::contents;
 use crate::errors::{opened, sorted};
 use crate::folder::{self, SharedFiles};
+use crate::integrity;
 use crate::journals::Journals;
 use crate::names::MARKER;
 use crate::options::Options;
+use crate::reader_copy::ReaderCopy;
 use crate::reading::{Frozen, Pace, multi_get, scan, to_value};
 
 /// The keyspace of all tables.
@@ -62,13 +62,13 @@ impl FjallStore {
     /// [`StoreError::ReadOnly`], [`StoreError::NoSpace`], or another failure to open.
     pub fn open(path: &Path, options: &Options) -> Result<Self, StoreError> {
         let lock = LockedFolder::lock(path, MARKER, options.create)?;
-        contents::check_names(path)?;
+        integrity::check_names(path)?;
         if options.create {
             folder::clear_unfinished(path)?;
         }
         let is_new = !path.join(MARKER).exists();
         if !is_new {
-            contents::check_files(path, path)?;
+            integrity::check_files(path, path)?;
             folder::restore_lock(path)?;
         }
         let (database, tables, ticks) = opened(path, "open", || {
@@ -107,8 +107,8 @@ impl FjallStore {
     /// [`StoreError::NotFound`], [`StoreError::Corrupt`], no right to read, no room in the system's temporary
     /// directory, or another failure to open.
     pub fn open_to_read(path: &Path, options: &Options) -> Result<Box<dyn Reader>, StoreError> {
-        let beside = Beside::of(path)?;
-        contents::check_files(beside.path(), path)?;
+        let beside = ReaderCopy::of(path)?;
+        integrity::check_files(beside.path(), path)?;
         let (database, keyspace) = opened(path, "open for reading", || {
             let database = Database::builder(beside.path())
                 .cache_size(options.cache_bytes)

@@ -14,8 +14,8 @@ use arbor_store::{ReaderFolder, StoreError};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{named_version, tables_of};
-use crate::contents::{check_names, has_trees, without_mark};
 use crate::folder;
+use crate::integrity::{check_names, has_trees, without_mark};
 use crate::names::{CURRENT, LOCK, MARKER, TABLES, TREES};
 
 /// For how long files are taken anew because the writer went on meanwhile. A first attempt takes milliseconds, a
@@ -27,12 +27,12 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// A reader's folder and the table files it refers to; gone when dropped.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct ReaderCopy {
     folder: ReaderFolder,
     _tables: Vec<File>,
 }
 
-impl Beside {
+impl ReaderCopy {
     /// Makes a folder that shows the database at `database` as it is now.
     pub(crate) fn of(database: &Path) -> Result<Self, StoreError> {
         if !is_marked(database)? {
