@@ -12,7 +12,6 @@ use arbor_store::{OWNER_BYTES, Reader, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
-use crate::frame::Pending;
 use crate::head_file::{FileHead, HeadFile, write_head_file};
 use crate::identity::{Identity, Schema, TableSpec};
 use crate::index;
@@ -22,6 +21,7 @@ use crate::meta::{HeadRecord, Meta, StoredMeta, partly_loaded};
 use crate::slot::{Base, Slot};
 use crate::stats::FlushStats;
 use crate::undo::stored_cursor;
+use crate::unflushed::Pending;
 use crate::version::Version;
 
 /// Everything that a flush needs, so that it can run beside the writer.

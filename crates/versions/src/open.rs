@@ -8,7 +8,6 @@ use arbor_store::{Reader, Store};
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::flush::Files;
-use crate::frame::{Filters, Frame};
 use crate::head_file::{DirLock, DirReader, FileHead, HeadFile, has_head_file, read_head_file};
 use crate::identity::{Fixed, Identity, Schema, TableSpec};
 use crate::index;
@@ -17,6 +16,7 @@ use crate::layout;
 use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
 use crate::options::Options;
 use crate::snapshot::Snapshot;
+use crate::unflushed::{Filters, Unflushed};
 use crate::version::Version;
 use crate::versions::Versions;
 use crate::view::read_meta;
@@ -62,7 +62,7 @@ impl Versions {
         store
             .write(&[write], true)
             .map_err(VersionsError::store("creating the database"))?;
-        let frame = Frame {
+        let frame = Unflushed {
             schema: Arc::new(schema),
             epoch,
             layers: Vec::new(),
@@ -110,7 +110,7 @@ impl Versions {
         store: Arc<dyn Store>,
         lock: Option<DirLock>,
         files: Option<Files>,
-        frame: Frame,
+        frame: Unflushed,
         stored: Option<HeadRecord>,
         options: Options,
     ) -> Self {
@@ -185,7 +185,7 @@ fn stored_frame(
     store: &dyn Reader,
     identity: &Identity,
     tables: &[TableSpec],
-) -> Result<(Frame, Option<HeadRecord>), VersionsError> {
+) -> Result<(Unflushed, Option<HeadRecord>), VersionsError> {
     let schema = Schema::new(tables)?;
     let fixed = read_fixed(store)?.ok_or(VersionsError::NotCreated)?;
     fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
@@ -195,7 +195,7 @@ fn stored_frame(
         None => None,
         Some(record) => Some(head_meta(store, record)?),
     };
-    let frame = Frame {
+    let frame = Unflushed {
         schema: Arc::new(schema),
         epoch: fixed.epoch,
         layers: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arbor_store::Reader;
 
-use crate::frame::Frame;
+use crate::unflushed::Unflushed;
 use crate::view::View;
 
 /// A version and its history, readable while later versions are applied, flushed and pruned: a
@@ -14,7 +14,7 @@ use crate::view::View;
 #[derive(Clone)]
 pub struct Snapshot {
     pub(crate) base: Arc<dyn Reader>,
-    pub(crate) frame: Frame,
+    pub(crate) frame: Unflushed,
 }
 
 impl Snapshot {

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
-use crate::frame::Frame;
 use crate::identity::{Fixed, TableKind};
 use crate::index;
 use crate::layout;
@@ -13,6 +12,7 @@ use crate::meta::{HeadRecord, Meta, StoredMeta, array, read_head};
 use crate::open::read_indexed;
 use crate::snapshot::Snapshot;
 use crate::undo::Cursor;
+use crate::unflushed::Unflushed;
 use crate::version::Version;
 
 /// What [`Snapshot::verify_records`] looked at.
@@ -68,7 +68,7 @@ type Metas = BTreeMap<u64, (u64, u32)>;
 
 struct Check<'a> {
     base: &'a dyn Reader,
-    frame: &'a Frame,
+    frame: &'a Unflushed,
     stored: Option<HeadRecord>,
     fault: &'a mut dyn FnMut(String),
     counts: RecordCounts,

@@ -12,7 +12,6 @@ use crate::cache::CachedStore;
 use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
 use crate::flush::{Files, FlushJob};
-use crate::frame::{Filters, Frame, Pending};
 use crate::hashed::TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
@@ -24,6 +23,7 @@ use crate::slot::Base;
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, PruneStats, Stats};
 use crate::undo::{self, UndoRecord};
+use crate::unflushed::{Filters, Pending, Unflushed};
 use crate::version::Version;
 use crate::view::View;
 
@@ -38,7 +38,7 @@ const MANY_CHANGES: usize = 1 << 13;
 /// Reads of the head go through [`view`](Versions::view), from any number of threads while no
 /// version is being applied; a [`Snapshot`] reads on while versions are applied.
 pub struct Versions {
-    pub(crate) frame: Frame,
+    pub(crate) frame: Unflushed,
     pub(crate) active: Layer,
     pub(crate) base: Arc<CachedStore>,
     pub(crate) options: Options,

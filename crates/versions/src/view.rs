@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
-use crate::frame::Frame;
 use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{Meta, StoredMeta};
+use crate::unflushed::Unflushed;
 use crate::version::Version;
 
 /// A key and its value.
@@ -22,7 +22,7 @@ pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, VersionsError>> + '
 pub struct View<'a> {
     /// The store, or a snapshot of it.
     pub(crate) base: &'a dyn Reader,
-    pub(crate) frame: &'a Frame,
+    pub(crate) frame: &'a Unflushed,
     /// The layer above the frame's, which only the writer has.
     pub(crate) active: Option<&'a Layer>,
 }

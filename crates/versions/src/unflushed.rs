@@ -25,7 +25,7 @@ pub(crate) struct Pending {
 
 /// Everything that a reader needs besides a store; cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
+pub(crate) struct Unflushed {
     pub(crate) schema: Arc<Schema>,
     /// Versions an index epoch.
     pub(crate) epoch: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Frame {
     pub(crate) answered: Arc<AtomicU64>,
 }
 
-impl Frame {
+impl Unflushed {
     pub(crate) fn pending_of(&self, version: u64) -> Option<&Pending> {
         let head = self.head.as_ref()?.version.0;
         let from_end = usize::try_from(head.checked_sub(version)?).ok()?;
