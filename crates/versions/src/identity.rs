@@ -175,14 +175,14 @@ impl Schema {
 
 /// The stored form of everything that is fixed at creation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Fixed {
+pub(crate) struct StoredIdentity {
     pub(crate) identity: Identity,
     pub(crate) tables: Vec<FixedTable>,
     /// Versions an index epoch.
     pub(crate) epoch: u64,
 }
 
-/// A table in [`Fixed`].
+/// A table in [`StoredIdentity`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct FixedTable {
     table: u8,
@@ -190,7 +190,7 @@ pub(crate) struct FixedTable {
     kind: String,
 }
 
-impl Fixed {
+impl StoredIdentity {
     pub(crate) fn new(identity: &Identity, schema: &Schema, epoch: u64) -> Self {
         let tables = schema
             .specs

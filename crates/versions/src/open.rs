@@ -9,7 +9,7 @@ use crate::cache::CachedStore;
 use crate::error::VersionsError;
 use crate::flush::Files;
 use crate::head_file::{DirLock, DirReader, FileHead, HeadFile, has_head_file, read_head_file};
-use crate::identity::{Fixed, Identity, Schema, TableSpec};
+use crate::identity::{Identity, Schema, StoredIdentity, TableSpec};
 use crate::index;
 use crate::layer::Layer;
 use crate::layout;
@@ -57,7 +57,7 @@ impl Versions {
             never_flushed(files)?;
             files.write(None)?;
         }
-        let fixed = Fixed::new(identity, &schema, epoch);
+        let fixed = StoredIdentity::new(identity, &schema, epoch);
         let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
         store
             .write(&[write], true)
@@ -95,7 +95,7 @@ impl Versions {
             agree(files, frame.head.as_deref())?;
         }
         remove_unmarked(&*store, &frame.indexed)?;
-        let fixed = Fixed::new(identity, &frame.schema, frame.epoch);
+        let fixed = StoredIdentity::new(identity, &frame.schema, frame.epoch);
         if read_fixed(&*store)?.is_some_and(|stored| stored != fixed) {
             // It has tables from here on that it did not know.
             let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
@@ -188,7 +188,7 @@ fn stored_frame(
 ) -> Result<(Unflushed, Option<HeadRecord>), VersionsError> {
     let schema = Schema::new(tables)?;
     let fixed = read_fixed(store)?.ok_or(VersionsError::NotCreated)?;
-    fixed.check(&Fixed::new(identity, &schema, fixed.epoch))?;
+    fixed.check(&StoredIdentity::new(identity, &schema, fixed.epoch))?;
     let stored = read_head(store)?;
     let head = match stored {
         None if partly_loaded(store)? => return Err(VersionsError::PartlyLoaded),
@@ -307,11 +307,11 @@ fn same(head: &FileHead, meta: &Meta) -> Result<(), VersionsError> {
     Ok(())
 }
 
-fn read_fixed(store: &dyn Reader) -> Result<Option<Fixed>, VersionsError> {
+fn read_fixed(store: &dyn Reader) -> Result<Option<StoredIdentity>, VersionsError> {
     store
         .get(layout::SYSTEM, layout::FIXED_KEY)
         .map_err(VersionsError::store("reading the identity"))?
-        .map(|bytes| Fixed::decode(&bytes))
+        .map(|bytes| StoredIdentity::decode(&bytes))
         .transpose()
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
-use crate::identity::{Fixed, TableKind};
+use crate::identity::{StoredIdentity, TableKind};
 use crate::index;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, array, read_head};
@@ -103,7 +103,7 @@ impl<'a> Check<'a> {
         self.each(layout::SYSTEM, &[], |check, key, value| {
             match key {
                 layout::FIXED_KEY => {
-                    if Fixed::decode(value)?.encode() != **value {
+                    if StoredIdentity::decode(value)?.encode() != **value {
                         (check.fault)("identity record: not in the form it is written in".into());
                     }
                 }
