@@ -31,18 +31,20 @@ impl<'a> View<'a> {
         table: Table,
         key: &[u8],
     ) -> Result<Option<Value>, VersionsError> {
-        let head = self.frame.retained(version)?;
-        self.frame.schema.position_of_kind(table, TableKind::Flat)?;
+        let head = self.unflushed.retained(version)?;
+        self.unflushed
+            .schema
+            .position_of_kind(table, TableKind::Flat)?;
         let hash = Filters::hash(table, key);
         let mut next = version.0 + 1;
         while next <= head {
-            let epoch = next / self.frame.epoch;
-            if self.frame.indexed.contains(&epoch) {
-                let end = (epoch + 1) * self.frame.epoch;
+            let epoch = next / self.unflushed.epoch;
+            if self.unflushed.indexed.contains(&epoch) {
+                let end = (epoch + 1) * self.unflushed.epoch;
                 let found =
-                    index::first_change(self.base, epoch, table, key, next % self.frame.epoch)?;
+                    index::first_change(self.base, epoch, table, key, next % self.unflushed.epoch)?;
                 if let Some((offset, chunk)) = found {
-                    let changed = epoch * self.frame.epoch + offset;
+                    let changed = epoch * self.unflushed.epoch + offset;
                     let old = self.old_value(changed, chunk, table, key)?;
                     return old.ok_or_else(|| {
                         VersionsError::malformed(
@@ -77,8 +79,10 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
-        let head = self.frame.retained(version)?;
-        self.frame.schema.position_of_kind(table, TableKind::Flat)?;
+        let head = self.unflushed.retained(version)?;
+        self.unflushed
+            .schema
+            .position_of_kind(table, TableKind::Flat)?;
         let fits = |t: Table, key: &[u8]| t == table && key.starts_with(prefix) && key >= from;
         let old = self.oldest_values(version.0 + 1, head, fits)?;
         let over = old.into_iter().map(|((_, key), value)| (key, value));
@@ -91,7 +95,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`VersionsError::NotRetained`]; the store's errors; a malformed record.
     pub fn undo_since(self, version: Version) -> Result<Vec<Write>, VersionsError> {
-        let head = self.frame.retained(version)?;
+        let head = self.unflushed.retained(version)?;
         let old = self.oldest_values(version.0 + 1, head, |_, _| true)?;
         let entry = |((table, key), value)| Write { table, key, value };
         Ok(old.into_iter().map(entry).collect())
@@ -103,7 +107,8 @@ impl<'a> View<'a> {
     /// As [`View::undo_since`]; [`VersionsError::NotRetained`] also if only the version itself is
     /// readable and not the one before it.
     pub fn undo_of(self, version: Version) -> Result<Vec<Write>, VersionsError> {
-        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        self.unflushed
+            .retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
         self.each_change(version.0, |cursor| old.push(undo_entry(cursor)))?;
         Ok(old)
@@ -119,7 +124,8 @@ impl<'a> View<'a> {
         table: Table,
         first: RangeInclusive<u8>,
     ) -> Result<Vec<Write>, VersionsError> {
-        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        self.unflushed
+            .retained(Version(version.0.saturating_sub(1)))?;
         let mut old = Vec::new();
         self.each_change_of_part(version.0, table, &first, |cursor| {
             old.push(undo_entry(cursor));
@@ -137,7 +143,7 @@ impl<'a> View<'a> {
         table: Table,
         first: RangeInclusive<u8>,
     ) -> Result<Vec<Write>, VersionsError> {
-        let head = self.frame.retained(version)?;
+        let head = self.unflushed.retained(version)?;
         let mut oldest = BTreeMap::new();
         for version in version.0 + 1..=head {
             self.each_change_of_part(version, table, &first, |cursor| {
@@ -155,7 +161,8 @@ impl<'a> View<'a> {
     /// # Errors
     /// As [`View::undo_of`].
     pub fn changes_of(self, version: Version) -> Result<u64, VersionsError> {
-        self.frame.retained(Version(version.0.saturating_sub(1)))?;
+        self.unflushed
+            .retained(Version(version.0.saturating_sub(1)))?;
         let cursor = self.cursor(version.0, 0)?;
         Ok(u64::from(cursor.entries()) * u64::from(cursor.chunks()))
     }
@@ -205,14 +212,14 @@ impl<'a> View<'a> {
     }
 
     fn filter(self, version: u64) -> Result<Arc<[u64]>, VersionsError> {
-        if let Some(filter) = self.frame.filters.get(version) {
+        if let Some(filter) = self.unflushed.filters.get(version) {
             return Ok(filter);
         }
         let mut hashes = Vec::new();
         self.each_change(version, |cursor| {
             hashes.push(Filters::hash(cursor.table(), cursor.key()));
         })?;
-        Ok(self.frame.filters.insert(version, hashes))
+        Ok(self.unflushed.filters.insert(version, hashes))
     }
 
     /// Goes through what a version changed, ascending.
@@ -280,7 +287,7 @@ impl<'a> View<'a> {
     }
 
     fn cursor(self, version: u64, chunk: u32) -> Result<Cursor, VersionsError> {
-        let Some(pending) = self.frame.pending_of(version) else {
+        let Some(pending) = self.unflushed.pending_of(version) else {
             return stored_cursor(self.base, version, chunk);
         };
         let undo = pending

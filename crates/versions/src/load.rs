@@ -26,7 +26,7 @@ impl Versions {
             let marked = store.write(&[mark], true);
             marked.map_err(VersionsError::store("beginning to load"))?;
         }
-        let schema = &self.frame.schema;
+        let schema = &self.unflushed.schema;
         let mut wrong = None;
         let mut checked = sorted.map_while(|write| match schema.position(write.table) {
             Ok(_) => Some(write),

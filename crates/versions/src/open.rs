@@ -62,7 +62,7 @@ impl Versions {
         store
             .write(&[write], true)
             .map_err(VersionsError::store("creating the database"))?;
-        let frame = Unflushed {
+        let unflushed = Unflushed {
             schema: Arc::new(schema),
             epoch,
             layers: Vec::new(),
@@ -73,7 +73,7 @@ impl Versions {
             filters: Arc::default(),
             answered: Arc::default(),
         };
-        Ok(Self::assemble(store, lock, files, frame, None, options))
+        Ok(Self::assemble(store, lock, files, unflushed, None, options))
     }
 
     /// Opens a database at its last flushed version.
@@ -89,13 +89,13 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let (frame, stored) = stored_frame(&*store, identity, tables)?;
+        let (unflushed, stored) = stored_frame(&*store, identity, tables)?;
         let files = files(lock.as_ref(), identity);
         if let Some(files) = &files {
-            agree(files, frame.head.as_deref())?;
+            agree(files, unflushed.head.as_deref())?;
         }
-        remove_unmarked(&*store, &frame.indexed)?;
-        let fixed = StoredIdentity::new(identity, &frame.schema, frame.epoch);
+        remove_unmarked(&*store, &unflushed.indexed)?;
+        let fixed = StoredIdentity::new(identity, &unflushed.schema, unflushed.epoch);
         if read_fixed(&*store)?.is_some_and(|stored| stored != fixed) {
             // It has tables from here on that it did not know.
             let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
@@ -103,21 +103,23 @@ impl Versions {
                 .write(&[write], true)
                 .map_err(VersionsError::store("adding tables to the database"))?;
         }
-        Ok(Self::assemble(store, lock, files, frame, stored, options))
+        Ok(Self::assemble(
+            store, lock, files, unflushed, stored, options,
+        ))
     }
 
     fn assemble(
         store: Arc<dyn Store>,
         lock: Option<DirLock>,
         files: Option<Files>,
-        frame: Unflushed,
+        unflushed: Unflushed,
         stored: Option<HeadRecord>,
         options: Options,
     ) -> Self {
         Self {
-            active: Layer::new(&frame.schema),
+            active: Layer::new(&unflushed.schema),
             base: Arc::new(CachedStore::new(store, options.cache_bytes)),
-            frame,
+            unflushed,
             options,
             stored,
             truncate: None,
@@ -150,11 +152,11 @@ impl Snapshot {
         identity: &Identity,
         tables: &[TableSpec],
     ) -> Result<Self, VersionsError> {
-        let (frame, _) = stored_frame(&*base, identity, tables)?;
+        let (unflushed, _) = stored_frame(&*base, identity, tables)?;
         if let Some(dir) = dir {
-            agrees_with(&dir.around()?, identity, frame.head.as_deref())?;
+            agrees_with(&dir.around()?, identity, unflushed.head.as_deref())?;
         }
-        Ok(Self { base, frame })
+        Ok(Self { base, unflushed })
     }
 
     /// Writes the HEAD file of a directory anew, from what the store there says: where the file was lost or damaged, or knows of
@@ -175,7 +177,7 @@ impl Snapshot {
             dir: lock.dir().to_owned(),
             identity: identity.clone(),
         };
-        let head = self.frame.head.as_deref();
+        let head = self.unflushed.head.as_deref();
         files.write(head.map(|head| (head, head.version.0)))
     }
 }
@@ -195,7 +197,7 @@ fn stored_frame(
         None => None,
         Some(record) => Some(head_meta(store, record)?),
     };
-    let frame = Unflushed {
+    let unflushed = Unflushed {
         schema: Arc::new(schema),
         epoch: fixed.epoch,
         layers: Vec::new(),
@@ -206,7 +208,7 @@ fn stored_frame(
         filters: Arc::new(Filters::default()),
         answered: Arc::default(),
     };
-    Ok((frame, stored))
+    Ok((unflushed, stored))
 }
 
 /// Checks a store that is only read against what HEAD said before and after it was opened. In between a writer

@@ -14,7 +14,7 @@ use crate::view::View;
 #[derive(Clone)]
 pub struct Snapshot {
     pub(crate) base: Arc<dyn Reader>,
-    pub(crate) frame: Unflushed,
+    pub(crate) unflushed: Unflushed,
 }
 
 impl Snapshot {
@@ -22,7 +22,7 @@ impl Snapshot {
     pub fn view(&self) -> View<'_> {
         View {
             base: &*self.base,
-            frame: &self.frame,
+            unflushed: &self.unflushed,
             active: None,
         }
     }

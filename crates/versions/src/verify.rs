@@ -46,7 +46,7 @@ impl Snapshot {
     ) -> Result<RecordCounts, VersionsError> {
         let mut check = Check {
             base: &*self.base,
-            frame: &self.frame,
+            unflushed: &self.unflushed,
             stored: read_head(&*self.base)?,
             fault,
             counts: RecordCounts::default(),
@@ -68,7 +68,7 @@ type Metas = BTreeMap<u64, (u64, u32)>;
 
 struct Check<'a> {
     base: &'a dyn Reader,
-    frame: &'a Unflushed,
+    unflushed: &'a Unflushed,
     stored: Option<HeadRecord>,
     fault: &'a mut dyn FnMut(String),
     counts: RecordCounts,
@@ -118,7 +118,7 @@ impl<'a> Check<'a> {
 
     /// Tables that nobody has declared hold nothing.
     fn other_tables(&mut self) -> Result<(), VersionsError> {
-        let specs = self.frame.schema.specs();
+        let specs = self.unflushed.schema.specs();
         let declared: BTreeSet<Table> = specs.iter().map(|spec| spec.table).collect();
         for table in (0..=u8::MAX).map(Table) {
             if declared.contains(&table) || (layout::META..=layout::SYSTEM).contains(&table) {
@@ -270,7 +270,7 @@ impl<'a> Check<'a> {
                 "another number of chunks than in the meta",
             ));
         }
-        let schema = &self.frame.schema;
+        let schema = &self.unflushed.schema;
         while cursor.advance()? {
             schema.position_of_kind(cursor.table(), TableKind::Flat)?;
             if cursor.table_and_key() <= &last[..] {
@@ -287,11 +287,11 @@ impl<'a> Check<'a> {
     /// Entries of epochs without a mark are what a crash left, and are not read. Nor is what an entry says of versions
     /// that are pruned, as long as they come first.
     fn indexes(&mut self, stored: HeadRecord) -> Result<(), VersionsError> {
-        let frame = self.frame;
+        let unflushed = self.unflushed;
         for epoch in read_indexed(self.base)? {
-            let start = epoch * frame.epoch;
-            let first = index::first_undo(epoch, frame.epoch).max(stored.oldest + 1);
-            let mut rebuilt = match index::Builder::new(self.base, epoch, frame.epoch, first) {
+            let start = epoch * unflushed.epoch;
+            let first = index::first_undo(epoch, unflushed.epoch).max(stored.oldest + 1);
+            let mut rebuilt = match index::Builder::new(self.base, epoch, unflushed.epoch, first) {
                 Ok(rebuilt) => rebuilt,
                 Err(error) => {
                     (self.fault)(format!("index of epoch {epoch}: {error}"));

@@ -38,7 +38,7 @@ const MANY_CHANGES: usize = 1 << 13;
 /// Reads of the head go through [`view`](Versions::view), from any number of threads while no
 /// version is being applied; a [`Snapshot`] reads on while versions are applied.
 pub struct Versions {
-    pub(crate) frame: Unflushed,
+    pub(crate) unflushed: Unflushed,
     pub(crate) active: Layer,
     pub(crate) base: Arc<CachedStore>,
     pub(crate) options: Options,
@@ -52,7 +52,7 @@ pub struct Versions {
     pub(crate) undo_bytes: usize,
     /// Indexes that the next flush removes.
     pub(crate) drop_epochs: BTreeSet<u64>,
-    /// The flush in the background; its layer is the frame's first.
+    /// The flush in the background; its layer is the unflushed's first.
     pub(crate) in_flight: Option<InFlight>,
     /// The thread that gives back the memory of what was flushed last.
     pub(crate) giving_back: Option<JoinHandle<()>>,
@@ -74,7 +74,7 @@ impl Versions {
     pub fn view(&self) -> View<'_> {
         View {
             base: &*self.base,
-            frame: &self.frame,
+            unflushed: &self.unflushed,
             active: Some(&self.active),
         }
     }
@@ -86,7 +86,7 @@ impl Versions {
 
     /// Returns the newest version's meta; `None` before the first version.
     pub fn head(&self) -> Option<&Meta> {
-        self.frame.head.as_deref()
+        self.unflushed.head.as_deref()
     }
 
     /// Returns the newest version that is durable: where the database would open after a crash.
@@ -113,8 +113,8 @@ impl Versions {
                 self.store_snapshot.insert(base).clone()
             }
         };
-        let frame = self.frame.clone();
-        Ok(Snapshot { base, frame })
+        let unflushed = self.unflushed.clone();
+        Ok(Snapshot { base, unflushed })
     }
 
     /// Applies the next version: number 0 for the first, else the head's number plus one.
@@ -149,7 +149,7 @@ impl Versions {
         };
         self.settle(false)?;
         self.check_order(metas.iter())?;
-        changes.prepare(&self.frame.schema, last)?;
+        changes.prepare(&self.unflushed.schema, last)?;
         debug_assert!(
             changes.flat().all(|change| self.agrees(change)),
             "an old value is not what was applied before"
@@ -182,7 +182,7 @@ impl Versions {
         self.settle(false)?;
         self.check_order(versions.iter().map(|(meta, _)| meta))?;
         for (meta, changes) in &mut versions {
-            changes.prepare(&self.frame.schema, meta.version)?;
+            changes.prepare(&self.unflushed.schema, meta.version)?;
         }
         self.flush_by_budget()?;
         for (meta, changes) in versions {
@@ -205,7 +205,7 @@ impl Versions {
         let mut blobs = std::mem::take(&mut changes.blobs);
         let undo = self.put_changes(changes, undone);
         blobs.retain(|blob| {
-            let position = self.frame.schema.known(blob.table);
+            let position = self.unflushed.schema.known(blob.table);
             self.active.get(position, &blob.key).is_none()
         });
         self.put(blobs);
@@ -246,25 +246,25 @@ impl Versions {
         nodes: Vec<Write>,
     ) -> Result<FlushStats, VersionsError> {
         self.settle(true)?;
-        let head = self.frame.retained(to)?;
+        let head = self.unflushed.retained(to)?;
         let meta = self.view().meta(to)?.ok_or_else(|| {
             VersionsError::malformed(format!("meta of version {}", to.0), "missing")
         })?;
-        check_writes(&self.frame.schema, &flat, TableKind::Flat)?;
-        check_writes(&self.frame.schema, &nodes, TableKind::Nodes)?;
+        check_writes(&self.unflushed.schema, &flat, TableKind::Flat)?;
+        check_writes(&self.unflushed.schema, &nodes, TableKind::Nodes)?;
         self.put(flat.into_iter().chain(nodes));
         let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
-        let kept = self.frame.pending.len().saturating_sub(undone);
-        self.frame.pending.truncate(kept);
-        self.frame.head = Some(Arc::new(meta));
-        self.frame.filters = Arc::new(Filters::default());
+        let kept = self.unflushed.pending.len().saturating_sub(undone);
+        self.unflushed.pending.truncate(kept);
+        self.unflushed.head = Some(Arc::new(meta));
+        self.unflushed.filters = Arc::new(Filters::default());
         if let Some(stored) = self.stored
             && to.0 < stored.version
         {
             let target = self.truncate.map_or(to.0, |target| target.min(to.0));
             self.truncate = Some(target);
         }
-        let length = self.frame.epoch;
+        let length = self.unflushed.epoch;
         self.drop_indexes(|epoch| (epoch + 1) * length - 1 > to.0);
         self.flush()
     }
@@ -278,7 +278,7 @@ impl Versions {
         let Some(head) = self.head().map(|meta| meta.version.0) else {
             return Ok(PruneStats::default());
         };
-        let oldest = keep.oldest(head, self.frame.oldest);
+        let oldest = keep.oldest(head, self.unflushed.oldest);
         self.prune_before(Version(oldest))
     }
 
@@ -289,13 +289,13 @@ impl Versions {
     /// [`flush`](Versions::flush).
     pub fn prune_before(&mut self, oldest: Version) -> Result<PruneStats, VersionsError> {
         self.settle(true)?;
-        self.frame.retained(oldest)?;
-        let before = (self.frame.oldest, self.frame.indexed.len());
+        self.unflushed.retained(oldest)?;
+        let before = (self.unflushed.oldest, self.unflushed.indexed.len());
         self.forget_before(oldest.0);
         self.flush()?;
         Ok(PruneStats {
             versions: oldest.0 - before.0,
-            epochs: before.1.saturating_sub(self.frame.indexed.len()) as u64,
+            epochs: before.1.saturating_sub(self.unflushed.indexed.len()) as u64,
         })
     }
 
@@ -311,13 +311,13 @@ impl Versions {
     /// Returns what was written and read since opening.
     pub fn stats(&self) -> Stats {
         let (cache_hits, cache_misses, cache_bytes) = self.base.usage();
-        let layers = self.frame.layers.iter().map(|layer| layer.bytes());
+        let layers = self.unflushed.layers.iter().map(|layer| layer.bytes());
         Stats {
             flush: self.flushed,
             dirty_bytes: (self.active.bytes() + layers.sum::<usize>()) as u64,
-            pending_undo_bytes: self.frame.pending_bytes() as u64,
+            pending_undo_bytes: self.unflushed.pending_bytes() as u64,
             cache_bytes,
-            unflushed_hits: self.frame.answered.load(Ordering::Relaxed),
+            unflushed_hits: self.unflushed.answered.load(Ordering::Relaxed),
             cache_hits,
             cache_misses,
             flush_wait: self.flush_wait,
@@ -350,8 +350,8 @@ impl Versions {
 
     /// Returns whether a change's old value is the unflushed one, if there is one.
     fn agrees(&self, change: Change<'_>) -> bool {
-        let position = self.frame.schema.known(change.table);
-        let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
+        let position = self.unflushed.schema.known(change.table);
+        let frozen = self.unflushed.layers.iter().rev().map(|layer| &**layer);
         let mut layers = std::iter::once(&self.active).chain(frozen);
         layers
             .find_map(|layer| layer.get(position, change.key))
@@ -361,7 +361,7 @@ impl Versions {
     /// Puts flat changes and nodes, of tables that were checked, into the active layer; returns the record that undoes the flat ones, if it is
     /// wanted. Very many are put by two threads.
     fn put_changes(&mut self, changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
-        let schema = &*self.frame.schema;
+        let schema = &*self.unflushed.schema;
         let Changes {
             flat,
             mut nodes,
@@ -413,7 +413,7 @@ impl Versions {
     /// Puts writes, of tables that were checked, into the active layer.
     fn put(&mut self, writes: impl IntoIterator<Item = Write>) {
         for write in writes {
-            let position = self.frame.schema.known(write.table);
+            let position = self.unflushed.schema.known(write.table);
             self.active
                 .put(position, &write.key, write.value, Base::Unknown);
         }
@@ -421,41 +421,45 @@ impl Versions {
 
     fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<UndoRecord>>) {
         let version = meta.version.0;
-        self.frame.head = Some(meta.clone());
+        self.unflushed.head = Some(meta.clone());
         self.undo_bytes += undo.as_ref().map_or(0, |undo| undo.bytes());
-        self.frame.pending.push(Pending { meta, undo });
-        let oldest = self.options.retain.oldest(version, self.frame.oldest);
+        self.unflushed.pending.push(Pending { meta, undo });
+        let oldest = self.options.retain.oldest(version, self.unflushed.oldest);
         self.forget_before(oldest);
     }
 
     /// Moves the oldest readable version up: drops unflushed undo at once, the rest at a flush.
     fn forget_before(&mut self, oldest: u64) {
-        let head = self.frame.head.as_ref().map_or(0, |meta| meta.version.0);
-        let first_pending = (head + 1).saturating_sub(self.frame.pending.len() as u64);
+        let head = self
+            .unflushed
+            .head
+            .as_ref()
+            .map_or(0, |meta| meta.version.0);
+        let first_pending = (head + 1).saturating_sub(self.unflushed.pending.len() as u64);
         let flying = self.in_flight.as_ref();
         let taken = flying.map_or(0, |flight| flight.job.pending.len());
-        for version in (self.frame.oldest + 1).max(first_pending)..=oldest {
+        for version in (self.unflushed.oldest + 1).max(first_pending)..=oldest {
             let place = usize::try_from(version - first_pending).expect("invariant: in memory");
-            let dropped = self.frame.pending[place].undo.take();
+            let dropped = self.unflushed.pending[place].undo.take();
             if place >= taken {
                 self.undo_bytes -= dropped.map_or(0, |undo| undo.bytes());
             }
         }
-        self.frame.oldest = oldest;
-        let length = self.frame.epoch;
+        self.unflushed.oldest = oldest;
+        let length = self.unflushed.epoch;
         self.drop_indexes(|epoch| (epoch + 1) * length - 1 <= oldest);
     }
 
     fn drop_indexes(&mut self, gone: impl Fn(u64) -> bool) {
         let dropped: Vec<u64> = self
-            .frame
+            .unflushed
             .indexed
             .iter()
             .copied()
             .filter(|e| gone(*e))
             .collect();
         if !dropped.is_empty() {
-            let indexed = Arc::make_mut(&mut self.frame.indexed);
+            let indexed = Arc::make_mut(&mut self.unflushed.indexed);
             dropped.iter().for_each(|epoch| {
                 indexed.remove(epoch);
             });
@@ -464,7 +468,7 @@ impl Versions {
     }
 
     fn flush_by_budget(&mut self) -> Result<(), VersionsError> {
-        let layers = &self.frame.layers[usize::from(self.in_flight.is_some())..];
+        let layers = &self.unflushed.layers[usize::from(self.in_flight.is_some())..];
         let layers = layers.iter().map(|layer| layer.bytes()).sum::<usize>();
         let dirty = self.active.bytes() + layers + self.undo_bytes;
         if dirty < self.options.dirty_bytes {
@@ -483,16 +487,16 @@ impl Versions {
         Ok(())
     }
 
-    /// Moves the active layer to the frame, merging it there with layers of its size or less, so
+    /// Moves the active layer to the unflushed, merging it there with layers of its size or less, so
     /// that a snapshot for every version leaves only logarithmically many.
     fn freeze(&mut self) {
         if self.active.is_empty() {
             return;
         }
-        let fresh = Layer::new(&self.frame.schema);
+        let fresh = Layer::new(&self.unflushed.schema);
         let mut newest = std::mem::replace(&mut self.active, fresh);
         let fixed = usize::from(self.in_flight.is_some());
-        let layers = &mut self.frame.layers;
+        let layers = &mut self.unflushed.layers;
         while layers.len() > fixed
             && let Some(older) = layers.pop_if(|older| older.bytes() <= 2 * newest.bytes())
         {
@@ -506,24 +510,24 @@ impl Versions {
     /// Gathers everything unflushed into a job; `None` if there is nothing to write. No flush is
     /// in flight.
     fn prepare(&mut self) -> Option<FlushJob> {
-        let head = self.frame.head.clone()?;
-        let oldest_meta = self.frame.oldest.saturating_sub(METAS_KEPT);
+        let head = self.unflushed.head.clone()?;
+        let oldest_meta = self.unflushed.oldest.saturating_sub(METAS_KEPT);
         let oldest_meta = oldest_meta.max(self.first_meta);
         let to = HeadRecord {
             version: head.version.0,
-            oldest: self.frame.oldest,
+            oldest: self.unflushed.oldest,
             oldest_meta: self
                 .stored
                 .map_or(oldest_meta, |s| s.oldest_meta.max(oldest_meta)),
         };
-        let empty = self.active.is_empty() && self.frame.layers.is_empty();
+        let empty = self.active.is_empty() && self.unflushed.layers.is_empty();
         if empty && self.stored == Some(to) && self.drop_epochs.is_empty() {
             return None;
         }
         let fresh = self.active.successor();
         let active = std::mem::replace(&mut self.active, fresh);
         self.undo_bytes = 0;
-        let frozen = std::mem::take(&mut self.frame.layers);
+        let frozen = std::mem::take(&mut self.unflushed.layers);
         let layer = frozen
             .into_iter()
             .chain([Arc::new(active)])
@@ -532,19 +536,19 @@ impl Versions {
                 merged.absorb(&newer);
                 Arc::new(merged)
             })?;
-        self.frame.layers.push(layer.clone());
+        self.unflushed.layers.push(layer.clone());
         Some(FlushJob {
             base: self.base.clone(),
-            schema: self.frame.schema.clone(),
+            schema: self.unflushed.schema.clone(),
             layer,
-            pending: self.frame.pending.clone(),
+            pending: self.unflushed.pending.clone(),
             from: self.stored,
             to,
             head,
             truncate: self.truncate,
             drop_epochs: self.drop_epochs.iter().copied().collect(),
             build_epochs: self.complete_epochs(to),
-            epoch: self.frame.epoch,
+            epoch: self.unflushed.epoch,
             files: self.files.clone(),
             ingest_above: self.options.ingest_above,
             beside: self.options.background,
@@ -553,11 +557,11 @@ impl Versions {
 
     /// Returns the epochs that are complete and wholly retained at `to` but have no index.
     fn complete_epochs(&self, to: HeadRecord) -> Vec<u64> {
-        let length = self.frame.epoch;
+        let length = self.unflushed.epoch;
         let candidates = to.oldest / length..(to.version + 1) / length;
         candidates
             .filter(|epoch| index::first_undo(*epoch, length) > to.oldest)
-            .filter(|epoch| !self.frame.indexed.contains(epoch))
+            .filter(|epoch| !self.unflushed.indexed.contains(epoch))
             .collect()
     }
 
@@ -605,15 +609,15 @@ impl Versions {
         self.store_snapshot = None;
         match result {
             Ok(stats) => {
-                self.frame.layers.remove(0);
-                self.frame.pending.drain(..job.pending.len());
+                self.unflushed.layers.remove(0);
+                self.unflushed.pending.drain(..job.pending.len());
                 self.stored = Some(job.to);
                 self.truncate = None;
                 for epoch in &job.drop_epochs {
                     self.drop_epochs.remove(epoch);
                 }
                 if !job.build_epochs.is_empty() {
-                    let indexed = Arc::make_mut(&mut self.frame.indexed);
+                    let indexed = Arc::make_mut(&mut self.unflushed.indexed);
                     indexed.extend(&job.build_epochs);
                 }
                 self.flushed.add(&stats);
@@ -624,8 +628,8 @@ impl Versions {
                 // let the next flush remove marks of indexes that nobody here knows of.
                 self.base.clear();
                 self.drop_epochs.extend(&job.build_epochs);
-                self.undo_bytes = self.frame.pending_bytes();
-                Arc::make_mut(&mut self.frame.layers[0]).forget_base();
+                self.undo_bytes = self.unflushed.pending_bytes();
+                Arc::make_mut(&mut self.unflushed.layers[0]).forget_base();
                 if let Ok(stored) = read_head(self.base.store()) {
                     self.stored = stored;
                     self.truncate = self.truncate.filter(|_| stored != Some(job.to));

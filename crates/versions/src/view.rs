@@ -22,20 +22,23 @@ pub type Entries<'a> = Box<dyn Iterator<Item = Result<Entry, VersionsError>> + '
 pub struct View<'a> {
     /// The store, or a snapshot of it.
     pub(crate) base: &'a dyn Reader,
-    pub(crate) frame: &'a Unflushed,
-    /// The layer above the frame's, which only the writer has.
+    pub(crate) unflushed: &'a Unflushed,
+    /// The layer above the unflushed's, which only the writer has.
     pub(crate) active: Option<&'a Layer>,
 }
 
 impl<'a> View<'a> {
     /// Returns the newest version's meta; `None` before the first version.
     pub fn head(self) -> Option<&'a Meta> {
-        self.frame.head.as_deref()
+        self.unflushed.head.as_deref()
     }
 
     /// Returns the oldest version that can be read; `None` before the first version.
     pub fn oldest(self) -> Option<Version> {
-        self.frame.head.as_ref().map(|_| Version(self.frame.oldest))
+        self.unflushed
+            .head
+            .as_ref()
+            .map(|_| Version(self.unflushed.oldest))
     }
 
     /// Checks that a version can be read.
@@ -43,7 +46,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`VersionsError::NotRetained`], with the versions that can.
     pub fn retained(self, version: Version) -> Result<(), VersionsError> {
-        self.frame.retained(version).map(drop)
+        self.unflushed.retained(version).map(drop)
     }
 
     /// Returns a key's value at the head.
@@ -51,10 +54,10 @@ impl<'a> View<'a> {
     /// # Errors
     /// An unknown table; the store's errors.
     pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
-        let position = self.frame.schema.position(table)?;
+        let position = self.unflushed.schema.position(table)?;
         match self.unflushed(position, key) {
             Some(value) => {
-                self.frame.answered.fetch_add(1, Ordering::Relaxed);
+                self.unflushed.answered.fetch_add(1, Ordering::Relaxed);
                 Ok(value)
             }
             None => self
@@ -73,7 +76,7 @@ impl<'a> View<'a> {
         table: Table,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Value>>, VersionsError> {
-        let position = self.frame.schema.position(table)?;
+        let position = self.unflushed.schema.position(table)?;
         let mut values = vec![None; keys.len()];
         let mut missing: Vec<(usize, &[u8])> = keys.iter().copied().enumerate().collect();
         for layer in self.layers() {
@@ -82,7 +85,7 @@ impl<'a> View<'a> {
             });
         }
         let found = (keys.len() - missing.len()) as u64;
-        self.frame.answered.fetch_add(found, Ordering::Relaxed);
+        self.unflushed.answered.fetch_add(found, Ordering::Relaxed);
         if missing.is_empty() {
             return Ok(values);
         }
@@ -123,7 +126,7 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Option<Entry>, VersionsError> {
-        let position = self.frame.schema.position(table)?;
+        let position = self.unflushed.schema.position(table)?;
         let newest = self.layers().find(|layer| !layer.is_empty());
         let first = newest.and_then(|layer| layer.scan(position, prefix, from).next());
         Ok(first.and_then(|(key, slot)| Some((key, slot.value.clone()?))))
@@ -137,7 +140,7 @@ impl<'a> View<'a> {
         prefix: &[u8],
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
-        let position = self.frame.schema.position(table)?;
+        let position = self.unflushed.schema.position(table)?;
         let base = self
             .base
             .scan(table, prefix, from)
@@ -170,7 +173,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// The store's errors; a malformed record.
     pub fn meta(self, version: Version) -> Result<Option<Meta>, VersionsError> {
-        if let Some(pending) = self.frame.pending_of(version.0) {
+        if let Some(pending) = self.unflushed.pending_of(version.0) {
             return Ok(Some((*pending.meta).clone()));
         }
         if self.head().is_none_or(|head| version > head.version) {
@@ -190,7 +193,7 @@ impl<'a> View<'a> {
             // Also while the store still maps the block to a version that was rolled back.
             return Ok(Some(head.version));
         }
-        let pending = &self.frame.pending;
+        let pending = &self.unflushed.pending;
         let after = pending.partition_point(|p| p.meta.block_number <= number);
         if let Some(newest) = after.checked_sub(1).map(|place| &pending[place].meta)
             && newest.block_number == number
@@ -220,7 +223,7 @@ impl<'a> View<'a> {
 
     /// The layers, newest first.
     fn layers(self) -> impl Iterator<Item = &'a Layer> {
-        let frozen = self.frame.layers.iter().rev().map(|layer| &**layer);
+        let frozen = self.unflushed.layers.iter().rev().map(|layer| &**layer);
         self.active.into_iter().chain(frozen)
     }
 }

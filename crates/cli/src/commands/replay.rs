@@ -1,4 +1,4 @@
-//! `arbor replay`: the main road.
+//! `arbor replay`: imports, executes and verifies blocks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -245,7 +245,7 @@ pub(super) fn genesis_of(
 }
 
 /// What every block goes through, whatever commits to the state.
-struct Road<'a> {
+struct ReplayRun<'a> {
     args: &'a Args,
     progress: Progress,
     sums: Sums,
@@ -257,7 +257,7 @@ struct Road<'a> {
     measurement: Measurement,
 }
 
-impl<'a> Road<'a> {
+impl<'a> ReplayRun<'a> {
     fn new(
         args: &'a Args,
         measurement: Measurement,
@@ -411,11 +411,11 @@ fn floor(
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis).with_executor(rules.executor().with_max_gas(args.max_gas));
     let mut blocks = wanted(args, ahead(args, input, genesis, genesis.header.gas_limit)?);
-    let mut road = Road::new(args, measurement, 1, last)?;
-    let outcome = floor.blocks(&mut blocks, &mut |block| road.passed(block));
+    let mut run = ReplayRun::new(args, measurement, 1, last)?;
+    let outcome = floor.blocks(&mut blocks, &mut |block| run.passed(block));
     drop(blocks);
     dump_failure(args, &outcome, None);
-    finish(road, None, outcome, Duration::ZERO)
+    finish(run, None, outcome, Duration::ZERO)
 }
 
 fn full(
@@ -526,35 +526,35 @@ fn full(
         }
     };
     let mut blocks = wanted(args, blocks);
-    let mut road = Road::new(args, measurement, head + 1, last)?;
-    let mut outcome = replay.blocks(&mut blocks, options, &mut |block| road.passed(block));
+    let mut run = ReplayRun::new(args, measurement, head + 1, last)?;
+    let mut outcome = replay.blocks(&mut blocks, options, &mut |block| run.passed(block));
     drop(blocks);
     let flushing = Instant::now();
     let mut state = replay.into_state();
     let flushed = state.flush().map_err(|error| ReplayError::State {
-        number: road.sums.last_block,
+        number: run.sums.last_block,
         error,
     });
     outcome = outcome.and(flushed);
-    road.sums.add_store_time(flushing.elapsed());
+    run.sums.add_store_time(flushing.elapsed());
     dump_failure(args, &outcome, Some(&state));
-    tell_lost(&options, budget.retain, &road);
+    tell_lost(&options, budget.retain, &run);
     let (mut compacted, mut compacting) = (Ok(()), Duration::ZERO);
     if args.compact && outcome.is_ok() {
         let start = Instant::now();
         compacted = state.compact();
         compacting = start.elapsed();
     }
-    finish(road, Some(state), outcome, compacting)?;
+    finish(run, Some(state), outcome, compacting)?;
     Ok(compacted?)
 }
 
 /// Says what cannot be read because a replay ended before the block that it was to end at.
-fn tell_lost(options: &Options<'_>, retain: Retain, road: &Road<'_>) {
+fn tell_lost(options: &Options<'_>, retain: Retain, run: &ReplayRun<'_>) {
     let Verify::Last { blocks, each_from } = options.verify else {
         return;
     };
-    let last = road.sums.last_block;
+    let last = run.sums.last_block;
     if retain != Retain::None && last > 0 && last < each_from {
         tracing::warn!(
             "it ended at block {last}, where --verify last has a root for one of {blocks} blocks: those before it cannot be read"
@@ -607,12 +607,12 @@ fn dump_failure(args: &Args, outcome: &Result<(), ReplayError>, state: Option<&S
 
 /// Prints the summary, writes the report, and returns how the replay ended.
 fn finish(
-    road: Road<'_>,
+    run: ReplayRun<'_>,
     state: Option<State>,
     outcome: Result<(), ReplayError>,
     compacting: Duration,
 ) -> Result<()> {
-    let Road {
+    let ReplayRun {
         args,
         progress,
         sums,
@@ -621,7 +621,7 @@ fn finish(
         rows,
         rows_failed,
         measurement,
-    } = road;
+    } = run;
     progress.finish();
     let rows = match (rows, rows_failed) {
         (_, Some(failed)) => Err(failed),
