@@ -140,7 +140,7 @@ pub fn parse(text: &[u8]) -> Result<Value, JsonError> {
 /// As [`parse`]; a value that takes more memory; what keeps the input from being read.
 pub fn read_within(input: BoundedInput<'_>, bytes: u64) -> Result<Value, JsonError> {
     let text = BufReader::new(input);
-    from_reader(text, UniqueWithin(&Room::new(bytes), ()))
+    from_reader(text, UniqueWithin(&ValueRoom::new(bytes), ()))
 }
 
 /// Reads a text. That fields of one name are refused is for the type to say; those of a struct are.
@@ -194,12 +194,12 @@ pub(crate) fn unique<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Valu
 }
 
 /// Bytes of memory that what is read may take.
-pub(crate) struct Room {
+pub(crate) struct ValueRoom {
     all: u64,
     left: Cell<u64>,
 }
 
-impl Room {
+impl ValueRoom {
     pub(crate) const fn new(all: u64) -> Self {
         let left = Cell::new(all);
         Self { all, left }
@@ -272,7 +272,7 @@ pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        UniqueWithin(&Room::new(u64::MAX), ())
+        UniqueWithin(&ValueRoom::new(u64::MAX), ())
             .deserialize(source)
             .map(Self)
     }
@@ -280,7 +280,7 @@ impl<'de> Deserialize<'de> for Unique {
 
 /// Reads such a value as far as there is room for it, but for some lists.
 #[derive(Clone, Copy)]
-pub(crate) struct UniqueWithin<'a, P = ()>(pub(crate) &'a Room, pub(crate) P);
+pub(crate) struct UniqueWithin<'a, P = ()>(pub(crate) &'a ValueRoom, pub(crate) P);
 
 /// Bytes that a value takes in a list that grows.
 const VALUE: usize = 2 * size_of::<Value>();
@@ -502,7 +502,7 @@ mod tests {
         for value in small {
             let list = |count| format!("[{}]", vec![value; count].join(","));
             let read = |text: &str| {
-                let room = Room::new(100_000);
+                let room = ValueRoom::new(100_000);
                 from_reader(text.as_bytes(), UniqueWithin(&room, ()))
             };
             let text = list(100);
@@ -518,7 +518,7 @@ mod tests {
             assert!(error.starts_with('['), "{error}");
         }
         let names: Vec<String> = (0..1_000).map(|i| format!("\"{i}\":0")).collect();
-        let room = Room::new(100_000);
+        let room = ValueRoom::new(100_000);
         let text = format!("{{{}}}", names.join(","));
         assert!(from_reader(text.as_bytes(), UniqueWithin(&room, ())).is_err());
     }
@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn lists_within_lists_take_what_they_do() {
         let deep = format!("{}0{}", "[".repeat(100), "]".repeat(100));
-        let read = |room| from_reader(deep.as_bytes(), UniqueWithin(&Room::new(room), ()));
+        let read = |room| from_reader(deep.as_bytes(), UniqueWithin(&ValueRoom::new(room), ()));
         let values = 100 * (size_of::<Value>() * 4) as u64;
         assert!(read(values).is_err());
         assert!(read(2 * values).is_ok());
@@ -552,7 +552,7 @@ mod tests {
 
     #[test]
     fn room_is_given_back() {
-        let room = Room::new(10);
+        let room = ValueRoom::new(10);
         let take = |bytes| room.take::<serde_json::Error>(bytes);
         take(4).expect("there is room");
         let left = room.left();

@@ -9,7 +9,7 @@ use alloy_rlp::{Decodable, Header as RlpHeader};
 use super::error::{Position, SourceError};
 use super::price::{Price, price_beyond_128_bits};
 use super::receipts::Era1Receipts;
-use super::room::{Lists, Room, check_ommers, count_items};
+use super::room::{DecodingRoom, Lists, check_ommers, count_items};
 use super::transaction::Transaction;
 
 /// Greatest block that is read, in bytes of RLP. EIP-7934 caps blocks at 10 MiB; before it gas did, far below this.
@@ -143,7 +143,7 @@ impl RawBlock {
 
     /// The gas limit, as far as that of the block before it allows it.
     pub(crate) fn allowed_gas_limit(&self) -> u64 {
-        Room::new(self.header.gas_limit, self.parent_gas_limit).gas_limit()
+        DecodingRoom::new(self.header.gas_limit, self.parent_gas_limit).gas_limit()
     }
 
     /// Decodes the body.
@@ -171,7 +171,7 @@ impl RawBlock {
                 rlp_len,
             } => (body, rlp_len, Some(total_difficulty), Some(receipts)),
         };
-        let room = Room::new(header.gas_limit, parent_gas_limit);
+        let room = DecodingRoom::new(header.gas_limit, parent_gas_limit);
         let (body, transaction_bytes) = decode_body(&items, room).map_err(|fault| match fault {
             BodyFault::Malformed(reason) => position.malformed(Some(header.number), reason),
             BodyFault::Price(transaction, Price { field, price }) => {
@@ -242,7 +242,7 @@ impl From<String> for BodyFault {
 }
 
 /// Decodes transactions, ommers and possibly withdrawals, which must fill `items`.
-fn decode_body(items: &Bytes, room: Room) -> Result<DecodedBody, BodyFault> {
+fn decode_body(items: &Bytes, room: DecodingRoom) -> Result<DecodedBody, BodyFault> {
     let mut rest: &[u8] = items;
     let list = list_payload(&mut rest).map_err(|e| format!("transactions: {e}"))?;
     let (transactions, transaction_bytes) = decode_transactions(&items.slice_ref(list), room)?;
@@ -277,7 +277,7 @@ fn list_payload<'a>(buf: &mut &'a [u8]) -> Result<&'a [u8], alloy_rlp::Error> {
 
 fn decode_transactions(
     list: &Bytes,
-    room: Room,
+    room: DecodingRoom,
 ) -> Result<(Vec<Transaction>, Vec<Bytes>), BodyFault> {
     let count = count_items(list);
     room.check_transactions(count)?;

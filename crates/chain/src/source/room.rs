@@ -36,14 +36,14 @@ const MOST: u64 = 1 << 32;
 
 /// How much a block may hold.
 #[derive(Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct DecodingRoom {
     /// The gas limit that the header claims.
     claimed: u64,
     /// The most that it may be after the parent's.
     allowed: u64,
 }
 
-impl Room {
+impl DecodingRoom {
     /// Of the header's limit what the parent's allows: at London twice as much as before
     /// (EIP-1559), and one part in 1024 (yellow paper, equation 47). Which fork begins is not known
     /// here.
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn as_much_as_the_gas_pays_for_has_room() {
-        let room = |lists| Room::new(12_000_000, None).check_lists(lists);
+        let room = |lists| DecodingRoom::new(12_000_000, None).check_lists(lists);
         let lists = |entries, keys, authorizations| Lists {
             entries,
             keys,
@@ -284,8 +284,8 @@ mod tests {
             );
         }
         let few = lists(FEW, 0, 0);
-        assert_eq!(Room::new(0, None).check_lists(few), Ok(()));
-        let claimed = Room::new(u64::MAX, None);
+        assert_eq!(DecodingRoom::new(0, None).check_lists(few), Ok(()));
+        let claimed = DecodingRoom::new(u64::MAX, None);
         let refused = claimed.check_lists(lists(MOST, 0, 0)).expect_err("many");
         assert!(
             refused.contains("4294967296, the greatest gas limit"),

@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use super::{FoundWitness, MptWitness, NamedWitness, TakeWitness, WitnessProblem};
 use crate::json::{
-    self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, Room, UniqueWithin, field_bytes,
+    self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, UniqueWithin, ValueRoom,
+    field_bytes,
 };
 use crate::witness::verkle::{StateDiffs, VerkleWitness, VerkleWitnessProblem};
 
@@ -21,7 +22,7 @@ const ITEM: usize = 150;
 /// Who takes what is found, and what may be held meanwhile.
 pub(super) struct Parts<'a> {
     /// For what is held at a time.
-    pub(super) room: &'a Room,
+    pub(super) room: &'a ValueRoom,
     pub(super) diffs: &'a StateDiffs<'a>,
     /// Begins to count anew after each witness.
     pub(super) length: &'a Cell<u64>,
@@ -235,7 +236,7 @@ impl Fields {
 /// Reads byte strings as far as there is room for them: a set, in which one is kept once, or a sequence that has none twice.
 struct Items<'a> {
     name: &'a str,
-    room: &'a Room,
+    room: &'a ValueRoom,
     once: bool,
 }
 
@@ -333,7 +334,7 @@ mod tests {
 
     /// Reads what must be a list of them; where there may be a list of something else it comes to the same, given a little more room.
     fn items(text: &str, room: u64) -> Result<Vec<Bytes>, JsonError> {
-        let (room, more) = (Room::new(room), Room::new(room + 100));
+        let (room, more) = (ValueRoom::new(room), ValueRoom::new(room + 100));
         let items = |room| Items {
             name: "codes",
             room,

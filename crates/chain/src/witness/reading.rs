@@ -1,7 +1,7 @@
 //! Reading a witness file piece by piece: what is held are the decoded parts of one witness, not the text, and as little as possible of a file that is none.
 //!
 //! A gzip may have a thousandth of what it unpacks to. So the text streams through; no string of it may be longer than a block's; nodes and codes
-//! that are there again are not kept again; leaves of a Verkle tree are decoded stem by stem; and all of it has its [`Room`]. A file of many pairs of blocks may be of
+//! that are there again are not kept again; leaves of a Verkle tree are decoded stem by stem; and all of it has its [`ValueRoom`]. A file of many pairs of blocks may be of
 //! any length: each is handed on before the next is read, and has text and room for itself.
 
 use std::cell::Cell;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::parts::Parts;
 use super::{FoundWitness, TakeWitness, WitnessProblem};
 use crate::bounded_input::{Bound, BoundedInput, InputFault};
-use crate::json::{self, JsonError, Room};
+use crate::json::{self, JsonError, ValueRoom};
 use crate::witness::verkle::{StateDiffs, VerkleWitness};
 
 /// What a witness may take.
@@ -114,7 +114,7 @@ fn parse(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), Wit
 }
 
 fn parse_object(text: impl Read, most: Most, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
-    let (room, length, done) = (Room::new(most.held), Cell::new(0), Cell::new(false));
+    let (room, length, done) = (ValueRoom::new(most.held), Cell::new(0), Cell::new(false));
     let diffs = StateDiffs::new(&room);
     let mut text = Bounded::new(text, most.text, &length);
     let parts = Parts {

@@ -433,7 +433,7 @@ mod tests {
     use super::*;
 
     fn of_pair(text: &str) -> Result<VerkleWitness, String> {
-        let room = checked::Room::new(1 << 20);
+        let room = checked::ValueRoom::new(1 << 20);
         let diffs = StateDiffs::new(&room);
         let seed = checked::UniqueWithin(&room, &diffs);
         let pair = checked::from_reader(text.as_bytes(), seed).expect("JSON");

@@ -6,7 +6,7 @@ use arbor_verify::verkle::{StemDiff, SuffixDiff};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::Value;
 
-use crate::json::{self, JsonError, ListOr, Listed, ListsApart, ReadList, Room, UniqueWithin};
+use crate::json::{self, JsonError, ListOr, Listed, ListsApart, ReadList, UniqueWithin, ValueRoom};
 
 /// Bytes that a stem takes as a JSON value: 256 suffixes of 1,200 bytes, and a comment.
 const MOST_OF_STEM: u64 = 1 << 22;
@@ -18,13 +18,13 @@ type StateDiff = Result<Vec<StemDiff>, JsonError>;
 
 /// The state diffs of what was read; in the values, their numbers stand in their places.
 pub(crate) struct StateDiffs<'a> {
-    room: &'a Room,
+    room: &'a ValueRoom,
     found: RefCell<Vec<Option<StateDiff>>>,
 }
 
 impl<'a> StateDiffs<'a> {
     /// None yet; those that come are to have room.
-    pub(crate) const fn new(room: &'a Room) -> Self {
+    pub(crate) const fn new(room: &'a ValueRoom) -> Self {
         let found = RefCell::new(Vec::new());
         Self { room, found }
     }
@@ -83,7 +83,7 @@ fn malformed(name: &str, value: Value) -> StateDiff {
 /// Reads one of them.
 struct Stems<'a> {
     name: &'a str,
-    room: &'a Room,
+    room: &'a ValueRoom,
 }
 
 impl ReadList for Stems<'_> {
@@ -94,7 +94,7 @@ impl ReadList for Stems<'_> {
         let mut read = Ok(Vec::new());
         let mut index = 0;
         while let Some(value) =
-            list.next_element_seed(UniqueWithin(&Room::new(MOST_OF_STEM), ()))?
+            list.next_element_seed(UniqueWithin(&ValueRoom::new(MOST_OF_STEM), ()))?
         {
             let Ok(stems) = &mut read else { continue };
             match json::from_value::<StemDiff>(value) {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn read(text: &str, room: u64) -> Result<(Value, Vec<StateDiff>), JsonError> {
-        let room = Room::new(room);
+        let room = ValueRoom::new(room);
         let diffs = StateDiffs::new(&room);
         let value = json::from_reader(text.as_bytes(), UniqueWithin(&room, &diffs))?;
         let found = diffs.found.take();
