@@ -52,7 +52,7 @@ pub struct Versions {
     pub(crate) undo_bytes: usize,
     /// Indexes that the next flush removes.
     pub(crate) drop_epochs: BTreeSet<u64>,
-    /// The flush in the background; its layer is the unflushed's first.
+    /// The flush in the background; its layer is the first of the unflushed ones.
     pub(crate) in_flight: Option<InFlight>,
     /// The thread that gives back the memory of what was flushed last.
     pub(crate) giving_back: Option<JoinHandle<()>>,
@@ -487,7 +487,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Moves the active layer to the unflushed, merging it there with layers of its size or less, so
+    /// Moves the active layer to the unflushed ones, merging it there with layers of its size or less, so
     /// that a snapshot for every version leaves only logarithmically many.
     fn freeze(&mut self) {
         if self.active.is_empty() {

@@ -23,7 +23,7 @@ pub struct View<'a> {
     /// The store, or a snapshot of it.
     pub(crate) base: &'a dyn Reader,
     pub(crate) unflushed: &'a Unflushed,
-    /// The layer above the unflushed's, which only the writer has.
+    /// The layer above the unflushed ones, which only the writer has.
     pub(crate) active: Option<&'a Layer>,
 }
 
