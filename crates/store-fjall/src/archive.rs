@@ -3,6 +3,8 @@
 //! Versions and tables are archives of the crate `sfa` 1.0: sections; a table of contents, `TOC!`, the number of sections (u32), and for
 //! each its position and length (u64) and its name (u16 length); a trailer of 38 bytes, `SFA!`, a byte 1, a byte 0, the XXH3-128, position
 //! and length of the table of contents. Integers are little-endian. lsm-tree logs or asserts what is wrong with them, and names no file.
+//! `sfa` itself cannot take the place of this file: it allocates as many entries as a damaged number of sections says (up to 2^32) before it compares
+//! the checksum, and does not compare the position with the length of the file.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 

@@ -59,6 +59,9 @@
 //! `writes_go_on_after_a_kill_amid_rotations` kills writers whose memtables are tiny, hundreds of times if asked to, and the command
 //! line's kill tests do the same to replays; neither has met it.
 //!
+//! All that is assumed of fjall and lsm-tree, whose versions are pinned, is listed in ASSUMPTIONS.md next to this crate's manifest,
+//! with the tests that fail if it is no longer so.
+//!
 #![doc = include_str!("../SETTINGS.md")]
 #![forbid(unsafe_code)]
 

@@ -81,8 +81,7 @@ fn a_database_has_no_other_kinds_of_files() {
     for round in 0..3u32 {
         let store = FjallStore::open(folder.path(), &options).expect("opened");
         let key = |number: u32| (number + round * 500).to_be_bytes();
-        let mut many =
-            (0..2_000u32).map(|number| Write::put(Table(1), &key(number), &[7; 100]));
+        let mut many = (0..2_000u32).map(|number| Write::put(Table(1), &key(number), &[7; 100]));
         store.ingest(&mut many).expect("ingested");
         for number in 0..2_000u32 {
             let write = Write::put(Table(2), &key(number), &[8; 100]);
@@ -100,7 +99,13 @@ fn a_database_has_no_other_kinds_of_files() {
         "new kinds of files: {new:?}: readers and checks of contents do not know them.\n\n{LIST}"
     );
     // A list that names what is never there would not notice a change.
-    for kind in ["N.jnl", "keyspaces/N/current", "keyspaces/N/tables/N", "keyspaces/N/vN", "version"] {
+    for kind in [
+        "N.jnl",
+        "keyspaces/N/current",
+        "keyspaces/N/tables/N",
+        "keyspaces/N/vN",
+        "version",
+    ] {
         assert!(kinds.contains(kind), "no {kind} in {kinds:?}\n\n{LIST}");
     }
 }
