@@ -142,7 +142,7 @@ const FIXED: [(&str, &str, Kind, &str); 21] = [
 ];
 
 /// Names that a terminal's table shows, in their order; a report and a page show all.
-pub const HEADLINES: [&str; 15] = [
+pub const HEADLINES: [&str; 17] = [
     "wall_s",
     "execution_s",
     "keys_s",
@@ -157,13 +157,17 @@ pub const HEADLINES: [&str; 15] = [
     "nodes",
     "keccak_permutations",
     "blake2s_compressions",
+    "blake3_compressions",
+    "sha256_compressions",
     "point_additions",
 ];
 
 /// Counts of operations that take long or ask the store, which a page draws next to each other.
-pub const COUNTERS: [&str; 8] = [
+pub const COUNTERS: [&str; 10] = [
     "keccak_permutations",
     "blake2s_compressions",
+    "blake3_compressions",
+    "sha256_compressions",
     "point_additions",
     "normalisations",
     "field_inversions",

@@ -11,7 +11,8 @@
 //! - [`KeccakBatch`], messages that are written straight into the batch's own buffer, for
 //!   nodes that are encoded only to be hashed;
 //! - [`Keccak`], the same functions on a backend of the caller's choice;
-//! - [`Blake2s`], BLAKE2s-256 of one message, of batches, and of many chains up a binary tree at once.
+//! - [`Blake2s`], BLAKE2s-256 of one message, of batches, and of many chains up a binary tree at once;
+//! - [`Blake3`] and [`Sha256`], the same functions and batches for the nodes of binary trees.
 //!
 //! Batches are written once for all functions: the calls ([`Hasher`], [`Batch`]), and which message is in which lane
 //! (`schedule.rs`). A function is a compression, states that absorb blocks for it (`States`), and a row that names the states of each
@@ -34,9 +35,12 @@
 
 mod batch;
 pub mod blake2s;
+pub mod blake3;
 mod hasher;
 pub mod keccak;
+mod rounds;
 mod schedule;
+pub mod sha256;
 mod states;
 mod width;
 mod words;
@@ -44,6 +48,8 @@ mod words;
 pub use arbor_cpu::{BACKEND_VARIABLE, Backend, UnsupportedBackend};
 pub use batch::Batch;
 pub use blake2s::{Blake2s, Chain};
+pub use blake3::{Blake3, Blake3Batch};
 pub use hasher::Hasher;
 pub use keccak::{Keccak, KeccakBatch, keccak256, keccak256_batch, keccak256_fixed};
+pub use sha256::{Sha256, Sha256Batch};
 pub use states::Digest;

@@ -63,6 +63,12 @@ pub trait Words: Copy {
     /// `a ^ b`.
     unsafe fn xor(a: Self, b: Self) -> Self;
 
+    /// `a & b`.
+    unsafe fn and(a: Self, b: Self) -> Self;
+
+    /// Each lane shifted right by `bits`, below 32, zeros coming in.
+    unsafe fn shift_right(self, bits: u32) -> Self;
+
     /// Each lane rotated right by `RIGHT` bits; `LEFT` must be `32 - RIGHT` (stable Rust cannot
     /// compute it from `RIGHT` in the place where the intrinsics want it).
     unsafe fn rotate<const RIGHT: i32, const LEFT: i32>(self) -> Self;
@@ -135,6 +141,16 @@ impl<const N: usize> Words for [u32; N] {
     #[inline(always)]
     unsafe fn xor(a: Self, b: Self) -> Self {
         std::array::from_fn(|lane| a[lane] ^ b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: Self, b: Self) -> Self {
+        std::array::from_fn(|lane| a[lane] & b[lane])
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right(self, bits: u32) -> Self {
+        self.map(|w| w >> bits)
     }
 
     #[inline(always)]

@@ -12,6 +12,12 @@ pub static KECCAK_PERMUTATIONS: Counter = Counter::new();
 /// BLAKE2s compressions applied to messages by the hashing crate: one for each 64-byte block, idle lanes not counted.
 pub static BLAKE2S_COMPRESSIONS: Counter = Counter::new();
 
+/// BLAKE3 compressions applied to messages by the hashing crate: one for each 64-byte block, idle lanes not counted.
+pub static BLAKE3_COMPRESSIONS: Counter = Counter::new();
+
+/// SHA-256 compressions applied to messages by the hashing crate: one for each 64-byte block of a padded message, idle lanes not counted.
+pub static SHA256_COMPRESSIONS: Counter = Counter::new();
+
 /// Inversions in a prime field that were really done: one for a whole batch.
 pub static FIELD_INVERSIONS: Counter = Counter::new();
 
@@ -68,10 +74,12 @@ impl Counter {
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that
 /// nothing else ran in the process.
 #[must_use]
-pub fn snapshot() -> [(&'static str, u64); 10] {
+pub fn snapshot() -> [(&'static str, u64); 12] {
     [
         ("keccak_permutations", KECCAK_PERMUTATIONS.get()),
         ("blake2s_compressions", BLAKE2S_COMPRESSIONS.get()),
+        ("blake3_compressions", BLAKE3_COMPRESSIONS.get()),
+        ("sha256_compressions", SHA256_COMPRESSIONS.get()),
         ("field_inversions", FIELD_INVERSIONS.get()),
         ("square_roots", SQUARE_ROOTS.get()),
         ("point_additions", POINT_ADDITIONS.get()),

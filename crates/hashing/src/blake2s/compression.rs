@@ -129,41 +129,12 @@ pub(super) unsafe fn compress<L: Words>(state: [L; 8], block: &[L; 16], place: P
             L::xor(L::splat(IV[6]), place.last),
             L::splat(IV[7]),
         );
-        // Half a G on four columns or diagonals: a word of the message, then rotations by so many bits.
-        macro_rules! half {
-            ($s:expr, $at:literal, $right_d:literal, $right_b:literal,
-             $a0:ident $a1:ident $a2:ident $a3:ident, $b0:ident $b1:ident $b2:ident $b3:ident,
-             $c0:ident $c1:ident $c2:ident $c3:ident, $d0:ident $d1:ident $d2:ident $d3:ident) => {
-                half!(@add $a0, $b0, block[$s[$at]]);
-                half!(@add $a1, $b1, block[$s[$at + 2]]);
-                half!(@add $a2, $b2, block[$s[$at + 4]]);
-                half!(@add $a3, $b3, block[$s[$at + 6]]);
-                half!(@mix $d0, $a0, $right_d);
-                half!(@mix $d1, $a1, $right_d);
-                half!(@mix $d2, $a2, $right_d);
-                half!(@mix $d3, $a3, $right_d);
-                $c0 = L::add($c0, $d0);
-                $c1 = L::add($c1, $d1);
-                $c2 = L::add($c2, $d2);
-                $c3 = L::add($c3, $d3);
-                half!(@mix $b0, $c0, $right_b);
-                half!(@mix $b1, $c1, $right_b);
-                half!(@mix $b2, $c2, $right_b);
-                half!(@mix $b3, $c3, $right_b);
-            };
-            (@add $a:ident, $b:ident, $word:expr) => {
-                $a = L::add(L::add($a, $word), $b)
-            };
-            (@mix $x:ident, $y:ident, $right:literal) => {
-                $x = L::xor($x, $y).rotate::<$right, { 32 - $right }>()
-            };
-        }
         macro_rules! round {
             ($s:expr) => {
-                half!($s, 0, 16, 12, a0 a1 a2 a3, b0 b1 b2 b3, c0 c1 c2 c3, d0 d1 d2 d3);
-                half!($s, 1, 8, 7, a0 a1 a2 a3, b0 b1 b2 b3, c0 c1 c2 c3, d0 d1 d2 d3);
-                half!($s, 8, 16, 12, a0 a1 a2 a3, b1 b2 b3 b0, c2 c3 c0 c1, d3 d0 d1 d2);
-                half!($s, 9, 8, 7, a0 a1 a2 a3, b1 b2 b3 b0, c2 c3 c0 c1, d3 d0 d1 d2);
+                crate::rounds::blake_round!(
+                    L, block, $s;
+                    a0 a1 a2 a3, b0 b1 b2 b3, c0 c1 c2 c3, d0 d1 d2 d3
+                )
             };
         }
         round!(SIGMA[0]);

@@ -3,15 +3,16 @@
 use super::{Block, Job, WIDEST, Words};
 use crate::{states::Digest, width::Lanes};
 use std::arch::x86_64::{
-    __m256i, __m512i, __mmask16, _mm256_add_epi32, _mm256_blendv_ps, _mm256_castps_si256,
-    _mm256_castsi256_ps, _mm256_loadu_si256, _mm256_or_si256, _mm256_permute2x128_si256,
-    _mm256_set_epi64x, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_slli_epi32, _mm256_srli_epi32, _mm256_storeu_si256, _mm256_unpackhi_epi32,
-    _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
-    _mm512_add_epi32, _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epi32_mask,
+    __m256i, __m512i, __mmask16, _mm256_add_epi32, _mm256_and_si256, _mm256_blendv_ps,
+    _mm256_castps_si256, _mm256_castsi256_ps, _mm256_loadu_si256, _mm256_or_si256,
+    _mm256_permute2x128_si256, _mm256_set_epi64x, _mm256_set1_epi32, _mm256_setzero_si256,
+    _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_srli_epi32, _mm256_srlv_epi32,
+    _mm256_storeu_si256, _mm256_unpackhi_epi32, _mm256_unpackhi_epi64, _mm256_unpacklo_epi32,
+    _mm256_unpacklo_epi64, _mm256_xor_si256, _mm512_add_epi32, _mm512_and_si512,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_cmplt_epi32_mask,
     _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_blend_epi32,
-    _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_xor_si512,
+    _mm512_ror_epi32, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srlv_epi32,
+    _mm512_storeu_si512, _mm512_xor_si512,
 };
 
 /// # Safety
@@ -74,6 +75,18 @@ impl Words for __m256i {
     unsafe fn xor(a: Self, b: Self) -> Self {
         // SAFETY: as in `splat`.
         unsafe { _mm256_xor_si256(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { _mm256_and_si256(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right(self, bits: u32) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { _mm256_srlv_epi32(self, Self::splat(bits)) }
     }
 
     /// Two shifts and an or; a single shuffle if `RIGHT` is whole bytes.
@@ -177,6 +190,18 @@ impl Words for __m512i {
     unsafe fn xor(a: Self, b: Self) -> Self {
         // SAFETY: as in `splat`.
         unsafe { _mm512_xor_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right(self, bits: u32) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { _mm512_srlv_epi32(self, Self::splat(bits)) }
     }
 
     #[inline(always)]
@@ -284,6 +309,19 @@ impl Words for [__m512i; 2] {
     unsafe fn xor(a: Self, b: Self) -> Self {
         // SAFETY: as in `splat`.
         unsafe { [Words::xor(a[0], b[0]), Words::xor(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn and(a: Self, b: Self) -> Self {
+        // SAFETY: as in `splat`.
+        unsafe { [Words::and(a[0], b[0]), Words::and(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right(self, bits: u32) -> Self {
+        let [a, b] = self;
+        // SAFETY: as in `splat`.
+        unsafe { [a.shift_right(bits), b.shift_right(bits)] }
     }
 
     #[inline(always)]
