@@ -10,10 +10,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 # Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
-portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-lab -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt
+portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-lab -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt
     -p arbor-tree-verkle -p arbor-versions -p arbor-state)
 # Crates that are built without threads, too.
-serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
+serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
 other_target=aarch64-unknown-linux-gnu
 steps=(format lint test docs examples report portable wasm others audit image)
 log=$(mktemp)

@@ -1,0 +1,86 @@
+//! The part of a tree that an update works on.
+
+use crate::{Hash, Path};
+
+/// A node's index.
+pub(crate) type Id = u32;
+
+/// A node. Its hash is that of its message unless it is dirty.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// A leaf's key; for a branch the path down to the bit in which its children differ.
+    pub(crate) path: Path,
+    /// The first bit of a branch's prefix: the first one of its path that is behind the branch above.
+    pub(crate) start: u16,
+    pub(crate) kind: Kind,
+    /// Whether the hash is to be computed.
+    pub(crate) is_dirty: bool,
+    pub(crate) hash: Hash,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// A leaf.
+    Leaf { value: Hash },
+    /// A branch with its children: that of a zero first.
+    Branch([Id; 2]),
+    /// A branch whose record has not been read.
+    Unread,
+    /// A node of a witness that the witness does not have. Its path is that of the node above and one more bit.
+    Unknown,
+}
+
+/// Nodes that refer to each other.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Arena(Vec<Node>);
+
+impl Arena {
+    pub(crate) fn add(&mut self, node: Node) -> Id {
+        let id = self.0.len() as Id;
+        self.0.push(node);
+        id
+    }
+
+    /// Nodes so far: later ones have larger indices.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get(&self, id: Id) -> &Node {
+        &self.0[id as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: Id) -> &mut Node {
+        &mut self.0[id as usize]
+    }
+
+    /// Has the hashes of all leaves and branches computed.
+    pub(crate) fn forget_hashes(&mut self) {
+        for node in &mut self.0 {
+            node.is_dirty |= matches!(node.kind, Kind::Leaf { .. } | Kind::Branch(_));
+        }
+    }
+
+    /// Adds a leaf whose hash is to be computed.
+    pub(crate) fn add_leaf(&mut self, key: Path, value: Hash) -> Id {
+        self.add(Node {
+            path: key,
+            start: 0,
+            kind: Kind::Leaf { value },
+            is_dirty: true,
+            hash: [0; 32],
+        })
+    }
+
+    /// Adds a branch whose hash is to be computed; where its prefix begins is not known yet.
+    pub(crate) fn add_branch(&mut self, path: Path, children: [Id; 2]) -> Id {
+        self.add(Node {
+            path,
+            start: 0,
+            kind: Kind::Branch(children),
+            is_dirty: true,
+            hash: [0; 32],
+        })
+    }
+}
