@@ -64,7 +64,7 @@ fn main() -> ExitCode {
             if let Some(dir) = without_head(&error) {
                 let dir = dir.display();
                 output::tell(&format!(
-                    "hint: `arbor repair --db {dir}` writes HEAD anew from what the store says"
+                    "hint: `arbor repair --db {dir}` restores HEAD from the store"
                 ));
             }
             ExitCode::FAILURE

@@ -387,7 +387,7 @@ fn a_proof_is_held_to_the_account_that_is_asked_for() {
                 format!("0x{}", "11".repeat(32)).into();
             std::fs::write(folder.path("proof.json"), proof.to_string()).expect("written");
             let shown = check(&absent).ok().stdout();
-            assert!(shown.contains("1 new values are beside them"), "{shown}");
+            assert!(shown.contains("also has 1 new values"), "{shown}");
             let more = format!("{absent}:99");
             let words = [
                 "verify-proof",

@@ -221,7 +221,7 @@ fn spare_entries_do_no_harm() {
     });
     replay(&folder, &[]).ok();
     let said = folder.run(&["verify-witness", "w.json"]).ok().stdout();
-    assert!(said.contains(" 0 codes beside them"), "{said}");
+    assert!(said.contains(" 0 other codes"), "{said}");
 }
 
 /// A block with more gas than can be executed was executed for ever.

@@ -170,7 +170,7 @@ fn a_block_has_a_witness_under_a_verkle_tree() {
         proven
             .ok()
             .stdout()
-            .contains("of which no proof says anything")
+            .contains("which a proof does not cover")
     );
     let no_root = format!("0x{}", "ff".repeat(32));
     let proven = folder.run(&["verify-proof", "proof.json", "--root", &no_root]);

@@ -55,9 +55,9 @@ fn compare(out: &Path, chain: &Path) -> Result<()> {
     }
     let trees: Vec<&str> = TREES.rows().map(|kind| kind.name).collect();
     let trees = trees.join(",");
-    // Few points: each starts two processes, and a demo should be short.
+    // No growth: each point starts two processes, and a demo should be short.
     let words = [
-        "compare", "--repeat", "1", "--growth", "4", "--trees", &trees, "--out",
+        "compare", "--repeat", "1", "--growth", "0", "--trees", &trees, "--out",
     ]
     .map(OsStr::new);
     taste(&[&words[..], &[out.as_os_str(), chain.as_os_str()]].concat())

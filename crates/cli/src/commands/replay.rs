@@ -231,7 +231,7 @@ pub(super) fn genesis_of(
     let named = match named.map(Path::new).or(known) {
         Some(named) => named,
         None => bail!(
-            "no genesis: give --genesis FILE or the name of a network, or put genesis.json beside the chain"
+            "no genesis: give --genesis FILE or the name of a network, or put genesis.json next to the chain"
         ),
     };
     let shown = || format!("genesis {}", named.display());

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
             .find(|store| dir.join(store).is_dir())
         {
             bail!(
-                "{} has a {store} store, but no HEAD file, which says what was flushed to it: either what began the database was ended before it wrote one, and can be run again, or it was lost: `arbor repair` writes it anew",
+                "{} has a {store} store, but no HEAD file, which names the version that was flushed last. If the command that made the database was interrupted, run it again. If the file was lost, `arbor repair` restores it",
                 dir.display()
             );
         }

@@ -191,7 +191,7 @@ fn print(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Result<()> 
     match claims.unproven {
         0 => Ok(()),
         new => output::line(&format!(
-            "{new} new values are beside them, of which no proof says anything: see verify-witness"
+            "the file also has {new} new values, which a proof does not cover: see verify-witness"
         )),
     }
 }

@@ -78,7 +78,7 @@ impl Holding {
                 other_nodes,
                 other_codes,
             } => format!(
-                "{file}{name}: {block}state root {state_root} leads to {nodes} nodes and {codes} codes; {other_nodes} nodes and {other_codes} codes beside them"
+                "{file}{name}: {block}state root {state_root} leads to {nodes} nodes and {codes} codes; the file has {other_nodes} other nodes and {other_codes} other codes"
             ),
             Found::Leaves {
                 root_before,
