@@ -361,6 +361,16 @@ fn a_proof_is_held_to_the_account_that_is_asked_for() {
             let words = ["verify-proof", "proof.json", "--root", root, "--of", of];
             folder.run(&[&words[..], layout].concat())
         };
+        if tree == "verkle" {
+            let words = ["prove", "--db", tree, "--out", "proof.ssz", address];
+            folder.run(&words).ok();
+            let words = ["verify-proof", "proof.ssz", "--root", root, "--tree"];
+            folder.run(&[&words[..], &[tree]].concat()).ok();
+            for other in ["mpt", "ar16mt"] {
+                let told = ["proof.ssz", "none of --tree", other];
+                folder.run(&[&words[..], &[other]].concat()).fails_with(&told);
+            }
+        }
         let absent = format!("0x{}", "77".repeat(20));
         prove(address);
         let shown = check(&format!("{address}:12345678,{slot}")).ok().stdout();

@@ -123,9 +123,14 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         })?;
         return opened;
     }
+    let row = arbor_trees::standard().of_identity(identity);
     output::line(&format!(
-        "tree        {} ({}, {}, layout {})",
-        identity.tree, identity.revision, identity.hash, identity.layout
+        "tree        {} ({}, {}, {}, layout {})",
+        row.map_or("unknown here", |row| row.name),
+        identity.tree,
+        identity.revision,
+        identity.hash,
+        identity.layout
     ))?;
     match settings.as_deref() {
         None => output::line("settings    not known")?,

@@ -249,7 +249,12 @@ fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<P
     if !names.is_empty() || args.of.is_empty() {
         let form = proof.form().name;
         let has = |tree: &&TreeKind| tree.verify.forms.iter().any(|of| of.name == form);
-        if let Some(other) = args.tree.filter(|tree| !names.is_empty() && !has(tree)) {
+        let rows = arbor_trees::standard();
+        let has_keys = |tree: &TreeKind| tree.verify.account_of.is_some();
+        let by_keys = rows.rows().filter(has).find(|tree| has_keys(tree));
+        // The same leaves and nodes may hold accounts in another layout, which no form names if it has keys alone.
+        let may_have = |tree: &TreeKind| names.is_empty() && by_keys.is_some() && has_keys(tree);
+        if let Some(other) = args.tree.filter(|tree| !has(tree) && !may_have(tree)) {
             bail!(
                 "{file} is of the form {form}, which is none of --tree {}",
                 other.name
@@ -257,11 +262,6 @@ fn asked(args: &VerifyProof, proof: &dyn Proof, claims: &Claims) -> Result<Vec<P
         }
         check_names(args, &names)?;
         // A root does not tell Verkle's layouts apart: read in the other one, leaves would say something else.
-        let by_keys = arbor_trees::standard();
-        let by_keys = by_keys
-            .rows()
-            .filter(has)
-            .find(|tree| tree.verify.account_of.is_some());
         return match (by_keys, args.tree) {
             (Some(tree), None) if !args.of.is_empty() => bail!(
                 "no root shows how accounts lie in its tree, and {file} may say so falsely: --of needs --tree, for example --tree {}",
