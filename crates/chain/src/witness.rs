@@ -15,6 +15,7 @@ use std::sync::Arc;
 use alloy_consensus::{EMPTY_ROOT_HASH, Header};
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
+use arbor_verify::{PartialState, Reached, WitnessParts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -42,6 +43,9 @@ pub struct MptWitness {
     pub post_state_root: B256,
     /// The root of its receipts.
     pub receipts_root: B256,
+    /// The tree whose roots and nodes these are, if it is not the one whose roots are in headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<NamedTree>,
     /// The block's RLP.
     pub block_rlp: Bytes,
     /// RLP of ancestors' headers, the parent first, each the parent of the one before. A file has none of them twice.
@@ -60,6 +64,15 @@ pub struct MptWitness {
     /// The rules of the chain's blocks beyond that. It is a note: a witness does not choose the rules that it is judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<ChainRules>,
+}
+
+/// A tree whose roots no header has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NamedTree {
+    /// Its name.
+    pub name: String,
+    /// The name of its hash function.
+    pub hash: String,
 }
 
 /// Why a witness file cannot be used.
@@ -148,6 +161,16 @@ pub enum WitnessProblem {
         /// The one in the witness.
         actual: u64,
     },
+    /// It is of a tree over whose nodes no blocks are executed here.
+    #[error(
+        "it is of the tree {name:?} with the hash {hash:?}, over whose nodes no block can be executed"
+    )]
+    UnknownTree {
+        /// The name of the tree.
+        name: String,
+        /// The name of the hash function.
+        hash: String,
+    },
     /// It is of a Verkle tree, where trie nodes are wanted.
     #[error(
         "it is of a Verkle tree: verify-witness checks it, but blocks are executed over the nodes of Merkle-Patricia tries alone"
@@ -221,11 +244,13 @@ impl MptWitness {
                 actual: raw.header.number,
             });
         }
-        same(
-            "the block's state root",
-            self.post_state_root,
-            raw.header.state_root,
-        )?;
+        if self.tree.is_none() {
+            same(
+                "the block's state root",
+                self.post_state_root,
+                raw.header.state_root,
+            )?;
+        }
         same(
             "the block's receipts root",
             self.receipts_root,
@@ -242,6 +267,10 @@ impl MptWitness {
         }
         let parent = ancestors.first().ok_or(WitnessProblem::NoParent)?;
         let block = raw.after_gas_limit(Some(parent.1.gas_limit)).decode()?;
+        if self.tree.is_some() {
+            // Whether the witness has what the block needs, only its execution shows.
+            return Ok(WitnessBlock { block, ancestors });
+        }
         same(
             "the parent's state root",
             self.pre_state_root,
@@ -255,6 +284,35 @@ impl MptWitness {
             return Err(WitnessProblem::NoRootNode(self.pre_state_root));
         }
         Ok(WitnessBlock { block, ancestors })
+    }
+}
+
+impl MptWitness {
+    /// The state that the witness has, of a tree whose roots no header has; `None` for the tree of the headers.
+    ///
+    /// # Errors
+    /// A tree over whose nodes no block is executed.
+    pub fn partial_state(&self) -> Result<Option<Box<dyn PartialState>>, WitnessProblem> {
+        let Some(NamedTree { name, hash }) = &self.tree else {
+            return Ok(None);
+        };
+        let kind = arbor_verify::standard().find(name);
+        let state = kind.and_then(|kind| kind.partial_state);
+        let state = state.and_then(|state| {
+            state(WitnessParts {
+                hash,
+                root: self.pre_state_root,
+                nodes: &self.state_nodes,
+                codes: &self.codes,
+            })
+        });
+        match state {
+            Some(state) => Ok(Some(state)),
+            None => Err(WitnessProblem::UnknownTree {
+                name: name.clone(),
+                hash: hash.clone(),
+            }),
+        }
     }
 }
 
@@ -279,6 +337,15 @@ impl MptWitness {
     /// As `decode`; a node that is not RLP, or longer than a state's can be.
     pub fn check(&self) -> Result<WitnessReach, WitnessProblem> {
         self.decode()?;
+        if let Some(state) = self.partial_state()? {
+            let Reached { nodes, codes } = state.reached();
+            return Ok(WitnessReach {
+                nodes,
+                other_nodes: self.state_nodes.len().saturating_sub(nodes),
+                codes,
+                other_codes: self.codes.len().saturating_sub(codes),
+            });
+        }
         let mut waiting: HashMap<B256, &[u8]> = self
             .state_nodes
             .iter()
@@ -474,6 +541,7 @@ mod tests {
             pre_state_root: B256::ZERO,
             post_state_root: B256::ZERO,
             receipts_root: B256::ZERO,
+            tree: None,
             block_rlp: Bytes::new(),
             ancestor_headers_rlp: Vec::new(),
             state_nodes: Vec::new(),

@@ -263,7 +263,7 @@ pub(crate) struct Replay {
     pub(crate) chain: Vec<PathBuf>,
     /// Replay blocks with their pre-state witnesses instead, without a database. The rules are those of the network with the chain id, or of --genesis. Seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = WITNESSES, conflicts_with_all = [
-        "chain", "to", "tree", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
+        "chain", "to", "tree", "hash", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
@@ -279,6 +279,9 @@ pub(crate) struct Replay {
     /// The tree that commits to the state. `none` only executes, in memory, without a database [default: the database's; mpt for a new one]
     #[arg(long, value_name = "T", value_parser = trees::choice_parser(), help_heading = DATABASE)]
     pub(crate) tree: Option<TreeChoice>,
+    /// Hash function of a new database's tree, if the tree lets choose [default: the database's; the tree's usual one, for a new database]
+    #[arg(long, value_name = "HASH", value_parser = trees::hash_parser(), help_heading = DATABASE)]
+    pub(crate) hash: Option<String>,
     /// How the tree is stored and computed, to measure the effect of each setting [default: as before; none, for a new database]
     #[arg(long, value_name = "WORD,...", value_delimiter = ',', value_parser = trees::parse_setting, long_help = tree_settings_help(), help_heading = DATABASE)]
     pub(crate) tree_settings: Vec<String>,

@@ -43,6 +43,9 @@ pub(crate) fn start(
     let mut measurement = measure("replay");
     measurement.setting("tree", choice.name());
     measurement.setting("tree_settings", settings.as_slice());
+    if let Some(hash) = &args.hash {
+        measurement.setting("hash", hash.as_str());
+    }
     let check_state = args.check_state.map(NonZeroU64::get);
     measurement.setting("check_state", check_state);
     let shown = |path: &PathBuf| path.display().to_string();

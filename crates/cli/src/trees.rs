@@ -93,6 +93,16 @@ pub(crate) fn parse_setting(word: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the name of a hash function that a tree can be made with.
+pub(crate) fn hash_parser() -> PossibleValuesParser {
+    let rows = TREES.rows().filter(|kind| kind.hashes.len() > 1);
+    let hashes = rows.flat_map(|kind| {
+        let help = |hash| PossibleValue::new(hash).help(format!("For {}", kind.name));
+        kind.hashes.iter().copied().map(help)
+    });
+    PossibleValuesParser::new(hashes.collect::<Vec<_>>())
+}
+
 /// All settings by tree, for help texts.
 pub(crate) fn settings_by_tree() -> String {
     let mut text = String::new();

@@ -36,7 +36,7 @@ fn dumped(folder: &Folder, db: &str) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn counts_are_those_of_the_state() {
     let folder = Folder::with_chain();
-    for tree in ["mpt", "verkle", "ar16mt"] {
+    for tree in ["mpt", "verkle", "ar16mt", "eip8297"] {
         let replay = format!("replay --db {tree} --tree {tree} chain");
         folder.run(&words(&replay)).ok();
         let found = folder
@@ -48,7 +48,7 @@ fn counts_are_those_of_the_state() {
         assert!(number(&found["diskBytes"]) > 0);
         let accounts = dumped(&folder, tree);
         // Trees that forget no leaf count those that are gone, too.
-        let exact = tree == "mpt";
+        let exact = ["mpt", "eip8297"].contains(&tree);
         let at_least = |found: &Value, least: u64, what: &str| {
             let found = number(found);
             assert!(
@@ -117,6 +117,12 @@ fn nodes_agree(found: &Value, tree: &str, accounts: u64) {
             assert_eq!(occupied, 0);
         }
         "verkle" => assert_eq!(count("state", "leaf"), occupied),
+        "eip8297" => {
+            // Each account has two leaves of fields at least, and a branch of two children above every leaf but one.
+            let leaves = count("state", "leaf");
+            assert!(leaves >= 2 * accounts, "{leaves} leaves");
+            assert_eq!(count("state", "branch"), leaves - 1);
+        }
         _ => {
             let tables = found["tables"].as_array().expect("a list");
             let leaves = tables.iter().find(|table| table["table"] == "leaves");

@@ -25,7 +25,8 @@ macro_rules! half_blake_round {
 }
 pub(crate) use half_blake_round;
 
-/// A round on the variables of four rows: four columns, then four diagonals. `$l` is the type of words, `$block` the message, and `$s` the order in which its words go in.
+/// A round on the variables of four rows: four columns, then four diagonals. `$l` is the type of
+/// words, `$block` the message, and `$s` the order in which its words go in.
 macro_rules! blake_round {
     ($l:ident, $block:expr, $s:expr;
      $a0:ident $a1:ident $a2:ident $a3:ident, $b0:ident $b1:ident $b2:ident $b3:ident,

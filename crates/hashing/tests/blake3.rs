@@ -1,4 +1,5 @@
-//! BLAKE3 against published digests, against a plain reading of its paper, and backends against each other.
+//! BLAKE3 against published digests, against a plain reading of its paper, and backends against
+//! each other.
 
 use arbor_hashing::{Backend, Blake3, Blake3Batch, Digest};
 use proptest::prelude::*;
@@ -7,7 +8,8 @@ fn backends() -> impl Iterator<Item = Blake3> {
     Backend::available().map(|backend| Blake3::on(backend).expect("it is available"))
 }
 
-/// One chunk, as sections 2.1 to 2.4 of the paper describe it: one word at a time, the message permuted after each round.
+/// One chunk, as sections 2.1 to 2.4 of the paper describe it: one word at a time, the message
+/// permuted after each round.
 fn naive(message: &[u8]) -> Digest {
     const IV: [u32; 8] = [
         0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB,
@@ -57,7 +59,8 @@ fn naive(message: &[u8]) -> Digest {
     bytes.try_into().expect("its length")
 }
 
-/// Digests of the bytes 0, 1, ..., 250, 0, ... from the list of test vectors of BLAKE3's reference implementation.
+/// Digests of the bytes 0, 1, ..., 250, 0, ... from the list of test vectors of BLAKE3's reference
+/// implementation.
 #[test]
 fn published_digests() {
     let cases = [
@@ -87,7 +90,8 @@ fn published_digests() {
     }
 }
 
-/// A block is taken as the last one only when nothing follows, so lengths of whole blocks are the delicate ones.
+/// A block is taken as the last one only when nothing follows, so lengths of whole blocks are the
+/// delicate ones.
 #[test]
 fn every_length_of_up_to_four_blocks() {
     let bytes: Vec<u8> = (0..260).map(|i| (i * 7 + i / 251) as u8).collect();
@@ -119,7 +123,8 @@ fn check_fixed<const LEN: usize>(seed: u8) {
     }
 }
 
-/// Any number of messages around the numbers of lanes, so that some lanes are idle: names, leaves and nodes.
+/// Any number of messages around the numbers of lanes, so that some lanes are idle: names, leaves
+/// and nodes.
 #[test]
 fn fixed_lengths() {
     check_fixed::<32>(1);

@@ -1,4 +1,5 @@
-//! SHA-256 against published digests, against a plain reading of FIPS 180-4, and backends against each other.
+//! SHA-256 against published digests, against a plain reading of FIPS 180-4, and backends against
+//! each other.
 
 use arbor_hashing::{Backend, Digest, Sha256, Sha256Batch};
 use proptest::prelude::*;
@@ -7,7 +8,8 @@ fn backends() -> impl Iterator<Item = Sha256> {
     Backend::available().map(|backend| Sha256::on(backend).expect("it is available"))
 }
 
-/// The first 32 bits of the fractional part of the cube root of each of the first 64 primes (FIPS 180-4, section 4.2.2), computed.
+/// The first 32 bits of the fractional part of the cube root of each of the first 64 primes (FIPS
+/// 180-4, section 4.2.2), computed.
 fn constants() -> Vec<u32> {
     let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
     let constant = |prime: u128| {
@@ -104,7 +106,8 @@ fn published_digests() {
     }
 }
 
-/// The padding takes a block of its own if nine bytes do not fit, so lengths near whole blocks are the delicate ones.
+/// The padding takes a block of its own if nine bytes do not fit, so lengths near whole blocks are
+/// the delicate ones.
 #[test]
 fn every_length_of_up_to_four_blocks() {
     let k = constants();
@@ -132,7 +135,8 @@ fn check_fixed<const LEN: usize>(seed: u8) {
     }
 }
 
-/// Any number of messages around the numbers of lanes, so that some lanes are idle: names, pairs, leaves and nodes.
+/// Any number of messages around the numbers of lanes, so that some lanes are idle: names, pairs,
+/// leaves and nodes.
 #[test]
 fn fixed_lengths() {
     check_fixed::<32>(1);

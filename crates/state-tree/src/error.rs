@@ -4,6 +4,7 @@ use alloy_primitives::{Address, B256, hex};
 use arbor_store::StoreError;
 use arbor_tree::ReadError as NodeError;
 use arbor_tree_ar16mt::TreeError as Ar16mtError;
+use arbor_tree_eip8297::TreeError as Eip8297Error;
 use arbor_tree_mpt::TreeError;
 use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
@@ -31,6 +32,9 @@ pub enum StateError {
     /// The AR16MT tree could not be read or updated.
     #[error(transparent)]
     Ar16mt(Box<Ar16mtError>),
+    /// The tree of EIP-8297 could not be read or updated.
+    #[error(transparent)]
+    Eip8297(Box<Eip8297Error>),
     /// A stored record is not what its table promises.
     #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
     Corrupt {
@@ -47,7 +51,7 @@ pub enum StateError {
     /// A view could not be read.
     #[error(transparent)]
     View(ReadError),
-    /// An account has more than its leaves in a Verkle tree have room for.
+    /// An account has more than its leaves have room for.
     #[error("account {address:#x}: {cause}")]
     NoRoom {
         /// Whose account it is.
@@ -145,6 +149,12 @@ impl From<VerkleError> for StateError {
 impl From<Ar16mtError> for StateError {
     fn from(error: Ar16mtError) -> Self {
         Self::Ar16mt(Box::new(error))
+    }
+}
+
+impl From<Eip8297Error> for StateError {
+    fn from(error: Eip8297Error) -> Self {
+        Self::Eip8297(Box::new(error))
     }
 }
 

@@ -10,7 +10,8 @@ pub(crate) type Id = u32;
 pub(crate) struct Node {
     /// A leaf's key; for a branch the path down to the bit in which its children differ.
     pub(crate) path: Path,
-    /// The first bit of a branch's prefix: the first one of its path that is behind the branch above.
+    /// The first bit of a branch's prefix: the first one of its path that is behind the branch
+    /// above.
     pub(crate) start: u16,
     pub(crate) kind: Kind,
     /// Whether the hash is to be computed.
@@ -27,7 +28,8 @@ pub(crate) enum Kind {
     Branch([Id; 2]),
     /// A branch whose record has not been read.
     Unread,
-    /// A node of a witness that the witness does not have. Its path is that of the node above and one more bit.
+    /// A node of a witness that the witness does not have. Its path is that of the node above and
+    /// one more bit.
     Unknown,
 }
 
@@ -40,6 +42,27 @@ impl Arena {
         let id = self.0.len() as Id;
         self.0.push(node);
         id
+    }
+
+    /// Takes over the nodes of another part, and returns what is added to their indices.
+    pub(crate) fn append(&mut self, other: Self) -> Id {
+        let offset = self.0.len() as Id;
+        self.0.extend(other.0.into_iter().map(|mut node| {
+            if let Kind::Branch(children) = &mut node.kind {
+                children.iter_mut().for_each(|child| *child += offset);
+            }
+            node
+        }));
+        offset
+    }
+
+    /// The nodes with a property.
+    pub(crate) fn find(&self, is: impl Fn(Id, &Node) -> bool) -> Vec<Id> {
+        let nodes = (0..).zip(&self.0);
+        nodes
+            .filter(|(id, node)| is(*id, node))
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Nodes so far: later ones have larger indices.

@@ -1,15 +1,19 @@
 //! Building a tree from all its leaves, which come in their order.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::apply::apply;
+use crate::arena::{Arena, Id, Kind};
 use crate::reader::MemoryRecords;
+use crate::work::Work;
 use crate::{Hash, Hasher, LeafUpdate, NodeChange, Packing, Path, TreeError, TreeStats};
 
 /// Leaves that are merged and hashed together.
 const TOGETHER: usize = 1 << 16;
 
-/// A tree that grows by leaves ascending by key. Only the records on the way to the last leaf are in memory: no later leaf lies below any other.
+/// A tree that grows by leaves ascending by key. Only the records on the way to the last leaf are
+/// in memory: no later leaf lies below any other.
 ///
 /// ```
 /// use arbor_tree_eip8297::{Builder, Hasher, Packing, Path};
@@ -35,6 +39,17 @@ pub struct Builder {
     spine: MemoryRecords,
     root: Hash,
     stats: TreeStats,
+    /// Records of shorter paths are not given out: they may be shared with other parts.
+    held: usize,
+}
+
+/// A part of a tree, whose keys share some first bits: see [`join`].
+#[derive(Debug)]
+pub struct Part {
+    /// The records on the way to its last leaf, those of shorter paths than `held` among them,
+    /// which nobody else has.
+    spine: MemoryRecords,
+    held: usize,
 }
 
 /// Takes the path of a record and the record. Each path comes once.
@@ -52,6 +67,17 @@ impl Builder {
             spine: MemoryRecords::default(),
             root: [0; 32],
             stats: TreeStats::default(),
+            held: 0,
+        }
+    }
+
+    /// A part of a tree that will be [joined](join) with others: all its keys share this many first
+    /// bits, which other parts do not have.
+    #[must_use]
+    pub fn part(hasher: Hasher, packing: Packing, bits: usize) -> Self {
+        Self {
+            held: bits,
+            ..Self::new(hasher, packing)
         }
     }
 
@@ -86,6 +112,23 @@ impl Builder {
         Ok(self.root)
     }
 
+    /// Gives out the records that are left, but for those that other parts may share.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub fn finish_part(mut self, sink: Sink<'_>) -> Result<Part, TreeError> {
+        self.grow(sink)?;
+        for (path, record) in self.spine.records() {
+            if path.len() >= self.held {
+                sink(*path, record.clone());
+            }
+        }
+        Ok(Part {
+            spine: self.spine,
+            held: self.held,
+        })
+    }
+
     /// What has been done so far.
     #[must_use]
     pub fn stats(&self) -> TreeStats {
@@ -117,4 +160,67 @@ impl Builder {
         self.waiting.clear();
         Ok(())
     }
+}
+
+/// Joins the parts of a tree, ascending by key, and returns the root. The records that they share
+/// go to the sink.
+///
+/// # Errors
+/// Parts that do not ascend, or whose keys share the bits that should be theirs alone.
+pub fn join(
+    hasher: Hasher,
+    packing: Packing,
+    parts: &[Part],
+    sink: Sink<'_>,
+) -> Result<Hash, TreeError> {
+    let (mut arena, mut tops) = (Arena::default(), Vec::new());
+    let mut read = HashMap::default();
+    for Part { spine, held } in parts {
+        let mut work = Work::begin(spine, packing)?;
+        let Some(top) = work.top else {
+            continue;
+        };
+        loop {
+            let unread = work.arena.find(|id, node| {
+                let is_held = packing.record_of(&node.path).len() < *held;
+                node.kind == Kind::Unread && (is_held || id == top)
+            });
+            if unread.is_empty() {
+                break;
+            }
+            work.read_branches(&unread)?;
+        }
+        let path = work.arena.get(top).path;
+        let before = tops.last().map(|top| arena.get(*top).path);
+        if before.is_some_and(|before: Path| before >= path || before.shared(&path) >= *held) {
+            return Err(TreeError::Order(path));
+        }
+        let records = work.read.into_iter();
+        read.extend(records.filter(|(path, _)| path.len() >= *held));
+        tops.push(top + arena.append(work.arena));
+    }
+    let top = above(&mut arena, &tops);
+    let nothing = MemoryRecords::default();
+    let mut work = Work::of(&nothing, packing, (arena, top), read);
+    let root = work.hash(hasher)?;
+    for NodeChange { path, record } in work.changes() {
+        if let Some(record) = record {
+            sink(path, record);
+        }
+    }
+    Ok(root)
+}
+
+/// Builds the branches above the tops of parts, which ascend.
+fn above(arena: &mut Arena, tops: &[Id]) -> Option<Id> {
+    let (first, last) = (tops.first()?, tops.last()?);
+    if tops.len() == 1 {
+        return Some(*first);
+    }
+    let path = arena.get(*first).path;
+    let shared = path.shared(&arena.get(*last).path);
+    let right = tops.partition_point(|top| !arena.get(*top).path.bit(shared));
+    let left = above(arena, &tops[..right])?;
+    let right = above(arena, &tops[right..])?;
+    Some(arena.add_branch(path.prefix(shared), [left, right]))
 }

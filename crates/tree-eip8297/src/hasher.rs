@@ -115,7 +115,8 @@ pub fn write_leaf(key: &Path, value: &Hash, out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// Writes the message of a branch at a path, whose prefix begins with bit `start`: `01 || count of bits (2 bytes, big-endian) || bits || left || right`.
+/// Writes the message of a branch at a path, whose prefix begins with bit `start`: `01 || count of
+/// bits (2 bytes, big-endian) || bits || left || right`.
 pub fn write_branch(path: &Path, start: usize, [left, right]: [&Hash; 2], out: &mut Vec<u8>) {
     out.push(BRANCH);
     out.extend(((path.len() - start) as u16).to_be_bytes());

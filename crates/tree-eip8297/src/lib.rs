@@ -1,6 +1,8 @@
-//! The partitioned binary tree of EIP-8297 (revision of 6 August 2026): incremental, batched, provable.
+//! The partitioned binary tree of EIP-8297 (revision of 6 August 2026): incremental, batched,
+//! provable.
 //!
-//! Keys are free of prefixes and have any length (accounts and code 34 bytes, storage 66), values 32 bytes; zero is absence. With a hash function `H`:
+//! Keys are free of prefixes and have any length (accounts and code 34 bytes, storage 66), values
+//! 32 bytes; zero is absence. With a hash function `H`:
 //!
 //! ```text
 //! leaf   = H(00 || key || value)
@@ -8,16 +10,23 @@
 //! root   = 32 zero bytes without leaves
 //! ```
 //!
-//! Branches are compressed: there is one only where keys differ, and its *prefix* has the bits that all keys below share behind the branch above. A leaf commits to
-//! its whole key, so that its hash does not depend on its place. A removal takes the branch above away, and lengthens the prefix of a branch that was next to it. So the tree is a
-//! function of its contents.
+//! Branches are compressed: there is one only where keys differ, and its *prefix* has the bits that
+//! all keys below share behind the branch above. A leaf commits to its whole key, so that its hash
+//! does not depend on its place. A removal takes the branch above away, and lengthens the prefix of
+//! a branch that was next to it. So the tree is a function of its contents.
 //!
-//! - [`apply`] takes updates and a [`Reader`], and returns the records written and deleted and the new root.
-//! - [`Builder`] makes a tree from leaves that come in their order.
-//! - [`prove`] proves keys, present and absent, by the messages of nodes; [`Messages`] shows what they prove.
-//! - [`prove_many`] proves many keys together, in a [`Multiproof`] that has no hash that follows from the others.
-//! - [`witness`] gives the nodes that reading and changing some keys needs; a [`WitnessTree`] reads and changes them with these alone.
-//! - [`Hasher`] is the hash function, of which the EIP leaves the choice open: BLAKE3, SHA-256 or Keccak-256.
+//! - [`apply`] takes updates and a [`Reader`], and returns the records written and deleted and the
+//!   new root.
+//! - [`Builder`] makes a tree from leaves that come in their order, or a [`Part`] of one; [`join`]
+//!   makes a tree of parts.
+//! - [`prove`] proves keys, present and absent, by the messages of nodes; [`Messages`] shows what
+//!   they prove.
+//! - [`prove_many`] proves many keys together, in a [`Multiproof`] that has no hash that follows
+//!   from the others.
+//! - [`witness`] gives the nodes that reading and changing some keys needs; a [`WitnessTree`] reads
+//!   and changes them with these alone.
+//! - [`Hasher`] is the hash function, of which the EIP leaves the choice open: BLAKE3, SHA-256 or
+//!   Keccak-256.
 //! - [`Packing`] says how many levels are stored as one record.
 //!
 //! ```
@@ -36,7 +45,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is stored is described in `record.rs`; figures and the count of hashes are in docs/math/eip8297.md.
+//! What is stored is described in `record.rs`; figures and the count of hashes are in
+//! docs/math/eip8297.md.
 #![forbid(unsafe_code)]
 
 mod apply;
@@ -59,13 +69,13 @@ mod work;
 
 pub use apply::{apply, root};
 pub use arbor_tree::{Hash, ReadError};
-pub use build::{Builder, Sink};
+pub use build::{Builder, Part, Sink, join};
 pub use error::TreeError;
 pub use hasher::{BRANCH, Hasher, LEAF, write_branch, write_leaf};
 pub use multiproof::{Multiproof, MultiproofError, prove_many};
 pub use path::{LONGEST_KEY, Path, PathError, PathKey};
 pub use proof::{Message, Messages, NodeMessage, Shown, prove};
 pub use reader::{MemoryRecords, Reader};
-pub use record::{Packing, RecordError, rewrite};
+pub use record::{Entry, EntryKind, Packing, RecordError, entries, rewrite};
 pub use update::{LeafUpdate, NodeChange, TreeStats, TreeUpdate};
 pub use witness::{WitnessTree, witness};

@@ -3,7 +3,8 @@
 use crate::arena::{Arena, Id, Kind};
 use crate::{LeafUpdate, Path, TreeError};
 
-/// Merges updates, ascending, into the subtree of a node, and returns what is then at its place. Branches on the way of an update have been read.
+/// Merges updates, ascending, into the subtree of a node, and returns what is then at its place.
+/// Branches on the way of an update have been read.
 ///
 /// # Errors
 /// Keys that are not free of prefixes; nodes that a witness does not have.

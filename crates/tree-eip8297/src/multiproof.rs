@@ -1,4 +1,5 @@
-//! One proof of many keys: the part of the tree that their ways have, without hashes that follow from it.
+//! One proof of many keys: the part of the tree that their ways have, without hashes that follow
+//! from it.
 
 use std::collections::HashSet;
 
@@ -12,7 +13,8 @@ use crate::{Hash, Hasher, Packing, Path, Reader, TreeError};
 
 /// A part of a tree: nodes on the ways to keys, and the hashes of what hangs beside them.
 ///
-/// Its bytes are the nodes in the order of their paths, each branch before its children, nothing for a tree without leaves. A first byte has the kind.
+/// Its bytes are the nodes in the order of their paths, each branch before its children, nothing
+/// for a tree without leaves. A first byte has the kind.
 ///
 /// | kind | node |
 /// |---|---|

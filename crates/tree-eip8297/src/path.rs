@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-/// Bytes of the longest key: a zone, the hash of an address, the hash that names a group of 256 slots, and a slot within it (EIP-8297, "Tree keys").
+/// Bytes of the longest key: a zone, the hash of an address, the hash that names a group of 256
+/// slots, and a slot within it (EIP-8297, "Tree keys").
 pub const LONGEST_KEY: usize = 66;
 
-/// Bits of a key from the first one on, the most significant bit of each byte first: at most 528. A whole key is the path of all its bits.
+/// Bits of a key from the first one on, the most significant bit of each byte first: at most 528. A
+/// whole key is the path of all its bits.
 ///
-/// Unused bits are zero, so that equality is that of the bits. Order is that of the bytes, then of the lengths.
+/// Unused bits are zero, so that equality is that of the bits. Order is that of the bytes, then of
+/// the lengths.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     bytes: [u8; LONGEST_KEY],
@@ -137,7 +140,8 @@ impl Path {
         self.len <= other.len && self.shared(other) == self.len()
     }
 
-    /// Writes bits `from..to`, packed from the first one on (EIP-8297: the prefix of a branch), behind what is in `out`.
+    /// Writes bits `from..to`, packed from the first one on (EIP-8297: the prefix of a branch),
+    /// behind what is in `out`.
     ///
     /// # Panics
     /// If `from` is behind `to`, or `to` behind the last bit.
@@ -173,8 +177,9 @@ impl Path {
         path
     }
 
-    /// Returns the database key of the record at this path: its bytes, then its number of bits (2 bytes, big-endian). What lies below one path is near
-    /// it, so all nodes of an account's storage are side by side.
+    /// Returns the database key of the record at this path: its bytes, then its number of bits (2
+    /// bytes, big-endian). What lies below one path is near it, so all nodes of an account's
+    /// storage are side by side.
     #[must_use]
     pub fn database_key(&self) -> PathKey {
         let mut bytes = [0; PathKey::MAX];

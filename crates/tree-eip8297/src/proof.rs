@@ -23,8 +23,9 @@ pub enum Shown {
     Absent,
 }
 
-/// Proves keys, present or absent: for each the messages of the nodes on its way, from the root on. The last is the key's leaf, or the node at which the way parts
-/// from the key. The keys may come in any order.
+/// Proves keys, present or absent: for each the messages of the nodes on its way, from the root on.
+/// The last is the key's leaf, or the node at which the way parts from the key. The keys may come
+/// in any order.
 ///
 /// Returns the root, too.
 ///
@@ -69,7 +70,8 @@ pub(crate) fn read_ways<'r, R: Reader>(
 }
 
 impl<R: Reader> Work<'_, R> {
-    /// Visits the nodes on the way of a key, from the top on: down to the leaf, or to the node that is not on the key's way any more.
+    /// Visits the nodes on the way of a key, from the top on: down to the leaf, or to the node that
+    /// is not on the key's way any more.
     pub(crate) fn way(&self, key: &Path, mut visit: impl FnMut(Id)) {
         let mut next = self.top;
         while let Some(id) = next {
@@ -192,10 +194,12 @@ impl<'a> Messages<'a> {
         Message::read(known.message).ok_or(*hash)
     }
 
-    /// Finds what the messages show of a key under a root. The error is the hash of a node that is missing.
+    /// Finds what the messages show of a key under a root. The error is the hash of a node that is
+    /// missing.
     ///
-    /// A message that hashes to what its parent has is the parent's child, whatever it says of its own place: a leaf that names another key shows that
-    /// the key is absent only if it can lie there, which this checks, like the length of prefixes.
+    /// A message that hashes to what its parent has is the parent's child, whatever it says of its
+    /// own place: a leaf that names another key shows that the key is absent only if it can lie
+    /// there, which this checks, like the length of prefixes.
     ///
     /// # Errors
     /// The hash of a node that is not there, or is not what can be there.

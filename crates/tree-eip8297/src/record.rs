@@ -1,10 +1,14 @@
 //! What is stored: the branches of some levels together.
 //!
-//! A record lies at a path of a multiple of [`Packing::levels`] bits. It has all branches whose paths begin with its own and have fewer than `levels` bits more. They
-//! form one tree, whose top is the record's first entry; what hangs below it is a leaf or the top of another record. The record of the root has
-//! the tree's top whatever it is. So the records follow from the contents of the tree.
+//! A record lies at a path of a multiple of [`Packing::levels`] bits. It has all branches whose
+//! paths begin with its own and have fewer than `levels` bits more. They form one tree, whose top
+//! is the record's first entry; what hangs below it is a leaf or the top of another record. The
+//! record of the root has the tree's top whatever it is, and before it a byte with the packing of
+//! all records: the levels, and 16 more with inner hashes. So the records follow from the contents
+//! of the tree.
 //!
-//! Entries stand in the order of their paths, each branch before its children. The first byte has the kind in its lower two bits.
+//! Entries stand in the order of their paths, each branch before its children. The first byte has
+//! the kind in its lower two bits.
 //!
 //! | kind | entry | upper six bits of the first byte |
 //! |---|---|---|
@@ -13,9 +17,11 @@
 //! | 2 | leaf | 1 for a key of 34 bytes, 2 for one of 66; 0 for any other, whose length is the next byte. Then the key from the byte on that has the first bit behind the branch above, the length of the value without its leading zeros, and those bytes |
 //! | 3 | top of another record | 0. Then the number of bits of its path (2 bytes, big-endian), the path from that byte on, and the hash |
 //!
-//! A leaf has its whole key and its value, so that it can be moved and proven without being looked up: nothing outside leads from a hashed key back to a
-//! name. Its hash and those of branches in a record are stored only under [`Packing::inner_hashes`] (a leaf's behind its value), and never that of the
-//! top, which the record above has. Without them a change computes all hashes of the records on its way, many of them at once.
+//! A leaf has its whole key and its value, so that it can be moved and proven without being looked
+//! up: nothing outside leads from a hashed key back to a name. Its hash and those of branches in a
+//! record are stored only under [`Packing::inner_hashes`] (a leaf's behind its value), and never
+//! that of the top, which the record above has. Without them a change computes all hashes of the
+//! records on its way, many of them at once.
 
 use crate::arena::{Arena, Id, Kind, Node};
 use crate::path::LONGEST_KEY;
@@ -26,7 +32,8 @@ use crate::{Hash, Path};
 pub struct Packing {
     /// Levels of a record, 1 to 8.
     pub levels: u8,
-    /// Whether the hashes of leaves and of branches within a record are stored, so that a change computes those on its way alone.
+    /// Whether the hashes of leaves and of branches within a record are stored, so that a change
+    /// computes those on its way alone.
     pub inner_hashes: bool,
 }
 
@@ -41,6 +48,22 @@ impl Packing {
         })
     }
 
+    /// The packing that the record of a root says.
+    #[must_use]
+    pub fn of_root(record: &[u8]) -> Option<Self> {
+        let byte = record.first()?;
+        let packing = Self::of_levels(u64::from(byte & !INNER_HASHES))?;
+        Some(Self {
+            inner_hashes: byte & INNER_HASHES != 0,
+            ..packing
+        })
+    }
+
+    fn byte(self) -> u8 {
+        let inner = if self.inner_hashes { INNER_HASHES } else { 0 };
+        self.levels | inner
+    }
+
     /// The path of the record that has the branch at a path.
     #[must_use]
     pub fn record_of(self, branch: &Path) -> Path {
@@ -48,6 +71,9 @@ impl Packing {
         branch.prefix(branch.len() / levels * levels)
     }
 }
+
+/// Of the root's first byte: hashes are stored within records.
+const INNER_HASHES: u8 = 16;
 
 /// Four levels, as many as a branch of Merkle-Patricia has.
 impl Default for Packing {
@@ -74,6 +100,9 @@ pub enum RecordError {
     /// A path that is not below the entry above, or not where such an entry is.
     #[error("an entry of {0} bits is not where its path leads")]
     Place(usize),
+    /// The record of a root that says another packing, or none that there is.
+    #[error("it begins with {0:#04x}, which is not the packing of its tree")]
+    Packing(u8),
     /// A value of zeros, or with leading zeros.
     #[error("the value of a leaf has {0} bytes with a leading zero, or none at all")]
     Value(usize),
@@ -97,6 +126,9 @@ pub(crate) fn encode(arena: &Arena, packing: Packing, path: &Path, top: Id, out:
         packing,
         path,
     };
+    if path.is_empty() {
+        out.push(packing.byte());
+    }
     encoder.entry(top, path.len(), true, out);
 }
 
@@ -156,7 +188,8 @@ impl Encoder<'_> {
     }
 }
 
-/// Reads the record at a path into the arena and returns its top. The top and, without inner hashes, all branches have no hash yet.
+/// Reads the record at a path into the arena and returns its top. The top and, without inner
+/// hashes, all branches have no hash yet.
 ///
 /// # Errors
 /// [`RecordError`].
@@ -172,6 +205,9 @@ pub(crate) fn decode(
         path,
         rest: bytes,
     };
+    if path.is_empty() && decoder.take(1)?[0] != packing.byte() {
+        return Err(RecordError::Packing(bytes[0]));
+    }
     let top = decoder.entry(*path, true)?;
     match decoder.rest.len() {
         0 => Ok(top),
@@ -269,7 +305,8 @@ impl Decoder<'_> {
         })
     }
 
-    /// Reads the rest of a path of so many bits. Only the record of the root has a top that is not its own.
+    /// Reads the rest of a path of so many bits. Only the record of the root has a top that is not
+    /// its own.
     fn rest_of_path(
         &mut self,
         known: Path,
@@ -336,4 +373,46 @@ pub fn rewrite(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<u8>, R
     let mut out = Vec::new();
     encode(&arena, packing, path, top, &mut out);
     Ok(out)
+}
+
+/// A branch or leaf of a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Bits of its path above it: for a leaf those down to the branch above, with the bit that
+    /// leads to it.
+    pub depth: usize,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EntryKind {
+    /// A branch.
+    Branch,
+    /// A leaf.
+    Leaf,
+}
+
+/// The branches and leaves of the record at a path.
+///
+/// # Errors
+/// [`RecordError`].
+pub fn entries(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, RecordError> {
+    let mut arena = Arena::default();
+    let top = decode(&mut arena, packing, path, bytes)?;
+    let (mut entries, mut next) = (Vec::new(), vec![top]);
+    while let Some(id) = next.pop() {
+        let node = arena.get(id);
+        let (kind, depth) = match node.kind {
+            Kind::Leaf { .. } => (EntryKind::Leaf, usize::from(node.start)),
+            Kind::Branch(children) => {
+                next.extend(children);
+                (EntryKind::Branch, node.path.len())
+            }
+            Kind::Unread | Kind::Unknown => continue,
+        };
+        entries.push(Entry { kind, depth });
+    }
+    Ok(entries)
 }

@@ -22,8 +22,9 @@ impl Heights {
     }
 }
 
-/// Finds the nodes to be hashed below a node whose prefix begins with bit `start`. A branch that is under another one than before has another prefix; of
-/// those that have not been read, which are put into `unread`, the message is not known.
+/// Finds the nodes to be hashed below a node whose prefix begins with bit `start`. A branch that is
+/// under another one than before has another prefix; of those that have not been read, which are
+/// put into `unread`, the message is not known.
 ///
 /// Returns the height, 0 for a node with a known hash.
 pub(crate) fn find_dirty(

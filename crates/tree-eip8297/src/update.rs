@@ -9,7 +9,8 @@ use crate::{Hash, Path};
 pub struct LeafUpdate {
     /// The whole key.
     pub key: Path,
-    /// The value; zeros remove the leaf, because zero is absence (EIP-8297, revision of 31 July 2026).
+    /// The value; zeros remove the leaf, because zero is absence (EIP-8297, revision of 31 July
+    /// 2026).
     pub value: Hash,
 }
 

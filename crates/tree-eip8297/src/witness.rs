@@ -10,8 +10,9 @@ use crate::settle::{Heights, find_dirty, hash};
 use crate::work::Work;
 use crate::{Hash, Hasher, LeafUpdate, Packing, Path, Reader, TreeError, TreeStats};
 
-/// Returns the root of a tree, and the messages of the nodes that it takes to read some keys and to apply updates, ascending by key. Beside the nodes on their ways
-/// these are the ones that a removal leaves alone below a branch. Each comes once, the messages ascend.
+/// Returns the root of a tree, and the messages of the nodes that it takes to read some keys and to
+/// apply updates, ascending by key. Beside the nodes on their ways these are the ones that a
+/// removal leaves alone below a branch. Each comes once, the messages ascend.
 ///
 /// # Errors
 /// [`TreeError`].
@@ -49,7 +50,7 @@ pub fn witness(
             wanted.extend(moved);
             break;
         }
-        work.read(&unread)?;
+        work.read_branches(&unread)?;
     }
     work.forget_hashes();
     let root = work.hash(hasher)?;
@@ -87,7 +88,8 @@ pub struct WitnessTree {
 }
 
 impl WitnessTree {
-    /// The tree with a root, of whose nodes these messages are known, in any order. Messages that no node leads to are passed over.
+    /// The tree with a root, of whose nodes these messages are known, in any order. Messages that
+    /// no node leads to are passed over.
     pub fn new<'m>(
         hasher: Hasher,
         root: Hash,
@@ -113,7 +115,8 @@ impl WitnessTree {
     /// Returns the value of a key; `None` if it is absent.
     ///
     /// # Errors
-    /// [`TreeError::MissingNode`] if the known nodes do not say; [`TreeError::Prefix`] if the key begins another one, or the other way round.
+    /// [`TreeError::MissingNode`] if the known nodes do not say; [`TreeError::Prefix`] if the key
+    /// begins another one, or the other way round.
     pub fn get(&self, key: &Path) -> Result<Option<Hash>, TreeError> {
         let mut next = self.top;
         while let Some(id) = next {
@@ -136,7 +139,72 @@ impl WitnessTree {
         Ok(None)
     }
 
-    /// Applies updates, ascending by key, and returns the root after them. After an error the tree is not to be used any more.
+    /// Returns whether any key begins with a path.
+    ///
+    /// # Errors
+    /// [`TreeError::MissingNode`] if the known nodes do not say.
+    pub fn has_below(&self, place: &Path) -> Result<bool, TreeError> {
+        Ok(self.top_below(place)?.is_some())
+    }
+
+    /// Returns the keys that begin with a path, ascending.
+    ///
+    /// # Errors
+    /// [`TreeError::MissingNode`] if one of the nodes below it is not known.
+    pub fn keys_below(&self, place: &Path) -> Result<Vec<Path>, TreeError> {
+        let (mut keys, mut next) = (Vec::new(), Vec::from_iter(self.top_below(place)?));
+        while let Some(id) = next.pop() {
+            let node = self.arena.get(id);
+            let (path, hash) = (node.path, node.hash);
+            match node.kind {
+                Kind::Leaf { .. } => keys.push(path),
+                Kind::Branch([left, right]) => next.extend([right, left]),
+                Kind::Unknown | Kind::Unread => return Err(TreeError::MissingNode { path, hash }),
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Visits the leaves that are known, and returns the number of known nodes.
+    pub fn visit(&self, mut leaf: impl FnMut(&Path, &Hash)) -> usize {
+        let (mut count, mut next) = (0, Vec::from_iter(self.top));
+        while let Some(id) = next.pop() {
+            let node = self.arena.get(id);
+            match &node.kind {
+                Kind::Leaf { value } => leaf(&node.path, value),
+                Kind::Branch(children) => next.extend(*children),
+                Kind::Unknown | Kind::Unread => continue,
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// The topmost node whose path begins with another one.
+    fn top_below(&self, place: &Path) -> Result<Option<Id>, TreeError> {
+        let mut next = self.top;
+        while let Some(id) = next {
+            let node = self.arena.get(id);
+            let (path, kind) = (node.path, node.kind);
+            if place.is_prefix_of(&path) {
+                return Ok(Some(id));
+            }
+            next = match kind {
+                Kind::Unknown | Kind::Unread => {
+                    let hash = node.hash;
+                    return Err(TreeError::MissingNode { path, hash });
+                }
+                Kind::Branch(children) if path.is_prefix_of(place) => {
+                    Some(children[usize::from(place.bit(path.len()))])
+                }
+                _ => None,
+            };
+        }
+        Ok(None)
+    }
+
+    /// Applies updates, ascending by key, and returns the root after them. After an error the tree
+    /// is not to be used any more.
     ///
     /// # Errors
     /// [`TreeError`]: also nodes that it takes and that are not known.
@@ -165,7 +233,8 @@ impl WitnessTree {
     }
 }
 
-/// Adds the node with a hash and all known ones below it. One that cannot be where it is counts as unknown.
+/// Adds the node with a hash and all known ones below it. One that cannot be where it is counts as
+/// unknown.
 fn grow(arena: &mut Arena, messages: &Messages<'_>, hash: Hash, known: Path) -> Id {
     let start = known.len();
     let (path, kind) = match messages.node(&hash) {

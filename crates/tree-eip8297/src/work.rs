@@ -17,7 +17,7 @@ pub(crate) struct Work<'r, R> {
     pub(crate) packing: Packing,
     pub(crate) arena: Arena,
     pub(crate) top: Option<Id>,
-    read: HashMap<Path, Arc<[u8]>, RandomState>,
+    pub(crate) read: HashMap<Path, Arc<[u8]>, RandomState>,
     pub(crate) stats: TreeStats,
 }
 
@@ -28,7 +28,8 @@ struct Stop<'u> {
 }
 
 impl<'r, R: Reader> Work<'r, R> {
-    /// Reads the record of the root.
+    /// Reads the record of the root, which says how the tree is packed; one without leaves will be
+    /// packed as the caller says.
     pub(crate) fn begin(reader: &'r R, packing: Packing) -> Result<Self, TreeError> {
         let mut work = Self {
             reader,
@@ -39,9 +40,30 @@ impl<'r, R: Reader> Work<'r, R> {
             stats: TreeStats::default(),
         };
         if let Some(bytes) = work.reader.records(&[Path::ROOT])?.pop().flatten() {
+            // A tree that is there stays packed as it is.
+            work.packing = Packing::of_root(&bytes).unwrap_or(packing);
             work.top = Some(work.take(Path::ROOT, bytes)?);
         }
         Ok(work)
+    }
+
+    /// A tree that is in memory down to branches that have not been read; of those that were, these
+    /// are the records.
+    pub(crate) fn of(
+        reader: &'r R,
+        packing: Packing,
+        (arena, top): (Arena, Option<Id>),
+        read: HashMap<Path, Arc<[u8]>, RandomState>,
+    ) -> Self {
+        let stats = TreeStats::default();
+        Self {
+            reader,
+            packing,
+            arena,
+            top,
+            read,
+            stats,
+        }
     }
 
     fn take(&mut self, path: Path, bytes: Arc<[u8]>) -> Result<Id, TreeError> {
@@ -54,7 +76,7 @@ impl<'r, R: Reader> Work<'r, R> {
     }
 
     /// Puts the branches of their records in the places of branches that have not been read.
-    pub(crate) fn read(&mut self, ids: &[Id]) -> Result<(), TreeError> {
+    pub(crate) fn read_branches(&mut self, ids: &[Id]) -> Result<(), TreeError> {
         let paths = ids
             .iter()
             .map(|id| self.packing.record_of(&self.arena.get(*id).path));
@@ -88,7 +110,7 @@ impl<'r, R: Reader> Work<'r, R> {
         }
         while !stops.is_empty() {
             let ids: Vec<Id> = stops.iter().map(|stop| stop.id).collect();
-            self.read(&ids)?;
+            self.read_branches(&ids)?;
             let mut next = Vec::new();
             for Stop { id, updates } in stops {
                 self.follow(id, updates, &mut next);
@@ -152,7 +174,7 @@ impl<'r, R: Reader> Work<'r, R> {
                 return Err(TreeError::MissingNode { path, hash });
             }
             // A removal has left them alone below a branch, which goes: their prefixes grow.
-            self.read(&unread)?;
+            self.read_branches(&unread)?;
         }
     }
 

@@ -109,7 +109,8 @@ fn roots_of_go_ethereum() {
         if let [(key, value @ [0, ..])] = &leaves[..]
             && *value == [0; 32]
         {
-            // The reference implementation's tree stores zeros, which its embedding never gives it. Ours does not; the hash of such a leaf is the same.
+            // The reference implementation's tree stores zeros, which its embedding never gives it.
+            // Ours does not; the hash of such a leaf is the same.
             assert_eq!(case["name"], "zero_value_present");
             let mut message = Vec::new();
             write_leaf(&Path::of_key(key).unwrap(), value, &mut message);

@@ -1,6 +1,6 @@
 //! The trees of this project: what each supplies to the state over it, and the row that everything else knows it by.
 //!
-//! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]) and AR16MT ([`ar16mt`]), each in a folder. [`standard`] lists them.
+//! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]), AR16MT ([`ar16mt`]) and the partitioned binary tree ([`eip8297`]), each in a folder. [`standard`] lists them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ar16mt;
+pub mod eip8297;
 mod mpt;
 mod node_load;
 mod plain;
@@ -42,5 +43,11 @@ pub use mpt::{MPT, MerklePatricia};
 
 /// All trees of this project, the usual one first.
 pub fn standard() -> Registry {
-    Registry::new([&MPT, &verkle::VERKLE, &verkle::VERKLE_2023, &ar16mt::AR16MT])
+    Registry::new([
+        &MPT,
+        &verkle::VERKLE,
+        &verkle::VERKLE_2023,
+        &ar16mt::AR16MT,
+        &eip8297::EIP8297,
+    ])
 }

@@ -15,10 +15,12 @@ const OVERHEAD: usize = 80;
 
 /// Nodes of parts that follow each other by path, on their way into a database.
 ///
-/// Their keys begin with their depths, so that by key every part lies between the others. They are gathered by depth and loaded in runs of
+/// By key every part lies between the others, or the nodes of one depth between those of others. They are gathered by depth and loaded in runs of
 /// which none lies between another's: the store's engine leaves such runs as they are, where it would merge others over and over.
 pub(crate) struct NodeLoad {
-    by_depth: BTreeMap<u8, Gathered>,
+    by_depth: BTreeMap<u16, Gathered>,
+    /// The depth that a key says.
+    depth: fn(&[u8]) -> u16,
     /// Bytes of a depth that are loaded.
     full: usize,
 }
@@ -29,16 +31,23 @@ struct Gathered {
     bytes: usize,
 }
 
+/// Keys begin with depths of one byte.
 impl Default for NodeLoad {
     fn default() -> Self {
-        Self {
-            by_depth: BTreeMap::new(),
-            full: GATHERED,
-        }
+        Self::by(|key| key.first().copied().unwrap_or_default().into())
     }
 }
 
 impl NodeLoad {
+    /// Nodes whose depths their keys say in another way.
+    pub(crate) fn by(depth: fn(&[u8]) -> u16) -> Self {
+        Self {
+            by_depth: BTreeMap::new(),
+            depth,
+            full: GATHERED,
+        }
+    }
+
     /// Takes the nodes of the next part, in any order.
     pub(crate) fn add(
         &mut self,
@@ -46,7 +55,7 @@ impl NodeLoad {
         nodes: impl IntoIterator<Item = Write>,
     ) -> Result<(), StateError> {
         for node in nodes {
-            let depth = node.key.first().copied().unwrap_or_default();
+            let depth = (self.depth)(&node.key);
             let gathered = self.by_depth.entry(depth).or_default();
             let record = node.value.as_ref().map_or(0, |record| record.len());
             gathered.bytes += OVERHEAD + node.key.len() + record;

@@ -23,6 +23,7 @@ use arbor_state::{
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::eip8297::Eip8297;
 use arbor_trees::verkle::{Verkle, VerkleSettings};
 use trees::registry;
 
@@ -38,7 +39,7 @@ fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
 }
 
 /// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
-static TREES: LazyLock<[Tree; 4]> = LazyLock::new(|| {
+static TREES: LazyLock<[Tree; 5]> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
     let settings = VerkleSettings {
         // Leaves in several groups.
@@ -47,7 +48,12 @@ static TREES: LazyLock<[Tree; 4]> = LazyLock::new(|| {
     };
     let verkle = Verkle::with(committer, settings);
     let toy = registry().find("toy").unwrap().tree();
-    [MPT.tree(), Arc::new(verkle), AR16MT.tree(), toy]
+    let eip8297 = Eip8297 {
+        leaf_bytes: 2 << 10,
+        ..Eip8297::default()
+    };
+    let eip8297 = Arc::new(eip8297);
+    [MPT.tree(), Arc::new(verkle), AR16MT.tree(), toy, eip8297]
 });
 
 const NETWORK: Network = Network {

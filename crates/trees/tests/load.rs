@@ -21,6 +21,7 @@ use arbor_state::{
 use arbor_store::{MemoryStore, Reader, Store, Table};
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::eip8297::{Eip8297, Packing};
 use arbor_trees::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
 use arbor_versions::{Retain, Version};
 use trees::registry;
@@ -146,6 +147,25 @@ fn a_loaded_state_is_that_of_a_block() {
 fn a_loaded_ar16mt_state_is_that_of_a_block() {
     for count in [0, 1, 2, 17, 3_000] {
         loaded_is_made(&AR16MT.tree(), 0..count, 257);
+    }
+}
+
+#[test]
+fn a_loaded_eip8297_state_is_that_of_a_block() {
+    // All leaves at once, and in many groups; zones whose records are shared, and are not.
+    for (levels, leaf_bytes) in [(4, 512 << 20), (3, 1 << 12), (7, 1 << 12), (8, 1 << 20)] {
+        let tree: Tree = Arc::new(Eip8297 {
+            packing: Packing {
+                levels,
+                inner_hashes: levels == 7,
+            },
+            leaf_bytes,
+            ..Eip8297::default()
+        });
+        // Without the one of 30,000 slots.
+        for count in [0, 1, 2, 17, 300] {
+            loaded_is_made(&tree, 7..7 + count, 258);
+        }
     }
 }
 

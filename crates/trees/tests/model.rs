@@ -22,8 +22,10 @@ use arbor_state_tree::conformance::Codes;
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
+use arbor_tree_eip8297::Hasher;
 use arbor_tree_verkle::{Form, Settings};
 use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::eip8297::{EIP8297, Eip8297, Packing};
 use arbor_trees::verkle::{HeaderLayout, Verkle, VerkleSettings};
 use arbor_trees::{MPT, naive_root};
 use arbor_verify::{Kinds, ProvenAccount, Verdict};
@@ -344,6 +346,19 @@ proptest! {
         agrees_with_the_model(&memory(), &registry().find("toy").unwrap().tree(), steps)?;
     }
 
+    /// With every hash function, and records of any number of levels; leaves that are put in order fall into several groups.
+    #[test]
+    fn an_eip8297_history_agrees_with_the_model(
+        steps in prop::collection::vec(step(), 1..30), hash in 0..3usize, levels in 1u8..=8, inner_hashes: bool,
+    ) {
+        let tree = Eip8297 {
+            hasher: Hasher::named(EIP8297.hashes[hash]).unwrap(),
+            packing: Packing { levels, inner_hashes },
+            leaf_bytes: 4 << 10,
+        };
+        agrees_with_the_model(&memory(), &(Arc::new(tree) as Tree), steps)?;
+    }
+
     #[test]
     fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
         agrees_with_the_model(&memory(), &AR16MT.tree(), steps)?;
@@ -380,6 +395,12 @@ proptest! {
         let tree = verkle(HeaderLayout::BasicData, EVERYTHING);
         let folder = tempfile::tempdir().unwrap();
         agrees_with_the_model(&Place::Folder(folder), &tree, steps)?;
+    }
+
+    #[test]
+    fn an_eip8297_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        agrees_with_the_model(&Place::Folder(folder), &EIP8297.tree(), steps)?;
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The forms of proofs, and how a file is known to have one of them.
 
-use alloy_primitives::{Address, U256};
-use arbor_accounts::AccountSlots;
+use alloy_primitives::{Address, B256, Bytes, U256};
+use arbor_accounts::{AccountSlots, IntermediateRoots, StateView};
 use serde_json::Value;
 
+use crate::named_leaves::NamedLeaves;
 use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, WrongField};
-use crate::{ar16mt, mpt, verkle};
+use crate::{ar16mt, eip8297, mpt, verkle};
 
 /// What proven leaves show of an account.
 pub type AccountOf = fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>;
@@ -21,6 +22,44 @@ pub struct VerifyKind {
     /// accounts they are depends on the tree that the root is of, which neither the root nor the file shows, and whoever
     /// checks has to say. `None` if proofs show accounts by themselves, or leaves are nobody's.
     pub account_of: Option<AccountOf>,
+    /// Makes a state of the nodes in a witness of a block, of a tree whose roots no header has; `None` if blocks are not executed over its nodes.
+    pub partial_state: Option<PartialStateOf>,
+    /// The leaves of whole states with their names, if the tree has leaves that follow from accounts alone.
+    pub leaves: Option<NamedLeaves>,
+}
+
+/// Makes a state of a witness; `None` for a hash function that the tree does not have.
+pub type PartialStateOf = fn(WitnessParts<'_>) -> Option<Box<dyn PartialState>>;
+
+/// What a witness has of a state.
+#[derive(Clone, Copy, Debug)]
+pub struct WitnessParts<'a> {
+    /// The name of the tree's hash function.
+    pub hash: &'a str,
+    /// The root.
+    pub root: B256,
+    /// Nodes, in any order.
+    pub nodes: &'a [Bytes],
+    /// Codes, in any order.
+    pub codes: &'a [Bytes],
+}
+
+/// The part of a state that a witness has.
+pub trait PartialState: StateView {
+    /// Roots of changes laid over this state.
+    fn pending_roots(&self) -> Box<dyn IntermediateRoots + '_>;
+
+    /// Counts the nodes that the root leads to, and the codes that accounts among them have.
+    fn reached(&self) -> Reached;
+}
+
+/// What of a witness its root leads to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Reached {
+    /// Nodes.
+    pub nodes: usize,
+    /// Codes.
+    pub codes: usize,
 }
 
 /// What a proof has no key of.
@@ -128,6 +167,7 @@ pub fn standard() -> Kinds {
         &verkle::VERIFY,
         &verkle::VERIFY_2023,
         &ar16mt::VERIFY,
+        &eip8297::VERIFY,
     ])
 }
 
@@ -136,6 +176,11 @@ impl Kinds {
     pub fn new(rows: impl IntoIterator<Item = &'static VerifyKind>) -> Self {
         let rows = rows.into_iter().collect();
         Self { rows }
+    }
+
+    /// The tree with this name.
+    pub fn find(&self, tree: &str) -> Option<&'static VerifyKind> {
+        self.rows.iter().find(|row| row.tree == tree).copied()
     }
 
     /// All forms of all trees.
@@ -201,6 +246,15 @@ impl Kinds {
         }
         let has = |form: &&ProofForm| form.marks.iter().any(|field| file.get(field).is_some());
         let found: Vec<&'static ProofForm> = self.forms().filter(has).collect();
+        // A form that has all marks of another one is more than the other.
+        let is_less = |form: &&ProofForm, than: &ProofForm| {
+            form.marks.iter().all(|mark| than.shared.contains(mark))
+        };
+        let found: Vec<&'static ProofForm> = found
+            .iter()
+            .copied()
+            .filter(|form| !found.iter().any(|other| is_less(form, other)))
+            .collect();
         match found[..] {
             [form] => Ok(form),
             [] => Err(NotRead::NoForm {
@@ -274,6 +328,9 @@ mod tests {
         }
         let named = json!({"form": "mpt/1", "accountProof": [], "verkle_proof": {}});
         assert!(error(named).contains("\"verkle_proof\" of the form verkle-witness/1"));
+        // go-ethereum's answers under EIP-8297 have the field of Merkle-Patricia's, too.
+        let answer = json!({"accountProof": [], "proofFormat": "eip8297"});
+        assert!(error(answer).contains("no proof of the form eip8297/1"));
         // This form has the testnets' field, too.
         let shared = json!({"form": "verkle/1", "verkleProof": 1, "stateDiff": []});
         assert!(error(shared).contains("no proof of the form verkle/1"));

@@ -22,14 +22,20 @@
 #![forbid(unsafe_code)]
 
 pub mod ar16mt;
+pub mod eip8297;
 mod kinds;
 pub mod mpt;
+mod named_leaves;
 mod proof;
 pub mod stems;
 pub mod verkle;
 
 pub use arbor_accounts::AccountSlots;
-pub use kinds::{AccountOf, Kinds, NotProven, NotRead, VerifyKind, answered, standard};
+pub use kinds::{
+    AccountOf, Kinds, NotProven, NotRead, PartialState, PartialStateOf, Reached, VerifyKind,
+    WitnessParts, answered, standard,
+};
+pub use named_leaves::{LeafValues, NamedLeaf, NamedLeaves, Origin, WholeAccount};
 pub use proof::{
     Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
     WrongField,

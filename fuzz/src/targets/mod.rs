@@ -5,6 +5,7 @@ mod ar16mt;
 mod chain;
 mod commitments;
 mod database;
+mod eip8297;
 mod entries;
 mod files;
 mod mpt;
@@ -15,6 +16,7 @@ mod verkle;
 pub(crate) use ar16mt::ar16mt_seeds;
 pub(crate) use commitments::commitment_seeds;
 pub(crate) use database::record_seeds;
+pub(crate) use eip8297::eip8297_seeds;
 pub(crate) use proof_forms::proof_form_seeds;
 pub(crate) use senders::sender_seeds;
 pub(crate) use verkle::verkle_seeds;
@@ -47,6 +49,9 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_accounts", ar16mt::ar16mt_accounts),
     ("ar16mt_range", ar16mt::ar16mt_range),
     ("ar16mt_logs", ar16mt::ar16mt_logs),
+    ("eip8297_record", eip8297::eip8297_record),
+    ("eip8297_multiproof", eip8297::eip8297_multiproof),
+    ("eip8297_witness", eip8297::eip8297_witness),
     ("proof_forms", proof_forms::proof_forms),
     ("entries", entries::entries),
     ("senders", senders::senders),

@@ -197,6 +197,7 @@ mod tests {
             pre_state_root: B256::ZERO,
             post_state_root: B256::ZERO,
             receipts_root: B256::ZERO,
+            tree: None,
             block_rlp: Bytes::new(),
             ancestor_headers_rlp: Vec::new(),
             state_nodes: Vec::new(),

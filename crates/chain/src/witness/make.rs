@@ -5,12 +5,12 @@ use std::sync::Arc;
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use arbor_state::{
-    Head, Historical, IntermediateRoots, ReadError, StateChanges, StateError, StateView,
+    Head, Historical, IntermediateRoots, ReadError, RootPlace, StateChanges, StateError, StateView,
     StateWitness, Touched, WitnessForm,
 };
 use arbor_verify::verkle::Committer;
 
-use super::MptWitness;
+use super::{MptWitness, NamedTree};
 use super::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
 use crate::prepare::RecoveredBlock;
@@ -180,20 +180,37 @@ fn with_nodes(
     for ancestor in (oldest..=before.header.number).rev() {
         headers.push(header_rlp(parent.head(), chain, ancestor)?);
     }
-    Ok(MptWitness {
+    let tree = parent.tree();
+    let tree = (tree.kind().roots == RootPlace::Apart).then(|| NamedTree {
+        name: tree.kind().name.to_owned(),
+        hash: tree.hash().to_owned(),
+    });
+    let mut witness = MptWitness {
         chain_id: chain.genesis.spec.chain_id(),
         number,
         hash: block.hash,
         pre_state_root: B256::from(parent.meta().root),
         post_state_root: block.block.header.state_root,
         receipts_root: block.block.header.receipts_root,
+        tree,
         block_rlp: encoded(&block.block),
         ancestor_headers_rlp: headers,
         state_nodes,
         codes: codes.map_err(|error| failed(number)(error.into()))?,
         config: None,
         rules: None,
-    })
+    };
+    // The root after the block is in no header, and follows from the witness.
+    let state = witness.partial_state();
+    let state = state.map_err(|error| ReplayError::Witness {
+        number,
+        why: error.to_string(),
+    })?;
+    if let Some(state) = state {
+        let root = state.pending_roots().root_after(&executed.changes);
+        witness.post_state_root = root.map_err(|error| failed(number)(error.into()))?;
+    }
+    Ok(witness)
 }
 
 fn encoded(value: &impl Encodable) -> Bytes {

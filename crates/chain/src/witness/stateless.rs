@@ -2,7 +2,7 @@
 
 use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, MissingAccounts, StateError, WitnessState};
+use arbor_state::{IntermediateRoots, MissingAccounts, ReadError, StateError, WitnessState};
 
 use super::{MptWitness, WitnessProblem};
 use crate::executor::{
@@ -34,14 +34,16 @@ pub enum StatelessError {
     },
     /// The state after the block is another one.
     #[error(
-        "block {number} ({hash}) is invalid: state root: the header says {expected}, execution gives {actual}"
+        "block {number} ({hash}) is invalid: state root: {said_by} says {expected}, execution gives {actual}"
     )]
     StateRoot {
         /// The block's number.
         number: u64,
         /// The block's hash.
         hash: B256,
-        /// The root in the header.
+        /// Where the expected root is from.
+        said_by: &'static str,
+        /// The root in the header, or in the witness of a tree whose roots no header has.
         expected: B256,
         /// The root that execution gives.
         actual: B256,
@@ -66,12 +68,6 @@ pub fn replay_witness(
     let decoded = witness.decode()?;
     let recovered = recover_block(decoded.block, SignatureRules::new(spec))?;
     let header = &recovered.block.header;
-    let state = WitnessState::new(
-        witness.pre_state_root,
-        witness.state_nodes.iter().cloned(),
-        witness.codes.iter().cloned(),
-    )
-    .with_missing(missing);
     let mut recent = RecentBlocks::default();
     for (hash, header) in decoded.ancestors.iter().rev() {
         recent.push(Ancestor {
@@ -83,25 +79,44 @@ pub fn replay_witness(
     let (parent_hash, parent) = &decoded.ancestors[0];
     let mut input = BlockInput::new(&recovered, parent, *parent_hash, spec);
     input.parent_total_difficulty = total_difficulty(&decoded.ancestors, spec);
-    let mut roots = state.pending_roots();
-    let mut output = executor.execute(&input, &state, &recent, Some(&mut roots))?;
+    let failed = |error: ReadError| StatelessError::State {
+        number: header.number,
+        error: error.into(),
+    };
+    let (mut output, actual) = match witness.partial_state()? {
+        None => {
+            let state = WitnessState::new(
+                witness.pre_state_root,
+                witness.state_nodes.iter().cloned(),
+                witness.codes.iter().cloned(),
+            )
+            .with_missing(missing);
+            let mut roots = state.pending_roots();
+            let output = executor.execute(&input, &state, &recent, Some(&mut roots))?;
+            let root = state.pending_roots().root_after(&output.changes);
+            (output, root.map_err(failed)?)
+        }
+        Some(state) => {
+            let output = executor.execute(&input, &*state, &recent, None)?;
+            let root = state.pending_roots().root_after(&output.changes);
+            (output, root.map_err(failed)?)
+        }
+    };
     let mut elders = decoded.ancestors.iter().take(GENERATIONS);
     let unknown = elders.any(|(_, elder)| elder.ommers_hash != EMPTY_OMMER_ROOT_HASH);
     if unknown && !recovered.block.body.ommers.is_empty() {
         output.ommers = OmmerCheck::Partial;
     }
-    let actual = state
-        .pending_roots()
-        .root_after(&output.changes)
-        .map_err(|error| StatelessError::State {
-            number: header.number,
-            error: error.into(),
-        })?;
-    if actual != header.state_root {
-        let (number, hash, expected) = (header.number, witness.hash, header.state_root);
+    let (said_by, expected) = match witness.tree {
+        None => ("the header", header.state_root),
+        Some(_) => ("the witness", witness.post_state_root),
+    };
+    if actual != expected {
+        let (number, hash) = (header.number, witness.hash);
         return Err(StatelessError::StateRoot {
             number,
             hash,
+            said_by,
             expected,
             actual,
         });

@@ -16,7 +16,7 @@ use arbor_chain::source::{ChainInput, open_sources};
 use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
 use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
-use arbor_state::{RootThreads, Settings, State, Tree, Zeros};
+use arbor_state::{RootThreads, Settings, State, Tree, TreeKind, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let settings = tree_settings(args)?;
     let choice = tree;
     let tree = choice.kind();
-    let tree = tree.map(|kind| settings.tree(kind, None, args.memory));
+    let tree = tree.map(|kind| settings.tree(kind, hash_of(args, kind), args.memory));
     let tree = tree.transpose()?;
     let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
     // What is spread over threads without a pool of its own.
@@ -119,6 +119,19 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Why roots cannot be had without a tree.
 const NO_ROOT: &str = "there is no state that has a root";
+
+/// The hash function that is asked for, or else that of the database that the replay goes on with.
+fn hash_of(args: &Args, kind: &TreeKind) -> Option<String> {
+    let stored = || {
+        let identity = database::folder(args.db.as_deref()?)
+            .head_file()
+            .ok()?
+            .identity;
+        let found = TREES.of_identity(&identity)?;
+        (found.name == kind.name).then_some(identity.hash)
+    };
+    args.hash.clone().or_else(stored)
+}
 
 /// The settings of the tree, which have to be those of the database that the replay goes on with.
 fn tree_settings(args: &Args) -> Result<TreeSettings> {
@@ -167,6 +180,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--db", args.db.is_some(), "nothing is stored"),
         ("--check-state", args.check_state.is_some(), NO_ROOT),
         ("--roots", args.roots.is_some(), NO_ROOT),
+        ("--hash", args.hash.is_some(), NO_ROOT),
         ("--throttle", args.throttle.is_some(), "nothing is stored"),
         (
             "--write-back",

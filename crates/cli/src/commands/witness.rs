@@ -208,6 +208,7 @@ impl Maker<'_> {
         match &mut made {
             Witness::Leaves(witness) => self.check(witness)?,
             Witness::Nodes(witness) => {
+                self.compare(witness.number, witness.post_state_root)?;
                 if chain.genesis.network().is_none() {
                     witness.config = Some(config_of(self.db)?);
                 }
@@ -225,6 +226,11 @@ impl Maker<'_> {
             verdict => bail!("the witness of block {number} is false: {verdict:?}"),
         };
         witness.block.root_after = Some(root);
+        self.compare(number, root)
+    }
+
+    /// Compares the root after a witness with the one that the database has, if the block is in it.
+    fn compare(&self, number: u64, root: B256) -> Result<()> {
         let view = self.state.view();
         let known = view
             .version_of_block(number)?

@@ -5,7 +5,8 @@ use crate::words::Words;
 /// Bytes that one compression takes in.
 pub const BLOCK: usize = 64;
 
-/// Bytes of a chunk, the longest message that is hashed without a tree of chunks (BLAKE3 paper, section 2.1).
+/// Bytes of a chunk, the longest message that is hashed without a tree of chunks (BLAKE3 paper,
+/// section 2.1).
 pub const CHUNK: usize = 1024;
 
 /// The initialization vector, which is SHA-256's (BLAKE3 paper, table 1).

@@ -129,7 +129,8 @@ impl<W: Words> Job<W> for Compress<'_, W> {
             place,
             ..
         } = self.0;
-        // SAFETY: the caller's contract is that of all methods of `Words` and of `compress`, the only unsafe code here.
+        // SAFETY: the caller's contract is that of all methods of `Words` and of `compress`, the
+        // only unsafe code here.
         unsafe {
             let (mut words, mut message) = ([W::splat(0); 8], [W::splat(0); 16]);
             for (word, row) in words.iter_mut().zip(&*value) {

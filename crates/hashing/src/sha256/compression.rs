@@ -56,7 +56,8 @@ unsafe fn sigma<L: Words, const R1: i32, const L1: i32, const R2: i32, const L2:
 /// The contract of [`Words`].
 #[inline(always)]
 pub(super) unsafe fn compress<L: Words>(state: [L; 8], block: &[L; 16]) -> [L; 8] {
-    // SAFETY: the caller's contract is that of all methods of `Words` and of `sigma`, the only unsafe code here.
+    // SAFETY: the caller's contract is that of all methods of `Words` and of `sigma`, the only
+    // unsafe code here.
     unsafe {
         let mut w = *block;
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = state;

@@ -25,7 +25,8 @@ mod tests {
     use super::*;
     use crate::{schedule::Schedule, states::States};
 
-    /// Lengths on both sides of whole blocks and of a block without its padding, `N` lanes at a time.
+    /// Lengths on both sides of whole blocks and of a block without its padding, `N` lanes at a
+    /// time.
     fn check<const N: usize>() {
         let bytes: Vec<u8> = (0..400).map(|i| (i * 7 + i / 251) as u8).collect();
         let messages = (0..200).map(|i| &bytes[i..][..(i * 11) % 200]);

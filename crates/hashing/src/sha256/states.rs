@@ -52,8 +52,8 @@ impl<W: Words> States for Sha256States<W> {
         }
     }
 
-    /// The padding is a byte 0x80, zeros, and the message's length in bits (FIPS 180-4, section 5.1.1). If the last block has no room for the length, one
-    /// more follows.
+    /// The padding is a byte 0x80, zeros, and the message's length in bits (FIPS 180-4, section
+    /// 5.1.1). If the last block has no room for the length, one more follows.
     #[inline(always)]
     fn absorb<'m, const FRESH: bool>(&mut self, n: usize, message: &'m [u8]) -> Option<&'m [u8]> {
         let length = &mut self.length.as_mut()[n];
@@ -124,7 +124,8 @@ impl<W: Words> Job<W> for Compress<'_, W> {
     #[inline(always)]
     unsafe fn run(self) {
         let Sha256States { state, block, .. } = self.0;
-        // SAFETY: the caller's contract is that of all methods of `Words` and of `compress`, the only unsafe code here.
+        // SAFETY: the caller's contract is that of all methods of `Words` and of `compress`, the
+        // only unsafe code here.
         unsafe {
             let (mut words, mut message) = ([W::splat(0); 8], [W::splat(0); 16]);
             for (word, row) in words.iter_mut().zip(&*state) {

@@ -64,6 +64,13 @@ pub fn block_with_witness(
             replay_witness(&witness, &genesis.spec, missing, executor)
                 .map_err(|error| wrong(error.to_string()))?;
             replay.block(block)?;
+            let root = replay.state().root();
+            if witness.tree.is_some() && witness.post_state_root != root {
+                let found = witness.post_state_root;
+                return Err(wrong(format!(
+                    "it leads to root {found}, the root is {root}"
+                )));
+            }
         }
         MadeWitness::Leaves(witness) => {
             let verdict = witness.check();

@@ -28,7 +28,7 @@ pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes};
 pub(crate) use reader::{
     account, accounts, accounts_named, flat_keys, flat_root, has_storage, storage, stored_code,
 };
-pub(crate) use records::{AccountRecord, account_key, decode_slot, slot_name};
+pub(crate) use records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
 pub(crate) use values::Leaves;
 
 #[cfg(test)]

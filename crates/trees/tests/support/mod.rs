@@ -79,9 +79,15 @@ pub(crate) fn slots() -> [U256; 12] {
     ]
 }
 
-/// No code, code of one chunk, of some, and of more than fit beside an account's fields. The first is none.
-pub(crate) fn codes() -> [Bytes; 5] {
-    [0, 1, 23, 100, 31 * 128 + 5].map(|length| vec![0x61; length].into())
+/// No code, code of one chunk, of some, of more than fit beside an account's fields, and of more than 256 chunks with a chunk of zeros among them; a delegation. The
+/// first is none.
+pub(crate) fn codes() -> [Bytes; 7] {
+    let mut long = vec![0x61; 31 * 257 + 5];
+    long[310..372].fill(0);
+    let delegation = [&[0xef, 0x01, 0x00][..], &[7; 20]].concat();
+    let [none, one, short, some, many] =
+        [0, 1, 23, 100, 31 * 128 + 5].map(|length| vec![0x61; length]);
+    [none, one, short, some, many, long, delegation].map(Bytes::from)
 }
 
 pub(crate) fn address(number: u8) -> Address {

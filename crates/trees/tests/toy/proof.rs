@@ -15,6 +15,8 @@ pub(super) static VERIFY: VerifyKind = VerifyKind {
     tree: "toy",
     forms: &FORMS,
     account_of: None,
+    partial_state: None,
+    leaves: None,
 };
 
 static FORMS: [ProofForm; 1] = [ProofForm {

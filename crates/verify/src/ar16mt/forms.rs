@@ -19,6 +19,8 @@ pub static VERIFY: VerifyKind = VerifyKind {
     tree: "ar16mt",
     forms: &FORMS,
     account_of: None,
+    partial_state: None,
+    leaves: None,
 };
 
 static FORMS: [ProofForm; 3] = [

@@ -17,6 +17,8 @@ pub static VERIFY: VerifyKind = VerifyKind {
     tree: "mpt",
     forms: &FORMS,
     account_of: None,
+    partial_state: None,
+    leaves: None,
 };
 
 static FORMS: [ProofForm; 2] = [

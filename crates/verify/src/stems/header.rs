@@ -7,10 +7,22 @@ use arbor_accounts::Account;
 
 /// What an account has that its leaves have no room for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{what} {value} does not fit into the basic data leaf of EIP-6800")]
+#[error("{what} {value} does not fit into the basic data leaf of {specification}")]
 pub struct NoRoom {
     what: &'static str,
     value: U256,
+    specification: &'static str,
+}
+
+impl NoRoom {
+    /// A value for which the leaf of a specification has no room.
+    pub(crate) fn new(what: &'static str, value: U256, specification: &'static str) -> Self {
+        Self {
+            what,
+            value,
+            specification,
+        }
+    }
 }
 
 /// How an account's fields are laid into leaves.
@@ -126,7 +138,7 @@ const CODE_SIZE: u8 = 4;
 
 /// Version 0 in byte 0, code size in bytes 5 to 7, nonce in 8 to 15, balance in 16 to 31, most significant byte first.
 fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, NoRoom> {
-    let no_room = |what, value| NoRoom { what, value };
+    let no_room = |what, value| NoRoom::new(what, value, "EIP-6800");
     let mut leaf = [0; 32];
     let [0, size @ ..] = code_size.to_be_bytes() else {
         return Err(no_room("code size", U256::from(code_size)));

@@ -23,6 +23,8 @@ pub static VERIFY: VerifyKind = VerifyKind {
     tree: "verkle",
     forms: &FORMS,
     account_of: Some(|leaves, names| named(HeaderLayout::BasicData, leaves, names)),
+    partial_state: None,
+    leaves: None,
 };
 
 /// Verkle as testnets before July 2024 laid accounts out.
@@ -30,6 +32,8 @@ pub static VERIFY_2023: VerifyKind = VerifyKind {
     tree: "verkle-2023",
     forms: &FORMS_2023,
     account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
+    partial_state: None,
+    leaves: None,
 };
 
 /// The proof of the leaves, which all forms have, in both spellings.

@@ -1,0 +1,54 @@
+//! What a stored record of the tree stands for.
+
+use alloy_primitives::KECCAK256_EMPTY;
+use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecord, corrupt};
+use arbor_tree_eip8297::{EntryKind, Path, entries};
+
+use super::records::{AccountRecord, decode_slot};
+use super::{Eip8297, NODES};
+use crate::stems::{account_key, slot_name};
+
+/// Reports an account, a slot, or the branches and leaves of a record, each at its depth in bits.
+pub(super) fn inspect(
+    tree: Eip8297,
+    record: StoredRecord<'_>,
+    see: &mut dyn FnMut(Seen<'_>),
+) -> Result<(), StateError> {
+    let StoredRecord { table, key, value } = record;
+    match table {
+        ACCOUNTS => {
+            let address = account_key(key)?;
+            let code_hash = AccountRecord::decode(key, value)?.account.code_hash;
+            see(Seen::Account {
+                address,
+                code_hash: Some(code_hash).filter(|hash| *hash != KECCAK256_EMPTY),
+            });
+        }
+        SLOTS => {
+            let (address, _) = slot_name(key)?;
+            decode_slot(key, value)?;
+            see(Seen::Slot {
+                owner: address.as_slice(),
+            });
+        }
+        NODES => {
+            let path = Path::of_database_key(key);
+            let path = path.map_err(|_| corrupt("nodes", key, "not a path"))?;
+            let entries = entries(tree.packing, &path, value);
+            for entry in entries.map_err(|_| corrupt("nodes", key, "not a record of nodes"))? {
+                see(Seen::Nodes(SeenNodes {
+                    trie: "state",
+                    kind: match entry.kind {
+                        EntryKind::Branch => "branch",
+                        EntryKind::Leaf => "leaf",
+                    },
+                    depth: entry.depth,
+                    count: 1,
+                    values: None,
+                }));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,350 @@
+//! Checking a database: the tree rebuilt from the flat tables, in the order of its keys, and
+//! compared record by record.
+
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
+use arbor_state_tree::{ACCOUNTS, Check, ReadError, SLOTS, StateError, corrupt};
+use arbor_tree_eip8297::{Builder, LeafUpdate, Packing, Part, Path, PathKey, join};
+use arbor_verify::eip8297::{Code, delegation_code};
+use foldhash::fast::FixedState;
+use rayon::prelude::*;
+
+use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
+use super::reader::flat_root;
+use super::records::{self, AccountRecord, decode_slot};
+use super::{CODE_USERS, Eip8297, NODES};
+use crate::stems::{account_key, slot_name, stored_code};
+
+/// Bits that the keys of a zone share.
+const ZONE_BITS: usize = 8;
+/// Records that are looked up together.
+const TOGETHER: usize = 1 << 12;
+
+/// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the
+/// same flat tables, zero if they have none.
+pub(super) fn check_state(
+    check: &Check<'_>,
+    tree: Eip8297,
+    stored: B256,
+) -> Result<B256, StateError> {
+    // The records are compared as they are packed.
+    let root = check.view.get(NODES, &Path::ROOT.database_key())?;
+    let packing = root.as_deref().and_then(Packing::of_root);
+    let tree = Eip8297 {
+        packing: packing.unwrap_or(tree.packing),
+        ..tree
+    };
+    let rebuild = Rebuild {
+        check,
+        tree,
+        matched: Keys::default(),
+        stopped: Mutex::new(None),
+    };
+    let root = rebuild.root()?;
+    if root != stored {
+        rebuild.fault(format!(
+            "root: the flat state gives {root}, the head has {stored}"
+        ));
+    }
+    let all_readable = rebuild.every_record()?;
+    rebuild.spare_nodes()?;
+    if !all_readable {
+        return Ok(B256::ZERO);
+    }
+    match flat_root(&check.view) {
+        // A slot of nobody.
+        Err(error @ StateError::Corrupt { .. }) => {
+            rebuild.fault(error.to_string());
+            Ok(B256::ZERO)
+        }
+        root => root,
+    }
+}
+
+struct Rebuild<'a> {
+    check: &'a Check<'a>,
+    tree: Eip8297,
+    /// Stored records that the flat state gives.
+    matched: Keys,
+    /// Why the check cannot go on.
+    stopped: Mutex<Option<StateError>>,
+}
+
+/// The records of a zone on their way to be compared.
+struct Zone<'a> {
+    rebuild: &'a Rebuild<'a>,
+    builder: Builder,
+    built: Vec<(Path, Arc<[u8]>)>,
+}
+
+impl Zone<'_> {
+    fn add(&mut self, leaves: Vec<LeafUpdate>) -> Result<(), StateError> {
+        for leaf in leaves {
+            let built = &mut self.built;
+            let mut sink = |path, record| built.push((path, record));
+            self.builder.add(leaf.key, leaf.value, &mut sink)?;
+            if self.built.len() >= TOGETHER {
+                self.rebuild.compare(&mut self.built)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Part, StateError> {
+        let built = &mut self.built;
+        let mut sink = |path, record| built.push((path, record));
+        let part = self.builder.finish_part(&mut sink)?;
+        self.rebuild.compare(&mut self.built)?;
+        Ok(part)
+    }
+}
+
+impl<'a> Rebuild<'a> {
+    fn zone(&self) -> Zone<'_> {
+        Zone {
+            rebuild: self,
+            builder: Builder::part(self.tree.hasher, self.tree.packing, ZONE_BITS),
+            built: Vec::new(),
+        }
+    }
+
+    fn root(&self) -> Result<B256, StateError> {
+        let (view, embedding) = (self.check.view, self.tree.embedding());
+        let (mut header, mut storage) = (self.zone(), self.zone());
+        // What cannot be read is told of once, where every record is looked at.
+        let pass = |_: StateError| Ok(());
+        for firsts in first_bytes(view, self.tree.leaf_bytes)? {
+            let leaves = OrderedLeaves::read(view, embedding, &firsts, &pass)?;
+            for first in firsts {
+                let both = rayon::join(
+                    || header.add(leaves.take_header(first)),
+                    || storage.add(leaves.take_storage(first)),
+                );
+                both.0.and(both.1)?;
+                self.check.part_done();
+            }
+        }
+        let mut code = self.zone();
+        {
+            let mut add = |leaf| code.add(vec![leaf]);
+            code_leaves_in_order(view, embedding, &pass, &mut add)?;
+        }
+        let parts = [header.finish()?, code.finish()?, storage.finish()?];
+        let mut built = Vec::new();
+        let mut sink = |path, record| built.push((path, record));
+        let root = join(self.tree.hasher, self.tree.packing, &parts, &mut sink)?;
+        self.compare(&mut built)?;
+        let stopped = self
+            .stopped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        stopped.map_or(Ok(root.into()), Err)
+    }
+
+    /// Compares records with the stored ones, and forgets them.
+    fn compare(&self, built: &mut Vec<(Path, Arc<[u8]>)>) -> Result<(), StateError> {
+        built.sort_unstable_by_key(|(path, _)| *path);
+        let keys: Vec<PathKey> = built.iter().map(|(path, _)| path.database_key()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
+        let stored = self.check.view.multi_get(NODES, &keys)?;
+        for (((path, built), stored), key) in built.drain(..).zip(stored).zip(keys) {
+            self.check.count(&self.check.counts.nodes);
+            match stored {
+                None => self.fault(format!("the nodes at path {path}: missing")),
+                Some(stored) => {
+                    self.matched.add(key);
+                    if stored != built {
+                        self.fault(format!(
+                            "the nodes at path {path}: they differ from what the flat state gives"
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every account, slot and code that has users. Returns whether all could be read.
+    fn every_record(&self) -> Result<bool, StateError> {
+        let check = self.check;
+        let all_readable = AtomicBool::new(true);
+        let unreadable = |error: StateError| {
+            all_readable.store(false, Ordering::Relaxed);
+            self.fault(error.to_string());
+        };
+        for (table, name) in [
+            (ACCOUNTS, "accounts"),
+            (SLOTS, "slots"),
+            (CODE_USERS, "code users"),
+        ] {
+            if check.view.get(table, &[])?.is_some() {
+                unreadable(corrupt(name, &[], "a key is empty"));
+            }
+        }
+        let codes = self.codes(&unreadable)?;
+        let users: Mutex<BTreeMap<B256, u64>> = Mutex::default();
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            let mut own: BTreeMap<B256, u64> = BTreeMap::new();
+            for entry in check.scan(ACCOUNTS, &[first], &[])? {
+                let (key, bytes) = entry?;
+                check.count(&check.counts.accounts);
+                let record = account_key(&key).and_then(|address| {
+                    let record = AccountRecord::decode(&key, &bytes)?;
+                    record.fields(address)?;
+                    Ok(record)
+                });
+                match record {
+                    Ok(record) => {
+                        if let Some(code) = record.code_with_leaves() {
+                            *own.entry(code).or_default() += 1;
+                        }
+                        self.account_code(&key, &record, &codes)?;
+                    }
+                    Err(error @ StateError::NoRoom { .. }) => self.fault(error.to_string()),
+                    Err(error) => unreadable(error),
+                }
+            }
+            for entry in check.scan(SLOTS, &[first], &[])? {
+                let (key, bytes) = entry?;
+                check.count(&check.counts.slots);
+                let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
+                slot.map_or_else(unreadable, drop);
+            }
+            let mut users = users.lock().unwrap_or_else(PoisonError::into_inner);
+            own.into_iter()
+                .for_each(|(code, more)| *users.entry(code).or_default() += more);
+            Ok::<(), StateError>(())
+        })?;
+        let users = users.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let stored: BTreeMap<B256, u64> =
+            codes.iter().map(|(hash, of)| (*hash, of.users)).collect();
+        if users != stored {
+            let differs = |hash: &&B256| users.get(*hash) != stored.get(*hash);
+            let first = users.keys().chain(stored.keys()).find(differs);
+            let first = first.copied().unwrap_or_default();
+            let number = |of: &BTreeMap<B256, u64>| of.get(&first).copied().unwrap_or_default();
+            self.fault(format!(
+                "code {first}: {} accounts have it, and {} are counted",
+                number(&users),
+                number(&stored)
+            ));
+        }
+        Ok(all_readable.into_inner())
+    }
+
+    /// The codes that have users, and what they are.
+    fn codes(
+        &self,
+        unreadable: &dyn Fn(StateError),
+    ) -> Result<BTreeMap<B256, StoredCode>, StateError> {
+        let mut codes = BTreeMap::new();
+        for entry in self.check.scan(CODE_USERS, &[], &[])? {
+            let (key, bytes) = entry?;
+            let found = records::code_key(&key)
+                .and_then(|hash| Ok((hash, records::decode_users(&key, &bytes)?)));
+            let (hash, users) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    unreadable(error);
+                    continue;
+                }
+            };
+            let code = match stored_code(self.check.view, hash) {
+                Ok(code) => Code::of(&code).ok(),
+                Err(StateError::View(ReadError::MissingCode(_))) => None,
+                Err(error) => return Err(error),
+            };
+            codes.insert(hash, StoredCode { users, code });
+        }
+        Ok(codes)
+    }
+
+    /// Compares what an account's record says of its code with the code.
+    fn account_code(
+        &self,
+        key: &[u8],
+        record: &AccountRecord,
+        codes: &BTreeMap<B256, StoredCode>,
+    ) -> Result<(), StateError> {
+        let (hash, account) = (record.account.code_hash, hex::encode(key));
+        if hash == KECCAK256_EMPTY {
+            return Ok(());
+        }
+        if !self.check.has_code(hash)? {
+            self.fault(format!("account {account}: code {hash} is missing"));
+            return Ok(());
+        }
+        let agrees = match record.code {
+            Code::Delegation(to) => keccak256(delegation_code(to)) == hash,
+            code => codes.get(&hash).is_some_and(|of| of.code == Some(code)),
+        };
+        if !agrees {
+            self.fault(format!(
+                "account {account}: its record says of code {hash} what the code is not"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Compares the records of nodes that a scan gives with those that were looked up.
+    fn spare_nodes(&self) -> Result<(), StateError> {
+        let stored = Keys::default();
+        if self.check.view.get(NODES, &[])?.is_some() {
+            stored.add(&[]);
+        }
+        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+            for entry in self.check.scan(NODES, &[first], &[])? {
+                stored.add(&entry?.0);
+            }
+            Ok::<(), StateError>(())
+        })?;
+        let ([stored, stored_sum], [matched, matched_sum]) = (stored.read(), self.matched.read());
+        if stored > matched {
+            let spare = stored - matched;
+            self.fault(format!(
+                "{spare} records of nodes are stored that nothing leads to"
+            ));
+        } else if stored < matched || stored_sum != matched_sum {
+            let hidden = (matched - stored).max(1);
+            self.fault(format!(
+                "{hidden} records of nodes are found by their keys, and a scan does not find them"
+            ));
+        }
+        Ok(())
+    }
+
+    fn fault(&self, fault: String) {
+        self.check.tell_fault(fault);
+    }
+}
+
+/// How many keys there are, and a sum in which no two sets of keys agree by chance.
+#[derive(Default)]
+struct Keys {
+    count: AtomicU64,
+    sum: AtomicU64,
+}
+
+impl Keys {
+    fn add(&self, key: &[u8]) {
+        let hash = FixedState::default().hash_one(key);
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(hash, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> [u64; 2] {
+        [&self.count, &self.sum].map(|number| number.load(Ordering::Relaxed))
+    }
+}
+
+/// A code that has users.
+struct StoredCode {
+    users: u64,
+    /// What it is; `None` if it is missing.
+    code: Option<Code>,
+}
