@@ -27,6 +27,7 @@ mod bench;
 mod compare;
 mod evm384;
 mod examples;
+mod oracle;
 mod proofs;
 
 pub(crate) use bench::{
@@ -38,6 +39,7 @@ pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
     Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
 };
+pub(crate) use oracle::{Diff, Oracle};
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness};
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
@@ -104,6 +106,10 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Print the root after each retained block, or after every block if headers do not carry the tree's roots
     Roots(Roots),
+    /// Print the root of a state given as JSON, and every leaf with what it stands for
+    Oracle(Oracle),
+    /// Compare two lists of leaves, and name those that differ
+    Diff(Diff),
     /// Prove an account and slots, present or absent, in the form of the database's tree (eth_getProof for mpt)
     Prove(Prove),
     /// Check a proof against a state root

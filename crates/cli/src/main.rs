@@ -156,6 +156,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Get(args) => commands::get::run(args),
         Command::Dump(args) => commands::dump::run(args),
         Command::Roots(args) => commands::roots::run(args),
+        Command::Oracle(args) => commands::oracle::run(args),
+        Command::Diff(args) => commands::diff::run(args),
         Command::Prove(args) => commands::prove::run(args),
         Command::VerifyProof(args) => commands::verify_proof::run(args),
         Command::Witness(args) => commands::witness::run(args),

@@ -60,6 +60,11 @@ pub(crate) fn witness_parser() -> impl TypedValueParser<Value = &'static TreeKin
     parser_of(|kind| kind.has_witnesses)
 }
 
+/// Parses the name of a tree whose leaves have names.
+pub(crate) fn leaves_parser() -> impl TypedValueParser<Value = &'static TreeKind> {
+    parser_of(|kind| kind.verify.leaves.is_some())
+}
+
 fn parser_of(
     is_meant: impl Fn(&TreeKind) -> bool,
 ) -> impl TypedValueParser<Value = &'static TreeKind> {

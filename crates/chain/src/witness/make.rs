@@ -10,8 +10,8 @@ use arbor_state::{
 };
 use arbor_verify::verkle::Committer;
 
-use super::{MptWitness, NamedTree};
 use super::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
+use super::{MptWitness, NamedTree};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
 use crate::prepare::RecoveredBlock;
 use crate::replay::record::{BlockRecord, recent_blocks};

@@ -27,6 +27,19 @@ The form is that of `geth dump --iterative`: first a line with the root, then a 
 Examples:
   arbor dump --db db > state.jsonl
   arbor dump --db db --at -100 | gzip > state.jsonl.gz";
+pub(super) const ORACLE: &str = "\
+Each line has a key, a value, and the account and field, slot or chunk of code that the leaf stands for.
+
+Examples:
+  arbor oracle --tree eip8297 genesis.json
+  arbor oracle --tree eip8297 --json sepolia > leaves.json
+  arbor oracle --tree eip8297 --prove 0xADDRESS:1,2 state.jsonl";
+pub(super) const DIFF: &str = "\
+Exit code 1: some leaves differ.
+
+Examples:
+  arbor diff leaves.json other-leaves.json
+  arbor diff leaves.json lines-with-key-and-value.txt";
 pub(super) const PROVE: &str = "\
 Examples:
   arbor prove --db db 0xADDRESS 0 1 --at latest > proof.json

@@ -45,7 +45,7 @@ pub(crate) struct Prove {
 }
 
 /// An account and slots of it: `ADDRESS:SLOT,SLOT`.
-fn parse_account(text: &str) -> Result<AccountSlots, String> {
+pub(super) fn parse_account(text: &str) -> Result<AccountSlots, String> {
     let (address, slots) = text.split_once(':').unwrap_or((text, ""));
     let slots = slots.split(',').filter(|slot| !slot.is_empty());
     let slots = slots.map(parse_slot);
