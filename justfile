@@ -41,6 +41,10 @@ avx512 *ARGUMENTS:
 kills COUNT="100" STORE="fjall":
     ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test crashes -- --nocapture leaves_a_whole_database_on_{{STORE}}
 
+# kill conversions at random moments: `just convert-kills 50 1000000`
+convert-kills COUNT="50" ACCOUNTS="20000":
+    ARBOR_KILLS={{COUNT}} ARBOR_ACCOUNTS={{ACCOUNTS}} cargo test -p arbor-cli --test crashes -- --nocapture a_killed_conversion
+
 # lose power at each point of a short replay (needs strace), or at some: `just power 200`
 power COUNT="all":
     ARBOR_POWER_CUTS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_power_loss

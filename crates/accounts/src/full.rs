@@ -44,3 +44,17 @@ pub struct KeyedSlot {
 
 /// Accounts that are read one after another.
 pub type KeyedAccounts<'a> = Box<dyn Iterator<Item = Result<KeyedAccount, ReadError>> + 'a>;
+
+/// Accounts without keys, that are read one after another.
+pub type FullAccounts<'a> = Box<dyn Iterator<Item = Result<FullAccount, ReadError>> + 'a>;
+
+impl From<KeyedAccount> for FullAccount {
+    fn from(keyed: KeyedAccount) -> Self {
+        let slots = keyed.slots.into_iter();
+        Self {
+            address: keyed.address,
+            account: keyed.account,
+            slots: slots.map(|slot| (slot.slot, slot.value)).collect(),
+        }
+    }
+}

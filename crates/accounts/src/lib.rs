@@ -16,9 +16,9 @@ mod view;
 
 pub use changes::{Account, AccountChange, SlotChange, StateChanges};
 pub use error::ReadError;
-pub use full::{FullAccount, KeyedAccount, KeyedAccounts, KeyedSlot, SortKey};
+pub use full::{FullAccount, FullAccounts, KeyedAccount, KeyedAccounts, KeyedSlot, SortKey};
 pub use names::{AccountSlots, Reads};
 pub use order::{AccountOrder, BY_NAME};
-pub use sorted::SortedAccounts;
+pub use sorted::{SortedAccounts, check_listed_once};
 pub use source::AccountSource;
 pub use view::{IntermediateRoots, StateView};

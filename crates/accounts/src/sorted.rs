@@ -57,7 +57,11 @@ fn bytes_of(account: &KeyedAccount) -> usize {
     size_of::<KeyedAccount>() + account.slots.len() * size_of::<KeyedSlot>()
 }
 
-fn check_listed_once(sorted: &[KeyedAccount]) -> Result<(), ReadError> {
+/// Checks that no account, and no slot of an account, is listed twice. Accounts and slots are sorted by their keys.
+///
+/// # Errors
+/// The first that is listed twice, by name.
+pub fn check_listed_once(sorted: &[KeyedAccount]) -> Result<(), ReadError> {
     if let Some([account, _]) = sorted.array_windows().find(|[a, b]| a.key == b.key) {
         let address = account.address;
         return Err(ReadError::new(format!(

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes};
 
-use crate::{AccountOrder, KeyedAccounts, ReadError};
+use crate::{AccountOrder, FullAccounts, KeyedAccounts, ReadError};
 
 /// A whole state that a tree can be loaded from: all accounts with their slots, in one order, and
 /// the codes.
@@ -23,6 +23,16 @@ pub trait AccountSource: Sync {
     /// The source cannot be read. An error may also come in place of an account; no account follows
     /// it.
     fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError>;
+
+    /// Reads the accounts whose keys have this first byte, or all accounts, ascending by key. Slots come in any order,
+    /// and no key is computed.
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream).
+    fn full(&self, first: Option<u8>) -> Result<FullAccounts<'_>, ReadError> {
+        let accounts = self.stream(first)?;
+        Ok(Box::new(accounts.map(|account| Ok(account?.into()))))
+    }
 
     /// Reads the code with this hash, which an account has.
     ///

@@ -25,9 +25,11 @@ use crate::trees::{self, TreeChoice};
 
 mod bench;
 mod compare;
+mod convert;
 mod evm384;
 mod examples;
 mod oracle;
+mod preimages;
 mod proofs;
 
 pub(crate) use bench::{
@@ -35,11 +37,13 @@ pub(crate) use bench::{
     BenchWitnesses, Loadtest, NumberingChoice,
 };
 pub(crate) use compare::Compare;
+pub(crate) use convert::Convert;
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
     Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,
 };
 pub(crate) use oracle::{Diff, Oracle};
+pub(crate) use preimages::{Preimages, PreimagesAudit, PreimagesExport, PreimagesImport};
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness};
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
@@ -130,6 +134,11 @@ pub(crate) enum Command {
     Compact(Compact),
     /// Count the records, nodes, slots, codes and history of a database
     Inspect(Inspect),
+    /// Convert a whole state into a database with another tree
+    Convert(Convert),
+    /// Addresses and slot numbers behind hashed keys: check that none is missing, write them to a file, sort files of them
+    #[command(subcommand)]
+    Preimages(Preimages),
     /// Write all leaves of an ar16mt database into a file for `recover`
     Snapshot(Snapshot),
     /// Make an ar16mt database from a file of `snapshot`, or continue an interrupted recovery

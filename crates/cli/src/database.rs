@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_database::{Budget, Folder};
+use arbor_database::{Budget, Folder, NO_CHAIN};
 use arbor_state::{Head, State, StateSnapshot};
 use arbor_versions::{Meta, Retain};
 
@@ -25,6 +25,18 @@ pub(crate) fn look(args: &Database) -> Result<StateSnapshot> {
 pub(crate) fn open_to_read(args: &Database) -> Result<(StateSnapshot, Genesis)> {
     let genesis = folder(&args.db).genesis()?;
     Ok((look(args)?, genesis))
+}
+
+/// Refuses a database that belongs to no chain, for a command that adds blocks. A folder without a database is not looked at.
+pub(crate) fn refuse_without_chain(dir: &Path) -> Result<()> {
+    let head = folder(dir).head_file();
+    match head.is_ok_and(|file| file.identity.genesis == NO_CHAIN.genesis_hash.0) {
+        true => bail!(
+            "{} belongs to no chain, so that no block can follow. If it was converted from a dump, convert the dump again with --ancestors CHAIN",
+            dir.display()
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Bytes for looking at a database's own records alone.
@@ -104,7 +116,5 @@ pub(crate) fn forget_files(dir: &Path) -> Result<()> {
 /// Elsewhere there is no call for it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn forget_files(_: &Path) -> Result<()> {
-    anyhow::bail!(
-        "files can be dropped from memory on Linux only: there is no cold reading elsewhere"
-    )
+    bail!("files can be dropped from memory on Linux only: there is no cold reading elsewhere")
 }

@@ -49,9 +49,10 @@ pub(crate) fn is_packed(file: &Path) -> bool {
 }
 
 /// Names that are a database's own in its folder: files, and the folders of stores.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "HEAD",
     "LOCK",
+    "convert",
     "genesis.json",
     "retain",
     "roots",

@@ -168,6 +168,8 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Prune(args) => commands::history::prune(args),
         Command::Compact(args) => commands::compact::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
+        Command::Convert(args) => commands::convert::run(args),
+        Command::Preimages(args) => commands::preimages::run(args),
         Command::Snapshot(args) => commands::recover::snapshot(args),
         Command::Recover(args) => commands::recover::recover(args),
         Command::Loadtest(args) => commands::loadtest::run(args),

@@ -368,7 +368,9 @@ fn a_proof_is_held_to_the_account_that_is_asked_for() {
             folder.run(&[&words[..], &[tree]].concat()).ok();
             for other in ["mpt", "ar16mt"] {
                 let told = ["proof.ssz", "none of --tree", other];
-                folder.run(&[&words[..], &[other]].concat()).fails_with(&told);
+                folder
+                    .run(&[&words[..], &[other]].concat())
+                    .fails_with(&told);
             }
         }
         let absent = format!("0x{}", "77".repeat(20));

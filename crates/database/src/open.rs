@@ -147,6 +147,19 @@ impl Folder<'_> {
         self.open_by(State::open_to_recover, made_of, network, budget)
     }
 
+    /// Like [`open_or_create`](Self::open_or_create), but opens a database whose load in parts did not finish, too.
+    ///
+    /// # Errors
+    /// Those of `open_or_create`, but for an unfinished load.
+    pub fn open_to_load(
+        self,
+        made_of: (StoreKind, Tree),
+        network: Network,
+        budget: Budget,
+    ) -> Result<State, DatabaseError> {
+        self.open_by(State::open_to_load, made_of, network, budget)
+    }
+
     fn open_by(
         self,
         open: OpenState,
@@ -187,7 +200,7 @@ impl Folder<'_> {
     }
 }
 
-/// [`State::open`] or [`State::open_to_recover`].
+/// [`State::open`], [`State::open_to_recover`] or [`State::open_to_load`].
 type OpenState = fn(
     Arc<dyn Store>,
     Option<DirLock>,

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod account_roots;
+mod build;
 mod check;
 mod check_history;
 mod checks;
@@ -30,11 +31,12 @@ pub use account_roots::{
 };
 pub use arbor_accounts::{
     Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_NAME, FullAccount,
-    IntermediateRoots, KeyedAccount, KeyedAccounts, KeyedSlot, ReadError, Reads, SlotChange,
-    SortedAccounts, StateChanges, StateView,
+    FullAccounts, IntermediateRoots, KeyedAccount, KeyedAccounts, KeyedSlot, ReadError, Reads,
+    SlotChange, SortedAccounts, StateChanges, StateView, check_listed_once,
 };
 pub use arbor_tree_ar16mt::{OperationProof, OperationProofs, TreeStats};
 pub use arbor_verify::mpt::BY_KECCAK;
+pub use build::{Build, BuiltPart, Joined, NumberedLeaf, Spread, SpreadLeaf};
 pub use check::{Check, Counted, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
 pub use checks::{check_code_hashes, check_consistent, check_old_account, check_old_slot};
 pub use computed::{Computed, Timings, check_run};
@@ -51,6 +53,6 @@ pub use state_tree::{
     RootThreads, Scope, Setting, SettingError, Settings, StateTree, StateWitness, StoredAs, Then,
     Touched, Tree, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own, own_mut,
 };
-pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_writes};
+pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_write, code_writes};
 pub use work::{Counts, Published, Work};
 pub use wrong_changes::WrongChanges;

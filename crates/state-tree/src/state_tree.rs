@@ -20,6 +20,7 @@ pub use kind::{
 };
 
 use crate::BlockLeaves;
+use crate::Build;
 use crate::WithSlots;
 use crate::check::Check;
 use crate::flat::{Ahead, Flat, FlatKey, Lookup};
@@ -147,6 +148,9 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         source: &dyn AccountSource,
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError>;
+
+    /// The way to build a whole state in parts, if the tree has one: an interrupted build then goes on.
+    fn build(&self) -> Option<&dyn Build>;
 
     /// Proves an account and some of its slots, present or absent.
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError>;

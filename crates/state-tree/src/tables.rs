@@ -44,7 +44,7 @@ pub fn code_writes<'a>(codes: impl Iterator<Item = (&'a B256, &'a Bytes)>) -> Ve
 }
 
 /// The write of a code, by its hash.
-pub(crate) fn code_write(code_hash: &B256, code: &Bytes) -> Write {
+pub fn code_write(code_hash: &B256, code: &Bytes) -> Write {
     Write {
         table: CODE,
         key: code_hash.as_slice().into(),

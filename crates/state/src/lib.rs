@@ -25,13 +25,14 @@ mod verify;
 
 pub use arbor_state_tree::{
     Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, BY_NAME,
-    BlockLeaves, BlockMemory, Check, Computed, Counts, Flat, FullAccount, HeadId,
-    IntermediateRoots, KeyedAccount, KeyedAccounts, KeyedSlot, LeafIndices, LeafWrite, MetaCheck,
-    Network, OperationProofs, Published, ReadError, Reads, Registry, RootPlace, RootThreads, Scope,
-    Setting, SettingError, Settings, SlotChange, SortedAccounts, StateChanges, StateError,
-    StateTree, StateView, StateWitness, StoredAs, Then, Timings, Touched, Tree, TreeKind,
-    TreeStats, Unfinished, VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work,
-    WrongChanges, Zeros, state_root,
+    BlockLeaves, BlockMemory, Build, BuiltPart, Check, Computed, Counts, Flat, FullAccount,
+    FullAccounts, HeadId, IntermediateRoots, Joined, KeyedAccount, KeyedAccounts, KeyedSlot,
+    LeafIndices, LeafWrite, LoadedCodes, MetaCheck, Network, NumberedLeaf, OperationProofs,
+    Published, ReadError, Reads, Registry, RootPlace, RootThreads, Scope, Setting, SettingError,
+    Settings, SlotChange, SortedAccounts, Spread, SpreadLeaf, StateChanges, StateError, StateTree,
+    StateView, StateWitness, StoredAs, Then, Timings, Touched, Tree, TreeKind, TreeStats,
+    Unfinished, VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work,
+    WrongChanges, Zeros, check_listed_once, code_write, state_root,
 };
 pub use arbor_verify::mpt::{AccountProof, FalseProof, MissingAccounts, SlotProof, WitnessState};
 pub use dump::{DumpAccount, DumpHead};

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{B256, Bytes};
 use arbor_state_tree::{
-    AccountOrder, AccountSource, FullAccount, KeyedAccounts, ReadError, StateView,
+    AccountOrder, AccountSource, FullAccount, FullAccounts, KeyedAccounts, ReadError, StateView,
 };
 
 use crate::Historical;
@@ -36,6 +36,10 @@ impl AccountSource for Historical<'_> {
 
     fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
         Ok(self.tree().order().keyed(self.listed(first)?))
+    }
+
+    fn full(&self, first: Option<u8>) -> Result<FullAccounts<'_>, ReadError> {
+        Ok(Box::new(self.listed(first)?))
     }
 
     fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {

@@ -90,6 +90,42 @@ impl State {
         })
     }
 
+    /// Like [`open`](Self::open), but opens a database in which a load was interrupted, too, for
+    /// [`load_part`](Self::load_part) to go on with. Until its first version is committed, nothing else is computed on it.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_to_load(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        tree: Tree,
+        network: Network,
+        options: Options,
+    ) -> Result<Self, StateError> {
+        let (identity, tables) = (tree.identity(network), tree.kind().tables);
+        let (versions, is_loading) = match stored_identity(&*store)? {
+            None => {
+                let store = Arc::clone(&store);
+                (
+                    Versions::create(store, lock, &identity, tables, options)?,
+                    false,
+                )
+            }
+            Some(_) => {
+                let store = Arc::clone(&store);
+                Versions::open_to_load(store, lock, &identity, tables, options)?
+            }
+        };
+        let state = Self {
+            store,
+            versions,
+            tree,
+            is_loading,
+        };
+        check_recovered(state.head())?;
+        Ok(state)
+    }
+
     /// Checks that the database has a whole state, or none.
     fn check_finished(&self) -> Result<(), StateError> {
         self.check_loaded()?;
@@ -309,6 +345,34 @@ impl State {
         check_order(source, self.tree.order())?;
         self.begin_load()?;
         self.tree.load(&mut self.versions, source, progress)
+    }
+
+    /// Loads writes of a state that is built [in parts](arbor_state_tree::Build), ascending by table and key, and durable on return. The same
+    /// writes may be loaded again.
+    ///
+    /// # Errors
+    /// A database that has a version; the store's errors.
+    pub fn load_part(
+        &mut self,
+        writes: &mut dyn Iterator<Item = arbor_store::Write>,
+    ) -> Result<(), StateError> {
+        self.versions.load(writes)?;
+        self.is_loading = true;
+        Ok(())
+    }
+
+    /// Makes what a [load](Self::load) computed the state of the last of some consecutive blocks, each with its root, and
+    /// durable. Of the blocks before it only the records can be read, as `BLOCKHASH` needs them.
+    ///
+    /// # Errors
+    /// Those of [`commit`](Self::commit) and of [`flush`](Self::flush).
+    pub fn commit_loaded(
+        &mut self,
+        blocks: Vec<(BlockRef, B256)>,
+        computed: Computed,
+    ) -> Result<(), StateError> {
+        self.commit_as_one(blocks, computed)?;
+        self.flush()
     }
 
     /// Roots of changes laid over the latest version, as [`Head::intermediate_roots`] gives them.

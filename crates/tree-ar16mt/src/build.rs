@@ -7,7 +7,9 @@ use arbor_tree::{Path, ReadError};
 use crate::apply::{apply_below, empty_root};
 use crate::row::height;
 use crate::work::{Batch, Done, Place, Work};
-use crate::{Child, Entry, Hash, Hasher, LeafUpdate, NodeChange, Reader, StoredLeaf, TreeError};
+use crate::{
+    Child, Entry, Hash, Hasher, Leaf, LeafUpdate, NodeChange, Reader, StoredLeaf, TreeError,
+};
 
 /// Takes a node's path and record.
 type Sink<'a> = &'a mut dyn FnMut(Path, Arc<[u8]>);
@@ -130,6 +132,54 @@ fn give(nodes: Vec<NodeChange>, sink: Sink<'_>) {
 }
 
 impl Part {
+    /// The bytes of a part, to be joined by another process: the number of nibbles of its path, a byte for each of them, and nothing
+    /// without leaves; else a byte 0 and the hash of a node, or a byte 1 and a leaf's hash, fold and stem.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![self.path.len() as u8];
+        out.extend((0..self.path.len()).map(|place| self.path.nibble(place)));
+        match &self.top {
+            None => {}
+            Some(Child::Internal(hash)) => {
+                out.push(0);
+                out.extend_from_slice(hash);
+            }
+            Some(Child::Leaf(leaf)) => {
+                out.push(1);
+                out.extend_from_slice(&leaf.hash);
+                out.extend_from_slice(&leaf.fold);
+                out.extend_from_slice(&leaf.stem);
+            }
+        }
+        out
+    }
+
+    /// Reads the bytes of a part; `None` if they are none.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (length, rest) = bytes.split_first()?;
+        let (nibbles, rest) = rest.split_at_checked(usize::from(*length))?;
+        if nibbles.len() > Path::MAX || nibbles.iter().any(|nibble| *nibble > 15) {
+            return None;
+        }
+        let top = match rest.split_first() {
+            None => None,
+            Some((0, hash)) => Some(Child::Internal(hash.try_into().ok()?)),
+            Some((1, leaf)) => {
+                let (hash, rest) = leaf.split_first_chunk()?;
+                let (fold, stem) = rest.split_first_chunk()?;
+                Some(Child::Leaf(Leaf {
+                    hash: *hash,
+                    fold: *fold,
+                    stem: stem.try_into().ok()?,
+                }))
+            }
+            Some(_) => return None,
+        };
+        let path = Path::from_nibbles(nibbles);
+        Some(Self { path, top })
+    }
+
     /// The hash at its top: the tree's root, if it is the part at the root.
     pub fn hash<H: Hasher>(&self, hasher: H) -> Hash {
         let empty = || hasher.empty()[height(self.path.len())];

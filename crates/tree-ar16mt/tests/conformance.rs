@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use arbor_tree::Position;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, key, run, steps};
 use arbor_tree_ar16mt::{
-    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, NodeChange, Path, TreeError,
+    Blake2s, Entry, Hash, Hasher, LeafUpdate, MemoryTree, NoOp, NodeChange, Part, Path, TreeError,
     TreeUpdate, apply, apply_below, apply_unread, build, build_part, empty_root, join, naive, root,
     root_above, subtrees,
 };
@@ -252,6 +252,17 @@ fn what_cannot_be_is_an_error() {
     assert!(matches!(mixed, Err(TreeError::OtherPart(key)) if key == two));
     let parts =
         [two, one].map(|key| build_part(hasher, (path(&key), [leaf(key)]), &mut sink).unwrap());
+    for part in &parts {
+        let bytes = part.encode();
+        let again = Part::decode(&bytes).expect("whole");
+        assert_eq!(
+            (again.hash(hasher), again.encode()),
+            (part.hash(hasher), bytes.clone())
+        );
+        // Without what lies there, the bytes are those of a part without leaves.
+        let cut = (0..bytes.len()).filter(|length| Part::decode(&bytes[..*length]).is_some());
+        assert_eq!(cut.collect::<Vec<_>>(), [3]);
+    }
     let descending = join(hasher, Path::prefix_of_key(&one, 1), &parts, &mut sink);
     assert!(matches!(descending, Err(TreeError::Parts(other)) if other == path(&one)));
     let deeper = join(hasher, Path::ROOT, &parts, &mut sink);

@@ -90,6 +90,51 @@ enum TopNode {
     Branch { depth: usize, record: Box<Record> },
 }
 
+impl Part {
+    /// The bytes of a part, to be joined by another process: nothing for a part without leaves; else the first key and the
+    /// last (32 bytes each) and, of a single leaf, 0xff and its value, or of more leaves the depth of the topmost branch (a byte) and its
+    /// [record](Record).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let Some(top) = &self.0 else { return out };
+        out.extend_from_slice(&top.first);
+        out.extend_from_slice(&top.last);
+        match &top.node {
+            TopNode::Leaf(value) => {
+                out.push(ONLY_LEAF);
+                out.extend_from_slice(value);
+            }
+            TopNode::Branch { depth, record } => {
+                out.push(*depth as u8);
+                record.encode_into(&mut out);
+            }
+        }
+        out
+    }
+
+    /// Reads the bytes of a part; `None` if they are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.is_empty() {
+            return Some(Self(None));
+        }
+        let (first, rest) = bytes.split_first_chunk()?;
+        let (last, rest) = rest.split_first_chunk()?;
+        let node = match rest.split_first()? {
+            (&ONLY_LEAF, value) if !value.is_empty() => TopNode::Leaf(value.to_vec()),
+            (&depth, record) if usize::from(depth) < Path::MAX => TopNode::Branch {
+                depth: depth.into(),
+                record: Box::new(Record::decode(record).ok()?),
+            },
+            _ => return None,
+        };
+        let (first, last) = (*first, *last);
+        Some(Self(Some(Top { first, last, node })))
+    }
+}
+
+/// In the bytes of a part in place of a depth: the part has one leaf.
+const ONLY_LEAF: u8 = 0xff;
+
 /// Builds a part of a trie from all leaves whose keys begin with the same nibbles, ascending by key.
 ///
 /// Gives `sink` every node but the part's topmost, which [`join`] gives; for the rest like [`build`]. Which nibbles they are need

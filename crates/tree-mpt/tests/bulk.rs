@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use arbor_tree::{Hash, MemoryNodes, Path, Position};
 use arbor_tree_mpt::{
-    EMPTY_ROOT, LeafTemplate, OuterUpdate, TreeError, apply, build, build_many, build_part, join,
+    EMPTY_ROOT, LeafTemplate, OuterUpdate, Part, TreeError, apply, build, build_many, build_part,
+    join,
 };
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -144,8 +145,38 @@ fn from_parts(leaves: &BTreeMap<Hash, Vec<u8>>, nibbles: usize) -> (Hash, Nodes)
     let mut parts: Vec<_> = groups.into_values().map(part).collect();
     let nothing = build_part(None, [], &mut |_, _| {}).expect("nothing to sort");
     parts.insert(parts.len() / 2, nothing);
+    // As another process would join them.
+    let sent = parts
+        .iter()
+        .map(|part| Part::decode(&part.encode()).expect("whole"));
+    let parts: Vec<Part> = sent.collect();
     let root = join(Some([3; 32]), parts, &mut sink).expect("apart");
     (root, nodes)
+}
+
+#[test]
+fn bytes_that_are_no_part_are_refused() {
+    let leaves = |keys: &[u8]| {
+        keys.iter()
+            .map(|key| ([*key; 32], vec![1]))
+            .collect::<Vec<_>>()
+    };
+    for keys in [&[7][..], &[7, 8]] {
+        let part = build_part(None, leaves(keys), &mut |_, _| {}).expect("sorted");
+        let bytes = part.encode();
+        for length in 1..bytes.len() {
+            // The value of a single leaf may have any length.
+            let is_leaf = keys.len() == 1 && length > 65;
+            assert_eq!(
+                Part::decode(&bytes[..length]).is_some(),
+                is_leaf,
+                "{length}"
+            );
+        }
+        let mut deep = bytes;
+        deep[64] = 64;
+        assert!(Part::decode(&deep).is_none());
+    }
 }
 
 #[test]

@@ -39,6 +39,43 @@ pub fn build(
 #[derive(Clone, Debug, Default)]
 pub struct Part(Open);
 
+impl Part {
+    /// The bytes of a part, to be joined by another process: for each of the root's children below which the part lies, the child's
+    /// byte, a byte 1 for a leaf and 0 for an internal node, and its image in the scalar field (32 bytes, little-endian).
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (byte, image) in &self.0.terms {
+            let byte = *byte as u8;
+            out.extend([byte, u8::from(self.0.leaves.has(byte))]);
+            out.extend(image.iter().flat_map(|limb| limb.to_le_bytes()));
+        }
+        out
+    }
+
+    /// Reads the bytes of a part; `None` if they are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (terms, rest) = bytes.as_chunks::<34>();
+        let mut open = Open::default();
+        for [byte, is_leaf, image @ ..] in terms {
+            let (set, other) = match is_leaf {
+                0 => (&mut open.internals, &open.leaves),
+                1 => (&mut open.leaves, &open.internals),
+                _ => return None,
+            };
+            if set.has(*byte) || other.has(*byte) {
+                return None;
+            }
+            set.set(*byte, true);
+            let mut limbs = Limbs::default();
+            for (limb, bytes) in limbs.iter_mut().zip(image.as_chunks::<8>().0) {
+                *limb = u64::from_le_bytes(*bytes);
+            }
+            open.terms.push((usize::from(*byte), limbs));
+        }
+        rest.is_empty().then_some(Self(open))
+    }
+}
+
 /// Builds the part of a tree below some of the root's children: every other part's stems must begin with other bytes than this one's. Gives `sink`
 /// every node but the root; for the rest like [`build`].
 ///

@@ -7,8 +7,8 @@ mod support;
 use arbor_tree::Hash;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, run, steps};
 use arbor_tree_verkle::{
-    BuildLeaf, Form, MemoryTree, NodeKey, Record, Settings, Stem, Value, build, build_part, join,
-    whole_values,
+    BuildLeaf, Form, MemoryTree, NodeKey, Part, Record, Settings, Stem, Value, build, build_part,
+    join, whole_values,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -144,6 +144,14 @@ proptest! {
         };
         let low = build_part(&COMMITTER, &settings, low, &mut sink).expect("builds");
         let high = build_part(&COMMITTER, &settings, high, &mut sink).expect("builds");
+        // As another process would join them.
+        let [low, high] = [low, high].map(|part| {
+            let bytes = part.encode();
+            let cut = &bytes[..bytes.len().saturating_sub(1)];
+            assert!(bytes.is_empty() || Part::decode(cut).is_none());
+            assert!(bytes.is_empty() || Part::decode(&[&bytes[..], &bytes].concat()).is_none());
+            Part::decode(&bytes).expect("whole")
+        });
         prop_assert_eq!(join(&COMMITTER, &settings, [low, high], &mut sink).expect("joins"), root);
         prop_assert_eq!(whole, parts);
     }

@@ -89,7 +89,35 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let (unflushed, stored) = stored_frame(&*store, identity, tables)?;
+        Self::open_as(Loads::Whole, (store, lock), identity, tables, options)
+    }
+
+    /// Like [`open`](Versions::open), but opens a database that is being [loaded](Versions::load), too, so that the load goes on.
+    /// Says whether a load began and its version was not flushed.
+    ///
+    /// # Errors
+    /// Those of [`open`](Versions::open), but for [`VersionsError::PartlyLoaded`].
+    pub fn open_to_load(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        identity: &Identity,
+        tables: &[TableSpec],
+        options: Options,
+    ) -> Result<(Self, bool), VersionsError> {
+        let is_partly_loaded = partly_loaded(&*store)?;
+        let versions = Self::open_as(Loads::Partly, (store, lock), identity, tables, options)?;
+        let is_loading = is_partly_loaded && versions.head().is_none();
+        Ok((versions, is_loading))
+    }
+
+    fn open_as(
+        loads: Loads,
+        (store, lock): (Arc<dyn Store>, Option<DirLock>),
+        identity: &Identity,
+        tables: &[TableSpec],
+        options: Options,
+    ) -> Result<Self, VersionsError> {
+        let (unflushed, stored) = stored_frame(&*store, identity, tables, loads)?;
         let files = files(lock.as_ref(), identity);
         if let Some(files) = &files {
             agree(files, unflushed.head.as_deref())?;
@@ -152,7 +180,7 @@ impl Snapshot {
         identity: &Identity,
         tables: &[TableSpec],
     ) -> Result<Self, VersionsError> {
-        let (unflushed, _) = stored_frame(&*base, identity, tables)?;
+        let (unflushed, _) = stored_frame(&*base, identity, tables, Loads::Whole)?;
         if let Some(dir) = dir {
             agrees_with(&dir.around()?, identity, unflushed.head.as_deref())?;
         }
@@ -182,18 +210,30 @@ impl Snapshot {
     }
 }
 
+/// Which databases without a version are opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loads {
+    /// Those without anything.
+    Whole,
+    /// Those with a part of a state, too.
+    Partly,
+}
+
 /// Reads everything but the state from a store that has a database, which must be the one asked for.
 fn stored_frame(
     store: &dyn Reader,
     identity: &Identity,
     tables: &[TableSpec],
+    loads: Loads,
 ) -> Result<(Unflushed, Option<HeadRecord>), VersionsError> {
     let schema = Schema::new(tables)?;
     let fixed = read_fixed(store)?.ok_or(VersionsError::NotCreated)?;
     fixed.check(&StoredIdentity::new(identity, &schema, fixed.epoch))?;
     let stored = read_head(store)?;
     let head = match stored {
-        None if partly_loaded(store)? => return Err(VersionsError::PartlyLoaded),
+        None if loads == Loads::Whole && partly_loaded(store)? => {
+            return Err(VersionsError::PartlyLoaded);
+        }
         None => None,
         Some(record) => Some(head_meta(store, record)?),
     };

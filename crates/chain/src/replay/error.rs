@@ -83,6 +83,11 @@ pub enum ReplayError {
         /// The hash in the database.
         stored: B256,
     },
+    /// The database was made of accounts alone.
+    #[error(
+        "the database has no header of block {0}: it was converted from a dump without its chain. Convert the dump again with --ancestors CHAIN"
+    )]
+    NoHeader(u64),
     /// The database remembers no block of that number.
     #[error("block {0} is not in the database, or not remembered any more")]
     UnknownBlock(u64),

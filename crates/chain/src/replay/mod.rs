@@ -5,6 +5,7 @@
 //! block that does not verify is applied.
 //! [`stateless`](crate::witness::stateless) does the same over a witness.
 
+mod ancestry;
 mod delays;
 mod earlier;
 mod error;
@@ -19,6 +20,7 @@ mod run;
 mod settle;
 mod stats;
 
+pub use ancestry::{KeptBlock, blocks_of_chain, blocks_up_to};
 pub use delays::{DelaySummary, RootDelays};
 pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};

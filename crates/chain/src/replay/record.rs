@@ -10,7 +10,7 @@ use super::ReplayError;
 use crate::executor::{Ancestor, RecentBlocks};
 
 /// Blocks that `BLOCKHASH` and ommer validation look back on.
-const RECENT: u64 = 256;
+pub(super) const RECENT: u64 = 256;
 /// The first byte of a record. Earlier programs wrote none: their records begin with the header, whose RLP begins with 0xc0 or more.
 const VERSION: u8 = 1;
 /// The least byte that the RLP of a list begins with.
@@ -53,6 +53,9 @@ impl BlockRecord {
     /// [`ReplayError::DamagedHeader`]; [`ReplayError::RecordVersion`] for a record that a later program wrote.
     pub(crate) fn decode(meta: &Meta) -> Result<Self, ReplayError> {
         let number = meta.block_number;
+        if meta.extra.is_empty() {
+            return Err(ReplayError::NoHeader(number));
+        }
         let decoded = match meta.extra.split_first() {
             Some((&VERSION, rest)) => Self::decode_versioned(meta, rest),
             Some((&version, _)) if version < LIST => {

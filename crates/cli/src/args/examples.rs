@@ -84,6 +84,24 @@ pub(super) const RECOVER: &str = "\
 Examples:
   arbor recover --db other leaves --root 0xROOT
   arbor recover --db other leaves --genesis genesis.json";
+pub(super) const CONVERT: &str = "\
+Examples:
+  arbor convert --from db --to verkle-db --tree verkle
+  arbor convert --from db --at -100 --to copy --tree mpt --memory 512MiB
+  arbor convert --from dump.jsonl.zst --ancestors chain.rlp --genesis genesis.json --to db --tree mpt";
+pub(super) const PREIMAGES_AUDIT: &str = "\
+Exit code 1: a hashed key has no preimage.
+
+Examples:
+  arbor preimages audit --from snapshot.jsonl.zst --preimages preimages.rlp
+  arbor preimages audit --from db --preimages preimages.bin --json";
+pub(super) const PREIMAGES_EXPORT: &str = "\
+Example:
+  arbor preimages export --db db --out preimages.bin";
+pub(super) const PREIMAGES_IMPORT: &str = "\
+Examples:
+  arbor preimages import framed.bin --out preimages.bin
+  arbor preimages import preimages.rlp.gz --from snapshot.jsonl --out preimages.bin";
 pub(super) const GENERATE: &str = "\
 Examples:
   arbor generate --preset demo --out chain

@@ -83,6 +83,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let of_database = TreeChoice::Tree(stored.unwrap_or_else(trees::usual));
     let tree = args.tree.unwrap_or(of_database);
     check_flags(args, tree)?;
+    if let Some(dir) = db {
+        database::refuse_without_chain(dir)?;
+    }
     let settings = tree_settings(args)?;
     let choice = tree;
     let tree = choice.kind();

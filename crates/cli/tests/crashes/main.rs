@@ -4,6 +4,7 @@
 mod support;
 
 mod chain;
+mod convert;
 mod disk;
 mod flips;
 mod kills;

@@ -1,13 +1,13 @@
 //! Building a whole state at once: leaves numbered in the order of names, then the tree in the order of
 //! keys, bottom-up.
 
-use alloy_primitives::U256;
 use arbor_store::Write;
 use arbor_tree::{Hash, Path};
 use arbor_tree_ar16mt::{Entry, Part, build_part, join};
 use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
+use super::build::account_leaves;
 use super::compute::{after, name_write};
 use super::names::{LeafName, Named};
 use super::nodes::node_write;
@@ -17,7 +17,6 @@ use super::{Ar16mt, COUNTER, LEAVES, NEXT_INDEX};
 use crate::node_load::NodeLoad;
 use arbor_state_tree::{AccountSource, KeyedAccount};
 use arbor_state_tree::{Computed, LoadedCodes, StateError};
-use arbor_verify::ar16mt::fields;
 
 /// Names whose keys are hashed together.
 const TOGETHER: usize = 1 << 12;
@@ -100,26 +99,7 @@ struct Numbering {
 
 impl Numbering {
     fn add(&mut self, account: KeyedAccount) {
-        let KeyedAccount {
-            address,
-            account,
-            slots,
-            ..
-        } = account;
-        let [nonce, balance, code_hash] = fields(Some(account));
-        let own = [
-            (LeafName::Nonce(address), nonce),
-            (LeafName::Balance(address), balance),
-            (LeafName::CodeHash(address), code_hash),
-        ];
-        let slots = slots.iter();
-        let slots = slots.map(|slot| {
-            let name = LeafName::Slot(address, slot.slot);
-            (name, U256::to_be_bytes(&slot.value))
-        });
-        let leaves = own.into_iter().chain(slots);
-        self.waiting
-            .extend(leaves.filter(|(_, value)| *value != [0; 32]));
+        self.waiting.extend(account_leaves(account));
     }
 
     /// Numbers the leaves that wait, and returns the writes of their names.

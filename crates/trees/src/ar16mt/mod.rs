@@ -11,6 +11,7 @@
 //!
 //! One flat table has the leaves by key, so that reading a slot takes one hash. A table of names leads from addresses to the slots that have leaves.
 
+mod build;
 mod compute;
 mod history;
 mod inspect;

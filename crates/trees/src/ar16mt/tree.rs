@@ -19,6 +19,7 @@ use super::settings::SETTINGS;
 use super::{Ar16mt, TABLES, compute, history, inspect, load, nearest, reader, verify};
 use super::{Entry, NAMES};
 use super::{OperationProofs, StorageLogs, TreeStats};
+use arbor_state_tree::Build;
 use arbor_state_tree::Check;
 use arbor_state_tree::{
     Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, StateChanges,
@@ -161,6 +162,10 @@ impl StateTree for Ar16mt {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(*self, versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        Some(self)
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
+use arbor_state_tree::Build;
 use arbor_state_tree::{
     Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_NAME, BlockMemory,
     Check, Computed, Flat, FlatKey, InnerRoots, Leaves, Lookup, Nodes, RootPlace, RootThreads,
@@ -153,6 +154,10 @@ impl StateTree for Eip8297 {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(*self, versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        None
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

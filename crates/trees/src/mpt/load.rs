@@ -11,7 +11,7 @@ use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
 use super::keys::{ACCOUNTS, SLOTS, flat_slot_key, node_table};
-use super::records::{FlatRecord, SlotRecord};
+use super::records::{AccountRecord, FlatRecord, SlotRecord};
 use crate::node_load::NodeLoad;
 use arbor_state_tree::{AccountSource, KeyedAccount};
 use arbor_state_tree::{Computed, LoadedCodes, StateError, account_part, records};
@@ -107,15 +107,26 @@ fn load_ranges(
 }
 
 fn make_range(accounts: &[KeyedAccount]) -> Result<Range, StateError> {
+    let (records, writes) = range_writes(accounts)?;
+    let mut nodes = Vec::new();
+    let part = account_part(accounts, &records, &mut |position, record| {
+        nodes.push(node_write(&position, record));
+    })?;
+    Ok(Range {
+        writes,
+        trie: (part, nodes),
+    })
+}
+
+/// Makes the records of accounts, which ascend by key, and the writes of accounts, slots and storage nodes, ascending by table and key.
+pub(super) fn range_writes(
+    accounts: &[KeyedAccount],
+) -> Result<(Vec<AccountRecord>, Vec<Write>), StateError> {
     let mut storage = Vec::new();
     let records = records(accounts, &mut |position, record| {
         storage.push(node_write(&position, record));
     })?;
     storage.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-    let mut nodes = Vec::new();
-    let part = account_part(accounts, &records, &mut |position, record| {
-        nodes.push(node_write(&position, record));
-    })?;
     let slots: usize = accounts.iter().map(|account| account.slots.len()).sum();
     let mut writes = Vec::with_capacity(accounts.len() + slots + storage.len());
     let mut storage = storage.into_iter().peekable();
@@ -139,13 +150,10 @@ fn make_range(accounts: &[KeyedAccount]) -> Result<Range, StateError> {
         let own = |node: &Write| node.key.starts_with(&account.key);
         writes.extend(std::iter::from_fn(|| storage.next_if(own)));
     }
-    Ok(Range {
-        writes,
-        trie: (part, nodes),
-    })
+    Ok((records, writes))
 }
 
-fn node_write(position: &Position, record: Value) -> Write {
+pub(super) fn node_write(position: &Position, record: Value) -> Write {
     Write {
         table: node_table(position),
         key: position.encode().into(),

@@ -2,6 +2,7 @@
 
 mod at_head;
 mod at_version;
+mod build;
 mod compute;
 mod inspect;
 mod keys;

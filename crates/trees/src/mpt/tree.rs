@@ -16,6 +16,7 @@ use super::{
     AtHead, AtVersion, compute, inspect, load, nearest, prove_account, reader, rebuild, undo,
     verify, witness_nodes,
 };
+use arbor_state_tree::Build;
 use arbor_state_tree::Check;
 use arbor_state_tree::{
     Account, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, Computed, IntermediateRoots,
@@ -159,6 +160,10 @@ impl StateTree for MerklePatricia {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        Some(self)
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

@@ -19,6 +19,7 @@ mod nearest;
 mod ordered;
 mod reader;
 mod records;
+mod spread;
 mod values;
 
 pub(crate) use changes::{StemChanges, flat_changes, leaf_changes, leaf_changes_together};
@@ -29,6 +30,7 @@ pub(crate) use reader::{
     account, accounts, accounts_named, flat_keys, flat_root, has_storage, storage, stored_code,
 };
 pub(crate) use records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
+pub(crate) use spread::{read_leaf_group, spread};
 pub(crate) use values::Leaves;
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ const NAMES: usize = 1 << 16;
 const TOGETHER: usize = 1024;
 
 /// The stems of names, computed in batches by the threads of the current pool and not remembered.
-fn hashed(stems: &dyn StemHash, names: &[StemName]) -> Vec<Stem> {
+pub(super) fn hashed(stems: &dyn StemHash, names: &[StemName]) -> Vec<Stem> {
     let batches = names.par_chunks(TOGETHER);
     batches
         .flat_map_iter(|names| stems.of_once(names))

@@ -4,6 +4,7 @@
 //! those of all trees of stems: [`arbor_verify::stems`], and the folder `stems/` beside this one.
 //! Here are nodes, proofs and settings.
 
+mod build;
 mod compute;
 mod inspect;
 mod load;

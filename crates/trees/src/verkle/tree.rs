@@ -13,6 +13,7 @@ use super::prove::{block_leaves, prove_accounts};
 use super::settings::SETTINGS;
 use super::{HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspect, load, verify};
 use crate::stems;
+use arbor_state_tree::Build;
 use arbor_state_tree::Check;
 use arbor_state_tree::{
     Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, SettingError,
@@ -195,6 +196,10 @@ impl StateTree for Verkle {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(self, versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        Some(self)
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

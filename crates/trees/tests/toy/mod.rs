@@ -9,6 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
+use arbor_state_tree::Build;
 use arbor_state_tree::{
     ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_KECCAK,
     BY_NAME, BlockMemory, COMMON, Check, Computed, Flat, FlatKey, InnerRoots, Leaves, LoadedCodes,
@@ -285,6 +286,10 @@ impl StateTree for Toy {
             let after = Other(writes).all(view)?;
             Ok(Computed::on_head(view, root(&after), flat))
         })
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        None
     }
 
     fn load(

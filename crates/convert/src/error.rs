@@ -1,0 +1,121 @@
+//! What can go wrong with a conversion.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use alloy_primitives::{Address, B256};
+use arbor_state::{ReadError, StateError};
+
+use crate::audit::Audit;
+
+/// Why a state was not converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// A file of the conversion, or the dump, cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A file of the conversion has other bytes than were written.
+    #[error("{} is damaged at byte {offset}: {why}. Remove {} and begin the conversion again", path.display(), folder(path).display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage begins.
+        offset: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A line of a dump cannot be converted.
+    #[error("line {line}: {why}")]
+    Line {
+        /// The line, from 1 on.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The folder has the files of another conversion.
+    #[error(
+        "{} was begun as another conversion ({found}), and this one is {wanted}: go on with the same command, or remove the folder",
+        folder.display()
+    )]
+    OtherJob {
+        /// The target's folder.
+        folder: PathBuf,
+        /// The conversion that was begun.
+        found: String,
+        /// The conversion that was asked for.
+        wanted: String,
+    },
+    /// The source cannot be read, or the target cannot be written.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The accounts do not have the root that the header carries.
+    #[error(
+        "the accounts and slots have the Merkle-Patricia root {actual}, and the source has the state root {expected}"
+    )]
+    Root {
+        /// The source's state root.
+        expected: B256,
+        /// The root of what was read.
+        actual: B256,
+    },
+    /// A file of preimages is not one.
+    #[error("{}, byte {offset}: {why}", path.display())]
+    Preimages {
+        /// The file.
+        path: PathBuf,
+        /// Where the fault is.
+        offset: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Hashed keys have no name in the files of preimages.
+    #[error("{} accounts and {} slots have no preimage, the first of them {}", .0.missing_accounts, .0.missing_slots, .0.first())]
+    MissingNames(Box<Audit>),
+    /// An account has more slots than a file of preimages can count.
+    #[error("account {0:#x} has more than 2^32 slots")]
+    Slots(Address),
+    /// The output takes nothing more.
+    #[error("writing the preimages: {0}")]
+    Output(io::Error),
+    /// Somebody asked to stop.
+    #[error("the conversion was stopped; the same command goes on with it")]
+    Stopped,
+}
+
+/// The folder in which a conversion keeps its files.
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+impl ConvertError {
+    /// Names the file that an operation failed on.
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        |error| Self::File {
+            path: path.to_owned(),
+            error,
+        }
+    }
+}
+
+impl From<ReadError> for ConvertError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Below(cause) => match cause.downcast() {
+                Ok(own) => *own,
+                Err(cause) => Self::State(ReadError::Below(cause).into()),
+            },
+            error => Self::State(error.into()),
+        }
+    }
+}
+
+impl From<ConvertError> for ReadError {
+    fn from(error: ConvertError) -> Self {
+        Self::below(error)
+    }
+}

@@ -1,0 +1,225 @@
+//! How much disk a conversion needs, estimated from a sample before anything is written.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY};
+use arbor_state::{
+    AccountSource, FullAccount, LoadedCodes, Network, ReadError, SortedAccounts, State, Tree,
+};
+use arbor_store::{MemoryStore, Reader, Store};
+use rayon::prelude::*;
+
+use crate::dump::Dump;
+use crate::dump_line::DumpLine;
+use crate::{ConvertError, record};
+
+/// Ranges of a source that are sampled.
+const RANGES: [u8; 4] = [0x13, 0x57, 0x9b, 0xdf];
+/// Accounts and slots of a range, or of a dump, at which its sample ends.
+const ENOUGH: usize = 1 << 14;
+/// Bytes that the store adds to a record, and what it takes until merges have given space back, in 16ths.
+const STORE: u64 = 20;
+
+/// What a conversion needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Estimate {
+    /// Accounts of the source.
+    pub accounts: u64,
+    /// Slots of the source.
+    pub slots: u64,
+    /// Bytes of the target.
+    pub target_bytes: u64,
+    /// Bytes of the files that the conversion makes on the way, and removes.
+    pub scratch_bytes: u64,
+}
+
+impl Estimate {
+    /// Bytes that are needed in all.
+    pub fn bytes(&self) -> u64 {
+        self.target_bytes.saturating_add(self.scratch_bytes)
+    }
+}
+
+/// Some accounts of a source.
+#[derive(Default)]
+struct Sample {
+    accounts: Vec<FullAccount>,
+    codes: BTreeMap<B256, Bytes>,
+    /// How many accounts of the sample have each code.
+    uses: BTreeMap<B256, u64>,
+    /// The source has so many times the accounts of the sample.
+    scale: f64,
+}
+
+/// Estimates a conversion of a source to a tree.
+///
+/// # Errors
+/// A source that cannot be read.
+pub fn estimate(source: &dyn AccountSource, tree: &Tree) -> Result<Estimate, ConvertError> {
+    let (mut sample, mut parts) = (Sample::default(), 0.0);
+    for range in RANGES {
+        let (mut size, mut last) = (0, None);
+        let mut is_cut = false;
+        for account in source.stream(Some(range))? {
+            let account = account?;
+            size += 1 + account.slots.len();
+            last = Some(account.key);
+            sample.add(account.into(), |hash| source.code_bytes(hash))?;
+            if size >= ENOUGH {
+                is_cut = true;
+                break;
+            }
+        }
+        // Keys are spread evenly, so that the last one says how much of the range was read.
+        let read = match last.filter(|_| is_cut) {
+            Some(key) => (f64::from(u16::from_be_bytes([key[1], key[2]])) + 1.0) / 65_536.0,
+            None => 1.0,
+        };
+        parts += read / 256.0;
+    }
+    sample.scale = 1.0 / parts;
+    sample.estimate(tree, source.order() == tree.order(), false)
+}
+
+/// Estimates a conversion of a dump to a tree; `None` for a pipe, which cannot be read twice.
+///
+/// # Errors
+/// A dump that cannot be read, or with a line that cannot be converted.
+pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, ConvertError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let mut sample = Sample::default();
+    let mut size = 0;
+    let mut lines = Dump::open(path)?.into_lines();
+    let mut is_whole = false;
+    while size < ENOUGH {
+        let Some(line) = lines.line()? else {
+            is_whole = true;
+            break;
+        };
+        let DumpLine { account, code } = line;
+        size += 1 + account.slots.len();
+        let code = code.map(|(_, code)| code);
+        sample.add(account, |hash| {
+            code.clone().ok_or(ReadError::MissingCode(hash))
+        })?;
+    }
+    sample.scale = match is_whole {
+        true => 1.0,
+        false => 1.0 / lines.part().max(1e-9),
+    };
+    sample.estimate(tree, false, true).map(Some)
+}
+
+impl Sample {
+    fn add(
+        &mut self,
+        account: FullAccount,
+        code: impl Fn(B256) -> Result<Bytes, ReadError>,
+    ) -> Result<(), ConvertError> {
+        let hash = account.account.code_hash;
+        if hash != KECCAK256_EMPTY {
+            *self.uses.entry(hash).or_default() += 1;
+            if !self.codes.contains_key(&hash) {
+                self.codes.insert(hash, code(hash)?);
+            }
+        }
+        self.accounts.push(account);
+        Ok(())
+    }
+
+    /// Bytes of all codes: one that several accounts of the sample have is counted once, any other as often as the sample
+    /// goes into the source.
+    fn code_bytes(&self) -> u64 {
+        let bytes = self
+            .codes
+            .iter()
+            .map(|(hash, code)| match self.uses.get(hash) {
+                Some(1) => (code.len() as f64 * self.scale) as u64,
+                _ => code.len() as u64,
+            });
+        bytes.sum()
+    }
+
+    fn scaled(&self, bytes: u64) -> u64 {
+        (bytes as f64 * self.scale) as u64
+    }
+
+    fn estimate(
+        self,
+        tree: &Tree,
+        is_ordered: bool,
+        with_codes: bool,
+    ) -> Result<Estimate, ConvertError> {
+        let accounts = self.accounts.len() as u64;
+        let slots: usize = self
+            .accounts
+            .iter()
+            .map(|account| account.slots.len())
+            .sum();
+        let (accounts, slots) = (self.scaled(accounts), self.scaled(slots as u64));
+        let code_bytes = self.code_bytes();
+        let mut scratch = 0;
+        if !is_ordered {
+            let mut records = Vec::new();
+            self.accounts
+                .iter()
+                .for_each(|account| record::encode(account, &mut records));
+            scratch += self.scaled(records.len() as u64);
+        }
+        if with_codes {
+            scratch += code_bytes;
+        }
+        let codes = |hash| {
+            let code = self.codes.get(&hash).cloned();
+            code.ok_or(ReadError::MissingCode(hash))
+        };
+        let all = self.accounts.iter().cloned().map(Ok);
+        let sorted = SortedAccounts::of(tree.order(), all, codes, usize::MAX)?;
+        let loaded = match tree.build() {
+            None => built_bytes(tree, &sorted)?,
+            Some(build) => {
+                let accounts = sorted.stream(None)?.collect::<Result<_, _>>()?;
+                let spread = build.spread(accounts, &LoadedCodes::of(&sorted))?;
+                let leaves = spread
+                    .leaves
+                    .iter()
+                    .map(|leaf| 40 + leaf.value.len() as u64);
+                scratch += self.scaled(leaves.sum());
+                built_bytes(tree, &sorted)?
+            }
+        };
+        let own_codes: usize = self.codes.values().map(|code| code.len()).sum();
+        let records = self.scaled(loaded.saturating_sub(own_codes as u64));
+        Ok(Estimate {
+            accounts,
+            slots,
+            target_bytes: records.saturating_add(code_bytes) / 16 * STORE,
+            scratch_bytes: scratch,
+        })
+    }
+}
+
+/// Bytes of keys and values of a database that is made of a source, in memory.
+fn built_bytes(tree: &Tree, source: &dyn AccountSource) -> Result<u64, ConvertError> {
+    let store = Arc::new(MemoryStore::default());
+    let network = Network {
+        chain_id: 0,
+        genesis_hash: B256::ZERO,
+    };
+    let shared = Arc::clone(&store) as Arc<dyn Store>;
+    let mut state = State::open(shared, None, Arc::clone(tree), network, Default::default())?;
+    state.load(source, &|_, _| ())?;
+    let tables = tree.kind().tables.par_iter().map(|spec| {
+        let mut records = store.scan(spec.table, &[], &[])?;
+        records.try_fold(0, |bytes, record| {
+            let (key, value) = record?;
+            Ok(bytes + (key.len() + value.len()) as u64)
+        })
+    });
+    let bytes: Result<u64, arbor_store::StoreError> = tables.sum();
+    Ok(bytes.map_err(arbor_state::StateError::from)?)
+}

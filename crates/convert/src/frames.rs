@@ -1,0 +1,188 @@
+//! Files that several threads append to, and of which a killed process leaves a usable beginning.
+//!
+//! A file is a row of frames. A frame is the number of the source's part (4 bytes), the number of the run
+//! that read the part (4), the length of the payload (8), the XXH3 of the payload (8), and the
+//! payload. Integers are big-endian. A frame counts if the run [finished](super::done) that part, so
+//! that frames of a part that a kill interrupted are passed over.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::ConvertError;
+
+/// Bytes of a frame before its payload.
+const HEAD: usize = 4 + 4 + 8 + 8;
+
+/// Which reading of the source a frame comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Origin {
+    /// The part of the source.
+    pub(crate) part: u32,
+    /// The run of the process, from 1 on.
+    pub(crate) run: u32,
+}
+
+/// A file to append frames to, opened when the first one comes.
+pub(crate) struct FrameFile {
+    path: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl FrameFile {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            file: Mutex::default(),
+        }
+    }
+
+    /// Appends a frame; returns the offset of its payload.
+    pub(crate) fn append(&self, origin: Origin, payload: &[u8]) -> Result<u64, ConvertError> {
+        let failed = ConvertError::file(&self.path);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let append = |slot: &mut Option<File>| {
+            let file = match slot {
+                Some(file) => file,
+                None => slot.insert(
+                    OpenOptions::new()
+                        .create(true)
+                        .append(true)
+                        .open(&self.path)?,
+                ),
+            };
+            let offset = file.seek(SeekFrom::End(0))?;
+            let mut frame = Vec::with_capacity(HEAD + payload.len());
+            frame.extend(origin.part.to_be_bytes());
+            frame.extend(origin.run.to_be_bytes());
+            frame.extend((payload.len() as u64).to_be_bytes());
+            frame.extend(xxh3_64(payload).to_be_bytes());
+            frame.extend_from_slice(payload);
+            if let Err(error) = file.write_all(&frame) {
+                // A disk that is full took a part: the next frame must not follow it.
+                file.set_len(offset)?;
+                return Err(error);
+            }
+            Ok(offset + HEAD as u64)
+        };
+        append(&mut file).map_err(failed)
+    }
+}
+
+/// Reads a file frame by frame, from its beginning. A file that is absent has no frames.
+pub(crate) struct Frames<'a> {
+    path: &'a Path,
+    file: Option<BufReader<File>>,
+    offset: u64,
+    length: u64,
+}
+
+/// A frame whose payload was not read yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) origin: Origin,
+    /// Where the payload begins.
+    pub(crate) begin: u64,
+    pub(crate) length: u64,
+    check: u64,
+}
+
+impl<'a> Frames<'a> {
+    pub(crate) fn open(path: &'a Path) -> Result<Self, ConvertError> {
+        let opened = match File::open(path) {
+            Ok(file) => file.metadata().map(|found| (Some(file), found.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((None, 0)),
+            Err(error) => Err(error),
+        };
+        let (file, length) = opened.map_err(ConvertError::file(path))?;
+        Ok(Self {
+            path,
+            file: file.map(|file| BufReader::with_capacity(1 << 16, file)),
+            offset: 0,
+            length,
+        })
+    }
+
+    /// The next frame; `None` at the end, and before a frame that is cut.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame>, ConvertError> {
+        let Some(file) = &mut self.file else {
+            return Ok(None);
+        };
+        if self.offset + HEAD as u64 > self.length {
+            return Ok(None);
+        }
+        let mut head = [0; HEAD];
+        let failed = ConvertError::file(self.path);
+        file.read_exact(&mut head).map_err(failed)?;
+        let number = |range: std::ops::Range<usize>| {
+            let bytes = head[range].iter();
+            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        let frame = Frame {
+            origin: Origin {
+                part: number(0..4) as u32,
+                run: number(4..8) as u32,
+            },
+            length: number(8..16),
+            check: number(16..24),
+            begin: self.offset + HEAD as u64,
+        };
+        match frame.begin.checked_add(frame.length) {
+            Some(end) if end <= self.length => {
+                self.offset = end;
+                Ok(Some(frame))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Where the last whole frame ends, after [`next`](Self::next) has returned `None`.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset
+    }
+
+    /// Passes over the payload of the frame that came last.
+    pub(crate) fn skip(&mut self, frame: &Frame) -> Result<(), ConvertError> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let by = i64::try_from(frame.length).map_err(io::Error::other);
+        let skipped = by.and_then(|by| file.seek_relative(by));
+        skipped.map_err(ConvertError::file(self.path))
+    }
+
+    /// Reads the payload of the frame that came last, and checks it.
+    pub(crate) fn payload(&mut self, frame: &Frame) -> Result<Vec<u8>, ConvertError> {
+        let Some(file) = &mut self.file else {
+            return Ok(Vec::new());
+        };
+        let mut payload = vec![0; frame.length as usize];
+        let read = file.read_exact(&mut payload);
+        read.map_err(ConvertError::file(self.path))?;
+        match xxh3_64(&payload) == frame.check {
+            true => Ok(payload),
+            false => Err(ConvertError::Damaged {
+                path: self.path.to_owned(),
+                offset: frame.begin,
+                why: "a frame does not have its check sum",
+            }),
+        }
+    }
+}
+
+/// Cuts off what a killed process left of a frame at the end of a file.
+pub(crate) fn cut_torn(path: &Path) -> Result<(), ConvertError> {
+    let mut frames = Frames::open(path)?;
+    while let Some(frame) = frames.next()? {
+        frames.skip(&frame)?;
+    }
+    if frames.end() < frames.length {
+        let file = OpenOptions::new().write(true).open(path);
+        let cut = file.and_then(|file| file.set_len(frames.end()));
+        cut.map_err(ConvertError::file(path))?;
+    }
+    Ok(())
+}
