@@ -101,7 +101,7 @@ pub(crate) enum Command {
     /// Make a valid chain and its genesis; the same settings make the same chain
     Generate(Generate),
     /// Import, execute and verify blocks, from the latest block of the database on
-    Replay(Replay),
+    Replay(Box<Replay>),
     /// Describe a database: tree, chain, size, latest block, retained blocks
     Status(Status),
     /// Print an account, a slot or code, now or at a retained block

@@ -221,10 +221,13 @@ fn a_small_budget_is_not_divided_into_nothing() {
 fn trees_without_witnesses_are_refused_before_blocks_are_read() {
     let folder = Folder::new();
     for (trees, words) in [
-        ("mpt,none", ["'none'", "values: mpt, verkle, verkle-2023]"]),
+        (
+            "mpt,none",
+            ["'none'", "values: mpt, verkle, verkle-2023, eip8297]"],
+        ),
         (
             "mpt,ar16mt",
-            ["'ar16mt'", "values: mpt, verkle, verkle-2023]"],
+            ["'ar16mt'", "values: mpt, verkle, verkle-2023, eip8297]"],
         ),
         ("mpt,verkle,mpt", ["--trees", "mpt twice"]),
     ] {

@@ -11,7 +11,11 @@ fn backends() -> impl Iterator<Item = Sha256> {
 /// The first 32 bits of the fractional part of the cube root of each of the first 64 primes (FIPS
 /// 180-4, section 4.2.2), computed.
 fn constants() -> Vec<u32> {
-    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u128| {
+        (2..*n)
+            .take_while(|d| d * d <= *n)
+            .all(|d| !n.is_multiple_of(d))
+    };
     let constant = |prime: u128| {
         // The cube root of the prime times 2^96 is the prime's times 2^32.
         let mut root = 0u128;

@@ -105,7 +105,7 @@ impl Path {
         if bits < path.len() {
             path.len = bits as u16;
             let whole = bits / 8;
-            if bits % 8 > 0 {
+            if !bits.is_multiple_of(8) {
                 path.bytes[whole] &= !(0xff >> (bits % 8));
             }
             path.bytes[bits.div_ceil(8)..].fill(0);

@@ -35,7 +35,7 @@ pub use kinds::{
     AccountOf, Kinds, NotProven, NotRead, PartialState, PartialStateOf, Reached, VerifyKind,
     WitnessParts, answered, standard,
 };
-pub use named_leaves::{LeafValues, NamedLeaf, NamedLeaves, Origin, WholeAccount};
+pub use named_leaves::{LeafValues, LeavesOf, NamedLeaf, NamedLeaves, Origin, WholeAccount};
 pub use proof::{
     Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
     WrongField,

@@ -58,12 +58,15 @@ pub struct WholeAccount<'a> {
 /// Leaves by their keys.
 pub type LeafValues = BTreeMap<Vec<u8>, B256>;
 
+/// Returns the leaves of an account under a hash function; the inner error says what has no leaf.
+pub type LeavesOf = fn(&str, WholeAccount<'_>) -> Option<Result<Vec<NamedLeaf>, String>>;
+
 /// How the leaves of a tree follow from accounts, and the root from leaves. `None` for a hash
 /// function that the tree does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedLeaves {
     /// The leaves of an account and of its code.
-    pub of: fn(hash: &str, account: WholeAccount<'_>) -> Option<Result<Vec<NamedLeaf>, String>>,
+    pub of: LeavesOf,
     /// The root of leaves, from nothing but these.
     pub root: fn(hash: &str, leaves: &LeafValues) -> Option<Result<B256, String>>,
 }

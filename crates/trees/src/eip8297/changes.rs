@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_state_tree::{
-    ACCOUNTS, AccountChange, Flat, SLOTS, StateChanges, StateError, check_old_account,
+    ACCOUNTS, AccountChange, Flat, FlatKey, SLOTS, StateChanges, StateError, check_old_account,
     check_old_slot, corrupt,
 };
 use arbor_store::{Table, Value};
@@ -137,6 +137,9 @@ fn slot_changes(
     Ok(())
 }
 
+/// A record before and after.
+type BeforeAndAfter = (Option<Value>, Option<Value>);
+
 /// All slots that an account had are gone, but for those set since.
 fn cleared_slots(
     before: &dyn Flat,
@@ -144,7 +147,7 @@ fn cleared_slots(
     change: &AccountChange,
     flat: &mut Changes,
 ) -> Result<(), StateError> {
-    let mut slots: BTreeMap<Box<[u8]>, (Option<Value>, Option<Value>)> = BTreeMap::new();
+    let mut slots: BTreeMap<FlatKey, BeforeAndAfter> = BTreeMap::new();
     for (slot, change) in &change.slots {
         check_old_slot((address, *slot), change.old, U256::ZERO)?;
         let key = slot_key(address, *slot);
