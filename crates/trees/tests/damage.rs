@@ -22,10 +22,8 @@ use arbor_state::{
 };
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_trees::MPT;
-use arbor_trees::ar16mt::AR16MT;
 use arbor_trees::eip8297::Eip8297;
 use arbor_trees::verkle::{Verkle, VerkleSettings};
-use trees::registry;
 
 /// Of code there may be more than is referred to.
 const CODE: u8 = 5;
@@ -38,23 +36,31 @@ fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
     tables.map(|spec| (spec.table.0, spec.name))
 }
 
-/// Every tree. Small tables are made quickly; what they compute does not depend on their sizes.
-static TREES: LazyLock<[Tree; 5]> = LazyLock::new(|| {
+/// Every tree. Those that put leaves into groups have several, so a small state shows what a large one would.
+static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
     let settings = VerkleSettings {
-        // Leaves in several groups.
         leaf_bytes: 2 << 10,
         ..VerkleSettings::default()
     };
-    let verkle = Verkle::with(committer, settings);
-    let toy = registry().find("toy").unwrap().tree();
     let eip8297 = Eip8297 {
         leaf_bytes: 2 << 10,
         ..Eip8297::default()
     };
-    let eip8297 = Arc::new(eip8297);
-    [MPT.tree(), Arc::new(verkle), AR16MT.tree(), toy, eip8297]
+    let mut all: Vec<Tree> = vec![
+        Arc::new(Verkle::with(committer, settings)),
+        Arc::new(eip8297),
+    ];
+    let in_groups: Vec<&str> = all.iter().map(|tree| tree.kind().name).collect();
+    let others = trees::trees().into_iter();
+    all.extend(others.filter(|tree| !in_groups.contains(&tree.kind().name)));
+    all
 });
+
+fn tree(name: &str) -> &'static Tree {
+    let mut all = TREES.iter();
+    all.find(|tree| tree.kind().name == name).unwrap()
+}
 
 const NETWORK: Network = Network {
     chain_id: 1,
@@ -177,7 +183,7 @@ fn flipped_bits_are_found(tree: &Tree) {
 /// One Verkle node of each form that is written: x and x/y of an internal node; leaves with values in place of C1, of C2, of both. Every second byte of it.
 #[test]
 fn damage_to_every_form_of_verkle_node_is_found() {
-    let tree = &TREES[1];
+    let tree = tree("verkle");
     let store = stored_state(tree);
     let table = 3;
     let mut forms = BTreeMap::new();
@@ -344,7 +350,7 @@ fn a_lost_node_is_told_once() {
 /// Also those whose keys are no node's.
 #[test]
 fn spare_nodes_are_counted() {
-    for tree in &TREES[1..3] {
+    for tree in ["verkle", "ar16mt"].map(tree) {
         let store = stored_state(tree);
         let spare: [&[u8]; 7] = [&[], &[0, 7], &[1], &[2], &[2, 9, 9, 9], &[31, 5], &[200, 1]];
         for key in spare {
@@ -361,7 +367,7 @@ fn spare_nodes_are_counted() {
 #[test]
 fn a_verkle_record_that_cannot_be_read_is_named() {
     const EXISTS: u8 = 0x40;
-    let tree = &TREES[1];
+    let tree = tree("verkle");
     let store = stored_state(tree);
     let account = records(&store, 1).swap_remove(0);
     let of_account = format!("account {}: ", Address::from_slice(&account.0));
@@ -451,7 +457,7 @@ fn a_scan_that_fails_ends_the_check() {
 /// A number of chunks that no code has is a fault like any other, soon found.
 #[test]
 fn too_many_chunks_of_code_are_found() {
-    let tree = &TREES[1];
+    let tree = tree("verkle");
     let store = stored_state(tree);
     let all = records(&store, 1);
     let (key, value) = all.iter().find(|(_, value)| value[0] & 0x80 != 0).unwrap();
@@ -595,7 +601,7 @@ fn storage_that_is_split_into_ranges_is_checked_like_any_other() {
 #[test]
 fn verification_tells_how_far_it_is() {
     let told = std::sync::Mutex::new(Vec::new());
-    let state = open(&stored_state(&TREES[0])).snapshot().unwrap();
+    let state = open(&stored_state(tree("mpt"))).snapshot().unwrap();
     let report = state.verify(&|now| told.lock().unwrap().push(now), &mut |_| Ok(()));
     let (report, told) = (report.unwrap(), told.into_inner().unwrap());
     let last = told.iter().map(|now| now.done).fold(0.0, f64::max);

@@ -38,6 +38,8 @@ use trees::registry;
 static COMMITTER: LazyLock<Arc<Committer>> =
     LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
 
+static ROWS: LazyLock<Vec<Tree>> = LazyLock::new(trees::trees);
+
 fn verkle(layout: HeaderLayout, form: Form) -> Tree {
     let settings = VerkleSettings {
         layout,
@@ -341,11 +343,6 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    #[test]
-    fn a_history_under_a_tree_of_one_folder_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
-        agrees_with_the_model(&memory(), &registry().find("toy").unwrap().tree(), steps)?;
-    }
-
     /// With every hash function, and records of any number of levels; leaves that are put in order fall into several groups.
     #[test]
     fn an_eip8297_history_agrees_with_the_model(
@@ -362,6 +359,18 @@ proptest! {
     #[test]
     fn an_ar16mt_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
         agrees_with_the_model(&memory(), &AR16MT.tree(), steps)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+
+    /// Whatever is in the registry, a tree of the tests too.
+    #[test]
+    fn a_history_under_every_row_agrees_with_the_model(steps in prop::collection::vec(step(), 1..30)) {
+        for tree in &*ROWS {
+            agrees_with_the_model(&memory(), tree, steps.clone())?;
+        }
     }
 }
 
