@@ -157,6 +157,28 @@ fn dumps_are_converted_from_files_and_pipes() {
     assert!(!folder.path("to").exists());
 }
 
+/// A false dump was refused at the end, and a replay went on over what it had made, with exit code 0.
+#[test]
+fn nothing_goes_on_over_a_target_that_is_not_its_source() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", "chain", &["--to", "6"]).ok();
+    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
+    let balance = "\"balance\":\"1";
+    assert!(dump.contains(balance));
+    let false_dump = dump.replacen(balance, "\"balance\":\"2", 1);
+    std::fs::write(folder.path("dump"), false_dump).expect("written");
+    for tree in trees() {
+        let chain = ["--tree", tree, "--ancestors", "chain", "--at", "6"];
+        convert(&folder, "dump", "to", &chain).fails_with(&["root"]);
+        let told = ["conversion into to is not finished", "delete the folder"];
+        replay(&folder, "to", "chain", &["--tree", tree]).fails_with(&told);
+        folder
+            .run(&["rollback", "--db", "to", "--to", "6"])
+            .fails_with(&told);
+        remove(&folder, &["to"]);
+    }
+}
+
 #[test]
 fn a_genesis_is_converted() {
     let folder = Folder::with_chain();

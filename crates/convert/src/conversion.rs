@@ -116,7 +116,7 @@ impl Conversion<'_> {
                 match (by_state, dump) {
                     (Some(source), _) => sort_ranges(source, &sorting)?,
                     (None, Some((dump, preimages))) if preimages.is_empty() => {
-                        dump.sort(&sorting)?
+                        dump.sort(&sorting)?;
                     }
                     (None, Some((dump, preimages))) => {
                         let naming = Naming::begin(&files, &watch)?;

@@ -1,6 +1,7 @@
 //! How much disk a conversion needs, estimated from a sample before anything is written.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -123,8 +124,8 @@ impl Sample {
         let hash = account.account.code_hash;
         if hash != KECCAK256_EMPTY {
             *self.uses.entry(hash).or_default() += 1;
-            if !self.codes.contains_key(&hash) {
-                self.codes.insert(hash, code(hash)?);
+            if let Entry::Vacant(unknown) = self.codes.entry(hash) {
+                unknown.insert(code(hash)?);
             }
         }
         self.accounts.push(account);

@@ -34,7 +34,7 @@ impl Input {
             false => {
                 let file = File::open(path)?;
                 let found = file.metadata()?;
-                let length = found.is_file().then(|| found.len());
+                let length = found.is_file().then_some(found.len());
                 (Raw::File(file), length)
             }
         };

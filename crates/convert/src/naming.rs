@@ -178,7 +178,7 @@ impl<'a> Naming<'a> {
         for path in files {
             let mut file = PreimageFile::open(path)?;
             loop {
-                let name = file.next()?;
+                let name = file.read_next()?;
                 names.extend(name);
                 if names.len() == TOGETHER || name.is_none() {
                     self.watch.check()?;

@@ -119,7 +119,7 @@ impl PreimageFile {
     ///
     /// # Errors
     /// A file that cannot be read, or that ends within a preimage; a string of another length.
-    pub fn next(&mut self) -> Result<Option<Preimage>, ConvertError> {
+    pub fn read_next(&mut self) -> Result<Option<Preimage>, ConvertError> {
         match self.form {
             PreimageForm::Records => self.next_of_record(),
             PreimageForm::Strings => {
@@ -250,7 +250,7 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let mut file = PreimageFile::open(&path)?;
         let mut all = Vec::new();
-        while let Some(preimage) = file.next()? {
+        while let Some(preimage) = file.read_next()? {
             all.push(preimage);
         }
         Ok((file.form(), all))

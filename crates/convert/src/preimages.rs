@@ -78,7 +78,7 @@ impl Preimages<'_> {
                 let accounts = source.full(None)?;
                 let mut hashed = BY_KECCAK.keyed(accounts);
                 naming.read_accounts(
-                    &mut hashed.by_ref().map(|account| Ok(without_names(account?))),
+                    &mut hashed.by_ref().map(|account| Ok(without_names(&account?))),
                 )?
             }
         };
@@ -133,7 +133,7 @@ impl Preimages<'_> {
             }
             let mut account = None;
             loop {
-                match file.next()? {
+                match file.read_next()? {
                     Some(Preimage::Slot(slot)) => {
                         if let Some(FullAccount { slots, .. }) = &mut account {
                             slots.push((slot.into(), U256::ONE));
@@ -199,7 +199,7 @@ impl Preimages<'_> {
 }
 
 /// An account and its slots by their hashed keys alone.
-fn without_names(account: KeyedAccount) -> HashedAccount {
+fn without_names(account: &KeyedAccount) -> HashedAccount {
     let slots = account.slots.iter();
     HashedAccount {
         key: account.key.into(),

@@ -86,6 +86,12 @@ pub enum DatabaseError {
     /// A file that remembers a setting cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// A conversion into the folder did not end, or what it made was not found to be its source.
+    #[error(
+        "a conversion into {} is not finished: run the same `arbor convert` again, or delete the folder to begin anew",
+        .0.display()
+    )]
+    UnfinishedConversion(PathBuf),
     /// A file or folder cannot be used.
     #[error("{action} {}", .path.display())]
     Io {

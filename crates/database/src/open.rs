@@ -108,6 +108,7 @@ impl Folder<'_> {
         budget: Budget,
         for_tree: impl FnOnce(&Tree) -> Budget,
     ) -> Result<State, DatabaseError> {
+        self.refuse_unfinished_conversion()?;
         let network = self.network()?;
         let open = || {
             let lock = DirLock::acquire(self.dir)?;
@@ -131,7 +132,16 @@ impl Folder<'_> {
         network: Network,
         budget: Budget,
     ) -> Result<State, DatabaseError> {
+        self.refuse_unfinished_conversion()?;
         self.open_by(State::open, made_of, network, budget)
+    }
+
+    /// A target that is not verified yet may differ from its source: nothing may go on over it.
+    fn refuse_unfinished_conversion(self) -> Result<(), DatabaseError> {
+        match self.dir.join("convert").join("job.json").exists() {
+            true => Err(DatabaseError::UnfinishedConversion(self.dir.to_owned())),
+            false => Ok(()),
+        }
     }
 
     /// Like [`open_or_create`](Self::open_or_create), but opens a database whose recovery did not finish, too.
