@@ -34,7 +34,7 @@ pub(crate) fn measure(command: &str) -> Measurement {
     measurement
 }
 
-/// Starts the measurement of a replay, its settings recorded but for the [`rules`].
+/// Starts the measurement of a replay, its settings recorded but for the rules.
 pub(crate) fn start(
     args: &Args,
     (choice, made): (TreeChoice, Option<&Tree>),
