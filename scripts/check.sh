@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 # Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
-portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-lab -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt
+portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt
     -p arbor-tree-verkle -p arbor-versions -p arbor-state)
 # Crates that are built without threads, too.
 serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
@@ -74,7 +74,7 @@ portable() {
         cargo check "${all_but_rocksdb[@]}" --locked --target "$other_target"
     else
         cargo check "${portable[@]}" --locked --target "$other_target"
-        notes+=("portable: chain and cli not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
+        notes+=("portable: chain, lab and cli not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
     fi
 }
 
