@@ -41,9 +41,9 @@ pub enum RulesError {
     /// It is no record of rules.
     #[error("unknown rules {text:.100?}{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     Malformed {
-        /// What is there.
+        /// The bytes that are stored, as text.
         text: String,
-        /// What is wrong with it, if it is a record.
+        /// The error of the record, if it is one.
         why: Option<serde_json::Error>,
     },
 }

@@ -17,7 +17,7 @@ const VERSION: u8 = 1;
 const LIST: u8 = 0xc0;
 /// The first bytes of the Keccak-256 of what follows the header, after it: nothing else that is stored vouches for that.
 const CHECK: usize = 4;
-/// What the total difficulty and the check add to a multiple of 32, without a version.
+/// Length that the total difficulty and the check add to a multiple of 32, without a version.
 const TOTAL_AND_CHECK: usize = 1 + CHECK;
 
 /// A block as the blocks after it need it.

@@ -92,9 +92,9 @@ fn opened(path: &Path) -> Result<Opened> {
     }
 }
 
-/// What a source says of the database that is made of it.
+/// The facts that a source gives for the database that is made of it.
 struct Facts {
-    /// What the source is, for the job.
+    /// Description of the source, by which a conversion that goes on is recognised.
     name: String,
     network: Network,
     genesis: Option<String>,
