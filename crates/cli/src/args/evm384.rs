@@ -46,7 +46,7 @@ pub(crate) struct Evm384Rules {
     /// Gas of an addition, a subtraction and a multiplication: draft (3, 3, 6), a (2, 2, 6) or b (1, 1, 3)
     #[arg(long, value_name = "S", default_value = "draft", value_parser = parse_schedule)]
     pub(crate) schedule: GasSchedule,
-    /// What the built-in contracts are optimised for
+    /// Optimise the built-in contracts for time or for gas
     #[arg(long, value_name = "G", default_value = "time")]
     pub(crate) goal: GoalChoice,
 }
