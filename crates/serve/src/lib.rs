@@ -1,0 +1,2 @@
+//! Serves a database over JSON-RPC.
+#![forbid(unsafe_code)]
