@@ -320,7 +320,7 @@ pub(crate) struct Replay {
     /// Unflushed changes kept in memory before they are written. Below 4 MiB, merging the many small files takes more memory than this saves [default: a sixteenth of --memory, at least 4 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes::parse, help_heading = RESOURCES)]
     pub(crate) write_back: Option<u64>,
-    /// Threads that decode blocks and recover senders. With 1, one thread does everything, roots included [default: all cores]
+    /// Threads that decode blocks and recover senders. With 1, one thread does everything, roots and flushes included, and counts are the same in every run [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads, help_heading = RESOURCES)]
     pub(crate) threads: usize,
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]

@@ -126,6 +126,60 @@ fn the_demo_chain_costs_what_it_did() {
     );
 }
 
+/// With a cache that is too small and a slow disk, counts of reads and hits differed from run to run: it depended on
+/// times which blocks were executed ahead, when a flush ended, and which entries the cache evicted.
+#[test]
+fn counts_on_one_thread_are_the_same_in_every_run() {
+    let folder = Folder::new();
+    folder
+        .run(&["generate", "--preset", "demo", "--out", "chain"])
+        .ok();
+    let words = [
+        "compare",
+        "chain",
+        "--trees",
+        "mpt,eip8297",
+        "--out",
+        "c",
+        "--threads",
+        "1",
+        "--repeat",
+        "3",
+        "--no-survey",
+        "--memory",
+        "16MiB",
+        "--write-back",
+        "512KiB",
+        "--throttle",
+        "20000:100",
+    ];
+    folder.run(&words).ok();
+    let envelope = results(&folder, "c");
+    let figures = envelope["results"]["figures"].as_array().expect("figures");
+    let mut compared = 0;
+    for figure in figures {
+        if !["count", "neutral", "bytes"].contains(&figure["kind"].as_str().expect("a kind")) {
+            continue;
+        }
+        for tree in figure["trees"].as_array().expect("trees") {
+            let Some(values) = tree["values"].as_array() else {
+                continue;
+            };
+            assert!(
+                values.len() >= 3 && values.iter().all(|value| *value == values[0]),
+                "{figure}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared}");
+    let median = |name: &str| {
+        let row = figures.iter().find(|row| row["name"] == name);
+        row.and_then(|row| row["trees"][0]["median"].as_f64())
+    };
+    assert!(median("store_reads") > Some(0.0) && median("cache_misses") > Some(0.0));
+}
+
 /// Returns the records of a table.
 fn records(tables: &Value, name: &str) -> u64 {
     let tables = tables.as_array().expect("tables");

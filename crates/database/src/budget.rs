@@ -17,6 +17,9 @@ pub struct Budget {
     pub durable: bool,
     /// The limits of a disk that the store imitates; `None` for the speed of the real one.
     pub throttle: Option<Limits>,
+    /// Whether flushes run on the thread that commits, one after another, so that counts do not depend on how long
+    /// anything takes.
+    pub in_turn: bool,
 }
 
 /// The least write-back that is taken if none is asked for. With less, flushes make so many small files that merging them takes more memory than it saves:
@@ -39,6 +42,7 @@ impl Budget {
             retain: Retain::All,
             durable: false,
             throttle: None,
+            in_turn: false,
         }
     }
 
@@ -62,6 +66,7 @@ impl Budget {
             dirty_bytes: usize::try_from(dirty).unwrap_or(usize::MAX),
             durable_each: self.durable,
             retain: self.retain,
+            background: !self.in_turn,
             ..Options::default()
         }
     }

@@ -1,11 +1,11 @@
 //! The clean cache: what the store holds, and of what was flushed also what it no longer holds.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arbor_store::{Reader, Scan, Store, StoreError, Table, Value};
-use foldhash::fast::RandomState;
+use foldhash::fast::{FixedState, FoldHasher, RandomState};
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
 use crate::identity::FIRST_OWN_TABLE;
@@ -51,11 +51,41 @@ impl Weighter<CacheKey, Option<Value>> for Weight {
     }
 }
 
+/// How the cache hashes its keys, on which it depends what it evicts.
+#[derive(Clone)]
+pub(crate) enum CacheSeed {
+    /// Differently in every process: nobody can choose keys that collide.
+    Random(RandomState),
+    /// The same in every process, so that the same work has the same hits.
+    Fixed(FixedState),
+}
+
+impl CacheSeed {
+    pub(crate) fn random() -> Self {
+        Self::Random(RandomState::default())
+    }
+
+    pub(crate) fn fixed() -> Self {
+        Self::Fixed(FixedState::default())
+    }
+}
+
+impl BuildHasher for CacheSeed {
+    type Hasher = FoldHasher<'static>;
+
+    fn build_hasher(&self) -> Self::Hasher {
+        match self {
+            Self::Random(seed) => seed.build_hasher(),
+            Self::Fixed(seed) => seed.build_hasher(),
+        }
+    }
+}
+
 /// A store read through a cache of bounded weight. Only callers' tables are cached, and an entry
 /// equals what the store holds, or what a flush under way is writing to it: until that is done the layer is read first.
 pub(crate) struct CachedStore {
     /// None without a budget: over a store that is in memory itself.
-    cache: Option<Cache<CacheKey, Option<Value>, Weight, RandomState>>,
+    cache: Option<Cache<CacheKey, Option<Value>, Weight, CacheSeed>>,
     budget: u64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -63,12 +93,9 @@ pub(crate) struct CachedStore {
 }
 
 impl CachedStore {
-    pub(crate) fn new(store: Arc<dyn Store>, bytes: u64) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, bytes: u64, seed: CacheSeed) -> Self {
         let items = usize::try_from(bytes / (ENTRY_BYTES + USUAL_BYTES)).unwrap_or(usize::MAX);
-        let cache = || {
-            let (hasher, lifecycle) = (RandomState::default(), Default::default());
-            Cache::with(items.max(1), bytes, Weight, hasher, lifecycle)
-        };
+        let cache = || Cache::with(items.max(1), bytes, Weight, seed, Default::default());
         Self {
             cache: (bytes > 0).then(cache),
             budget: bytes,

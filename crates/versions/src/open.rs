@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arbor_store::{Reader, Store};
 
-use crate::cache::CachedStore;
+use crate::cache::{CacheSeed, CachedStore};
 use crate::error::VersionsError;
 use crate::flush::Files;
 use crate::head_file::{DirLock, DirReader, FileHead, HeadFile, has_head_file, read_head_file};
@@ -144,9 +144,13 @@ impl Versions {
         stored: Option<HeadRecord>,
         options: Options,
     ) -> Self {
+        let seed = match options.background {
+            true => CacheSeed::random(),
+            false => CacheSeed::fixed(),
+        };
         Self {
             active: Layer::new(&unflushed.schema),
-            base: Arc::new(CachedStore::new(store, options.cache_bytes)),
+            base: Arc::new(CachedStore::new(store, options.cache_bytes, seed)),
             unflushed,
             options,
             stored,

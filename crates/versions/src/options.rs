@@ -35,8 +35,9 @@ pub struct Options {
     pub retain: Retain,
     /// Make every version durable before `apply` returns.
     pub durable_each: bool,
-    /// Let flushes that the budget causes run on a thread of their own, and each have a second one's help. Large pieces of memory that nobody needs any more are given
-    /// back by a thread in any case.
+    /// Let flushes that the budget causes run on a thread of their own, and each have a second one's help. Without it,
+    /// the clean cache evicts the same entries in every process, so that the same work reads the same keys from the
+    /// store. Large pieces of memory that nobody needs any more are given back by a thread in any case.
     pub background: bool,
     /// Flushes of fewer bytes or about as many go through the store's journal instead of a bulk ingestion.
     pub ingest_above: usize,

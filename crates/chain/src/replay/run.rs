@@ -64,6 +64,14 @@ impl Replay {
         self
     }
 
+    /// Executes no block ahead to learn which slots it reads, however long it waits for them. Then counts of reads and
+    /// hashes do not depend on how long anything takes.
+    #[must_use]
+    pub fn without_execution_ahead(mut self) -> Self {
+        self.prewarm = Prewarm::off();
+        self
+    }
+
     /// Stands at the head, whatever was executed before: reads what is remembered of it and the blocks before it.
     fn look_back(&mut self) -> Result<(), ReplayError> {
         self.names = RecentState::new(self.names_bytes);

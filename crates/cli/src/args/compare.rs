@@ -68,7 +68,7 @@ pub(crate) struct Compare {
     /// History that each run keeps: none, a number of versions, or all
     #[arg(long, value_name = "none|N|all", default_value = "128", value_parser = parse_retain)]
     pub(crate) retain: Retain,
-    /// Threads of each run. With 1, one thread does everything, roots included [default: all cores]
+    /// Threads of each run. With 1, one thread does everything, roots and flushes included, and counts are the same in every run [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
     /// Slow the store down to a disk with this many requests a second, each of which takes this many microseconds

@@ -273,6 +273,7 @@ fn open(args: &Args, tree: Tree, dir: Option<&Path>) -> Result<State> {
         },
         durable: false,
         throttle: None,
+        in_turn: false,
     };
     let Some(dir) = dir else {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

@@ -458,6 +458,7 @@ fn full(
         retain: retention(args)?,
         durable: args.durable,
         throttle: args.throttle,
+        in_turn: args.thread_count() == 1,
     };
     report::retain(&mut measurement, budget.retain);
     if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
@@ -493,6 +494,9 @@ fn full(
     replay.look_further_back(&args.chain)?;
     genesis.alloc = Alloc::default();
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
+    if args.thread_count() == 1 {
+        replay = replay.without_execution_ahead();
+    }
     let (head, _) = replay.head();
     let last = last_block(args, &input);
     if input.first().number > head + 1 {
