@@ -15,6 +15,8 @@ pub enum Kind {
     Time,
     /// How often something was done or how many there are. The same in every run with one thread.
     Count,
+    /// A count that may grow at no cost, such as hits of a cache. The same in every run with one thread.
+    Neutral,
     /// Bytes that follow from the work alone, such as those handed to the store.
     Bytes,
     /// Bytes as the operating system or the store counts them. Differs from run to run.
@@ -22,8 +24,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a growth of it is a change of the program rather than of the machine.
-    pub fn is_exact(self) -> bool {
+    /// Whether a growth of it costs something, and is a change of the program rather than of the machine.
+    pub fn may_not_grow(self) -> bool {
         matches!(self, Self::Count | Self::Bytes)
     }
 }
@@ -124,7 +126,7 @@ const FIXED: [(&str, &str, Kind, &str); 21] = [
     (
         "cache_hits",
         "cache hits",
-        Kind::Count,
+        Kind::Neutral,
         "/results/database/cache_hits",
     ),
     (
@@ -136,7 +138,7 @@ const FIXED: [(&str, &str, Kind, &str); 21] = [
     (
         "group_max",
         "blocks to a root at most",
-        Kind::Count,
+        Kind::Neutral,
         "/results/root_delay/group_max",
     ),
 ];

@@ -68,7 +68,7 @@ pub(crate) mod tests {
                     "first_block": 1, "blocks": 9, "transactions": 5, "gas": 7, "nodes": nodes,
                 },
                 "counters": { "hashes": 2 * nodes, "roots": 0 },
-                "database": { "bytes": { "flat": 10, "nodes": 20 } },
+                "database": { "bytes": { "flat": 10, "nodes": 20 }, "cache_hits": nodes },
             }),
         );
         report.wall_seconds = wall;

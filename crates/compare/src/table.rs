@@ -56,7 +56,7 @@ fn cells(row: &FigureRow) -> Vec<String> {
 pub(crate) fn show(kind: Kind, value: f64) -> String {
     match kind {
         Kind::Time => seconds(value),
-        Kind::Count => decimal(value),
+        Kind::Count | Kind::Neutral => decimal(value),
         Kind::Bytes | Kind::Observed => bytes(value),
     }
 }

@@ -26,6 +26,7 @@ const show = {
   plain: (value) => value.toLocaleString("en"),
 };
 show.observed = show.bytes;
+show.neutral = show.count;
 
 function element(name, attributes = {}, ...children) {
   const node = document.createElement(name);
