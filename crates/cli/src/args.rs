@@ -184,7 +184,7 @@ impl Command {
 /// Names the database of commands without `--db`.
 const DB_VARIABLE: &str = "ARBOR_DB";
 /// Gives the memory of commands without `--memory`.
-const MEMORY_VARIABLE: &str = "ARBOR_MEMORY";
+pub(crate) const MEMORY_VARIABLE: &str = "ARBOR_MEMORY";
 
 /// `arbor man`.
 #[derive(Debug, Args)]

@@ -34,6 +34,7 @@ use arbor_database::DatabaseError;
 use arbor_state::StateError;
 use arbor_versions::VersionsError;
 use args::{Arbor, Command};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 use commands::replay_witness::Partial;
 
@@ -49,7 +50,15 @@ fn main() -> ExitCode {
     // before goes back after the allocator's own delay of a second, and all that is freed until then with it.
     arbor_allocations::purge_after(100);
     take_full_files_for_errors();
-    let mut arbor = Arbor::parse();
+    end_with_parent();
+    let mut arbor = Arbor::try_parse().unwrap_or_else(|error| {
+        // Help goes here, too. If it cannot be written, nobody reads.
+        let _ = error.print();
+        if is_of_environment(&error) {
+            output::tell("hint: the value is that of the environment variable ARBOR_MEMORY");
+        }
+        std::process::exit(error.exit_code())
+    });
     arbor.command.ignore_unused_environment();
     logging::begin(arbor.verbose, arbor.log_format);
     match check_backend().and_then(|()| run(&arbor.command)) {
@@ -70,6 +79,39 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Has the system end a run of a comparison together with the comparison. Ctrl-C does not reach the run, which has a
+/// group of its own.
+#[cfg(target_os = "linux")]
+fn end_with_parent() {
+    use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+    let parent = std::env::var(arbor_compare::PARENT_VARIABLE).ok();
+    let Some(parent) = parent.and_then(|parent| parent.parse::<i32>().ok()) else {
+        return;
+    };
+    let signalled = set_parent_process_death_signal(Some(Signal::KILL));
+    // It may have ended before that.
+    let is_gone = getppid().map(Pid::as_raw_pid) != Some(parent);
+    if signalled.is_ok() && is_gone {
+        std::process::exit(i32::from(stop::EXIT_CODE));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_with_parent() {}
+
+/// Whether the command line is refused for a value of `--memory` that it does not have: the environment has it.
+fn is_of_environment(error: &clap::Error) -> bool {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let variable = std::env::var(args::MEMORY_VARIABLE);
+    let is_given = std::env::args().any(|word| word.starts_with("--memory"));
+    !is_given
+        && text(ContextKind::InvalidArg).starts_with("--memory")
+        && variable.is_ok_and(|value| value == text(ContextKind::InvalidValue))
 }
 
 /// Reports a name in [`BACKEND_VARIABLE`] that [`Backend::detect`] would panic at.

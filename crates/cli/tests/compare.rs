@@ -333,6 +333,88 @@ fn what_cannot_be_compared_is_refused() {
     folder
         .run(&words)
         .fails_with(&["--baseline chain/genesis.json", "no schema"]);
+    let survey = [&words[..6], &["--no-survey", "--growth", "3"]].concat();
+    folder
+        .run(&survey)
+        .fails_with(&["--growth 3", "--no-survey"]);
+}
+
+/// What a baseline cannot be compared with was found out after all runs.
+#[test]
+fn a_baseline_of_something_else_is_refused_before_the_first_run() {
+    let folder = Folder::with_chain();
+    let compare = |words: &str| {
+        let words = format!("compare chain --threads 1 --repeat 1 --no-survey {words}");
+        folder.run(&words.split_whitespace().collect::<Vec<_>>())
+    };
+    compare("--trees mpt,ar16mt --to 8 --out before").ok();
+    let refused = |words: &str, why: &[&str]| {
+        let run = compare(&format!("{words} --out after --baseline before"));
+        run.fails_with(&[&["--baseline"], why].concat());
+        assert!(!run.stderr().contains("replaying"), "{}", run.stderr());
+    };
+    refused(
+        "--trees mpt --to 8",
+        &["compared mpt,ar16mt", "--trees has no ar16mt"],
+    );
+    refused("--trees mpt,ar16mt", &["blocks 1 to 8", "--to 8"]);
+    refused("--trees mpt,ar16mt --to 7", &["blocks 1 to 8", "--to is 7"]);
+    let file = folder.path("before/results.json");
+    let text = fs::read_to_string(&file).expect("results");
+    let mut other: Value = serde_json::from_str(&text).expect("JSON");
+    other["results"]["chain"]["last_hash"] = "0x01".into();
+    fs::write(&file, other.to_string()).expect("written");
+    refused(
+        "--trees mpt,ar16mt --to 8",
+        &["(0x01)", "block 8 of the chain is 0x"],
+    );
+    fs::write(&file, text).expect("written");
+    let warned = compare("--trees mpt,ar16mt --to 8 --out after --baseline before --memory 64MiB");
+    assert!(warned.ok().stderr().contains("another memory_bytes"));
+}
+
+/// Ctrl-C at a terminal reached the run itself, too, which was dropped although "after this run" was promised.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_lets_the_run_under_way_end() {
+    use std::os::unix::process::CommandExt;
+    let folder = Folder::with_chain();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_arbor"))
+        .args([
+            "compare",
+            "chain",
+            "--trees",
+            "mpt,ar16mt",
+            "--out",
+            "c",
+            "--repeat",
+            "1",
+        ])
+        .args(["--no-survey", "--throttle", "1000:1000"])
+        .current_dir(folder.0.path())
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("starts");
+    let begin = Instant::now();
+    while !folder.path("c/runs/mpt-1.log").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "no run began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // Like a terminal, to all processes of the group.
+    let group = format!("-{}", child.id());
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", "--", &group])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let done = child.wait().expect("it ends");
+    assert_eq!(done.code(), Some(130));
+    assert!(folder.path("c/runs/mpt-1.json").exists(), "the run is kept");
+    assert!(
+        !folder.path("c/runs/ar16mt-1.json").exists(),
+        "no other run began"
+    );
 }
 
 /// One side's runs fail, and the other side's are compared: the exit code is 1, and the log is named.

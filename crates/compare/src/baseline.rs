@@ -44,6 +44,25 @@ impl Drift {
     }
 }
 
+/// Checks before any run that every side of the earlier results is one of these.
+///
+/// # Errors
+/// The sides that are missing, and how to add them.
+pub fn check_sides(before: &Results, sides: &[Side]) -> Result<(), String> {
+    let names = |names: Vec<&str>| names.join(",");
+    let is_missing = |name: &&str| !sides.iter().any(|side| side.name == *name);
+    let all = before.trees.iter().map(|column| column.side.name.as_str());
+    let missing: Vec<&str> = all.clone().filter(is_missing).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "the baseline compared {}, and --trees has no {}: name all of the baseline's trees, with their settings",
+            names(all.collect()),
+            names(missing)
+        )),
+    }
+}
+
 /// Compares results with earlier ones. Counts and bytes may grow by `allowed`, a part of the earlier value; times
 /// are only put next to each other.
 ///
@@ -138,6 +157,34 @@ mod tests {
             .find(|change| change.side == "elm" && change.figure == "wall_s");
         assert_eq!(wall.map(Change::growth), Some(8.0));
         assert!(drift.compared >= 8, "{}", drift.compared);
+    }
+
+    /// More hits of a cache were reported as a cost.
+    #[test]
+    fn hits_of_a_cache_may_grow() {
+        let drift = check(&results(100, 1.0), &results(101, 1.0), 0.0).expect("comparable");
+        let mut hits = drift.changes.iter();
+        let hits = hits.find(|change| change.figure == "cache_hits" && change.side == "elm");
+        assert_eq!(
+            hits.map(|hits| (hits.now, hits.is_too_much)),
+            Some((101.0, false))
+        );
+    }
+
+    /// It was found out after all runs.
+    #[test]
+    fn a_side_that_is_missing_is_named_before_any_run() {
+        let before = results(100, 1.0);
+        let side = |name: &str| Side::parse(name).expect("a side");
+        assert_eq!(
+            check_sides(&before, &[side("elm"), side("oak"), side("ash")]),
+            Ok(())
+        );
+        let error = check_sides(&before, &[side("oak")]).expect_err("no elm");
+        assert!(
+            error.contains("compared oak,elm, and --trees has no elm"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,8 +16,10 @@ pub struct Comparison<'a> {
     pub folder: &'a Folder,
     /// The program whose processes replay.
     pub program: &'a Path,
-    /// Whether somebody asked to stop.
+    /// Whether somebody asked to stop. The run that is under way comes to its end.
     pub stopped: &'a dyn Fn() -> bool,
+    /// Takes the number of runs that are done, and of all runs that the plan asks for.
+    pub done: &'a dyn Fn(usize, usize),
     /// Takes a line about what goes on.
     pub tell: &'a dyn Fn(&str),
 }
@@ -104,7 +106,6 @@ impl Comparison<'_> {
             program: self.program,
             plan: self.plan,
             folder: self.folder,
-            stopped: self.stopped,
         };
         for side in &self.plan.trees {
             if progress.failed_sides.contains(&side.name) {
@@ -117,6 +118,7 @@ impl Comparison<'_> {
                     run.report.wall_seconds
                 ));
                 progress.runs.push(run);
+                (self.done)(progress.runs.len(), self.planned());
                 continue;
             }
             if (self.stopped)() {
@@ -131,6 +133,7 @@ impl Comparison<'_> {
                 Ended::Done(run) => {
                     (self.tell)(&format!("{name}: {:.2} s", run.report.wall_seconds));
                     progress.runs.push(*run);
+                    (self.done)(progress.runs.len(), self.planned());
                 }
                 Ended::Failed(why) => {
                     let failed = format!("{name}: {why}; see {}", log.display());
@@ -147,8 +150,12 @@ impl Comparison<'_> {
     fn stopped_after(&self, progress: &Progress) -> Outcome {
         Outcome::Stopped {
             done: progress.runs.len(),
-            of: self.plan.trees.len() * self.plan.repetitions,
+            of: self.planned(),
         }
+    }
+
+    fn planned(&self) -> usize {
+        self.plan.trees.len() * self.plan.repetitions
     }
 
     /// Whether the planned repetitions of a side differ by more than they may.

@@ -31,7 +31,7 @@ mod statistics;
 mod table;
 mod thin;
 
-pub use baseline::{Change, Drift, check as check_baseline};
+pub use baseline::{Change, Drift, check as check_baseline, check_sides};
 pub use cache::Cache;
 pub use comparison::{Comparison, Found, Outcome};
 pub use error::CompareError;
@@ -40,5 +40,6 @@ pub use page::inspection_page;
 pub use plan::{Plan, Program, Side, SideError};
 pub use results::{Chain, FigureRow, Results};
 pub use run::Run;
+pub use runner::PARENT_VARIABLE;
 pub use statistics::{Summary, median};
 pub use table::{terminal_heading, terminal_table};

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use arbor_metrics::Envelope;
 use serde_json::{Value, json};
@@ -19,7 +18,7 @@ pub(crate) enum Ended {
     Done(Box<Run>),
     /// What failed; the log has more.
     Failed(String),
-    /// Somebody asked to stop.
+    /// Somebody asked its process to stop.
     Stopped,
 }
 
@@ -28,11 +27,10 @@ pub(crate) struct Runner<'a> {
     pub(crate) program: &'a Path,
     pub(crate) plan: &'a Plan,
     pub(crate) folder: &'a Folder,
-    pub(crate) stopped: &'a dyn Fn() -> bool,
 }
 
-/// How often it is asked whether a process has ended.
-const ASK_EVERY: Duration = Duration::from_millis(20);
+/// The environment variable that names the process which started a run. A run ends with that process.
+pub const PARENT_VARIABLE: &str = "ARBOR_PARENT";
 
 impl Runner<'_> {
     /// Replays the chain under a side, checks the database, and surveys it if it is the side's first.
@@ -261,25 +259,6 @@ impl Runner<'_> {
         words.extend(["--memory", &memory, "--json"].map(OsString::from));
         words
     }
-
-    /// Waits for a process; `None` if somebody asked to stop meanwhile, after it was ended.
-    fn wait(&self, child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
-        loop {
-            // Asked first: a process that was interrupted together with this one ends with an error.
-            if (self.stopped)() {
-                // What it was writing is removed.
-                child.kill()?;
-                child.wait()?;
-                return Ok(None);
-            }
-            if let Some(status) = child.try_wait()? {
-                // A signal to all processes of a terminal may end the child before it reaches this one.
-                let interrupted = status.code() == Some(INTERRUPTED);
-                return Ok((!interrupted).then_some(status));
-            }
-            std::thread::sleep(ASK_EVERY);
-        }
-    }
 }
 
 /// The exit code of a process of this program that was asked to stop.
@@ -324,13 +303,15 @@ impl Steps<'_> {
             command.env("ARBOR_BACKEND", "portable");
         }
         writeln!(self.log, "$ {line}").map_err(&failed)?;
+        apart(&mut command);
         let mut child = command.spawn().map_err(&failed)?;
         self.commands.push(line);
-        let status = self.runner.wait(&mut child).map_err(&failed)?;
-        Ok(match status {
-            None => Some(Ended::Stopped),
-            Some(status) if status.success() => None,
-            Some(status) => Some(Ended::Failed(format!(
+        let status = child.wait().map_err(&failed)?;
+        Ok(match status.code() {
+            // Somebody asked that process alone to stop.
+            Some(INTERRUPTED) => Some(Ended::Stopped),
+            Some(0) => None,
+            _ => Some(Ended::Failed(format!(
                 "arbor {} ended with {status}{}",
                 words[0].display(),
                 self.last_error().unwrap_or_default()
@@ -353,6 +334,14 @@ impl Steps<'_> {
             .find_map(|line| line.strip_prefix("error: "))?;
         Some(format!(": {error}"))
     }
+}
+
+/// Puts a process into a group of its own: Ctrl-C at a terminal goes to all processes of a group, and a run that is
+/// under way is to come to its end. The process is told who started it, and ends with that one.
+fn apart(command: &mut Command) {
+    command.env(PARENT_VARIABLE, std::process::id().to_string());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
 /// Bytes at the end of a log in which its last error is looked for.

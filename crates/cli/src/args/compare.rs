@@ -1,28 +1,19 @@
 //! The words of `arbor compare`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use arbor_compare::Cache;
 use arbor_versions::Retain;
 use clap::{Args, ValueEnum};
 
-use super::{parse_limits, parse_retain, parse_threads};
+use super::{OUTPUT, examples, parse_limits, parse_retain, parse_threads};
 use crate::bytes;
-
-/// The help text below the flags.
-const AFTER: &str = "\
-Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and
-`arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code
-is 1. Ctrl-C keeps the runs that are done, and the same command continues.
-
-Examples:
-    arbor compare --trees mpt,verkle,ar16mt --out compared chain
-    arbor compare --trees verkle,verkle:published,verkle:compressed+write-through --out layouts chain
-    arbor compare --trees mpt,verkle --threads 1 --repeat 1 --baseline compared --out again chain";
+use crate::metrics_server;
 
 /// `arbor compare`.
 #[derive(Debug, Args)]
-#[command(after_help = AFTER)]
+#[command(after_help = examples::COMPARE)]
 pub(crate) struct Compare {
     /// The blocks of one chain: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
     #[arg(value_name = "CHAIN", required = true)]
@@ -74,15 +65,21 @@ pub(crate) struct Compare {
     /// Slow the store down to a disk with this many requests a second, each of which takes this many microseconds
     #[arg(long, value_name = "REQUESTS:US", value_parser = parse_throttle)]
     pub(crate) throttle: Option<String>,
-    /// Make and measure the witnesses of this many blocks at the end of the chain, at most as many as --retain
-    #[arg(long, value_name = "N", default_value = "64")]
-    pub(crate) witnesses: u64,
-    /// Points along the chain at which tables are counted, for their growth. This takes one more replay of each tree, outside the times. 0: at the end only
-    #[arg(long, value_name = "N", default_value = "8", value_parser = parse_growth)]
-    pub(crate) growth: u64,
+    /// Make and measure the witnesses of this many blocks at the end of the chain, at most as many as --retain [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) witnesses: Option<u64>,
+    /// Points along the chain at which tables are counted, for their growth. This takes one more replay of each tree, outside the times. 0: at the end only [default: 8]
+    #[arg(long, value_name = "N", value_parser = parse_growth)]
+    pub(crate) growth: Option<u64>,
     /// Replay and check only: no sizes of tables, depths, proofs, updates and witnesses
-    #[arg(long, conflicts_with_all = ["growth", "witnesses"])]
+    #[arg(long)]
     pub(crate) no_survey: bool,
+    /// Print the report as JSON instead of the table
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address: the part of the runs that is done. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// The operating system's cache when a run begins.

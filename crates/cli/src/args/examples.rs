@@ -6,6 +6,28 @@ Examples:
   arbor replay --db db --tree verkle --check-state 100 chain
   arbor replay --db sepolia --genesis sepolia era1/sepolia-*.era1 --metrics 9400
   arbor replay --witness witness.json.gz";
+pub(super) const COMPARE: &str = "\
+Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
+
+Examples:
+  arbor compare --trees mpt,verkle,ar16mt --out compared chain
+  arbor compare --trees verkle,verkle:published --out layouts chain
+  arbor compare --trees mpt --threads 1 --out before chain
+  arbor compare --trees mpt --threads 1 --out after --baseline before chain";
+pub(super) const BENCH: &str = "\
+Examples:
+  arbor bench senders --batches 1,8,64
+  arbor bench database --db db
+  arbor bench witnesses chain --trees mpt,verkle";
+pub(super) const EVM384: &str = "\
+Examples:
+  arbor evm384 asm examples/evm384/product.easm > product.hex
+  arbor evm384 run pairing-check
+  arbor evm384 gas pairing --schedule a";
+pub(super) const PREIMAGES: &str = "\
+Examples:
+  arbor preimages export --db db --out preimages.bin
+  arbor preimages audit --from snapshot.jsonl.zst --preimages preimages.bin";
 pub(super) const STATUS: &str = "\
 Examples:
   arbor status --db db

@@ -5,21 +5,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::bounded_input::{Bound, BoundedInput};
+use arbor_chain::source::open_sources;
 use arbor_compare::{
-    Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, terminal_heading,
-    terminal_table,
+    Comparison, Folder, Outcome, Plan, Program, Results, Side, check_baseline, check_sides,
+    terminal_heading, terminal_table,
 };
 use arbor_database::show_retain;
 use arbor_metrics::{Envelope, Measurement, Table};
 use arbor_state::Settings;
 
 use crate::args::Compare as Args;
+use crate::metrics_server::PROGRESS;
 use crate::trees::TREES;
-use crate::{database, output, report, stop};
+use crate::{database, metrics_server, output, report, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let plan = plan(args)?;
+    if let Some(before) = &baseline {
+        check_before(before, &plan).context("--baseline")?;
+    }
     let measurement = measurement(&plan);
     let folder = Folder::open(&args.out, &plan)?;
     stop::listen_between("run");
@@ -30,24 +36,32 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         program: &program,
         stopped: &stop::asked,
         tell: &output::tell,
+        done: &|done, of| PROGRESS.done((done as f64 / of as f64).min(1.0)),
     };
     let found = match comparison.run()? {
         Outcome::Done(found) => *found,
         Outcome::Stopped { done, of } => {
-            return output::line(&format!(
-                "stopped as asked: {done} of {of} runs are done; the same command goes on"
-            ));
+            let said = format!("stopped: {done} of {of} runs are done; the same command goes on");
+            return output::remark(args.json, &said);
         }
     };
     let results = &found.results;
+    let envelope = measurement.finish(serde_json::to_value(results)?);
     // Printed first: if a file cannot be written, the figures are not lost.
-    output::line(&format!("{}\n", terminal_heading(results)))?;
-    output::table(&terminal_table(results))?;
-    comparison.write(&found, &measurement.finish(serde_json::to_value(results)?))?;
-    output::line(&format!(
-        "\nreport: {}; figures next to it: results.json, runs.csv, blocks.csv, blocks.parquet",
-        args.out.join("report.html").display()
-    ))?;
+    if args.json {
+        output::json(&envelope)?;
+    } else {
+        output::line(&format!("{}\n", terminal_heading(results)))?;
+        output::table(&terminal_table(results))?;
+    }
+    comparison.write(&found, &envelope)?;
+    output::remark(
+        args.json,
+        &format!(
+            "\nreport: {}; figures next to it: results.json, runs.csv, blocks.csv, blocks.parquet",
+            args.out.join("report.html").display()
+        ),
+    )?;
     if !results.failed.is_empty() {
         bail!(
             "these runs failed, and the others were compared without them: {}",
@@ -55,13 +69,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         );
     }
     match baseline {
-        Some(before) => hold_to(&before, results, args.allow),
+        Some(before) => hold_to(&before.results, results, args),
         None => Ok(()),
     }
 }
 
 /// The plan of a comparison: its inputs, sides and settings.
 fn plan(args: &Args) -> Result<Plan> {
+    for (flag, points) in [("--growth", args.growth), ("--witnesses", args.witnesses)] {
+        if let Some(points) = points.filter(|points| args.no_survey && *points > 0) {
+            bail!("{flag} {points} is of no use with --no-survey, which leaves both out");
+        }
+    }
     let trees = sides(args)?;
     let length = |path: &std::path::PathBuf| {
         let bytes = bytes_below(path).with_context(|| path.display().to_string())?;
@@ -84,11 +103,71 @@ fn plan(args: &Args) -> Result<Plan> {
         },
         to: args.to,
         throttle: args.throttle.clone(),
-        witnesses: args.witnesses,
+        witnesses: args.witnesses.unwrap_or(WITNESSES),
         survey: !args.no_survey,
-        growth: args.growth,
+        growth: args.growth.unwrap_or(GROWTH),
     })
 }
+
+/// Checks before any run what would make the results incomparable: the sides, and the blocks. Says what else differs.
+fn check_before(before: &Baseline, plan: &Plan) -> Result<()> {
+    check_sides(&before.results, &plan.trees).map_err(anyhow::Error::msg)?;
+    let chain = &before.results.chain;
+    let of = format!(
+        "the baseline is of blocks {} to {} ({})",
+        chain.first_block, chain.last_block, chain.last_hash
+    );
+    if let Some(to) = plan.to.filter(|to| *to < chain.last_block) {
+        bail!("{of}, and --to is {to}");
+    }
+    let mut input = open_sources(&plan.paths)?;
+    let passed = input.skip_to(chain.last_block + 1)?;
+    match passed.filter(|link| link.number == chain.last_block) {
+        None => bail!("{of}, and the chain ends before"),
+        Some(link) if link.hash.to_string() != chain.last_hash => {
+            bail!(
+                "{of}, and block {} of the chain is {}",
+                link.number,
+                link.hash
+            )
+        }
+        Some(_) => {}
+    }
+    if plan.to != Some(chain.last_block) && input.next_raw()?.is_some() {
+        bail!(
+            "{of}, and the chain goes on: give --to {}",
+            chain.last_block
+        );
+    }
+    let now = measurement(plan).finish(serde_json::Value::Null).settings;
+    for name in [
+        "memory_bytes",
+        "write_back_bytes",
+        "retain",
+        "threads",
+        "throttle",
+    ] {
+        if before.settings.get(name) != now.get(name) {
+            let shown = |value: Option<&serde_json::Value>| match value {
+                None | Some(serde_json::Value::Null) => "not given".to_owned(),
+                Some(value) => value.to_string(),
+            };
+            tracing::warn!(
+                "the baseline was made with another {name}: {}, now {}. Counts may differ for that reason",
+                shown(before.settings.get(name)),
+                shown(now.get(name))
+            );
+        }
+    }
+    if plan.threads != 1 {
+        tracing::warn!("counts of reads and hits vary from run to run, but with --threads 1");
+    }
+    Ok(())
+}
+
+/// Blocks whose witnesses are made, and points along the chain, if the command line does not say.
+const WITNESSES: u64 = 64;
+const GROWTH: u64 = 8;
 
 /// The sides, held against the registry of trees.
 fn sides(args: &Args) -> Result<Vec<Side>> {
@@ -192,8 +271,14 @@ const RESULTS: Bound = Bound {
     bytes: 1 << 26,
 };
 
+/// An earlier comparison.
+struct Baseline {
+    results: Results,
+    settings: serde_json::Map<String, serde_json::Value>,
+}
+
 /// Reads an earlier comparison: its folder, or its `results.json`.
-fn read_baseline(path: &Path) -> Result<Results> {
+fn read_baseline(path: &Path) -> Result<Baseline> {
     let file = match path.is_dir() {
         true => path.join("results.json"),
         false => path.to_owned(),
@@ -211,15 +296,19 @@ fn read_baseline(path: &Path) -> Result<Results> {
             envelope.command
         );
     }
-    serde_json::from_value(envelope.results).with_context(shown)
+    Ok(Baseline {
+        results: serde_json::from_value(envelope.results).with_context(shown)?,
+        settings: envelope.settings,
+    })
 }
 
 /// Fails if counts or bytes grew by more than so many percent; prints times then and now.
-fn hold_to(before: &Results, now: &Results, percent: f64) -> Result<()> {
+fn hold_to(before: &Results, now: &Results, args: &Args) -> Result<()> {
+    let percent = args.allow;
     let drift = check_baseline(before, now, percent / 100.0)
         .map_err(anyhow::Error::msg)
         .context("--baseline")?;
-    output::line("")?;
+    output::remark(args.json, "")?;
     let mut table = Table::new(["since the baseline", "before", "now", "growth", ""]);
     for change in &drift.changes {
         table.row([
@@ -230,7 +319,10 @@ fn hold_to(before: &Results, now: &Results, percent: f64) -> Result<()> {
             if change.is_too_much { "too much" } else { "" }.to_owned(),
         ]);
     }
-    output::table(&table)?;
+    match args.json {
+        true => output::tell(table.text(None).trim_end()),
+        false => output::table(&table)?,
+    }
     let grown: Vec<String> = drift
         .too_much()
         .map(|change| format!("{} of {}", change.figure, change.side))
@@ -241,10 +333,13 @@ fn hold_to(before: &Results, now: &Results, percent: f64) -> Result<()> {
             grown.join(", ")
         );
     }
-    output::line(&format!(
-        "of {} counts and bytes none grew by more than {percent} %",
-        drift.compared
-    ))
+    output::remark(
+        args.json,
+        &format!(
+            "of {} counts and bytes none grew by more than {percent} %",
+            drift.compared
+        ),
+    )
 }
 
 /// A value with as many digits as tell it.
