@@ -28,7 +28,7 @@ pub(crate) struct Figures {
     block: AtomicU64,
     blocks: AtomicU64,
     gas: AtomicU64,
-    /// The part of the work that is done, as the bits of a float from 0 to 1.
+    /// The part of the work that is done, as the bits of a float from 0 to 1; not a number if it is not known.
     done: AtomicU64,
 }
 
@@ -38,7 +38,7 @@ impl Figures {
             block: AtomicU64::new(0),
             blocks: AtomicU64::new(0),
             gas: AtomicU64::new(0),
-            done: AtomicU64::new(0),
+            done: AtomicU64::new(f64::NAN.to_bits()),
         }
     }
 
@@ -140,20 +140,17 @@ fn text() -> String {
         &gas,
     );
     let done = f64::from_bits(get(&PROGRESS.done));
-    put(
-        "done_ratio",
-        "gauge",
-        "The part of the work that is done, 0 to 1.",
-        &done,
-    );
-    for (name, count) in arbor_metrics::snapshot() {
-        let name = format!("{name}_total");
+    if !done.is_nan() {
         put(
-            &name,
-            "counter",
-            "A counter of reports (docs/design/report-format.md).",
-            &count,
+            "done_ratio",
+            "gauge",
+            "The part of the work that is done, 0 to 1.",
+            &done,
         );
+    }
+    for (name, count) in arbor_metrics::snapshot() {
+        let help = arbor_metrics::described(name);
+        put(&format!("{name}_total"), "counter", help, &count);
     }
     let usage = ProcessUsage::now();
     let seconds = [("user", usage.user_s), ("system", usage.sys_s)];
@@ -207,6 +204,31 @@ mod tests {
         for odd in ["", "x", "70000", "host:"] {
             assert!(parse_address(odd).is_err(), "{odd}");
         }
+    }
+
+    /// The part that is done was 0 as long as nobody knew it, and the counters had no descriptions.
+    #[test]
+    fn what_is_not_known_is_left_out_and_counters_are_described() {
+        let figures = Figures::new();
+        assert!(f64::from_bits(figures.done.load(Ordering::Relaxed)).is_nan());
+        figures.done(0.25);
+        assert_eq!(f64::from_bits(figures.done.load(Ordering::Relaxed)), 0.25);
+        let text = text();
+        let mut helps: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("# HELP arbor_")?.split_once(' '))
+            .filter(|(name, _)| {
+                arbor_metrics::snapshot()
+                    .iter()
+                    .any(|(known, _)| name.strip_suffix("_total") == Some(known))
+            })
+            .map(|(_, help)| help)
+            .collect();
+        assert!(helps.iter().all(|help| !help.is_empty()));
+        let all = helps.len();
+        helps.sort_unstable();
+        helps.dedup();
+        assert_eq!((all, helps.len()), (arbor_metrics::snapshot().len(), all));
     }
 
     #[test]

@@ -69,6 +69,28 @@ impl Counter {
     }
 }
 
+/// Returns what a counter of [`snapshot`] counts, in a sentence; empty for another name.
+#[must_use]
+pub fn described(name: &str) -> &'static str {
+    match name {
+        "keccak_permutations" => {
+            "Permutations of Keccak-f[1600], those of the KECCAK256 opcode left out."
+        }
+        "blake2s_compressions" => "Compressions of BLAKE2s.",
+        "blake3_compressions" => "Compressions of BLAKE3.",
+        "sha256_compressions" => "Compressions of SHA-256.",
+        "field_inversions" => "Inversions in prime fields. Several with one inversion count once.",
+        "square_roots" => "Square roots in Banderwagon's base field, for decompressed points.",
+        "point_additions" => "Additions of curve points in commitments, proofs and their checks.",
+        "normalisations" => "Curve points made affine.",
+        "store_reads" => "Requests that read from the store, in units of a disk's.",
+        "store_read_bytes" => "Bytes of keys and values that were read from the store.",
+        "store_writes" => "Requests that wrote to the store, in units of a disk's.",
+        "store_written_bytes" => "Bytes of keys and values that were written to the store.",
+        _ => "",
+    }
+}
+
 /// Every counter's name, as reports spell it, and its value now, in a fixed order.
 ///
 /// The counts never go back: what a job cost is the difference of two snapshots, provided that

@@ -18,7 +18,7 @@ mod timestamp;
 pub use counters::{
     BLAKE2S_COMPRESSIONS, BLAKE3_COMPRESSIONS, Counter, FIELD_INVERSIONS, KECCAK_PERMUTATIONS,
     NORMALISATIONS, POINT_ADDITIONS, SHA256_COMPRESSIONS, SQUARE_ROOTS, STORE_READ_BYTES,
-    STORE_READS, STORE_WRITES, STORE_WRITTEN_BYTES, snapshot,
+    STORE_READS, STORE_WRITES, STORE_WRITTEN_BYTES, described, snapshot,
 };
 pub use envelope::{Envelope, Measurement, SCHEMA, Versions};
 pub use machine::Machine;
