@@ -30,9 +30,45 @@ pub(crate) fn remark(json: bool, text: &str) -> Result<()> {
     }
 }
 
+/// Writes a number with its noun, in the plural unless there is one.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 /// Prints a table in lines that fit the terminal.
 pub(crate) fn table(table: &Table) -> Result<()> {
     line(table.text(width()).trim_end())
+}
+
+/// Breaks the lines of a text between words, so that they fit the terminal.
+pub(crate) fn wrapped(text: &str) -> String {
+    match width() {
+        None => text.to_owned(),
+        Some(width) => broken(text, width),
+    }
+}
+
+/// Breaks lines between words where they would be longer than a width.
+fn broken(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let mut open = String::new();
+        for word in line.split(' ') {
+            let length = open.chars().count() + 1 + word.chars().count();
+            if !open.is_empty() && length > width {
+                lines.push(std::mem::take(&mut open));
+            }
+            if !open.is_empty() {
+                open.push(' ');
+            }
+            open += word;
+        }
+        lines.push(open);
+    }
+    lines.join("\n")
 }
 
 /// Prints a line of a table whose rows come one after another and whose groups of columns are parted by `|`: of the
@@ -107,6 +143,15 @@ pub(crate) fn print(write: &mut dyn FnMut(&mut dyn Write) -> serde_json::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The legend of a load test had lines of 213 characters on a terminal with 60 columns.
+    #[test]
+    fn long_lines_break_between_words() {
+        let text = "one two three\nfour";
+        assert_eq!(broken(text, 80), text);
+        assert_eq!(broken(text, 9), "one two\nthree\nfour");
+        assert_eq!(broken(text, 2), "one\ntwo\nthree\nfour");
+    }
 
     #[test]
     fn tables_lose_whole_groups_of_columns() {

@@ -20,6 +20,9 @@ pub(crate) struct Progress {
     start: Instant,
     next_line: Instant,
     gas: u64,
+    /// The part of the chain's files before the first block, and before the block under way, if the last block is not
+    /// known.
+    read: Option<(f64, f64)>,
 }
 
 impl Progress {
@@ -35,6 +38,25 @@ impl Progress {
             start,
             next_line: start + LINE_EVERY,
             gas: 0,
+            read: None,
+        }
+    }
+
+    /// Tells which part of the chain's files was read until the block under way, 0 to 1.
+    pub(crate) fn read(&mut self, part: f64) {
+        let (begin, _) = *self.read.get_or_insert((part, part));
+        self.read = Some((begin, part));
+    }
+
+    /// The part that is done once a block is, if it is known.
+    fn done(&self, number: u64) -> Option<f64> {
+        match (self.last, self.read) {
+            (Some(last), _) => {
+                let all = (last + 1).saturating_sub(self.first).max(1);
+                Some((number + 1).saturating_sub(self.first) as f64 / all as f64)
+            }
+            (None, Some((begin, now))) if now > begin => Some((now - begin) / (1.0 - begin)),
+            (None, _) => None,
         }
     }
 
@@ -42,15 +64,26 @@ impl Progress {
     pub(crate) fn block(&mut self, number: u64, gas: u64) {
         self.gas += gas;
         PROGRESS.block(number, gas);
-        if let Some(last) = self.last {
-            let all = (last + 1).saturating_sub(self.first).max(1);
-            PROGRESS.done((number + 1).saturating_sub(self.first) as f64 / all as f64);
+        let done = self.done(number);
+        if let Some(done) = done {
+            PROGRESS.done(done);
         }
         let now = Instant::now();
         match &self.bar {
             Some(bar) => {
-                bar.set_position((number + 1).saturating_sub(self.first));
+                // First: setting the position draws the bar.
                 bar.set_message(self.rates(number, now));
+                bar.set_prefix(number.to_string());
+                match (self.last, done) {
+                    (None, Some(done)) => {
+                        if bar.length().is_none() {
+                            bar.set_length(PartDone::STEPS as u64);
+                            bar.set_style(style(OF_BYTES));
+                        }
+                        bar.set_position((done * PartDone::STEPS) as u64);
+                    }
+                    _ => bar.set_position((number + 1).saturating_sub(self.first)),
+                }
             }
             None if now >= self.next_line => {
                 self.next_line = now + LINE_EVERY;
@@ -77,6 +110,15 @@ impl Progress {
             .map_or(String::new(), |last| format!(" of {last}"))
     }
 
+    /// The part that is done in per cent, and the time left, for a line.
+    fn part_and_rest(&self, number: u64, elapsed: Duration) -> String {
+        let Some(done) = self.done(number) else {
+            return String::new();
+        };
+        let left = seconds_left(elapsed, done).map(|left| format!(", {left:.0} s left"));
+        format!(", {:.1} %{}", 100.0 * done, left.unwrap_or_default())
+    }
+
     fn rates(&self, number: u64, now: Instant) -> String {
         let seconds = (now - self.start).as_secs_f64().max(1e-3);
         let blocks = (number + 1).saturating_sub(self.first) as f64 / seconds;
@@ -84,9 +126,8 @@ impl Progress {
             "{blocks:.0} blocks/s, {:.0} Mgas/s",
             self.gas as f64 / 1e6 / seconds
         );
-        if let Some(last) = self.last.filter(|_| self.bar.is_none()) {
-            let left = last.saturating_sub(number) as f64 / blocks.max(1e-9);
-            text += &format!(", {left:.0} s left");
+        if self.bar.is_none() {
+            text += &self.part_and_rest(number, now - self.start);
         }
         text
     }
@@ -117,8 +158,7 @@ impl PartDone {
     fn with_bar(verb: &'static str, wanted: bool) -> Self {
         let bar = wanted.then(|| {
             let bar = ProgressBar::new(Self::STEPS as u64);
-            let style = ProgressStyle::with_template("{bar:30} {percent} %, {msg}, {eta} left");
-            bar.set_style(style.expect("invariant: the template is well formed"));
+            bar.set_style(style("{bar:30} {percent} %, {msg}, {eta} left"));
             bar
         });
         let start = Instant::now();
@@ -134,8 +174,9 @@ impl PartDone {
     pub(crate) fn set(&self, done: f64, what: &str) {
         PROGRESS.done(done);
         if let Some(bar) = &self.bar {
-            bar.set_position((done * Self::STEPS) as u64);
+            // First: setting the position draws the bar.
             bar.set_message(what.to_owned());
+            bar.set_position((done * Self::STEPS) as u64);
             return;
         }
         let now = Instant::now();
@@ -192,16 +233,24 @@ fn seconds_left(elapsed: Duration, done: f64) -> Option<f64> {
 
 fn bar(first: u64, last: Option<u64>) -> ProgressBar {
     let (bar, template) = match last {
-        Some(last) => {
-            let bar = ProgressBar::new((last + 1).saturating_sub(first));
-            (bar, "{bar:30} {pos}/{len} blocks, {msg}, {eta} left")
-        }
-        None => (ProgressBar::new_spinner(), "{spinner} {pos} blocks, {msg}"),
+        Some(last) => (
+            ProgressBar::new((last + 1).saturating_sub(first)),
+            OF_BLOCKS,
+        ),
+        None => (ProgressBar::new_spinner(), WITHOUT_END),
     };
-    let style = ProgressStyle::with_template(template)
-        .expect("invariant: the templates above are well formed");
-    bar.set_style(style);
-    bar
+    bar.with_style(style(template))
+}
+
+/// A bar of blocks whose last one is known.
+const OF_BLOCKS: &str = "{bar:30} {percent} %, {pos}/{len} blocks, {msg}, {eta} left";
+/// A bar of the bytes of a chain's files.
+const OF_BYTES: &str = "{bar:30} {percent} %, block {prefix}, {msg}, {eta} left";
+/// Blocks of which nobody knows how many there are.
+const WITHOUT_END: &str = "{spinner} {pos} blocks, {msg}";
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).expect("invariant: the templates are well formed")
 }
 
 #[cfg(test)]
@@ -217,6 +266,21 @@ mod tests {
         assert_eq!(part.at(&[0xff; 32]), Some(1.0));
         assert_eq!(part.at(&[3; 32]), None);
         assert_eq!(part.at(&[4; 32]), None);
+    }
+
+    /// A replay of an export without --to showed no per cent, because its last block is not known.
+    #[test]
+    fn without_a_last_block_the_bytes_tell_the_part() {
+        let mut progress = Progress::new("replay", 11, None);
+        assert_eq!(progress.done(11), None);
+        progress.read(0.5);
+        assert_eq!(progress.done(11), None);
+        progress.read(0.75);
+        assert_eq!(progress.done(12), Some(0.5));
+        let rest = progress.part_and_rest(12, Duration::from_secs(3));
+        assert_eq!(rest, ", 50.0 %, 3 s left");
+        progress.last = Some(14);
+        assert_eq!(progress.done(11), Some(0.25));
     }
 
     #[test]

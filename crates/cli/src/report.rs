@@ -86,11 +86,24 @@ pub(crate) fn rules(measurement: &mut Measurement, rules: ChainRules) {
     }
 }
 
+/// The time of a replay, beside what its blocks took one by one.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Spans {
+    /// From the begin of the command until the first block was asked for: tables, genesis, opening.
+    pub(crate) start: Duration,
+    /// From then on until the last block was committed or failed.
+    pub(crate) blocks: Duration,
+    /// The flush after the last block.
+    pub(crate) last_flush: Duration,
+}
+
 /// What a replay did, before the database is closed.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Sums over all blocks.
     pub(crate) total: Sums,
+    /// The time before, during and after the blocks.
+    pub(crate) spans: Spans,
     /// Sums over intervals.
     pub(crate) series: Series,
     /// How long roots took to be known, if blocks had any.
@@ -158,7 +171,8 @@ impl Outcome {
         file: Option<&Path>,
         json: bool,
     ) -> Result<()> {
-        let envelope = measurement.finish(self.results());
+        let results = self.results(measurement.elapsed());
+        let envelope = measurement.finish(results);
         match json {
             true => output::json(&envelope)?,
             false => self.print(envelope.wall_seconds, &envelope.process)?,
@@ -166,7 +180,31 @@ impl Outcome {
         files::write_report(file, &envelope)
     }
 
-    fn results(&self) -> Value {
+    /// The time between the blocks' begin and their end that is in no part. With a thread for roots, execution has
+    /// ended then and waits for the last of them.
+    fn rest(&self) -> f64 {
+        let total = &self.total;
+        let executing = total.source_s + total.backlog_s + total.execution_s;
+        let roots = total.keys_s + total.tree_s + total.store_s + total.check_s;
+        let parts = match self.beside {
+            true => executing,
+            false => executing + roots - self.spans.last_flush.as_secs_f64(),
+        };
+        (self.spans.blocks.as_secs_f64() - parts).max(0.0)
+    }
+
+    /// The time after the last flush, without compaction.
+    fn end(&self, wall: f64) -> f64 {
+        let Spans {
+            start,
+            blocks,
+            last_flush,
+        } = self.spans;
+        let before = start + blocks + last_flush + self.compacting;
+        (wall - before.as_secs_f64()).max(0.0)
+    }
+
+    fn results(&self, wall: Duration) -> Value {
         let counters: serde_json::Map<String, Value> = arbor_metrics::snapshot()
             .into_iter()
             .map(|(name, count)| (name.to_owned(), json!(count)))
@@ -178,7 +216,11 @@ impl Outcome {
             "head": head,
             "total": self.total,
             "root_delay": self.root_delay,
+            "start_s": self.spans.start.as_secs_f64(),
+            "rest_s": self.rest(),
+            "last_flush_s": self.spans.last_flush.as_secs_f64(),
             "compacting_s": self.compacting.as_secs_f64(),
+            "end_s": self.end(wall.as_secs_f64()),
             "disk_bytes": self.disk_bytes,
             "database": self.database,
             "counters": counters,
@@ -200,8 +242,10 @@ impl Outcome {
                 total.gas as f64 / 1e6 / wall,
             ))?;
         }
-        for part in self.parts() {
-            part.print(wall)?;
+        if total.blocks > 0 {
+            for part in self.parts(wall) {
+                part.print(wall)?;
+            }
         }
         let size = |name: &str, value: Option<u64>| match value {
             Some(value) => output::line(&format!("  {name:<34}{:>11}", bytes::show(value))),
@@ -223,32 +267,45 @@ impl Outcome {
         }
     }
 
-    /// The parts of the time. Each group is one thread's work, one part after another.
-    fn parts(&self) -> Vec<Group> {
+    /// The parts of the time. Each group is one thread's work, one part after another. The first one has all of the time.
+    fn parts(&self, wall: f64) -> Vec<Group> {
         let total = &self.total;
-        let execution = vec![
+        let last_flush = self.spans.last_flush.as_secs_f64();
+        let start = (
+            "start: tables, genesis, opening",
+            self.spans.start.as_secs_f64(),
+        );
+        let execution = [
             ("execution and verification", total.execution_s),
             ("waiting for blocks and senders", total.source_s),
             ("waiting for earlier roots", total.backlog_s),
         ];
-        let roots = vec![
+        let roots = [
             ("key hashing", total.keys_s),
             ("tree", total.tree_s),
-            ("store", total.store_s),
+            ("store", total.store_s - last_flush),
             ("checking the state", total.check_s),
         ];
-        let compaction = vec![("compaction", self.compacting.as_secs_f64())];
+        let end = [
+            ("last flush", last_flush),
+            ("compaction", self.compacting.as_secs_f64()),
+            ("end: closing the database", self.end(wall)),
+        ];
         let group = |name, parts| Group { name, parts };
         match self.beside {
-            true => vec![
-                group("thread of execution", execution),
-                group("next to it, thread of roots", roots),
-                group("after both", compaction),
-            ],
-            false => vec![group(
-                "one thread, in turn",
-                [execution, roots, compaction].concat(),
-            )],
+            true => {
+                let rest = ("waiting for the last roots", self.rest());
+                let first = [&[start], &execution[..], &[rest], &end].concat();
+                vec![
+                    group("thread of execution", first),
+                    group("next to it, thread of roots", roots.to_vec()),
+                ]
+            }
+            false => {
+                let rest = ("between the parts", self.rest());
+                let all = [&[start], &execution[..], &roots, &[rest], &end].concat();
+                vec![group("one thread, in turn", all)]
+            }
         }
     }
 
@@ -322,6 +379,7 @@ mod tests {
         (total.blocks, total.first_block, total.last_block) = (blocks, 101, 100 + blocks);
         Outcome {
             total,
+            spans: Spans::default(),
             series: Series::default(),
             root_delay: None,
             head: Some(Head {
@@ -347,17 +405,31 @@ mod tests {
         let total = &mut outcome.total;
         (total.execution_s, total.source_s, total.backlog_s) = (0.6, 0.1, 0.3);
         (total.keys_s, total.tree_s, total.store_s) = (0.1, 0.4, 0.2);
-        let sums = |outcome: &Outcome| -> Vec<f64> {
-            let groups = outcome.parts().into_iter();
-            let sums = groups.map(|group| group.parts.iter().map(|part| part.1).sum::<f64>());
-            sums.filter(|sum| *sum > 0.0).collect()
+        let seconds = Duration::from_secs_f64;
+        outcome.spans = Spans {
+            start: seconds(0.5),
+            blocks: seconds(1.2),
+            last_flush: seconds(0.1),
         };
-        let [execution, roots] = sums(&outcome)[..] else {
+        outcome.compacting = seconds(0.25);
+        let sums = |outcome: &Outcome, wall: f64| -> Vec<f64> {
+            let groups = outcome.parts(wall).into_iter();
+            groups
+                .map(|group| group.parts.iter().map(|part| part.1).sum::<f64>())
+                .collect()
+        };
+        let [execution, roots] = sums(&outcome, 2.5)[..] else {
             unreachable!("two threads");
         };
-        assert!((execution - 1.0).abs() < 1e-9 && (roots - 0.7).abs() < 1e-9);
+        // The first thread has all of the time: 0.2 s waiting for the last roots, 0.45 s for the end.
+        assert!((execution - 2.5).abs() < 1e-9 && (roots - 0.6).abs() < 1e-9);
+        assert!((outcome.rest() - 0.2).abs() < 1e-9 && (outcome.end(2.5) - 0.45).abs() < 1e-9);
         outcome.beside = false;
-        assert_eq!(sums(&outcome).len(), 1);
+        outcome.spans.blocks = seconds(1.8);
+        let [all] = sums(&outcome, 3.0)[..] else {
+            unreachable!("one thread");
+        };
+        assert!((all - 3.0).abs() < 1e-9, "{all}");
     }
 
     /// After a full disk it was "replayed blocks 101 to 221", above "head: block 100".

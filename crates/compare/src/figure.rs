@@ -44,7 +44,7 @@ pub struct Figure {
 }
 
 /// Figures with a fixed place in a report: name, label, kind, and the path there.
-const FIXED: [(&str, &str, Kind, &str); 21] = [
+const FIXED: [(&str, &str, Kind, &str); 24] = [
     ("wall_s", "wall time", Kind::Time, "/wall_seconds"),
     ("user_s", "processor, user", Kind::Time, "/process/user_s"),
     ("sys_s", "processor, system", Kind::Time, "/process/sys_s"),
@@ -69,6 +69,9 @@ const FIXED: [(&str, &str, Kind, &str); 21] = [
         Kind::Time,
         "/results/total/backlog_s",
     ),
+    ("start_s", "start", Kind::Time, "/results/start_s"),
+    ("rest_s", "rest", Kind::Time, "/results/rest_s"),
+    ("end_s", "end", Kind::Time, "/results/end_s"),
     (
         "root_p50_s",
         "root known after, p50",
@@ -144,12 +147,17 @@ const FIXED: [(&str, &str, Kind, &str); 21] = [
 ];
 
 /// Names that a terminal's table shows, in their order; a report and a page show all.
-pub const HEADLINES: [&str; 17] = [
+pub const HEADLINES: [&str; 22] = [
     "wall_s",
+    "start_s",
     "execution_s",
+    "source_s",
+    "backlog_s",
     "keys_s",
     "tree_s",
     "store_s",
+    "rest_s",
+    "end_s",
     "root_p50_s",
     "root_p99_s",
     "store_bytes",

@@ -3,7 +3,7 @@
 use crate::{machine::Machine, process::ProcessUsage, timestamp::rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Name and version of the envelope's format, in its field `schema`.
 ///
@@ -84,6 +84,12 @@ impl Measurement {
     /// Records an option in force; a second value under one name replaces the first.
     pub fn setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.settings.insert(name.into(), value.into());
+    }
+
+    /// Returns the time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.clock.elapsed()
     }
 
     /// Stops the clock and reads the process's counters.

@@ -12,7 +12,7 @@ use super::error::{Place, Position, SourceError};
 use super::link::Link;
 
 /// First bytes of a gzip file (RFC 1952, section 2.3.1).
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+pub(crate) const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// Bytes of a block that are read to find its header. Headers are some 600 bytes.
 const HEADER_WINDOW: u64 = 4096;

@@ -8,6 +8,7 @@ use super::discover::{Format, SourceFile, discover};
 use super::era1::Era1File;
 use super::error::SourceError;
 use super::export::ExportFile;
+use super::length::ChainLength;
 use super::link::Link;
 
 /// Opens exports, era1 files and folders of them, given in any order, as one chain.
@@ -27,6 +28,7 @@ pub fn open_sources(paths: &[PathBuf]) -> Result<ChainInput, SourceError> {
     Ok(ChainInput {
         first: first.first.clone(),
         last: found.files.last().and_then(|file| file.last.clone()),
+        length: ChainLength::of(found.files.iter().map(|file| file.path.as_path())),
         network: found.files.iter().find_map(|file| file.network.clone()),
         genesis_file: found.genesis,
         genesis_beside: found.genesis_beside,
@@ -52,6 +54,7 @@ pub struct ChainInput {
     first: Link,
     last: Option<Link>,
     network: Option<String>,
+    length: Option<ChainLength>,
 }
 
 #[derive(Debug)]
@@ -79,6 +82,11 @@ impl ChainInput {
     /// The last block, if it is known without reading everything: when the last file is an era1 file.
     pub const fn last(&self) -> Option<&Link> {
         self.last.as_ref()
+    }
+
+    /// The length of all files; `None` if it is not known, such as that of a pipe.
+    pub const fn length(&self) -> Option<&ChainLength> {
+        self.length.as_ref()
     }
 
     /// The network, if file names or the genesis hash tell.

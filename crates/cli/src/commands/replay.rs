@@ -1,6 +1,8 @@
 //! `arbor replay`: imports, executes and verifies blocks.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use arbor_chain::replay::{
     BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
 };
 use arbor_chain::rules::ChainRules;
-use arbor_chain::source::{ChainInput, open_sources};
+use arbor_chain::source::{ChainInput, ChainLength, open_sources};
 use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
 use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
@@ -23,9 +25,9 @@ use serde_json::Value;
 use crate::args::{Replay as Args, VerifyChoice};
 use crate::block_rows::BlockRows;
 use crate::progress::{PartDone, Progress};
-use crate::report::{self, Head, Outcome};
+use crate::report::{self, Head, Outcome, Spans};
 use crate::trees::{self, TREES, TreeChoice};
-use crate::{database, files, metrics_server, output, rules, stop};
+use crate::{bytes, database, files, metrics_server, output, rules, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let (Some(dir), false) = (&args.db, args.witness.is_empty()) {
@@ -92,10 +94,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let tree = tree.map(|kind| settings.tree(kind, hash_of(args, kind), args.memory));
     let tree = tree.transpose()?;
     let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
-    // What is spread over threads without a pool of its own.
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.thread_count());
-    if threads.build_global().is_err() {
-        tracing::debug!("an earlier replay of this process has set the number of threads");
+    // What is spread over threads without a pool of its own. Without a number, the pool has a thread for each core.
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
+    if args.threads > 0 && threads.build_global().is_err() {
+        tracing::debug!(
+            "the process has a pool of {} threads already, which this replay shares",
+            rayon::current_num_threads()
+        );
     }
     if let Some(tree) = &tree {
         begin_tables(args, tree);
@@ -272,6 +277,9 @@ struct ReplayRun<'a> {
     /// The first error of writing the rows, after which no more are written.
     rows_failed: Option<anyhow::Error>,
     measurement: Measurement,
+    spans: Spans,
+    /// The part of the chain's files before the block that was taken last, if that is known.
+    read: Rc<Cell<Option<f64>>>,
 }
 
 impl<'a> ReplayRun<'a> {
@@ -282,6 +290,12 @@ impl<'a> ReplayRun<'a> {
         last: Option<u64>,
     ) -> Result<Self> {
         let progress = Progress::new("replay", first, last);
+        let begins = measurement.elapsed();
+        let to = last.map_or("the chain's end".to_owned(), |last| format!("block {last}"));
+        tracing::info!(
+            "replaying blocks from {first} to {to}, threads: {}",
+            args.thread_count()
+        );
         let rows = args.blocks.as_deref().map(BlockRows::create).transpose()?;
         Ok(Self {
             args,
@@ -292,7 +306,28 @@ impl<'a> ReplayRun<'a> {
             rows,
             rows_failed: None,
             measurement,
+            spans: Spans {
+                start: begins,
+                ..Spans::default()
+            },
+            read: Rc::default(),
         })
+    }
+
+    /// Takes the time of all blocks, after the last one.
+    fn blocks_ended(&mut self) {
+        self.spans.blocks = self.measurement.elapsed() - self.spans.start;
+        tracing::info!(
+            "replayed {} blocks, the last one {}",
+            self.sums.blocks,
+            self.sums.last_block
+        );
+    }
+
+    /// Takes the time of the last flush.
+    fn flushed(&mut self, took: Duration) {
+        self.sums.add_store_time(took);
+        self.spans.last_flush = took;
     }
 
     /// Counts a block that is done.
@@ -306,14 +341,20 @@ impl<'a> ReplayRun<'a> {
             self.rows_failed = Some(anyhow::Error::new(error).context(rows.describe()));
             self.rows = None;
         }
+        if let Some(part) = self.read.get() {
+            self.progress.read(part);
+        }
         self.progress.block(block.number, block.gas);
     }
 }
 
-/// The blocks to take: until the chain ends, `--to` is reached, or somebody asks to stop.
+/// The blocks to take: until the chain ends, `--to` is reached, or somebody asks to stop. `read` is set to the part of
+/// the chain's files before each of them.
 fn wanted(
     args: &Args,
     blocks: Prefetch,
+    length: Option<ChainLength>,
+    read: Rc<Cell<Option<f64>>>,
 ) -> impl Iterator<Item = Result<RecoveredBlock, ReplayError>> {
     let to = args.to.unwrap_or(u64::MAX);
     let within = move |block: &Result<RecoveredBlock, _>| {
@@ -322,7 +363,15 @@ fn wanted(
             .is_ok_and(|block| block.block.header.number > to);
         !beyond && !stop::asked()
     };
-    blocks.map(|block| Ok(block?)).take_while(within)
+    let taken = move |block: &Result<RecoveredBlock, _>| {
+        if let (Ok(block), Some(length)) = (block, &length) {
+            read.set(length.part_before(&block.position));
+        }
+    };
+    blocks
+        .map(|block| Ok(block?))
+        .take_while(within)
+        .inspect(taken)
 }
 
 /// Decoding and sender recovery ahead of execution; with one thread, on this one. The gas limit of the block before bounds what is decoded of the first.
@@ -427,10 +476,13 @@ fn floor(
     let last = last_block(args, &input);
     input.skip_to(1)?;
     let mut floor = Floor::new(genesis).with_executor(rules.executor().with_max_gas(args.max_gas));
-    let mut blocks = wanted(args, ahead(args, input, genesis, genesis.header.gas_limit)?);
+    let length = input.length().cloned();
     let mut run = ReplayRun::new(args, measurement, 1, last)?;
+    let blocks = ahead(args, input, genesis, genesis.header.gas_limit)?;
+    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read));
     let outcome = floor.blocks(&mut blocks, &mut |block| run.passed(block));
     drop(blocks);
+    run.blocks_ended();
     dump_failure(args, &outcome, None);
     finish(run, None, outcome, Duration::ZERO)
 }
@@ -499,6 +551,7 @@ fn full(
     }
     let (head, _) = replay.head();
     let last = last_block(args, &input);
+    let length = input.length().cloned();
     if input.first().number > head + 1 {
         return Err(ReplayError::Missing {
             first: input.first().number,
@@ -546,10 +599,11 @@ fn full(
             ahead(args, input, &genesis, parent)?
         }
     };
-    let mut blocks = wanted(args, blocks);
     let mut run = ReplayRun::new(args, measurement, head + 1, last)?;
+    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read));
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| run.passed(block));
     drop(blocks);
+    run.blocks_ended();
     let flushing = Instant::now();
     let mut state = replay.into_state();
     let flushed = state.flush().map_err(|error| ReplayError::State {
@@ -557,7 +611,7 @@ fn full(
         error,
     });
     outcome = outcome.and(flushed);
-    run.sums.add_store_time(flushing.elapsed());
+    run.flushed(flushing.elapsed());
     dump_failure(args, &outcome, Some(&state));
     tell_lost(&options, budget.retain, &run);
     let (mut compacted, mut compacting) = (Ok(()), Duration::ZERO);
@@ -596,7 +650,10 @@ fn load(state: &mut State, genesis: &Genesis, json: bool) -> Result<()> {
         let accounts = genesis.alloc.len();
         return output::remark(
             json,
-            &format!("loaded {accounts} accounts in {seconds:.1} s"),
+            &format!(
+                "loaded {} in {seconds:.1} s",
+                output::counted(accounts as u64, "account")
+            ),
         );
     };
     let leaves = f64::from(accounts) * (1 + Population::SLOTS) as f64;
@@ -642,6 +699,8 @@ fn finish(
         rows,
         rows_failed,
         measurement,
+        spans,
+        ..
     } = run;
     progress.finish();
     let rows = match (rows, rows_failed) {
@@ -680,8 +739,12 @@ fn finish(
         .db
         .as_deref()
         .and_then(|dir| database::folder(dir).disk_bytes().ok());
+    if let Some(bytes) = disk_bytes {
+        tracing::info!("closed the database: {} on the disk", bytes::show(bytes));
+    }
     let report = Outcome {
         total: sums,
+        spans,
         series,
         root_delay: delays.summary(),
         head,

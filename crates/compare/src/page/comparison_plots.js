@@ -36,12 +36,15 @@ function rates(column) {
 }
 
 function phases() {
-  const parts = [["execution_s", "execution"], ["keys_s", "key hashing"], ["tree_s", "tree"], ["store_s", "store"],
-    ["source_s", "waiting for blocks"], ["backlog_s", "waiting for roots"]];
+  const parts = [["start_s", "start"], ["execution_s", "execution"], ["keys_s", "key hashing"], ["tree_s", "tree"],
+    ["store_s", "store"], ["source_s", "waiting for blocks"], ["backlog_s", "waiting for roots"],
+    ["rest_s", "rest"], ["end_s", "end"]];
   const bars = parts.map(([name, label]) => ({ name: label, values: medians(name) }));
   return barPlot("phases", "Time by part of the work",
-    "Seconds of each part over all blocks. With several threads, parts run next to each other, so that their sum may "
-    + "be more than the wall time. Waiting is time in which execution stood still.",
+    "Seconds of each part. With one thread they add up to the wall time. With several threads, key hashing, tree and store "
+    + "run next to execution, so that the sum may be more. Waiting is time in which execution stood still. The start makes "
+    + "the tree's tables, loads the genesis and opens the database; the end closes it. The last flush is part of the store. "
+    + "The rest is mostly waiting for the last roots.",
     { categories: trees, y: { name: "seconds", format: show.time }, bars, stacked: true, sideways: true });
 }
 
