@@ -26,7 +26,8 @@ pub(crate) fn begin(verbose: u8, format: LogFormat) {
         .with_writer(std::io::stderr)
         // If standard error cannot be written, the subscriber would say so there, and panic.
         .log_internal_errors(false)
-        .with_target(verbose > 0);
+        // Not every line is ours: those of the storage engine come without a flag, too.
+        .with_target(true);
     match format {
         LogFormat::Text => {
             let lines = lines.with_ansi(std::io::stderr().is_terminal());

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::ConvertError;
 use crate::audit::Audit;
+use crate::counts::Counts;
 use crate::dump::Dump;
 use crate::naming::{HashedAccount, Naming};
 use crate::preimage_file::{Preimage, PreimageFile, PreimageForm};
@@ -96,17 +97,45 @@ impl Preimages<'_> {
         out: &mut dyn Write,
     ) -> Result<u64, ConvertError> {
         if *source.order() == BY_KECCAK {
-            return write(source, form, out);
+            return self.write(source, form, out);
         }
         let watch = Watch::new(&self.hooks, Phase::Sort);
         let sorting = Sorting::open(self.folder, &BY_KECCAK, (self.memory, 1), &watch)?;
         sort_ranges(source, &sorting)?;
         sorting.finish()?;
-        write(
+        self.write(
             &SortedFiles::open(self.folder, &BY_KECCAK, None)?,
             form,
             out,
         )
+    }
+
+    /// Writes the preimages of a source in the order of its keys, which are hashes: the key of an account tells which
+    /// part is done.
+    fn write(
+        &self,
+        source: &dyn AccountSource,
+        form: WrittenForm,
+        out: &mut dyn Write,
+    ) -> Result<u64, ConvertError> {
+        let watch = Watch::new(&self.hooks, Phase::Build);
+        let (mut names, mut counted) = (0, Counts::default());
+        for account in source.stream(None)? {
+            let account = account?;
+            names += write_account(&account, form, out)?;
+            counted.accounts += 1;
+            counted.slots += account.slots.len() as u64;
+            if counted.accounts == TOLD_EVERY {
+                watch.check()?;
+                watch.count(std::mem::take(&mut counted));
+                let first = account
+                    .key
+                    .first_chunk()
+                    .map_or(0, |first| u32::from_be_bytes(*first));
+                watch.done(f64::from(first) / f64::from(u32::MAX));
+            }
+        }
+        Ok(names)
     }
 
     /// Sorts files of records, which name the account of each slot, into one file.
@@ -161,7 +190,7 @@ impl Preimages<'_> {
         }
         part.finish()?;
         sorting.finish()?;
-        write(
+        self.write(
             &SortedFiles::open(self.folder, &BY_KECCAK, None)?,
             form,
             out,
@@ -209,17 +238,8 @@ fn without_names(account: &KeyedAccount) -> HashedAccount {
 }
 
 /// Writes the preimages of a state in the order of Keccak-256; returns how many there are.
-fn write(
-    source: &dyn AccountSource,
-    form: WrittenForm,
-    out: &mut dyn Write,
-) -> Result<u64, ConvertError> {
-    let mut names = 0;
-    for account in source.stream(None)? {
-        names += write_account(&account?, form, out)?;
-    }
-    Ok(names)
-}
+/// Accounts between two reports of the progress.
+const TOLD_EVERY: u64 = 256;
 
 fn write_account(
     account: &KeyedAccount,

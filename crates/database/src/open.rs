@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arbor_chain::rules::ChainRules;
-use arbor_state::{Network, State, StateSnapshot, Tree, TreeKind};
+use arbor_state::{Head, Network, State, StateSnapshot, Tree, TreeKind};
 use arbor_store::Store;
 use arbor_versions::{DirLock, DirReader, stored_identity};
 
@@ -77,8 +77,23 @@ impl Folder<'_> {
     /// A folder without a database; a database whose load or recovery did not finish; errors of the store.
     pub fn open_to_read(self, memory: u64) -> Result<StateSnapshot, DatabaseError> {
         let network = self.network()?;
-        self.snapshot(memory, network)
-            .map_err(|error| self.open_error(true, error))
+        let snapshot = self.snapshot(memory, network);
+        let snapshot = snapshot.map_err(|error| self.open_error(true, error))?;
+        self.log_opened(snapshot.reader(), "to read");
+        Ok(snapshot)
+    }
+
+    fn log_opened(self, head: Head<'_>, how: &str) {
+        let at = head
+            .meta()
+            .map(|meta| format!("block {}", meta.block_number));
+        tracing::info!(
+            "opened {} {how}: tree {}, store {}, {}",
+            self.dir.display(),
+            head.tree().kind().name,
+            self.store().map_or("unknown", |store| store.name()),
+            at.as_deref().unwrap_or("no block yet"),
+        );
     }
 
     fn snapshot(self, memory: u64, network: Network) -> Result<StateSnapshot, DatabaseError> {
@@ -119,7 +134,9 @@ impl Folder<'_> {
             let options = for_tree(&tree).options();
             Ok(State::open(store, Some(lock), tree, network, options)?)
         };
-        open().map_err(|error| self.open_error(false, error))
+        let state = open().map_err(|error| self.open_error(false, error))?;
+        self.log_opened(state.reader(), "to write");
+        Ok(state)
     }
 
     /// Opens the database in a folder, or creates one of which the folder remembers nothing yet, and locks the folder.
@@ -183,7 +200,9 @@ impl Folder<'_> {
             self.check_head(&*store)?;
             Ok(open(store, Some(lock), tree, network, budget.options())?)
         };
-        opened().map_err(|error| self.open_error(false, error))
+        let state = opened().map_err(|error| self.open_error(false, error))?;
+        self.log_opened(state.reader(), "to write");
+        Ok(state)
     }
 
     /// Whether a store may be made in the folder: not if versions were flushed, nor if HEAD cannot be read.

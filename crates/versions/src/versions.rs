@@ -621,6 +621,14 @@ impl Versions {
                     indexed.extend(&job.build_epochs);
                 }
                 self.flushed.add(&stats);
+                tracing::info!(
+                    "flushed versions up to {}: {} versions, {} keys, {} bytes, in {:.3} s",
+                    job.to.version,
+                    stats.versions,
+                    stats.keys,
+                    stats.bytes.total(),
+                    stats.time.as_secs_f64()
+                );
                 Ok(stats)
             }
             Err(error) => {

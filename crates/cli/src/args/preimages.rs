@@ -68,6 +68,9 @@ pub(crate) struct PreimagesExport {
     pub(crate) form: WrittenFormChoice,
     #[command(flatten)]
     pub(crate) work: Scratch,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor preimages import`.
@@ -91,6 +94,9 @@ pub(crate) struct PreimagesImport {
     pub(crate) memory: u64,
     #[command(flatten)]
     pub(crate) work: Scratch,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// The form of a written file of preimages.

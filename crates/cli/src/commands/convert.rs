@@ -11,8 +11,8 @@ use arbor_chain::replay::{KeptBlock, blocks_of_chain, blocks_up_to};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_convert::{
-    Conversion, ConvertError, Converted, Counts, Dump, Estimate, Hooks, Job, Phase, Source,
-    SourceBlock, Stage, estimate, estimate_dump,
+    Conversion, ConvertError, Converted, Counts, Dump, Estimate, Hooks, Job, Source, SourceBlock,
+    Stage, estimate, estimate_dump,
 };
 use arbor_database::{Budget, NO_CHAIN, RETAINED, TreeSettings, network};
 use arbor_metrics::Measurement;
@@ -297,7 +297,7 @@ fn convert(
         folder: dir,
         memory: args.memory / 4,
         hooks: Hooks {
-            progress: &|phase, done, counts| shown.tell(phase, done, counts),
+            progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
             stop: &stop::asked,
         },
     };
@@ -460,22 +460,22 @@ fn rate(counts: Counts, time: Duration) -> f64 {
 
 /// The progress of the phase that is under way.
 #[derive(Default)]
-struct Shown(Mutex<Option<(Phase, Instant, PartDone)>>);
+pub(super) struct Shown(Mutex<Option<(&'static str, Instant, PartDone)>>);
 
 impl Shown {
-    fn tell(&self, phase: Phase, done: f64, counts: Counts) {
+    /// Takes the name of the phase, the part of it that is done, and what it has read.
+    pub(super) fn tell(&self, phase: &'static str, done: f64, counts: Counts) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.as_ref().is_none_or(|(before, _, _)| *before != phase) {
-            if let Some((_, _, before)) = shown.take() {
-                before.finish();
-            }
-            *shown = Some((phase, Instant::now(), PartDone::new(phase.name())));
+            end(shown.take());
+            tracing::info!("{phase}: begins");
+            *shown = Some((phase, Instant::now(), PartDone::new(phase)));
         }
         let Some((_, begin, progress)) = &*shown else {
             return;
         };
         let what = match counts == Counts::default() {
-            true => phase.name().to_owned(),
+            true => phase.to_owned(),
             false => format!(
                 "{} accounts, {} slots, {:.0}/s",
                 counts.accounts,
@@ -486,10 +486,19 @@ impl Shown {
         progress.set(done, &what);
     }
 
-    fn finish(&self) {
+    pub(super) fn finish(&self) {
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, progress)) = shown.take() {
-            progress.finish();
-        }
+        end(shown.take());
+    }
+}
+
+/// Ends the progress of a phase.
+fn end(shown: Option<(&'static str, Instant, PartDone)>) {
+    if let Some((phase, begin, progress)) = shown {
+        progress.finish();
+        tracing::info!(
+            "{phase}: ended after {:.1} s",
+            begin.elapsed().as_secs_f64()
+        );
     }
 }

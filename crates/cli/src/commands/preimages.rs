@@ -4,12 +4,15 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use arbor_convert::{ConvertError, Dump, HashedSource, Hooks, Preimages as Work, WrittenForm};
+use arbor_convert::{
+    ConvertError, Counts, Dump, HashedSource, Hooks, Phase, Preimages as Work, WrittenForm,
+};
 use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::args::{Database, Preimages, PreimagesAudit, PreimagesExport, PreimagesImport};
-use crate::{database, output, stop};
+use crate::commands::convert::Shown;
+use crate::{bytes, database, output, stop};
 
 pub(crate) fn run(args: &Preimages) -> Result<()> {
     stop::listen_between("part");
@@ -41,12 +44,17 @@ fn scratch(named: Option<&Path>, beside: Option<&Path>) -> Result<TempDir> {
     made.context("making a folder for files on the way")
 }
 
-fn work(folder: &Path, memory: u64) -> Work<'_> {
+/// Prepares the work in a folder. Progress goes to `progress`.
+fn work<'a>(
+    folder: &'a Path,
+    memory: u64,
+    progress: &'a (dyn Fn(Phase, f64, Counts) + Sync),
+) -> Work<'a> {
     Work {
         folder,
         memory: memory / 4,
         hooks: Hooks {
-            progress: &|_, _, _| (),
+            progress,
             stop: &stop::asked,
         },
     }
@@ -54,7 +62,7 @@ fn work(folder: &Path, memory: u64) -> Work<'_> {
 
 fn audit(args: &PreimagesAudit) -> Result<()> {
     let folder = scratch(args.work.scratch.as_deref(), None)?;
-    let work = work(folder.path(), args.memory);
+    let work = work(folder.path(), args.memory, &|_, _, _| ());
     let found = match args.from.is_dir() {
         false => work.audit(HashedSource::Dump(Dump::open(&args.from)?), &args.preimages),
         true => {
@@ -111,25 +119,43 @@ fn export(args: &PreimagesExport) -> Result<()> {
     let reader = snapshot.reader();
     let then = reader.at(args.at.version(reader)?)?;
     let folder = scratch(args.work.scratch.as_deref(), Some(&args.out))?;
-    let work = work(folder.path(), args.database.memory);
-    write(&args.out, args.form.into(), |form, out| {
-        work.export(&then, form, out)
+    let shown = Shown::default();
+    let tell = |phase, done, counts| shown.tell(name(phase), done, counts);
+    let work = work(folder.path(), args.database.memory, &tell);
+    write(&args.out, (args.form.into(), args.json), |form, out| {
+        let names = work.export(&then, form, out);
+        shown.finish();
+        names
     })
 }
 
 fn import(args: &PreimagesImport) -> Result<()> {
     let folder = scratch(args.work.scratch.as_deref(), Some(&args.out))?;
-    let work = work(folder.path(), args.memory);
-    write(&args.out, args.form.into(), |form, out| match &args.from {
-        None => work.import(&args.files, form, out),
-        Some(from) => work.import_of(Dump::open(from)?, &args.files, form, out),
+    let shown = Shown::default();
+    let tell = |phase, done, counts| shown.tell(name(phase), done, counts);
+    let work = work(folder.path(), args.memory, &tell);
+    write(&args.out, (args.form.into(), args.json), |form, out| {
+        let names = match &args.from {
+            None => work.import(&args.files, form, out),
+            Some(from) => work.import_of(Dump::open(from)?, &args.files, form, out),
+        };
+        shown.finish();
+        names
     })
 }
 
-/// Writes a new file as a whole.
+/// The word for a phase of work that builds nothing.
+fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Build => "write",
+        phase => phase.name(),
+    }
+}
+
+/// Writes a new file as a whole, and prints what it has, as JSON if asked.
 fn write(
     path: &Path,
-    form: WrittenForm,
+    (form, json): (WrittenForm, bool),
     write: impl FnOnce(WrittenForm, &mut dyn Write) -> Result<u64, ConvertError>,
 ) -> Result<()> {
     if path.symlink_metadata().is_ok() {
@@ -145,9 +171,18 @@ fn write(
         .map_err(std::io::IntoInnerError::into_error)?;
     file.as_file().sync_all()?;
     let file = file.persist_noclobber(path)?;
+    let length = file.metadata()?.len();
+    if json {
+        return output::json(&json!({
+            "file": path,
+            "fileBytes": length,
+            "preimages": names,
+        }));
+    }
     output::line(&format!(
-        "wrote {names} preimages, {} bytes, to {}",
-        file.metadata()?.len(),
+        "wrote {}, {}, to {}",
+        output::counted(names, "preimage"),
+        bytes::show(length),
         path.display()
     ))
 }

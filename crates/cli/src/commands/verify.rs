@@ -1,6 +1,7 @@
 //! `arbor verify`: the whole database.
 
 use std::path::Path;
+use std::time::Instant;
 
 use alloy_primitives::B256;
 use anyhow::{Result, bail};
@@ -66,6 +67,11 @@ pub(crate) fn check(state: &StateSnapshot, has_headers: bool, threads: usize) ->
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()?;
+    let begin = Instant::now();
+    tracing::info!(
+        "checking every record and node, threads: {}",
+        pool.current_num_threads()
+    );
     let progress = PartDone::new("verify");
     let report = pool.install(|| {
         let tell = |now: VerifyProgress| {
@@ -81,6 +87,13 @@ pub(crate) fn check(state: &StateSnapshot, has_headers: bool, threads: usize) ->
         })
     })?;
     progress.finish();
+    tracing::info!(
+        "checked {} nodes and {} older versions in {:.1} s, faults: {}",
+        report.nodes,
+        report.versions,
+        begin.elapsed().as_secs_f64(),
+        report.fault_count
+    );
     let (flat_root, header_state_root) = (report.flat_root, headers.state_root());
     let mut faults = report.faults;
     let mut fault_count = report.fault_count;
@@ -116,16 +129,23 @@ impl Checked {
     /// Prints what was checked, and names the faults on standard error.
     pub(crate) fn print(&self) -> Result<()> {
         output::line(&format!(
-            "checked {} accounts, {} slots, {} codes and {} nodes at block {}",
-            self.accounts, self.slots, self.codes, self.nodes, self.block
+            "checked {}, {}, {} and {} at block {}",
+            output::counted(self.accounts, "account"),
+            output::counted(self.slots, "slot"),
+            output::counted(self.codes, "code"),
+            output::counted(self.nodes, "node"),
+            self.block
         ))?;
-        let versions = match self.has_headers {
-            true => "headers",
-            false => "versions",
+        let version = match self.has_headers {
+            true => "header",
+            false => "version",
         };
         output::line(&format!(
-            "checked {} {versions}, {} undo records and {} index entries, and rebuilt {} older versions",
-            self.versions, self.undo_records, self.index_entries, self.rebuilt_versions
+            "checked {}, {} and {} index entries, and rebuilt {}",
+            output::counted(self.versions, version),
+            output::counted(self.undo_records, "undo record"),
+            self.index_entries,
+            output::counted(self.rebuilt_versions, "older version")
         ))?;
         for fault in &self.faults {
             output::tell(&format!("fault: {fault}"));
@@ -161,7 +181,10 @@ impl Checked {
         }
         match self.fault_count {
             0 => Ok(()),
-            faults => bail!("{dir} is damaged: {faults} faults found"),
+            faults => bail!(
+                "{dir} is damaged: {} found",
+                output::counted(faults, "fault")
+            ),
         }
     }
 }
