@@ -14,7 +14,7 @@ use arbor_evm384::{GasSchedule, Interface};
 use arbor_generator::{Mix, Preset};
 use arbor_versions::Retain;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::block_choice::BlockChoice;
 use crate::bytes;
@@ -137,7 +137,7 @@ pub(crate) enum Command {
     /// Convert a whole state into a database with another tree
     Convert(Convert),
     /// Addresses and slot numbers behind hashed keys: check that none is missing, write them to a file, sort files of them
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::PREIMAGES)]
     Preimages(Preimages),
     /// Write all leaves of an ar16mt database into a file for `recover`
     Snapshot(Snapshot),
@@ -148,9 +148,10 @@ pub(crate) enum Command {
     /// Replay a chain under several trees, and compare their figures in a table, in files and on a page
     Compare(Compare),
     /// Measure single operations. Each result is checked before it is timed
-    #[command(subcommand)]
+    #[command(subcommand, after_help = examples::BENCH)]
     Bench(Bench),
     /// Run, measure and assemble contracts with 384-bit modular arithmetic as EVM opcodes
+    #[command(after_help = examples::EVM384)]
     Evm384 {
         /// What to do.
         #[command(subcommand)]
@@ -502,6 +503,12 @@ pub(crate) struct Dump {
     /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) at: BlockChoice,
+    /// Accepted like everywhere else: the output is JSON with or without it
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor verify`.
@@ -554,12 +561,12 @@ pub(crate) struct Rollback {
 
 /// `arbor prune`.
 #[derive(Debug, Args)]
-#[command(after_help = examples::PRUNE)]
+#[command(after_help = examples::PRUNE, group = ArgGroup::new("kept").args(["retain", "before"]).required(true))]
 pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) database: Database,
     /// History to keep: none, or a number of versions
-    #[arg(long, value_name = "none|N", value_parser = parse_retain, required_unless_present = "before")]
+    #[arg(long, value_name = "none|N", value_parser = parse_retain)]
     pub(crate) retain: Option<Retain>,
     /// Delete the states of the blocks before this one: a number, a hash, or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true, conflicts_with = "retain")]
@@ -567,6 +574,9 @@ pub(crate) struct Prune {
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor compact`.
@@ -578,6 +588,9 @@ pub(crate) struct Compact {
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor inspect`.
@@ -598,6 +611,9 @@ pub(crate) struct Inspect {
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// Parses how many of the largest things to name; all of these are in memory.
@@ -684,6 +700,9 @@ pub(crate) struct Demo {
     /// Folder for the chain, the database and the comparison of all trees
     #[arg(long, value_name = "DIR", default_value = "arbor-demo")]
     pub(crate) out: PathBuf,
+    /// Print the results of the demo's commands as JSON, one after another
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `arbor generate`.

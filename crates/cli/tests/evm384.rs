@@ -34,7 +34,7 @@ fn evm384_runs_prices_assembles_and_disassembles() {
         "--json",
     ]);
     let gas = gas.ok().json();
-    assert!(gas["sample_gas"].as_u64().expect("a number") < 400_000);
+    assert!(gas["sampleGas"].as_u64().expect("a number") < 400_000);
     let copies = |routine: &Value| routine["copies"] == 0;
     assert!(
         gas["routines"]
@@ -359,7 +359,7 @@ fn evm384_warms_what_a_transaction_warms() {
         for more in [&[][..], &["--no-engine"]] {
             let words = [&["evm384", "run", "code.hex", "--json"], more].concat();
             let run = folder.run(&words).ok().json();
-            assert_eq!(run["gas_used"], gas, "{code} {more:?}");
+            assert_eq!(run["gasUsed"], gas, "{code} {more:?}");
         }
     }
 }
@@ -393,7 +393,7 @@ fn the_page_states_the_gas_that_contracts_take() {
                 "evm384 gas {contract} --interface {interface} --goal gas --schedule a --json"
             );
             let gas = folder.run(&line.split(' ').collect::<Vec<_>>());
-            let gas = gas.ok().json()["sample_gas"].as_u64().expect("a number");
+            let gas = gas.ok().json()["sampleGas"].as_u64().expect("a number");
             let digits = gas.to_string();
             let groups: Vec<&str> = digits
                 .as_bytes()

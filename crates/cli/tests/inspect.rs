@@ -3,6 +3,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::Value;
 use support::Folder;
@@ -238,6 +239,46 @@ fn a_stopped_inspection_prints_what_it_has() {
         None => {}
         code => panic!("{code:?}: {}{}", done.stdout(), done.stderr()),
     }
+}
+
+/// The files of tables below a folder, with their lengths.
+fn table_files(folder: &std::path::Path, found: &mut Vec<(u64, std::path::PathBuf)>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let is_table = path.parent().is_some_and(|of| of.ends_with("tables"));
+        match path.is_dir() {
+            true => table_files(&path, found),
+            false if is_table => found.push((path.metadata().expect("a file").len(), path)),
+            false => {}
+        }
+    }
+}
+
+/// An inspection of a damaged database lost all that it had counted until then.
+#[test]
+fn a_damaged_record_costs_no_figures() {
+    let folder = Folder::new();
+    folder
+        .run(&words("generate --preset demo --out chain"))
+        .ok();
+    folder.run(&words("replay --db db chain --compact")).ok();
+    let mut files = Vec::new();
+    table_files(&folder.path("db"), &mut files);
+    let (length, file) = files.into_iter().max().expect("a file");
+    let mut bytes = fs::read(&file).expect("read");
+    let middle = usize::try_from(length / 2).expect("small");
+    bytes[middle..middle + 64]
+        .iter_mut()
+        .for_each(|byte| *byte ^= 0xff);
+    fs::write(&file, bytes).expect("written");
+    let run = folder.run(&words("inspect --db db --json"));
+    run.fails_with(&["db: "]);
+    let found: Value = serde_json::from_str(&run.stdout()).expect("JSON");
+    assert_eq!(found["complete"], false);
+    assert!(found["fault"].is_string(), "{found}");
+    let records = found["tables"].as_array().expect("tables").iter();
+    let records: u64 = records.filter_map(|table| table["records"].as_u64()).sum();
+    assert!(records > 100, "{found}");
 }
 
 /// Pruned history kept its space, and the way to get it back needed a chain.

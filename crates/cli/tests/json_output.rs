@@ -81,6 +81,30 @@ fn commands_that_read_a_database() {
     insta::assert_json_snapshot!("replay_witness", judged);
 }
 
+/// `prove` and `dump` refused the flag, and files of preimages were only described in words.
+#[test]
+fn commands_whose_output_is_a_file_or_json_in_any_case() {
+    let folder = folder_with_database();
+    let (address, slot) = an_account(&folder);
+    let prove = format!("prove --db db {address} {slot}");
+    let proof = one(&folder, &prove);
+    assert_eq!(one(&folder, &format!("{prove} --json")), proof);
+    assert_eq!(
+        printed(&folder, "dump --db db --json"),
+        printed(&folder, "dump --db db")
+    );
+    let made = one(&folder, "preimages export --db db --out names.bin --json");
+    let count = made["preimages"].as_u64().expect("a number");
+    assert!(count > 10, "{made}");
+    let import = "preimages import names.bin --out sorted.bin --json";
+    let sorted = json!({ "file": "sorted.bin", "fileBytes": "varies", "preimages": count });
+    assert_eq!(one(&folder, import), sorted);
+    let compare = "compare --trees mpt --repeat 1 --no-survey --growth 0 --out c chain --json";
+    let compared = one(&folder, compare);
+    assert_eq!(compared["command"], "compare");
+    assert_eq!(compared["results"]["trees"][0]["name"], "mpt");
+}
+
 #[test]
 fn commands_that_change_a_database() {
     let folder = folder_with_database();

@@ -28,6 +28,9 @@ pub struct Inspection {
     pub root: B256,
     /// Whether every record was read. If not, the figures are those of the records read so far.
     pub complete: bool,
+    /// Why a record could not be read, if that ended the count; left out of JSON otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
     /// Records by table, in the order in which they were read. Of tables that were not reached there are none.
     pub tables: Vec<TableFigures>,
     /// Nodes by trie and kind.
@@ -167,10 +170,11 @@ impl StateSnapshot {
     /// Reads every record of the database and counts. Memory does not grow with the database: of the largest accounts
     /// and codes `most` are kept.
     ///
-    /// `progress` is called now and then. If it breaks, what was counted until then is returned as incomplete.
+    /// `progress` is called now and then. If it breaks, what was counted until then is returned as incomplete. So it is
+    /// if a record cannot be read or is not what its table promises; [`Inspection::fault`] then names it.
     ///
     /// # Errors
-    /// A database without a version; the store's errors; a record that is not what its table promises.
+    /// A database without a version.
     pub fn inspect(
         &self,
         most: usize,
@@ -180,15 +184,33 @@ impl StateSnapshot {
         let meta = head.meta();
         let meta = meta.ok_or_else(|| StateError::Read("the state has no version yet".into()))?;
         let mut counting = Counting::new(head, most);
-        let complete = counting.all(progress)?;
+        let (complete, fault) = match counting.all(progress) {
+            Ok(complete) => (complete, None),
+            Err(error) => (false, Some(with_causes(&error))),
+        };
         Ok(Inspection {
             tree: head.tree().kind().name,
             block: meta.block_number,
             root: meta.root.into(),
             complete,
+            fault,
             ..counting.into_inspection()?
         })
     }
+}
+
+/// An error with its causes, each once.
+fn with_causes(error: &StateError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text += &format!(": {words}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Counts by size: 1, 2, 3 to 4, 5 to 8, and so on; 0 has a bucket of its own.
@@ -337,6 +359,21 @@ impl<'a> Counting<'a> {
             table: name,
             ..TableFigures::default()
         };
+        let counted = self.entries((table, is_state), entries, &mut figures, tell);
+        self.end_owner();
+        figures.complete = matches!(counted, Ok(true));
+        // What was read before an entry that cannot be read counts, too.
+        self.tables.push(figures);
+        counted
+    }
+
+    fn entries(
+        &mut self,
+        (table, is_state): (Table, bool),
+        entries: Entries<'_>,
+        figures: &mut TableFigures,
+        tell: &mut dyn FnMut(u64, f64) -> ControlFlow<()>,
+    ) -> Result<bool, StateError> {
         let mut goes_on = tell(self.records, 0.0).is_continue();
         for entry in entries {
             if !goes_on {
@@ -356,9 +393,6 @@ impl<'a> Counting<'a> {
                 goes_on = tell(self.records, part_of_keys(&key)).is_continue();
             }
         }
-        self.end_owner();
-        figures.complete = goes_on;
-        self.tables.push(figures);
         Ok(goes_on)
     }
 

@@ -85,6 +85,9 @@ pub(crate) struct BenchEngine {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench parallel`.
@@ -106,6 +109,9 @@ pub(crate) struct BenchParallel {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench witnesses`.
@@ -142,6 +148,9 @@ pub(crate) struct BenchWitnesses {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench reads`.
@@ -171,6 +180,9 @@ pub(crate) struct BenchReads {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// `arbor bench database`.
@@ -191,7 +203,7 @@ pub(crate) struct BenchDatabase {
     /// Sizes of updates, in slots
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 3, 10, 30, 100, 300, 1000, 3000, 10_000])]
     pub(crate) updates: Vec<usize>,
-    /// How often each proof and update is made. The median counts
+    /// How often each proof is made, of which the median counts, and each update at least, of which the fastest counts
     #[arg(long, value_name = "N", default_value = "3")]
     pub(crate) repeat: NonZeroUsize,
     /// Seed of the random choice of accounts and slots
@@ -206,6 +218,9 @@ pub(crate) struct BenchDatabase {
     /// Print the report as JSON instead of the summary
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 /// How the load test numbers the leaves of an AR16MT tree.

@@ -42,6 +42,9 @@ pub(crate) struct Prove {
     /// Write the block's changes to this file in the form of zkSync's prover: each write with its path and the root after it, in bytes (for trees with leaves by key: AR16MT)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "together", "also", "range", "out"])]
     pub(crate) storage_logs: Option<PathBuf>,
+    /// Accepted like everywhere else: a proof is JSON with or without it. With --storage-logs, print what was written as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// An account and slots of it: `ADDRESS:SLOT,SLOT`.

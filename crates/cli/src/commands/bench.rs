@@ -12,7 +12,7 @@ use arbor_lab::{
 use arbor_state::RootPlace;
 
 use crate::args::{Bench, BenchCommitments, BenchReads, BenchSenders};
-use crate::{database, files, output, report};
+use crate::{database, files, metrics_server, output, report};
 
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
@@ -70,6 +70,7 @@ fn commitments(args: &BenchCommitments) -> Result<()> {
 }
 
 fn reads(args: &BenchReads) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     files::check_report(args.report.as_deref(), Some(&args.database.db))?;
     let in_headers = database::folder(&args.database.db)
         .tree()

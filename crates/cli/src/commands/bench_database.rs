@@ -10,9 +10,10 @@ use arbor_lab::survey;
 use serde_json::{Value, json};
 
 use crate::args::BenchDatabase as Args;
-use crate::{database, files, output, report, retained};
+use crate::{database, files, metrics_server, output, report, retained};
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     let db = &args.database.db;
     files::check_report(args.report.as_deref(), Some(db))?;
     if database::folder(db)

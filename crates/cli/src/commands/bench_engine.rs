@@ -12,9 +12,10 @@ use serde_json::json;
 use super::replay::genesis_of;
 use crate::args::BenchEngine;
 use crate::progress::Progress;
-use crate::{files, output, report, stop};
+use crate::{files, metrics_server, output, report, stop};
 
 pub(super) fn run(args: &BenchEngine) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     files::check_report(args.report.as_deref(), None)?;
     let mut measurement = report::measure("bench engine");
     measurement.setting("evm384", args.evm384.name());

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::replay::genesis_of;
 use crate::args::BenchParallel;
 use crate::progress::Progress;
-use crate::{files, output, report, stop};
+use crate::{files, metrics_server, output, report, stop};
 
 pub(super) fn run(args: &BenchParallel) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     files::check_report(args.report.as_deref(), None)?;
     let mut measurement = report::measure("bench parallel");
     measurement.setting("to", args.to);

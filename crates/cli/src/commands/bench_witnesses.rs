@@ -16,7 +16,7 @@ use serde_json::json;
 use super::replay::genesis_of;
 use crate::args::BenchWitnesses;
 use crate::progress::Progress;
-use crate::{files, output, report, stop};
+use crate::{files, metrics_server, output, report, stop};
 
 /// The shares of the blocks that are told of, in percent.
 const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
@@ -24,6 +24,7 @@ const SHARES: [usize; 7] = [0, 10, 50, 90, 99, 100, MEAN];
 const MEAN: usize = 101;
 
 pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     files::check_report(args.report.as_deref(), None)?;
     for (index, tree) in args.trees.iter().enumerate() {
         if args.trees[..index]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::args::Compact;
 use crate::progress::PartDone;
-use crate::{bytes, database, output};
+use crate::{bytes, database, metrics_server, output};
 
 /// Space that a merge gave back, as `--json` prints it.
 #[derive(Serialize)]
@@ -24,10 +24,12 @@ struct Compacted {
 }
 
 pub(crate) fn run(args: &Compact) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     let dir = args.database.db.as_path();
     let before = database::folder(dir).disk_bytes()?;
     let start = Instant::now();
     let state = database::open(&args.database)?;
+    tracing::info!("merging files of {}", bytes::show(before));
     merge(&state, before).with_context(|| format!("merging the files of {}", dir.display()))?;
     // Closing empties the journals.
     drop(state);
@@ -36,6 +38,7 @@ pub(crate) fn run(args: &Compact) -> Result<()> {
         disk_bytes_after: database::folder(dir).disk_bytes()?,
         seconds: start.elapsed().as_secs_f64(),
     };
+    tracing::info!("merged in {:.1} s, and closed the database", done.seconds);
     if args.json {
         return output::json(&done);
     }

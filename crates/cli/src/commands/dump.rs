@@ -8,9 +8,10 @@ use serde::Serialize;
 
 use crate::args::Dump;
 use crate::progress::{KeyPart, PartDone};
-use crate::{database, output};
+use crate::{database, metrics_server, output};
 
 pub(crate) fn run(args: &Dump) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     output::until_the_reader_leaves(write(args))
 }
 

@@ -97,7 +97,7 @@ fn call(args: &Evm384Run) -> Result<()> {
         End::Halted(reason) => (format!("halted: {reason:?}"), Bytes::new()),
     };
     if args.json {
-        return output::json(&json!({ "end": end, "output": bytes, "gas_used": outcome.gas_used }));
+        return output::json(&json!({ "end": end, "output": bytes, "gasUsed": outcome.gas_used }));
     }
     output::line(&format!("{end}, {} gas", outcome.gas_used))?;
     output::line(&bytes.to_string())
@@ -142,7 +142,7 @@ fn gas(args: &Evm384Gas) -> Result<()> {
             })
             .collect();
         return output::json(&json!({
-            "code_bytes": program.code.len(), "sample_gas": used, "routines": routines,
+            "codeBytes": program.code.len(), "sampleGas": used, "routines": routines,
         }));
     }
     let mut table = TextTable::new(["routine", "add", "sub", "mul", "copies", "gas"]);

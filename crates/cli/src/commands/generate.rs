@@ -15,11 +15,7 @@ use crate::{bytes, output, stop};
 
 pub(crate) fn run(args: &Generate) -> Result<()> {
     stop::listen();
-    let summary = made(&settings(args), &args.out)?;
-    match args.json {
-        true => output::json(&Made::new(&summary))?,
-        false => print(&summary)?,
-    }
+    let summary = make(&settings(args), &args.out, args.json)?;
     if !summary.complete {
         output::remark(
             args.json,
@@ -101,10 +97,13 @@ fn by_flag(error: GeneratorError) -> anyhow::Error {
     }
 }
 
-/// Makes a chain, with progress and a summary.
-pub(crate) fn make(settings: &GeneratorSettings, out: &Path) -> Result<Summary> {
+/// Makes a chain, with progress and a summary, as JSON if asked.
+pub(crate) fn make(settings: &GeneratorSettings, out: &Path, json: bool) -> Result<Summary> {
     let summary = made(settings, out)?;
-    print(&summary)?;
+    match json {
+        true => output::json(&Made::new(&summary))?,
+        false => print(&summary)?,
+    }
     Ok(summary)
 }
 

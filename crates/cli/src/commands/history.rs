@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::status::Retained;
 use crate::args::{Prune, Rollback};
-use crate::{bytes, database, output};
+use crate::{bytes, database, metrics_server, output};
 
 /// What a rollback did, as `--json` prints it.
 #[derive(Serialize)]
@@ -63,11 +63,21 @@ pub(crate) fn prune(args: &Prune) -> Result<()> {
             "--retain all: to keep all history nothing is pruned; give none, or a number of versions"
         );
     }
+    metrics_server::serve(args.metrics)?;
     let dir = args.database.db.as_path();
     let before = database::folder(dir).disk_bytes()?;
     let mut state = database::open(&args.database)?;
     let retain = retained_by(args, &state)?;
+    tracing::info!(
+        "deleting history, but what --retain {} keeps",
+        show_retain(retain)
+    );
     let stats = state.prune(retain)?;
+    tracing::info!(
+        "deleted the history of {}, {} of the index",
+        output::counted(stats.versions, "version"),
+        output::counted(stats.epochs, "epoch")
+    );
     let retained = Retained {
         oldest: database::oldest_block(state.reader())?,
         newest: database::head(state.reader())?.block_number,
@@ -106,8 +116,8 @@ fn print(done: &Pruned, args: &Prune, retain: Retain) -> Result<()> {
         false => format!("blocks {oldest} to {newest}"),
     };
     output::line(&format!(
-        "pruned {} versions (--retain {}): the state of {blocks} can be read",
-        done.versions,
+        "pruned {} (--retain {}): the state of {blocks} can be read",
+        output::counted(done.versions, "version"),
         show_retain(retain)
     ))?;
     let (before, after) = (done.disk_bytes_before, done.disk_bytes_after);

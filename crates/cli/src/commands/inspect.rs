@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use alloy_primitives::Address;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use arbor_compare::inspection_page;
 use arbor_metrics::Table;
 use arbor_state::{Bucket, Inspection, NodeFigures, TableFigures};
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::Inspect;
 use crate::progress::PartDone;
-use crate::{bytes, database, files, output, report, stop};
+use crate::{bytes, database, files, metrics_server, output, report, stop};
 
 /// What a database consists of, as `--json` prints it and as the page shows it.
 #[derive(Debug, Serialize)]
@@ -28,6 +28,7 @@ pub(crate) struct Inspected {
 }
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
+    metrics_server::serve(args.metrics)?;
     let dir = args.database.db.as_path();
     if let Some(folder) = &args.csv {
         files::not_of_database("--csv", folder, Some(dir))?;
@@ -43,9 +44,14 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     measurement.setting("top", args.top);
     let state = database::look(&args.database)?;
     database::head(state.reader())?;
-    stop::listen_between("table record");
+    stop::listen_between("record");
     let progress = PartDone::new("inspect");
+    let mut table = "";
     let found = state.inspect(args.top, &mut |now| {
+        if table != now.table {
+            table = now.table;
+            tracing::info!("counting table {table}");
+        }
         let what = format!("table {}, {} records", now.table, now.records);
         progress.set(now.done, &what);
         match stop::asked() {
@@ -71,7 +77,10 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         files::write(file, inspection_page(&envelope).as_bytes())
             .with_context(|| format!("writing {}", file.display()))?;
     }
-    Ok(())
+    match &inspected.found.fault {
+        Some(fault) => bail!("{}: {fault}", dir.display()),
+        None => Ok(()),
+    }
 }
 
 /// Checks before the work that a file can be written.
@@ -160,16 +169,23 @@ fn print(inspected: &Inspected) -> Result<()> {
         "size on disk {}",
         bytes::show(inspected.disk_bytes)
     ))?;
-    if !found.complete {
-        output::line("stopped as asked: these are the figures of the records read so far")?;
+    let why = match (&found.fault, found.complete) {
+        (Some(_), _) => "a record cannot be read",
+        (None, false) => "stopped as asked",
+        (None, true) => "",
+    };
+    if !why.is_empty() {
+        output::line(&format!(
+            "{why}: these are the figures of the records read so far"
+        ))?;
     }
     let storage = &found.storage;
     output::line(&format!(
-        "{} accounts; {} slots of {} accounts; {} codes, {}\n",
-        found.accounts,
-        storage.slots,
-        storage.accounts,
-        found.codes.codes,
+        "{}; {} of {}; {}, {}\n",
+        output::counted(found.accounts, "account"),
+        output::counted(storage.slots, "slot"),
+        output::counted(storage.accounts, "account"),
+        output::counted(found.codes.codes, "code"),
         bytes::show(found.codes.bytes)
     ))?;
     let tables = [

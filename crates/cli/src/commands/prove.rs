@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Prove) -> Result<()> {
     let then = state.at(args.at.version(state)?)?;
     let out = args.out.as_deref();
     if let Some(file) = &args.storage_logs {
-        return write_logs(&leaves(&then, "--storage-logs")?, &then, file);
+        return write_logs(&leaves(&then, "--storage-logs")?, &then, (file, args.json));
     }
     let proof = if let Some((from, to)) = args.range {
         leaves(&then, "--range")?.prove_range(from, to)?
@@ -50,7 +50,11 @@ fn leaves<'a>(then: &'a Historical<'_>, flag: &str) -> Result<LeavesThen<'a>> {
 }
 
 /// Writes what a version changes in the form of zkSync's prover.
-fn write_logs(leaves: &LeavesThen<'_>, then: &Historical<'_>, file: &Path) -> Result<()> {
+fn write_logs(
+    leaves: &LeavesThen<'_>,
+    then: &Historical<'_>,
+    (file, json): (&Path, bool),
+) -> Result<()> {
     let logs = leaves.storage_logs()?;
     let encoded = logs.encode();
     let written = write(file, &encoded)?;
@@ -62,9 +66,16 @@ fn write_logs(leaves: &LeavesThen<'_>, then: &Historical<'_>, file: &Path) -> Re
         logs.next_enumeration_index
     );
     // Behind them it would be a part of them.
-    match files::is_output(file) {
-        true => output::tell(&said),
-        false => output::line(&said)?,
+    match (files::is_output(file), json) {
+        (true, _) => output::tell(&said),
+        (false, false) => output::line(&said)?,
+        (false, true) => output::json(&serde_json::json!({
+            "file": file,
+            "fileBytes": written,
+            "block": then.meta().block_number,
+            "logs": logs.logs.len(),
+            "nextIndexBefore": logs.next_enumeration_index,
+        }))?,
     }
     Ok(())
 }

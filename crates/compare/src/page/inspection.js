@@ -9,7 +9,8 @@ function lead() {
     + `${show.bytes(found.diskBytes)} on the disk, ${show.count(found.accounts)} accounts, `
     + `${show.count(found.storage.slots)} slots of ${show.count(found.storage.accounts)} accounts, `
     + `${show.count(found.codes.codes)} codes of ${show.bytes(found.codes.bytes)} together.`;
-  notice(found.complete ? ""
+  notice(found.complete ? "" : found.fault
+    ? `A record cannot be read, and the figures are those of the records read until then: ${found.fault}`
     : "The inspection was stopped: the figures are those of the records read until then.");
 }
 
@@ -19,7 +20,7 @@ function summarySection() {
   const table = tableOf(["table", "records", "bytes of keys", "bytes of values"], rows);
   table.classList.add("whole");
   document.getElementById("summary").append(
-    element("p", { class: "explain" }, "Bytes are decimal: 1 MB is a million bytes. The store compresses records, and "
+    element("p", { class: "explain" }, "1 KiB is 1,024 bytes. The store compresses records, and "
       + "keeps replaced records until it merges its files: the size on the disk is another one."), table);
 }
 
