@@ -13,6 +13,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -44,7 +45,7 @@ class Browser:
                  "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
                  "--no-first-run", f"--user-data-dir={folder}", "about:blank"]
         self.process = subprocess.Popen([program, *flags], preexec_fn=take_pipes, close_fds=False,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         os.close(to_browser)
         os.close(from_browser)
         self.buffer, self.number, self.events, self.session = b"", 0, [], None
@@ -85,8 +86,21 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def close(self):
-        self.process.terminate()
-        self.process.wait()
+        """Ends the browser with all its processes, which write to its folder until then."""
+        self.session = None
+        try:
+            self.call("Browser.close")
+        except (OSError, SystemExit):
+            pass
+        try:
+            self.process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
 
 
 def load(browser, page, width, scheme):
@@ -165,13 +179,23 @@ def picture(browser, file, height=None):
     file.write_bytes(base64.b64decode(shot["data"]))
 
 
-def check(browser, page, pictures):
+def title(page, pages):
+    """A page's name, with those of folders above it as far as another page has the same."""
+    parts = [*page.parts[1:-1], page.stem]
+    for count in range(1, len(parts)):
+        name = parts[-count:]
+        if all(other == page or [*other.parts[1:-1], other.stem][-count:] != name for other in pages):
+            break
+    return "-".join(parts[-count:])
+
+
+def check(browser, page, title, pictures):
     """Checks a page in light, in dark, and on a phone; returns what is wrong."""
     wrong = []
     if page.stat().st_size > LARGEST_PAGE_BYTES:
         wrong.append(f"{page.name} has {page.stat().st_size} bytes, more than {LARGEST_PAGE_BYTES}")
     for look, width, scheme in [("light", 1400, "light"), ("dark", 1400, "dark"), ("phone", 390, "light")]:
-        name = f"{page.stem}-{look}"
+        name = f"{title}-{look}"
         found = best_of_three(browser, page, width, scheme)
         wrong += [f"{name}: {text}" for text in found["wrong"]]
         if found["ms"] > LONGEST_DRAWING_MS:
@@ -194,14 +218,14 @@ def main():
         print(f"no browser: one of {', '.join(NAMES)} is needed", file=sys.stderr)
         sys.exit(2)
     pages, wrong = [page.resolve() for page in arguments.pages], []
-    with tempfile.TemporaryDirectory(prefix="arbor-page-") as folder:
+    with tempfile.TemporaryDirectory(prefix="arbor-page-", ignore_cleanup_errors=True) as folder:
         browser = Browser(program, folder)
         try:
             browser.open_page()
             # The first page of a browser that has just started waits for the browser.
             load(browser, pages[0], 1400, "light")
             for page in pages:
-                wrong += check(browser, page, arguments.pictures)
+                wrong += check(browser, page, title(page, pages), arguments.pictures)
             if arguments.top:
                 load(browser, pages[0], TOP_WIDTH, "light")
                 picture(browser, arguments.top, browser.evaluate(TOP_END))

@@ -291,6 +291,11 @@ mod tests {
         );
         let table = crate::terminal_table(&results).text(None);
         assert!(table.contains("2.50 s  2.00x"), "{table}");
+        // The page said 40 % of the same runs, and the terminal ±20 %.
+        assert!(
+            table.contains("3, 40.0 %") && !table.contains('±'),
+            "{table}"
+        );
     }
 
     #[test]

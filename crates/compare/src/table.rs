@@ -30,7 +30,7 @@ pub fn terminal_table(results: &Results) -> Table {
     }
     let runs = results.trees.iter().map(|column| match column.runs {
         1 => "1".to_owned(),
-        runs => format!("{runs}, ±{:.1} %", 50.0 * column.spread),
+        runs => format!("{runs}, {:.1} %", 100.0 * column.spread),
     });
     row("runs, spread of wall time", runs.collect());
     table

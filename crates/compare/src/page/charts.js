@@ -19,6 +19,29 @@ function axis(name, format, extra = {}) {
   };
 }
 
+// What a linear axis of bytes needs, so that its ticks are whole numbers of a binary unit.
+function byteTicks(most) {
+  const step = Math.max(most, 1) / 5;
+  const unit = 1024 ** Math.floor(Math.log(step) / Math.log(1024));
+  const whole = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1024].find((count) => count * unit >= step);
+  const interval = whole * unit;
+  return { interval, max: interval * Math.ceil(most / interval) };
+}
+
+// The most of all numbers in a list of lists.
+const mostOf = (lists) => lists.reduce((most, list) =>
+  list.reduce((most, value) => Math.max(most, Number(value) || 0), most), 0);
+
+// A value at a place of a line. Lines of different trees have points at different places: the nearest point counts, if
+// the line reaches that far.
+function nearest(line, at) {
+  const { points } = line;
+  if (points.length === 0 || at < points[0][0] || at > points.at(-1)[0]) return -1;
+  let place = 0;
+  points.forEach(([value], index) => { if (Math.abs(value - at) < Math.abs(points[place][0] - at)) place = index; });
+  return place;
+}
+
 // How lines look in a legend.
 const SOLID = "path://M0,3 h18 v4 h-18 z";
 const DASHED = "path://M0,3 h7 v4 h-7 z M11,3 h7 v4 h-7 z";
@@ -72,8 +95,8 @@ function lineOption({ x, y, lines }) {
   const hover = (items) => {
     const at = items[0].axisValue;
     const told = lines.flatMap((line, index) => {
-      const place = line.points.findIndex(([value]) => value === at);
-      if (place < 0) return [];
+      const place = nearest(line, at);
+      if (place < 0 || line.points[place][1] == null) return [];
       const band = line.band?.[place];
       const range = band && band[1] > band[0] ? ` (${y.format(band[0])} to ${y.format(band[1])})` : "";
       return [[colour(line.colour ?? index), `${line.name}: ${y.format(line.points[place][1])}${range}`]];
@@ -82,10 +105,14 @@ function lineOption({ x, y, lines }) {
   };
   const legend = lines.map((line, index) => ({ name: line.name, icon: line.dashed ? DASHED : SOLID,
     itemStyle: { color: colour(line.colour ?? index), opacity: 1 } }));
+  const bytes = y.format !== show.bytes ? {}
+    : y.log ? { logBase: 4 }
+      : byteTicks(mostOf(lines.map((line) =>
+        [...line.points.map(([, value]) => value), ...(line.band ?? []).map(([, most]) => most)])));
   return {
     ...frame(
       axis(x.name, x.format, { type: x.log ? "log" : "value", min: x.min ?? "dataMin", max: x.max ?? "dataMax" }),
-      axis(y.name, y.format, { type: y.log ? "log" : "value", nameGap: 8, min: y.log ? undefined : 0 }),
+      axis(y.name, y.format, { type: y.log ? "log" : "value", nameGap: 8, min: y.log ? undefined : 0, ...bytes }),
       legend, { trigger: "axis", formatter: hover, axisPointer: { type: "line" } }),
     series,
   };
@@ -104,6 +131,10 @@ function barOption({ categories, name = "", y, bars, stacked = false, sideways =
     axisLabel: { color: theme().faint, fontSize: 12, interval: 0, width: sideways ? 130 : 100, overflow: "break" } });
   const values = axis(y.name, (value) => y.format(value / scale), { type: y.log ? "log" : "value",
     min: y.log ? (range) => 10 ** (Math.ceil(Math.log10(range.min)) - 1) : 0 });
+  if (y.format === show.bytes && !y.log) {
+    const sums = categories.map((_, place) => bars.reduce((sum, bar) => sum + (bar.values[place] ?? 0), 0));
+    Object.assign(values, byteTicks(mostOf(stacked ? [sums] : bars.map((bar) => bar.values))));
+  }
   const hover = (items) => {
     const place = items[0].dataIndex;
     const told = bars.flatMap((bar, index) => bar.values[place] == null ? []

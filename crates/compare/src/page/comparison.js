@@ -34,7 +34,7 @@ function summary(rows) {
 
 function summarySection() {
   const section = document.getElementById("summary");
-  const spread = ["runs, and distance of their wall times", ...data.trees.flatMap((tree, index) => {
+  const spread = ["runs, spread of wall time", ...data.trees.flatMap((tree, index) => {
     const text = tree.runs === 1 ? "1 run" : `${tree.runs} runs, ${(100 * tree.spread).toFixed(1)} %`;
     return index === 0 ? [text] : [text, ""];
   })];
@@ -43,8 +43,8 @@ function summarySection() {
   const last = element("tr", {}, ...spread.map((cell) => element("td", {}, cell)));
   table.querySelector("tbody").append(last);
   section.append(
-    element("p", { class: "explain" }, "Medians of all runs, and what they are of the first tree's. Bytes are decimal: "
-      + "1 MB is a million bytes."),
+    element("p", { class: "explain" }, "Medians of all runs, and what they are of the first tree's. 1 KiB is 1,024 bytes. "
+      + "The spread of wall times is the distance from the shortest to the longest, as a part of the median."),
     table,
     element("details", {}, element("summary", {}, "All figures"), summary(data.figures)));
 }

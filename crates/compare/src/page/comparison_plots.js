@@ -80,7 +80,39 @@ function hits() {
     { x: blockAxis, y: { name: "per cent", format: show.percent }, lines });
 }
 
+// Whether lines say something about the chain: on a short one, all is written by the flush at the end.
+const isAlongChain = (lines) => lines.some(({ points }) => {
+  const end = points.at(-1)[1];
+  return points.slice(0, -1).some(([, value]) => value != null && value > end / 20);
+});
+
+// The last values of lines, for a chain that is too short for lines.
+function barsAtEnd(id, title, explain, lines) {
+  const values = (of) => trees.map((_, tree) => of.find((line) => line.colour === tree)?.points.at(-1)[1]);
+  return barPlot(id, title, `${explain} The chain is so short that the flush after its last block writes nearly all: these `
+    + "are the figures at the end.",
+    { categories: trees, y: { name: "bytes", format: show.bytes }, sideways: true,
+      bars: lines.map(([name, of]) => ({ name, values: values(of) })) });
+}
+
+function diskAlong() {
+  const lines = along("disk");
+  const [title, explain] = ["Database on the disk along the chain", "Bytes of the store's files."];
+  if (lines.length > 0 && !isAlongChain(lines)) {
+    return barsAtEnd("disk", "Database on the disk", explain, [["store's files", lines]]);
+  }
+  return linePlot("disk", title,
+    `${explain} They grow by new files and shrink when files are merged. The last point is after the flush at the end.`,
+    { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines });
+}
+
 function bytesAlong() {
+  if (along("store").length > 0 && !isAlongChain(along("store"))) {
+    return barsAtEnd("bytes", "Bytes written",
+      "Bytes of records handed to the store, and bytes that the operating system counted as written, which include the "
+      + "store's journal and its merging of files.",
+      [["handed to the store", along("store")], ["written", along("written")]]);
+  }
   const handed = along("store").map((line) => ({ ...line, name: `${line.name}, handed to the store` }));
   const written = along("written").map((line) => ({ ...line, name: `${line.name}, written`, dashed: true }));
   return linePlot("bytes", "Bytes written, summed up along the chain",
@@ -96,6 +128,12 @@ function surveyLines(list, x, y) {
   });
 }
 
+// Names the trees that have no witnesses, if witnesses were asked for.
+function withoutWitnesses() {
+  const names = trees.filter((tree) => data.surveys[tree]?.witnesses?.length === 0);
+  return names.length === 0 ? "" : ` Not shown: ${names.join(", ")}, of whose blocks there are no witnesses.`;
+}
+
 function witnessShares() {
   const lines = trees.flatMap((name, tree) => {
     const sizes = (data.surveys[name]?.witnesses ?? []).map((block) => block.bytes).sort((a, b) => a - b);
@@ -105,7 +143,7 @@ function witnessShares() {
   });
   return linePlot("witnesses", "Witness of a block",
     "A witness is all that somebody without the database needs to check a block. The line says how large the witnesses "
-    + "of that share of the last blocks are at most.",
+    + `of that share of the last blocks are at most.${withoutWitnesses()}`,
     { x: { name: "per cent of the blocks", format: show.percent, min: 0, max: 100 },
       y: { name: "bytes at most", format: show.bytes }, lines });
 }
@@ -118,15 +156,15 @@ function witnessParts() {
     const all = blocks.map((block) => block.parts[part]).filter((bytes) => bytes != null);
     return all.length === 0 ? undefined : all.reduce((sum, bytes) => sum + bytes, 0) / blocks.length;
   }) }));
-  return barPlot("witness-parts", "What witnesses consist of", "Mean bytes of each part of a block's witness.",
+  return barPlot("witness-parts", "What witnesses consist of", `Mean bytes of each part of a block's witness.${withoutWitnesses()}`,
     { categories: withWitnesses, y: { name: "bytes", format: show.bytes }, bars, stacked: true, sideways: true });
 }
 
 function perSlot() {
   const slots = { name: "slots in the update (logarithmic)", format: show.count, log: true };
   return linePlot("updates", "Cost of an update by its size",
-    "Time to compute the new root after so many random slots change, divided by their number. Larger updates share "
-    + "the upper part of the tree.",
+    "Time to compute the new root after so many random slots change, divided by their number: the least of several "
+    + "measurements, with all that is read in memory. Larger updates share the upper part of the tree.",
     { x: slots, y: { name: "seconds a slot (logarithmic)", format: show.time, log: true },
       lines: surveyLines("updates", (row) => row.slots, (row) => row.seconds / row.slots) });
 }
@@ -153,10 +191,7 @@ function plots() {
       "Mean of neighbouring blocks; the pale band reaches from the least to the greatest.",
       { x: blockAxis, y: { name: "seconds", format: show.time }, lines: delayLine }),
     bytesAlong(),
-    linePlot("disk", "Database on the disk along the chain",
-      "Bytes of the store's files. They grow by new files and shrink when files are merged. The last point is after the "
-      + "flush at the end.",
-      { x: blockAxis, y: { name: "bytes", format: show.bytes }, lines: along("disk") }),
+    diskAlong(),
     sizesByTable(),
     ...growthByTable(),
     recordsByTable(),

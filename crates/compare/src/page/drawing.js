@@ -18,7 +18,7 @@ function tableOfLines({ x, y, lines }) {
   const rows = places.filter((_, place) => place % step === 0 || place === places.length - 1).map((at) => [
     (x.hover ?? x.format)(at),
     ...lines.map((line) => {
-      const found = line.points.find(([value]) => value === at);
+      const found = line.points[nearest(line, at)];
       return found?.[1] == null ? "" : y.format(found[1]);
     }),
   ]);
@@ -56,6 +56,16 @@ function plotSection(plots) {
   }
 }
 
+// Shades the right edge of a table that is wider than the window, until its last column is in sight.
+function hintAtColumns() {
+  for (const place of document.querySelectorAll(".scroll")) {
+    const hint = () =>
+      place.classList.toggle("more", place.scrollLeft + place.clientWidth < place.scrollWidth - 1);
+    place.onscroll = hint;
+    hint();
+  }
+}
+
 function draw() {
   let left = charts.length;
   for (const entry of charts) {
@@ -78,11 +88,14 @@ function draw() {
 // Draws, and draws again when colours change or the window gets another width.
 function drawAlways() {
   draw();
+  hintAtColumns();
+  document.addEventListener("toggle", hintAtColumns, true);
   darkMode.addEventListener("change", draw);
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (window.innerWidth === width) return;
     width = window.innerWidth;
     for (const { chart } of charts) chart.resize();
+    hintAtColumns();
   });
 }

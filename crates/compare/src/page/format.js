@@ -4,10 +4,10 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const trees = data.trees.map((tree) => tree.name);
 
-function prefixed(value, units) {
+function prefixed(value, units, step = 1000) {
   let size = Math.abs(value);
   let index = 0;
-  while (size >= 1000 && index + 1 < units.length) { size /= 1000; index += 1; }
+  while (size >= step && index + 1 < units.length) { size /= step; index += 1; }
   const digits = size === 0 || Number.isInteger(size) ? 0 : size < 10 ? 2 : size < 100 ? 1 : 0;
   const text = Number(size.toFixed(digits)).toString();
   return (value < 0 ? "-" : "") + text + units[index];
@@ -15,7 +15,7 @@ function prefixed(value, units) {
 
 const show = {
   count: (value) => prefixed(value, ["", " k", " M", " G", " T"]),
-  bytes: (value) => prefixed(value, [" B", " kB", " MB", " GB", " TB"]),
+  bytes: (value) => prefixed(value, [" B", " KiB", " MiB", " GiB", " TiB"], 1024),
   time: (value) => {
     if (value === 0) return "0 s";
     if (Math.abs(value) < 1) return prefixed(value * 1e6, [" µs", " ms", " s"]);
