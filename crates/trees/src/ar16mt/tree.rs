@@ -43,7 +43,7 @@ pub static AR16MT: TreeKind = TreeKind {
         // How accounts and slots lie in the tree: the tree itself has one form.
         revision: "accounts-beside-storage-1",
     },
-    summary: "zkSync's binary tree (amortized radix-16 Merkle tree), BLAKE2s",
+    summary: "zkSync's binary tree (amortized radix-16 Merkle tree, commit 3e29e4a), BLAKE2s",
     layout: LAYOUT,
     tables: &TABLES,
     roots: RootPlace::Apart,

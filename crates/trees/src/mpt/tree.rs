@@ -41,7 +41,7 @@ pub static MPT: TreeKind = TreeKind {
         tree: "merkle-patricia",
         revision: "yellow-paper",
     },
-    summary: "Merkle-Patricia, Keccak-256",
+    summary: "Merkle-Patricia (yellow paper, in use since 2015), Keccak-256",
     layout: LAYOUT,
     tables: &TABLES,
     roots: RootPlace::InHeaders,

@@ -30,7 +30,7 @@ use arbor_state_tree::{Seen, StoredRecord};
 /// The row of EIP-6800 since July 2024.
 pub static VERKLE: TreeKind = row(
     "verkle",
-    "Verkle (EIP-6800), Pedersen commitments",
+    "Verkle (EIP-6800, text of July 2024), Pedersen commitments",
     HeaderLayout::BasicData,
     |settings| make(&VERKLE, HeaderLayout::BasicData, settings),
 );
@@ -38,7 +38,7 @@ pub static VERKLE: TreeKind = row(
 /// The row of EIP-6800 as the testnets before July 2024 have it.
 pub static VERKLE_2023: TreeKind = row(
     "verkle-2023",
-    "Verkle with accounts laid out as before July 2024, a leaf for each field",
+    "Verkle (EIP-6800, text of 2023) with a leaf for each field of an account",
     HeaderLayout::FiveLeaves,
     |settings| make(&VERKLE_2023, HeaderLayout::FiveLeaves, settings),
 );
