@@ -8,12 +8,18 @@ use alloy_primitives::{Address, B256, U256, hex};
 
 /// Parses an address: 40 hex digits, with 0x or without.
 pub(crate) fn parse_address(text: &str) -> Result<Address, String> {
-    bytes(text, "an address").map(Address::new)
+    let address = bytes(text, "an address").map(Address::new);
+    address.map_err(|why| hinted(text, &why))
 }
 
 /// Parses a hash or root: 64 hex digits, with 0x or without.
 pub(crate) fn parse_hash(text: &str) -> Result<B256, String> {
-    bytes(text, "a hash").map(B256::new)
+    bytes(text, "a hash")
+        .map(B256::new)
+        .map_err(|why| match is_block(text) {
+            true => format!("{why}. `arbor roots` prints the roots after blocks"),
+            false => why,
+        })
 }
 
 /// Parses a slot's number: decimal or 0x-hex, of at most 256 bits.
@@ -54,11 +60,10 @@ fn bytes<const N: usize>(text: &str, what: &str) -> Result<[u8; N], String> {
         .unwrap_or(text);
     let wanted = 2 * N;
     if let Some(odd) = digits.chars().find(|digit| !digit.is_ascii_hexdigit()) {
-        let why = format!(
+        return Err(format!(
             "'{text}' is not {what}: '{}' is no hex digit",
             odd.escape_debug()
-        );
-        return Err(hinted(text, &why));
+        ));
     }
     let mut bytes = [0; N];
     match hex::decode_to_slice(digits, &mut bytes) {
@@ -72,14 +77,16 @@ fn bytes<const N: usize>(text: &str, what: &str) -> Result<[u8; N], String> {
 
 /// Adds what a word is for that stands in a place where it has no meaning.
 fn hinted(text: &str, why: &str) -> String {
-    let is_block = text == "latest"
-        || text
-            .strip_prefix('-')
-            .is_some_and(|n| n.parse::<u64>().is_ok());
-    match is_block {
+    match is_block(text) {
         true => format!("{why}. A block is named with --at {text}"),
         false => why.to_owned(),
     }
+}
+
+/// Whether a word names a block, and nothing else.
+fn is_block(text: &str) -> bool {
+    let back = text.strip_prefix('-').map(str::parse::<u64>);
+    text == "latest" || back.is_some_and(|number| number.is_ok())
 }
 
 #[cfg(test)]
@@ -103,6 +110,12 @@ mod tests {
         let error = parse_hash(&"ab".repeat(20)).expect_err("an address");
         assert!(
             error.contains("it has 40 hex digits, and a hash has 64"),
+            "{error}"
+        );
+        // `verify-proof --root latest` was told to use --at, which it does not have.
+        let error = parse_hash("latest").expect_err("a block");
+        assert!(
+            error.contains("arbor roots") && !error.contains("--at"),
             "{error}"
         );
         assert!(

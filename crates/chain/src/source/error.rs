@@ -39,11 +39,11 @@ impl std::fmt::Display for Position {
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The operating system, or the gzip decoder, refused.
-    #[error("{}, offset {offset}: {source}", file.display())]
+    #[error("{}{}: {source}", file.display(), if *offset > 0 { format!(", offset {offset}") } else { String::new() })]
     Io {
         /// The file or folder.
         file: PathBuf,
-        /// Bytes read before (decompressed ones for gzip).
+        /// Bytes read before (decompressed ones for gzip); 0 if the file could not be opened.
         offset: u64,
         /// The reason.
         source: std::io::Error,

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         true => output::remark(true, line),
         false => output::table_line(line),
     };
-    output::remark(args.json, LEGEND)?;
+    output::remark(args.json, &output::wrapped(LEGEND))?;
     show(HEADINGS)?;
     let mut printed = Ok(());
     let mut passed = |progress: Progress<'_>| {

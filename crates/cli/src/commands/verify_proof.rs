@@ -208,11 +208,13 @@ fn print_accounts(root: B256, claims: &Claims, accounts: &[ProvenAccount]) -> Re
     };
     output::line(&match &distinct.iter().collect::<Vec<_>>()[..] {
         [address] => {
-            format!("proven: account {address:#x} and {slots} slots{of} under root {root}")
+            let slots = output::counted(slots as u64, "slot");
+            format!("proven: account {address:#x} and {slots}{of} under root {root}")
         }
         several => format!(
-            "proven: {} accounts and {slots} slots{of} under root {root}",
-            several.len()
+            "proven: {} accounts and {}{of} under root {root}",
+            several.len(),
+            output::counted(slots as u64, "slot")
         ),
     })
 }
