@@ -69,7 +69,7 @@ pub(crate) fn prune(args: &Prune) -> Result<()> {
     let mut state = database::open(&args.database)?;
     let retain = retained_by(args, &state)?;
     tracing::info!(
-        "deleting history, but what --retain {} keeps",
+        "deleting history except what --retain {} keeps",
         show_retain(retain)
     );
     let stats = state.prune(retain)?;
