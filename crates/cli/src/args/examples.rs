@@ -4,7 +4,7 @@ pub(super) const REPLAY: &str = "\
 Examples:
   arbor replay --db db chain
   arbor replay --db db --tree verkle --check-state 100 chain
-  arbor replay --db sepolia --genesis sepolia era1/sepolia-*.era1 --metrics 9400
+  arbor replay --db sepolia --genesis sepolia era1/*.era1 --metrics 9400
   arbor replay --witness witness.json.gz";
 pub(super) const COMPARE: &str = "\
 Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
