@@ -100,12 +100,12 @@ impl<'a> BlockInput<'a> {
 /// Executes blocks, one at a time, of any chain over any state. It keeps analysed code between blocks.
 #[derive(Default)]
 pub struct Executor {
-    codes: CodeCache,
-    hashes: HashCache,
+    pub(super) codes: CodeCache,
+    pub(super) hashes: HashCache,
     blooms: BloomCache,
     code_reads: Option<CodeReads>,
     accesses: Option<Vec<TransactionAccess>>,
-    evm384: Option<(Evm384, Runner)>,
+    pub(super) evm384: Option<(Evm384, Runner)>,
     max_gas: Option<u64>,
 }
 
@@ -342,10 +342,10 @@ impl Executor {
 }
 
 /// What stops revm.
-type RunError = EVMError<EvmReadError, InvalidTransaction>;
+pub(super) type RunError = EVMError<EvmReadError, InvalidTransaction>;
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
-    fn new(
+    pub(super) fn new(
         rules: &Rules,
         header: &Header,
         overlay: Overlay<'a, S>,
@@ -410,7 +410,7 @@ impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
     }
 
     /// Switches EVM384 on.
-    fn with_evm384(mut self, (evm384, runner): &'a mut (Evm384, Runner)) -> Self {
+    pub(super) fn with_evm384(mut self, (evm384, runner): &'a mut (Evm384, Runner)) -> Self {
         self.evm.ctx.chain = Frames::new(evm384.schedule.registers);
         let instructions = &mut self.evm.instruction;
         runner.install(instructions, evm384.schedule);

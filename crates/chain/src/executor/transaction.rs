@@ -59,7 +59,7 @@ pub(super) fn tx_env(tx: &Transaction, caller: Address) -> TxEnv {
 }
 
 /// Recovers who signed an authorisation; one with a malformed signature is without effect (EIP-7702).
-fn recover_authority(signed: &SignedAuthorization) -> RecoveredAuthorization {
+pub(super) fn recover_authority(signed: &SignedAuthorization) -> RecoveredAuthorization {
     let authority =
         authority(signed).map_or(RecoveredAuthority::Invalid, RecoveredAuthority::Valid);
     RecoveredAuthorization::new_unchecked(signed.inner().clone(), authority)

@@ -1,5 +1,6 @@
 //! The executor over real chains, over chains with one field changed, and over made-up blocks.
 
+mod calls;
 mod chains;
 mod code_reads;
 mod effects;
