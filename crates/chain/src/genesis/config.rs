@@ -34,13 +34,11 @@ const TIME_FORKS: [(&str, &str, Fork); 10] = [
     ("amsterdamTime", "amsterdam", Fork::Amsterdam),
 ];
 
-/// Fields without a meaning for executing blocks: what `networkId` and the engines say concerns peers and sealing, and
-/// `mergeNetsplitBlock` only the fork identifier (EIP-2124).
-const WITHOUT_EFFECT: [&str; 6] = [
+/// Fields without a meaning for executing blocks: what `networkId` and the engines say concerns peers and sealing.
+const WITHOUT_EFFECT: [&str; 5] = [
     "networkId",
     "ethash",
     "terminalTotalDifficultyPassed",
-    "mergeNetsplitBlock",
     "mergeForkBlock",
     "proofOfWork",
 ];
@@ -90,6 +88,7 @@ impl RawConfig<'_> {
                 .extend(time.map(|time| (fork, Activation::Time(time))));
         }
         config.eip155 = self.number("eip155Block")?;
+        config.merge_netsplit = self.number("mergeNetsplitBlock")?;
         config.dao = self.dao()?;
         config.blobs = self.blob_schedule(&mut warnings)?;
         config.deposit_contract = self.address("depositContractAddress")?;

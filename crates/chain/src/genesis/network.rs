@@ -131,6 +131,7 @@ impl Network {
             Activation::Block(block) if *fork == Fork::SpuriousDragon => Some(*block),
             _ => None,
         });
+        config.merge_netsplit = (self == Self::Sepolia).then_some(1_735_371);
         if self == Self::Mainnet {
             config.dao = Some(DaoFork {
                 block: 1_920_000,

@@ -13,6 +13,7 @@ pub(crate) struct Config {
     pub(crate) terminal_total_difficulty: Option<U256>,
     pub(crate) dao: Option<DaoFork>,
     pub(crate) eip155: Option<u64>,
+    pub(crate) merge_netsplit: Option<u64>,
     pub(crate) eip160: Option<u64>,
     pub(crate) blobs: Vec<(Fork, BlobEntry)>,
     pub(crate) deposit_contract: Option<Address>,

@@ -22,6 +22,8 @@ pub struct ChainSpec {
     pub(super) merge_block: Option<u64>,
     pub(super) dao: Option<DaoFork>,
     pub(super) eip155: Option<u64>,
+    /// In the fork identifier alone (EIP-2124): no rule begins there.
+    pub(super) merge_netsplit: Option<u64>,
     pub(super) eip160: Option<u64>,
     /// By activation time, ascending.
     pub(super) blobs: Vec<(u64, BlobParams)>,
@@ -52,6 +54,7 @@ impl ChainSpec {
             merge_block: (config.terminal_total_difficulty == Some(U256::ZERO)).then_some(1),
             dao: config.dao,
             eip155: config.eip155,
+            merge_netsplit: config.merge_netsplit,
             eip160: config.eip160,
             blobs,
             deposit_contract: config.deposit_contract,
@@ -141,6 +144,11 @@ impl ChainSpec {
     /// suffices.
     pub const fn merge_block(&self) -> Option<u64> {
         self.merge_block
+    }
+
+    /// The block that stands for the merge in the chain's fork identifier (EIP-2124, EIP-3675), if one does.
+    pub const fn merge_netsplit_block(&self) -> Option<u64> {
+        self.merge_netsplit
     }
 
     /// Total difficulty that the last proof-of-work block must reach, none if the chain never merges.
