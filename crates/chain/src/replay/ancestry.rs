@@ -62,6 +62,14 @@ impl KeptBlock {
     }
 }
 
+/// Reads the header of the block that a version remembers.
+///
+/// # Errors
+/// A version without a header, or with a damaged one.
+pub fn kept_header(meta: &Meta) -> Result<Header, ReplayError> {
+    Ok(BlockRecord::decode(meta)?.block.header)
+}
+
 /// The block of a version and up to 256 blocks before it, as far as the database has records of them.
 ///
 /// # Errors

@@ -20,12 +20,13 @@ mod run;
 mod settle;
 mod stats;
 
-pub use ancestry::{KeptBlock, blocks_of_chain, blocks_up_to};
+pub use ancestry::{KeptBlock, blocks_of_chain, blocks_up_to, kept_header};
 pub use delays::{DelaySummary, RootDelays};
 pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};
 pub use genesis_state::listed_changes;
 pub use header_check::HeaderCheck;
-pub use options::{Options, Roots, Verify};
+pub use options::{Options, Publish, Roots, Verify};
+pub use record::recent_blocks;
 pub use run::Replay;
 pub use stats::{BlockStats, DatabaseTotals, Series, Sums, Times};

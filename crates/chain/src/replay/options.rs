@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use arbor_state::StateSnapshot;
 use rayon::ThreadPool;
 
 /// Which state roots are computed and compared. All else of every block is always verified.
@@ -62,4 +63,13 @@ pub struct Options<'a> {
     /// compared with the header before the block is committed. That takes time in proportion to the whole state. Such a block is the last of those that get one
     /// root or are committed together.
     pub check_every: Option<NonZeroU64>,
+}
+
+/// Takes versions of a running replay as they are committed, for whoever reads next to it.
+pub trait Publish: Send + Sync {
+    /// Returns whether the version that was committed just now is wanted. An older one is then out of date.
+    fn is_wanted(&self) -> bool;
+
+    /// Takes the version that was committed just now. It is kept from pruning as long as the snapshot is there.
+    fn publish(&self, snapshot: StateSnapshot);
 }

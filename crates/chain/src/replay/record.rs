@@ -134,8 +134,11 @@ impl BlockRecord {
     }
 }
 
-/// The blocks up to a version, as many as are remembered and needed.
-pub(crate) fn recent_blocks(state: Head<'_>, head: Version) -> Result<RecentBlocks, ReplayError> {
+/// Reads the blocks up to a version, as many as are remembered and needed.
+///
+/// # Errors
+/// The store's errors; a damaged record.
+pub fn recent_blocks(state: Head<'_>, head: Version) -> Result<RecentBlocks, ReplayError> {
     let mut recent = RecentBlocks::default();
     for version in head.0.saturating_sub(RECENT)..=head.0 {
         let failed = |error: arbor_versions::VersionsError| ReplayError::State {

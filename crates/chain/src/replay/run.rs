@@ -1,13 +1,14 @@
 //! The main road: execute, compute, compare, commit.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use arbor_state::{RecentState, State};
 use arbor_versions::Version;
 
 use super::earlier::EarlierBlocks;
-use super::options::{Options, Roots, Verify};
+use super::options::{Options, Publish, Roots, Verify};
 use super::pipeline::Pipeline;
 use super::prewarm::Prewarm;
 use super::record::{BlockRecord, recent_blocks};
@@ -29,6 +30,7 @@ pub struct Replay {
     names: RecentState,
     names_bytes: usize,
     prewarm: Prewarm,
+    publisher: Option<Arc<dyn Publish>>,
 }
 
 impl Replay {
@@ -52,6 +54,7 @@ impl Replay {
             names: RecentState::new(names_bytes),
             names_bytes,
             prewarm: Prewarm::default(),
+            publisher: None,
         };
         replay.look_back()?;
         Ok(replay)
@@ -70,6 +73,25 @@ impl Replay {
     pub fn without_execution_ahead(mut self) -> Self {
         self.prewarm = Prewarm::off();
         self
+    }
+
+    /// Gives each version that is committed from now on to those who want it, and the present one at once.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub fn publish_to(&mut self, publisher: Arc<dyn Publish>) -> Result<(), ReplayError> {
+        self.publisher = Some(publisher);
+        self.publish()
+    }
+
+    fn publish(&mut self) -> Result<(), ReplayError> {
+        let Some(publisher) = &self.publisher else {
+            return Ok(());
+        };
+        let number = self.state.head().map_or(0, |head| head.block_number);
+        let snapshot = self.state.snapshot();
+        publisher.publish(snapshot.map_err(|error| ReplayError::State { number, error })?);
+        Ok(())
     }
 
     /// Stands at the head, whatever was executed before: reads what is remembered of it and the blocks before it.
@@ -106,6 +128,7 @@ impl Replay {
         self.state
             .rollback(version.ok_or(ReplayError::UnknownBlock(number))?)
             .map_err(failed)?;
+        self.publish()?;
         self.look_back()
     }
 
@@ -168,7 +191,7 @@ impl Replay {
         options: Options<'_>,
         each: &mut dyn FnMut(&BlockStats),
     ) -> Result<(), ReplayError> {
-        let database = SharedState::new(&mut self.state);
+        let database = SharedState::new(&mut self.state, self.publisher.as_deref());
         let pipeline = Pipeline {
             database: &database,
             spec: &self.spec,

@@ -12,7 +12,7 @@ use arbor_state::{
 };
 
 use super::error::Failure;
-use super::options::{Options, Verify};
+use super::options::{Options, Publish, Verify};
 use super::record::BlockRecord;
 use super::{BlockStats, DatabaseTotals, ReplayError, Times};
 
@@ -23,14 +23,27 @@ pub(super) struct SharedState<'a> {
     state: RwLock<&'a mut State>,
     /// Nanoseconds that execution waited for commits to end.
     held_up: AtomicU64,
+    publisher: Option<&'a dyn Publish>,
 }
 
 impl<'a> SharedState<'a> {
-    pub(super) fn new(state: &'a mut State) -> Self {
+    pub(super) fn new(state: &'a mut State, publisher: Option<&'a dyn Publish>) -> Self {
         Self {
             state: RwLock::new(state),
             held_up: AtomicU64::new(0),
+            publisher,
         }
+    }
+
+    /// Gives the version that was committed just now to whoever wants it.
+    fn publish(&self) -> Result<(), StateError> {
+        if let Some(publisher) = self.publisher
+            && publisher.is_wanted()
+        {
+            let snapshot = self.write().snapshot()?;
+            publisher.publish(snapshot);
+        }
+        Ok(())
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, &'a mut State> {
@@ -355,6 +368,8 @@ impl<'a, 'b> Settler<'a, 'b> {
         let versions = references.into_iter().zip(computed);
         let committed = self.database.write().commit_together(versions);
         committed.map_err(state_error(first.number()))?;
+        let published = self.database.publish();
+        published.map_err(state_error(last.number()))?;
         self.tell_unflushed(last.number());
         times.store += committing.elapsed();
         // Each block took its part of it.
@@ -395,6 +410,8 @@ impl<'a, 'b> Settler<'a, 'b> {
         let references: Vec<_> = references.collect();
         let committed = self.database.write().commit_as_one(references, computed);
         committed.map_err(state_error(last.number()))?;
+        let published = self.database.publish();
+        published.map_err(state_error(last.number()))?;
         self.tell_unflushed(last.number());
         stats.root = Some(root);
         stats.nodes = nodes;
@@ -483,7 +500,7 @@ mod tests {
             Default::default(),
         );
         let mut state = state.expect("opens");
-        let database = SharedState::new(&mut state);
+        let database = SharedState::new(&mut state, None);
         let read = || assert_eq!(database.account(Address::ZERO).expect("reads"), None);
         read();
         assert_eq!(database.held_up(), Duration::ZERO);
