@@ -2,7 +2,8 @@
 //!
 //! A [`Folder`] opens, creates and locks a database. [`Folder::open_to_read`] locks nothing and sees the last flushed version,
 //! also while another process writes. [`Folder::create`] makes a database for a tree, a chain and its rules;
-//! [`Folder::resume`] goes on with one, by all that its folder remembers.
+//! [`Folder::resume`] goes on with one, by all that its folder remembers. [`BlockState`] is the state after a block: accounts, proofs, and
+//! calls on top of it.
 //!
 //! ```
 //! use arbor_chain::rules::ChainRules;
@@ -31,9 +32,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod access_list;
+mod block_state;
 mod budget;
+mod chain_context;
 mod error;
 mod folder;
+mod gas_estimate;
 mod genesis;
 mod open;
 mod remembered;
@@ -46,9 +51,12 @@ mod stored_settings;
 mod tree_settings;
 
 pub use arbor_store::disk::Limits;
+pub use block_state::{BlockState, BlockStateError, kept_blocks};
 pub use budget::{Budget, usual_write_back};
+pub use chain_context::ChainContext;
 pub use error::DatabaseError;
 pub use folder::{Folder, NO_CHAIN, network};
+pub use gas_estimate::GasEstimate;
 pub use genesis::OtherGenesis;
 pub use open::{NewDatabase, in_memory};
 pub use remembered::write_whole;
