@@ -31,6 +31,7 @@ mod examples;
 mod oracle;
 mod preimages;
 mod proofs;
+mod serve;
 
 pub(crate) use bench::{
     Bench, BenchCommitments, BenchDatabase, BenchEngine, BenchParallel, BenchReads, BenchSenders,
@@ -45,6 +46,7 @@ pub(crate) use evm384::{
 pub(crate) use oracle::{Diff, Oracle};
 pub(crate) use preimages::{Preimages, PreimagesAudit, PreimagesExport, PreimagesImport};
 pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness};
+pub(crate) use serve::Serve;
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
 const EXIT_CODES: &str = "\
@@ -132,6 +134,8 @@ pub(crate) enum Command {
     Prune(Prune),
     /// Merge the store's files, which frees the space of deleted records
     Compact(Compact),
+    /// Serve a database over JSON-RPC: states, proofs, calls and, with the chain's files, blocks
+    Serve(Box<Serve>),
     /// Count the records, nodes, slots, codes and history of a database
     Inspect(Inspect),
     /// Convert a whole state into a database with another tree
@@ -360,6 +364,9 @@ pub(crate) struct Replay {
     /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
     #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Serve each version over JSON-RPC as it is committed, at this address, until the replay ends. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, conflicts_with = "witness", help_heading = OUTPUT)]
+    pub(crate) serve: Option<SocketAddr>,
 }
 
 fn tree_settings_help() -> String {

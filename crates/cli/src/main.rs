@@ -209,6 +209,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
         Command::Compact(args) => commands::compact::run(args),
+        Command::Serve(args) => commands::serve::run(args),
         Command::Inspect(args) => commands::inspect::run(args),
         Command::Convert(args) => commands::convert::run(args),
         Command::Preimages(args) => commands::preimages::run(args),

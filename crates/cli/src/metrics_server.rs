@@ -117,7 +117,7 @@ fn answer(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// All figures in Prometheus' text format.
-fn text() -> String {
+pub(crate) fn text() -> String {
     let mut text = String::new();
     let mut put = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
         // Writing to a string does not fail.

@@ -118,6 +118,11 @@ pub(crate) fn listen_between(part: &'static str) {
     });
 }
 
+/// As [`listen`], with words of its own.
+pub(crate) fn listen_saying(words: &'static str) {
+    handle(move |_| output::tell(words));
+}
+
 /// As [`listen`], for blocks that may be of any size: one that has not come to its end ([`Stop::must_end`]) after `patience` is given up, as if it had been asked once more. Nothing of it is in the
 /// database then, nor what was not flushed yet of those before.
 pub(crate) fn listen_for(patience: Duration) {

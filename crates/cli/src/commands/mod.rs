@@ -26,6 +26,7 @@ pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod replay_witness;
 pub(crate) mod roots;
+pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod verify;
 pub(crate) mod verify_proof;

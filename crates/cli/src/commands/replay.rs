@@ -1,6 +1,7 @@
 //! `arbor replay`: imports, executes and verifies blocks.
 
 use std::cell::Cell;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,13 +12,16 @@ use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::{Alloc, Genesis, Population};
 use arbor_chain::prepare::{Prefetch, PrefetchOptions, RecoveredBlock, SignatureRules};
 use arbor_chain::replay::{
-    BlockStats, Options, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
+    BlockStats, Options, Publish, Replay, ReplayError, RootDelays, Roots, Series, Sums, Verify,
 };
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::{ChainInput, ChainLength, open_sources};
-use arbor_database::{Budget, SettingsNotice, StoreKind, TreeSettings, in_memory, network};
+use arbor_database::{
+    Budget, ChainContext, SettingsNotice, StoreKind, TreeSettings, in_memory, network,
+};
 use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
+use arbor_serve::{Access, Limits, Live, Server};
 use arbor_state::{RootThreads, Settings, State, Tree, TreeKind, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
@@ -198,6 +202,7 @@ fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
         ("--retain", args.retain.is_some(), "nothing is stored"),
         ("--durable", args.durable, "nothing is stored"),
         ("--compact", args.compact, "nothing is stored"),
+        ("--serve", args.serve.is_some(), "there is no state to read"),
         ("--verify last", args.verify == VerifyChoice::Last, NO_ROOT),
     ] {
         if without_tree && given {
@@ -549,6 +554,10 @@ fn full(
     if args.thread_count() == 1 {
         replay = replay.without_execution_ahead();
     }
+    let server = match args.serve {
+        Some(address) => Some(serve(&mut replay, address, (&genesis, rules))?),
+        None => None,
+    };
     let (head, _) = replay.head();
     let last = last_block(args, &input);
     let length = input.length().cloned();
@@ -604,6 +613,9 @@ fn full(
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| run.passed(block));
     drop(blocks);
     run.blocks_ended();
+    if let Some(server) = server {
+        server.stop(super::serve::FAREWELL);
+    }
     let flushing = Instant::now();
     let mut state = replay.into_state();
     let flushed = state.flush().map_err(|error| ReplayError::State {
@@ -622,6 +634,21 @@ fn full(
     }
     finish(run, Some(state), outcome, compacting)?;
     Ok(compacted?)
+}
+
+/// Serves the versions that a replay commits from now on.
+fn serve(
+    replay: &mut Replay,
+    address: SocketAddr,
+    (genesis, rules): (&Genesis, ChainRules),
+) -> Result<Server> {
+    let live = Arc::new(Live::default());
+    replay.publish_to(Arc::clone(&live) as Arc<dyn Publish>)?;
+    let chain = ChainContext::new(genesis.clone(), rules);
+    let clients = (Limits::default(), Access::default());
+    let server = super::serve::start(Box::new(live), (chain, None), address, clients)?;
+    output::tell(&format!("serving at http://{}", server.address()));
+    Ok(server)
 }
 
 /// Says what cannot be read because a replay ended before the block that it was to end at.

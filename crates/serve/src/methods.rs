@@ -1,0 +1,153 @@
+//! All methods, and how each call of one is run.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use jsonrpsee::RpcModule;
+use jsonrpsee::types::ErrorObjectOwned;
+use serde_json::value::RawValue;
+use tokio::sync::Semaphore;
+
+use arbor_state::StateSnapshot;
+
+use crate::call::{Answer, Call, Method, Weight};
+use crate::context::Context;
+use crate::figures::Figures;
+use crate::params::Params;
+use crate::rpc_error::RpcError;
+use crate::{
+    block_methods, call_methods, chain_methods, fee_history, state_methods, witness_methods,
+};
+
+/// All methods.
+pub(crate) fn table() -> impl Iterator<Item = &'static Method> {
+    [
+        chain_methods::METHODS,
+        state_methods::METHODS,
+        call_methods::METHODS,
+        block_methods::METHODS,
+        fee_history::METHODS,
+        witness_methods::METHODS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What all calls share.
+pub(crate) struct Shared {
+    pub(crate) context: Context,
+    pub(crate) figures: Figures,
+    /// Room for the calls that run on threads of their own.
+    pub(crate) heavy: Arc<Semaphore>,
+}
+
+/// Makes jsonrpsee's table of the methods.
+pub(crate) fn module(shared: Arc<Shared>) -> RpcModule<Shared> {
+    let mut module = RpcModule::from_arc(shared);
+    for (place, method) in table().enumerate() {
+        let entered = module.register_async_method(method.name, move |params, shared, _| {
+            let text = params.as_str().map(str::to_owned);
+            run(shared, place, method, text)
+        });
+        entered.expect("invariant: each method is in the table once");
+    }
+    module
+}
+
+async fn run(
+    shared: Arc<Shared>,
+    place: usize,
+    method: &'static Method,
+    params: Option<String>,
+) -> Result<Box<RawValue>, ErrorObjectOwned> {
+    let begun = Instant::now();
+    let answer = answer(&shared, method, params, begun).await;
+    let took = begun.elapsed();
+    shared.figures.answered(place, took, answer.is_err());
+    let error = answer.as_ref().err().map(RpcError::code);
+    tracing::debug!(
+        method = method.name,
+        microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        error,
+        "answered"
+    );
+    answer.map_err(ErrorObjectOwned::from)
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    method: &'static Method,
+    params: Option<String>,
+    begun: Instant,
+) -> Answer {
+    let context = &shared.context;
+    let deadline = begun + context.limits.time;
+    let at_hand = context.snapshots.at_hand();
+    if let (Weight::Light, Some(snapshot)) = (method.weight, &at_hand) {
+        return on(context, method, params.as_deref(), snapshot, deadline);
+    }
+    let room = Arc::clone(&shared.heavy).acquire_owned();
+    let room = tokio::time::timeout_at(deadline.into(), room).await;
+    let Ok(Ok(room)) = room else {
+        return Err(RpcError::limit("the server is busy: try again"));
+    };
+    let shared = Arc::clone(shared);
+    let work = move || {
+        // Also if the client goes meanwhile: the thread is taken until the call ends.
+        let _room = room;
+        let context = &shared.context;
+        let snapshot = match at_hand {
+            Some(snapshot) => snapshot,
+            None => context
+                .snapshots
+                .wait(deadline)
+                .map_err(|error| RpcError::server(error.to_string()))?,
+        };
+        on(context, method, params.as_deref(), &snapshot, deadline)
+    };
+    match tokio::task::spawn_blocking(work).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            tracing::error!(method = method.name, %error, "a call ended with a panic");
+            Err(RpcError::server("internal error"))
+        }
+    }
+}
+
+fn on(
+    context: &Context,
+    method: &Method,
+    params: Option<&str>,
+    snapshot: &StateSnapshot,
+    deadline: Instant,
+) -> Answer {
+    let params = Params::read(params)?;
+    params.at_most(method.params)?;
+    (method.answer)(&Call {
+        context,
+        head: snapshot.reader(),
+        params,
+        deadline,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_method_is_there_once_and_none_writes() {
+        let names: Vec<_> = table().map(|method| method.name).collect();
+        let distinct: BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        let writing = [
+            "send", "sign", "submit", "set", "admin", "personal", "miner",
+        ];
+        for name in names {
+            let lower = name.to_lowercase();
+            assert!(!writing.iter().any(|word| lower.contains(word)), "{name}");
+        }
+    }
+}

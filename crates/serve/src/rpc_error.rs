@@ -1,0 +1,228 @@
+//! Errors as JSON-RPC writes them.
+
+use alloy_primitives::{Bytes, U256};
+use arbor_chain::executor::{CallError, HaltReason, InvalidTransaction};
+use arbor_database::BlockStateError;
+use jsonrpsee::types::{ErrorObject, ErrorObjectOwned};
+use serde_json::{Value, json};
+
+/// Parameters that are missing or malformed (JSON-RPC 2.0, section 5.1).
+const INVALID_PARAMS: i32 = -32602;
+/// Whatever else keeps a call from its answer, as go-ethereum numbers it.
+const SERVER: i32 = -32000;
+/// More than a limit of this server (EIP-1474).
+const LIMIT: i32 = -32005;
+/// A call that reverted, as go-ethereum numbers it.
+const REVERTED: i32 = 3;
+/// History that is not kept (execution-apis, "pruned history unavailable").
+const NOT_KEPT: i32 = 4444;
+
+/// An error for a client.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct RpcError {
+    code: i32,
+    message: String,
+    data: Option<Value>,
+}
+
+impl RpcError {
+    fn new(code: i32, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// A parameter is at fault.
+    pub(crate) fn params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    /// The server cannot answer.
+    pub(crate) fn server(message: impl Into<String>) -> Self {
+        Self::new(SERVER, message)
+    }
+
+    /// The client asks for more than the server gives.
+    pub(crate) fn limit(message: impl Into<String>) -> Self {
+        Self::new(LIMIT, message)
+    }
+
+    /// The code, for figures.
+    pub(crate) const fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// A call reverted with this output.
+    pub(crate) fn reverted(output: &Bytes) -> Self {
+        let message = match revert_reason(output) {
+            Some(reason) => format!("execution reverted: {reason}"),
+            None => "execution reverted".to_owned(),
+        };
+        Self {
+            data: Some(json!(output)),
+            ..Self::new(REVERTED, message)
+        }
+    }
+
+    /// A call failed.
+    pub(crate) fn halted(reason: &HaltReason) -> Self {
+        Self::server(halt_message(reason))
+    }
+
+    /// A call broke a rule before it ran.
+    pub(crate) fn rejected(why: &InvalidTransaction, gas: u64) -> Self {
+        Self::server(format!(
+            "err: {} (supplied gas {gas})",
+            rejected_message(why)
+        ))
+    }
+
+    /// A block that the database has no state of.
+    fn not_kept(message: String, oldest: u64, newest: u64) -> Self {
+        Self {
+            data: Some(json!({
+                "oldestBlock": format!("{oldest:#x}"),
+                "newestBlock": format!("{newest:#x}"),
+            })),
+            ..Self::new(NOT_KEPT, message)
+        }
+    }
+}
+
+impl From<BlockStateError> for RpcError {
+    fn from(error: BlockStateError) -> Self {
+        let message = error.to_string();
+        match error {
+            BlockStateError::NotKept { oldest, newest, .. } => {
+                Self::not_kept(message, oldest, newest)
+            }
+            BlockStateError::Call(CallError::Late | CallError::Memory) => Self::limit(message),
+            _ => Self::server(message),
+        }
+    }
+}
+
+impl From<RpcError> for ErrorObjectOwned {
+    fn from(error: RpcError) -> Self {
+        ErrorObject::owned(error.code, error.message, error.data)
+    }
+}
+
+/// Selector of `Error(string)`, which Solidity's `require` and `revert` give.
+const ERROR: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
+/// Selector of `Panic(uint256)`, which Solidity's checks give.
+const PANIC: [u8; 4] = [0x4e, 0x48, 0x7b, 0x71];
+
+/// Reads why a contract reverted, if it says so in Solidity's way.
+fn revert_reason(output: &[u8]) -> Option<String> {
+    let (selector, rest) = output.split_at_checked(4)?;
+    let word = |at: usize| Some(U256::from_be_slice(rest.get(at..at.checked_add(32)?)?));
+    if selector == PANIC {
+        let code = word(0)?;
+        let known = u8::try_from(code).ok().and_then(panic_message);
+        return Some(known.map_or_else(|| format!("unknown panic code: {code:#x}"), str::to_owned));
+    }
+    if selector != ERROR {
+        return None;
+    }
+    let start = usize::try_from(word(0)?).ok()?;
+    let length = usize::try_from(word(start)?).ok()?;
+    let from = start.checked_add(32)?;
+    let text = rest.get(from..from.checked_add(length)?)?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+/// Returns what a code of `Panic` means, in go-ethereum's words.
+const fn panic_message(code: u8) -> Option<&'static str> {
+    Some(match code {
+        0x00 => "generic panic",
+        0x01 => "assert(false)",
+        0x11 => "arithmetic underflow or overflow",
+        0x12 => "division or modulo by zero",
+        0x21 => "enum overflow",
+        0x22 => "invalid encoded storage byte array accessed",
+        0x31 => "out-of-bounds array access; popping on an empty array",
+        0x32 => "out-of-bounds access of an array or bytesN",
+        0x41 => "out of memory",
+        0x51 => "uninitialized function",
+        _ => return None,
+    })
+}
+
+/// Returns why execution failed, in go-ethereum's words where it has them.
+pub(crate) fn halt_message(reason: &HaltReason) -> String {
+    match reason {
+        HaltReason::OutOfGas(_) => "out of gas".into(),
+        HaltReason::OpcodeNotFound | HaltReason::NotActivated | HaltReason::InvalidFEOpcode => {
+            "invalid opcode".into()
+        }
+        HaltReason::InvalidJump => "invalid jump destination".into(),
+        HaltReason::OutOfOffset => "return data out of bounds".into(),
+        HaltReason::CreateCollision => "contract address collision".into(),
+        HaltReason::NonceOverflow => "nonce uint64 overflow".into(),
+        HaltReason::CreateContractSizeLimit => "max code size exceeded".into(),
+        HaltReason::CreateContractStartingWithEF => "invalid code: must not begin with 0xef".into(),
+        HaltReason::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+        HaltReason::StateChangeDuringStaticCall | HaltReason::CallNotAllowedInsideStatic => {
+            "write protection".into()
+        }
+        HaltReason::OutOfFunds => "insufficient balance for transfer".into(),
+        HaltReason::CallTooDeep => "max call depth exceeded".into(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns why a call was rejected, in go-ethereum's words where it has them.
+fn rejected_message(why: &InvalidTransaction) -> String {
+    match why {
+        InvalidTransaction::LackOfFundForMaxFee { fee, balance } => {
+            format!("insufficient funds for gas * price + value: have {balance} want {fee}")
+        }
+        InvalidTransaction::CallGasCostMoreThanGasLimit {
+            initial_gas,
+            gas_limit,
+        } => format!("intrinsic gas too low: have {gas_limit}, want {initial_gas}"),
+        InvalidTransaction::GasFloorMoreThanGasLimit {
+            gas_floor,
+            gas_limit,
+        } => {
+            format!("insufficient gas for floor data gas cost: have {gas_limit}, want {gas_floor}")
+        }
+        InvalidTransaction::GasPriceLessThanBasefee => {
+            "max fee per gas less than block base fee".into()
+        }
+        InvalidTransaction::PriorityFeeGreaterThanMaxFee => {
+            "max priority fee per gas higher than max fee per gas".into()
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reverted(output: &str) -> String {
+        let output: Bytes = output.parse().expect("hex");
+        RpcError::reverted(&output).message
+    }
+
+    #[test]
+    fn reasons_are_read_and_nonsense_is_none() {
+        let user_error = "0x08c379a00000000000000000000000000000000000000000000000000000000000000020000000000000000000000000000000000000000000000000000000000000000a75736572206572726f72";
+        assert_eq!(reverted(user_error), "execution reverted: user error");
+        let panic = "0x4e487b710000000000000000000000000000000000000000000000000000000000000011";
+        assert_eq!(
+            reverted(panic),
+            "execution reverted: arithmetic underflow or overflow"
+        );
+        // Cut at every place, and with lengths beyond the end.
+        for end in (2..user_error.len() - 20).step_by(2) {
+            assert_eq!(reverted(&user_error[..end]), "execution reverted", "{end}");
+        }
+        let far = format!("0x08c379a0{}", "ff".repeat(64));
+        assert_eq!(reverted(&far), "execution reverted");
+    }
+}

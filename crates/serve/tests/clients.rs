@@ -1,0 +1,275 @@
+//! Clients of all kinds: batches, absent parameters, pages of other sites, and those that mean no
+//! good.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use arbor_generator::{GeneratorSettings, Preset, generate};
+use arbor_serve::{Access, Limits};
+use serde_json::{Value, json};
+use support::{Served, call, post, post_with, send};
+
+fn served() -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let settings = GeneratorSettings {
+        blocks: 3,
+        seed: 5,
+        ..Preset::Tiny.settings()
+    };
+    generate(&settings, folder.path(), |_| ControlFlow::Continue(())).expect("generated");
+    let served = Served::replay("mpt", folder.path());
+    (folder, served)
+}
+
+fn code(answer: &Value) -> i64 {
+    answer["error"]["code"].as_i64().unwrap_or(0)
+}
+
+#[test]
+fn batches_and_absent_parameters_are_answered() {
+    let (_chain, served) = served();
+    let server = served.serve(true, Limits::default(), Access::default());
+    let address = server.address();
+    let absent = post(
+        address,
+        r#"{"jsonrpc":"2.0","id":"a","method":"eth_blockNumber"}"#,
+    );
+    assert_eq!(
+        absent,
+        json!({"jsonrpc": "2.0", "id": "a", "result": "0x3"})
+    );
+    let batch = post(
+        address,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]},
+            {"jsonrpc":"2.0","id":2,"method":"eth_getTransactionReceipt","params":["0x1"]},
+            7,
+            {"jsonrpc":"2.0","id":3,"method":"eth_getBlockByNumber","params":["finalized",false]}]"#,
+    );
+    let batch = batch.as_array().expect("a batch");
+    assert_eq!(batch.len(), 4);
+    assert!(batch[0]["result"].is_string());
+    assert_eq!((code(&batch[1]), code(&batch[2])), (-32601, -32600));
+    assert_eq!(batch[3]["result"]["number"], "0x3");
+    // By hash, the same; and nothing for a hash that is nobody's.
+    let hash = batch[3]["result"]["hash"].clone();
+    let by_hash = call(address, "eth_getBlockByHash", &json!([hash, true]));
+    assert_eq!(by_hash["result"]["number"], "0x3");
+    let nobody = call(
+        address,
+        "eth_getBlockByHash",
+        &json!([format!("0x{}", "11".repeat(32)), true]),
+    );
+    assert_eq!(nobody, json!({"jsonrpc": "2.0", "id": 1, "result": null}));
+}
+
+#[test]
+fn what_is_no_call_is_answered_too() {
+    let (_chain, served) = served();
+    let access = Access {
+        hosts: vec!["state.example".to_owned()],
+        origins: vec!["https://good.example".to_owned()],
+    };
+    let server = served.serve(false, Limits::default(), access);
+    let address = server.address();
+    let get = |path: &str, host: &str, more: &str| {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n");
+        send(address, request.as_bytes())
+    };
+    assert_eq!(
+        get("/health", "localhost", "").1,
+        "{\"status\":\"ok\",\"block\":3}\n"
+    );
+    call(address, "eth_chainId", &json!([]));
+    let (status, metrics) = get("/metrics", "127.0.0.1:1", "");
+    assert_eq!(status, 200);
+    assert!(metrics.contains("arbor_of_the_program 1\n"), "{metrics}");
+    assert!(
+        metrics.contains("arbor_serve_calls_total{method=\"eth_chainId\"} 1\n"),
+        "{metrics}"
+    );
+    assert_eq!(get("/", "localhost", "").0, 405);
+    for (host, status) in [
+        ("state.example:80", 200),
+        ("[::1]:8545", 200),
+        ("evil.example", 403),
+    ] {
+        assert_eq!(get("/health", host, "").0, status, "{host}");
+    }
+    for (origin, status) in [("https://good.example", 200), ("https://evil.example", 403)] {
+        let more = format!("Origin: {origin}\r\n");
+        assert_eq!(get("/health", "localhost", &more).0, status, "{origin}");
+    }
+    let preflight = "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://good.example\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n";
+    assert_eq!(send(address, preflight.as_bytes()).0, 200);
+}
+
+/// A client that behaves. Returns how long it waited.
+fn behaves(address: SocketAddr) -> Duration {
+    let begun = Instant::now();
+    let answer = call(address, "eth_blockNumber", &json!([]));
+    assert_eq!(answer["result"], "0x3");
+    begun.elapsed()
+}
+
+/// The greatest memory of this process so far in MiB, where the system tells.
+fn peak_mib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib >> 10)
+}
+
+#[test]
+fn hostile_clients_harm_nobody() {
+    let (_chain, served) = served();
+    let limits = Limits {
+        patience: Duration::from_secs(2),
+        connections: 300,
+        large_bytes: 32 << 20,
+        ..Limits::default()
+    };
+    let server = served.serve(true, limits, Access::default());
+    let address = server.address();
+    behaves(address);
+    let peak = peak_mib();
+
+    // Half requests, and connections without one.
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for begin in [
+        "",
+        "POST / HT",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n[",
+    ] {
+        for _ in 0..60 {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            stream.write_all(begin.as_bytes()).expect("sent");
+            idle.push(stream);
+        }
+    }
+    assert!(behaves(address) < Duration::from_secs(2));
+
+    // Too much: a length, a stream without one, a batch, a depth.
+    let claimed = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: 134217728\r\n\r\n";
+    assert_eq!(send(address, claimed.as_bytes()).0, 413);
+    let calls = vec![r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#; 1_001];
+    let batch = post(address, &format!("[{}]", calls.join(",")));
+    assert_eq!(code(&batch), -32010);
+    for open in ["[", "{\"a\":"] {
+        let deep = open.repeat(500_000);
+        assert_ne!(code(&post(address, &deep)), 0);
+        let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{deep}]}}"#);
+        assert_ne!(code(&post(address, &deep)), 0);
+    }
+    let closed = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let deep =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":[{closed}]}}"#);
+    assert_eq!(code(&post(address, &deep)), -32602);
+
+    // Methods with parameters of any kind: an answer or an error, never silence.
+    let values = [
+        "null",
+        "0",
+        "-1",
+        "1e400",
+        "\"\"",
+        "\"0x\"",
+        "\"0x0\"",
+        "\"latest\"",
+        "[]",
+        "{}",
+        "true",
+        "\"0xffffffffffffffffffffffffffffffffffffffff\"",
+        "[\"0x0\"]",
+        "{\"to\":null}",
+        "{\"blockNumber\":\"0x1\"}",
+        "\"\\ud800\"",
+    ];
+    let methods = [
+        "eth_getBalance",
+        "eth_getStorageAt",
+        "eth_getProof",
+        "eth_call",
+        "eth_estimateGas",
+        "eth_createAccessList",
+        "eth_feeHistory",
+        "eth_getBlockByNumber",
+        "debug_accountRange",
+        "eth_getStorageValues",
+        "debug_executionWitness",
+        "eth_getTransactionByHash",
+        "nobody_knows",
+    ];
+    for method in methods {
+        for (place, first) in values.iter().enumerate() {
+            let second = values[(place * 7 + 3) % values.len()];
+            let third = values[(place * 5 + 1) % values.len()];
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{first},{second},{third}]}}"#
+            );
+            let (status, answer) = post_with(address, "", &body);
+            assert_eq!(status, 200, "{body}");
+            let answer: Value = serde_json::from_str(&answer).expect("JSON");
+            assert!(
+                answer.get("result").is_some() != answer.get("error").is_some(),
+                "{body}"
+            );
+        }
+    }
+
+    // A loop that has all gas ends with it, and many of them wait for each other.
+    let endless = json!([{"data": "0x5b600056"}, "latest"]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_ne!(code(&call(address, "eth_call", &endless)), 0));
+        }
+        for _ in 0..20 {
+            assert!(behaves(address) < Duration::from_secs(2));
+        }
+    });
+
+    // A reader that does not read: its answers are dropped, and it too.
+    let many = vec![
+        r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBlockByNumber","params":["latest",true]}"#;
+        1_000
+    ];
+    let body = format!("[{}]", many.join(","));
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut slow = TcpStream::connect(address).expect("it listens");
+    slow.write_all(request.as_bytes()).expect("sent");
+    assert!(behaves(address) < Duration::from_secs(2));
+
+    // All that did not go on is gone.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut byte = [0; 1];
+    for stream in &mut idle {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .expect("set");
+        // Some get a word of why before the end.
+        while stream.read(&mut byte).is_ok_and(|read| read > 0) {}
+    }
+    let get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let (_, metrics) = send(address, get.as_bytes());
+    let open = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("arbor_serve_connections "));
+    let open: u64 = open
+        .and_then(|open| open.parse().ok())
+        .expect("it is counted");
+    assert!(open <= 2, "{open} connections are open");
+    if let (Some(before), Some(after)) = (peak, peak_mib()) {
+        assert!(
+            after < before + 300,
+            "memory grew from {before} to {after} MiB"
+        );
+    }
+    server.stop(Duration::from_secs(5));
+}
