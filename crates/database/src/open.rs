@@ -39,7 +39,8 @@ pub fn in_memory(tree: Tree, network: Network, budget: Budget) -> Result<State, 
 }
 
 impl Folder<'_> {
-    /// Creates a database and has its folder remember what it is made for. The state is empty: the first version that is committed to it may be any block.
+    /// Creates a database and has its folder remember what it is made for, the history of `budget` included. The state is empty: the first version that
+    /// is committed to it may be any block.
     ///
     /// # Errors
     /// A folder with a database that has a version; settings that the tree does not have; errors of the store.
@@ -55,6 +56,7 @@ impl Folder<'_> {
             return Err(DatabaseError::Exists(self.dir.to_owned()));
         }
         self.remember(database, &settings)?;
+        self.remember_retention(budget.retain)?;
         Ok(state)
     }
 

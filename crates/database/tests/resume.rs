@@ -170,6 +170,11 @@ fn execute_anew(genesis: &Genesis, blocks: Vec<RecoveredBlock>) -> Vec<u8> {
 
 /// Begins a database of the chain, with some of its blocks.
 fn begin(folder: Folder<'_>, chain: &Chain, rules: ChainRules, last: u64) {
+    begin_with(folder, chain, rules, last, Budget::new(MEMORY));
+}
+
+/// Like [`begin`], with another history than all.
+fn begin_with(folder: Folder<'_>, chain: &Chain, rules: ChainRules, last: u64, budget: Budget) {
     let database = NewDatabase {
         store: StoreKind::Fjall,
         tree: &arbor_trees::MPT,
@@ -178,7 +183,7 @@ fn begin(folder: Folder<'_>, chain: &Chain, rules: ChainRules, last: u64) {
         genesis: Some(&chain.text),
         rules,
     };
-    let state = folder.create(&database, Budget::new(MEMORY)).expect("made");
+    let state = folder.create(&database, budget).expect("made");
     let replay = Replay::new(state, &chain.genesis, 1 << 16).expect("begun");
     let mut replay = replay.with_executor(rules.executor());
     for block in chain.from(1) {
@@ -277,6 +282,34 @@ fn rules_are_agreed_on() {
     let error = folder.create(&again, Budget::new(MEMORY)).err();
     assert!(matches!(error, Some(DatabaseError::Exists(_))), "{error:?}");
     assert_eq!(folder.rules().expect("remembered"), Some(rules()));
+}
+
+/// `create` did not remember the history it was given. A resumed database then kept the usual 128 versions, and its next commits pruned the others.
+#[test]
+fn a_resumed_database_keeps_the_history_that_it_was_made_with() {
+    let chain = Chain::new();
+    let trees = arbor_trees::standard();
+    for (retain, oldest) in [
+        (Retain::All, 0),
+        (Retain::Last(2), chain.count - 2),
+        (Retain::None, chain.count),
+    ] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::new(dir.path(), &trees);
+        let budget = Budget {
+            retain,
+            ..Budget::new(MEMORY)
+        };
+        begin_with(folder, &chain, rules(), 3, budget);
+        let resumed = folder.resume(MEMORY).expect("it remembers all");
+        assert_eq!(resumed.budget.retain, retain);
+        assert_eq!(resumed.state.versions().options().retain, retain);
+        drop(resumed);
+        go_on(folder, chain.from(1)).expect("all hold");
+        let state = folder.open_to_read(MEMORY).expect("opened");
+        let readable = state.reader().view().oldest().map(|version| version.0);
+        assert_eq!(readable, Some(oldest), "{retain:?}");
+    }
 }
 
 #[test]
