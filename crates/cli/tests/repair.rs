@@ -80,6 +80,49 @@ fn a_head_is_written_anew_for_any_tree_and_whatever_else_is_lost() {
     folder.run(&["verify", "--db", "db"]).ok();
 }
 
+/// A folder with a database `db`, and `other` of the chain with id 7.
+fn two_chains() -> Folder {
+    let folder = Folder::with_chain();
+    let words = [
+        "generate", "--preset", "tiny", "--chain-id", "7", "--out", "seven",
+    ];
+    folder.run(&words).ok();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+    folder.run(&["replay", "--db", "other", "seven"]).ok();
+    folder
+}
+
+/// The store was compared with the chain in HEAD, although the message was about genesis.json: a foreign HEAD had its user take away a genesis that was right.
+#[test]
+fn a_head_of_another_chain_is_blamed_and_not_the_genesis() {
+    let folder = two_chains();
+    std::fs::copy(folder.path("other/HEAD"), folder.path("db/HEAD")).expect("copied");
+    let repair = ["repair", "--db", "db"];
+    let refused = folder.run(&repair);
+    refused.fails_with(&["HEAD file is that of another database", "--accept-store"]);
+    let stderr = refused.stderr();
+    assert!(!stderr.contains("genesis.json"), "{stderr}");
+    folder.run(&[&repair[..], &["--accept-store"]].concat()).ok();
+    folder.run(&["verify", "--db", "db"]).ok();
+    folder.run(&["replay", "--db", "db", "chain"]).ok();
+}
+
+/// It passed, because HEAD was compared in its place.
+#[test]
+fn a_genesis_of_another_chain_is_blamed_although_head_is_whole() {
+    let folder = two_chains();
+    let genesis = folder.path("db/genesis.json");
+    std::fs::copy(folder.path("other/genesis.json"), &genesis).expect("copied");
+    let repair = ["repair", "--db", "db"];
+    folder.run(&repair).fails_with(&[
+        "its genesis.json is of chain 7",
+        "take that file away",
+    ]);
+    std::fs::remove_file(&genesis).expect("taken away");
+    let whole = folder.run(&repair).ok().stdout();
+    assert!(whole.contains("HEAD is whole: block 12"), "{whole}");
+}
+
 #[test]
 fn repair_writes_no_head_for_a_damaged_state() {
     let folder = Folder::with_chain();

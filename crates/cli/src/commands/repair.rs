@@ -192,19 +192,17 @@ fn stored_kind(dir: &Path, store: &dyn Store, memory: u64) -> Result<(Tree, Netw
     Ok((tree, network))
 }
 
-/// Refuses a folder whose genesis is that of another chain than the store's. One that cannot be read says nothing.
+/// Refuses a folder whose genesis is that of another chain than the store's. HEAD is not asked: what is wrong with it is found afterwards. A genesis that
+/// is missing or damaged says nothing.
 fn same_chain(dir: &Path, network: Network) -> Result<()> {
-    if !database::folder(dir).genesis_path().exists() {
-        return Ok(());
-    }
-    match database::folder(dir).chain() {
-        Ok((kept, _)) if kept != network => bail!(
+    match database::folder(dir).genesis() {
+        Ok(genesis) if arbor_database::network(&genesis) != network => bail!(
             "the store of {} is of chain {} with genesis {}, but its genesis.json is of chain {} with {}: take that file away if the store is the one that you want",
             dir.display(),
             network.chain_id,
             network.genesis_hash,
-            kept.chain_id,
-            kept.genesis_hash
+            genesis.spec.chain_id(),
+            genesis.hash
         ),
         _ => Ok(()),
     }
