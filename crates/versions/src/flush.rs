@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use arbor_store::{OWNER_BYTES, Reader, StoreError, Table, Value, Write};
+use arbor_store::{OWNER_BYTES, Reader as _, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
@@ -20,9 +20,8 @@ use crate::layout;
 use crate::meta::{HeadRecord, Meta, StoredMeta, partly_loaded};
 use crate::slot::{Base, Slot};
 use crate::stats::FlushStats;
-use crate::undo::stored_cursor;
 use crate::unflushed::Pending;
-use crate::version::Version;
+use crate::view::stored_meta;
 
 /// Everything that a flush needs, so that it can run beside the writer.
 pub(crate) struct FlushJob {
@@ -75,7 +74,7 @@ impl Files {
 }
 
 /// A key of this crate's tables to its new value.
-type OwnWrites = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
+pub(crate) type OwnWrites = BTreeMap<(Table, Box<[u8]>), Option<Value>>;
 
 impl FlushJob {
     /// Makes the versions durable. After an error the store holds either all or nothing of them.
@@ -204,16 +203,15 @@ impl FlushJob {
         let meta = &pending.meta;
         let version = meta.version.0;
         let mut chunks = 0;
-        if let Some(undo) = &pending.undo
-            && version > self.to.oldest
-        {
+        debug_assert_eq!(pending.undo.is_some(), self.to.keeps_undo(version));
+        if let Some(undo) = &pending.undo {
             for chunk in &undo.chunks {
                 let key = layout::undo_key(version, chunks);
                 writes.insert((layout::UNDO, key.into()), Some(chunk.clone()));
                 chunks += 1;
             }
         }
-        if version >= self.to.oldest_meta {
+        if self.to.keeps_meta(version) {
             let key = version.to_be_bytes();
             let value = Value::from(StoredMeta::encode(meta, chunks));
             writes.insert((layout::META, key.into()), Some(value));
@@ -222,63 +220,6 @@ impl FlushJob {
         }
     }
 
-    /// Deletes the records of stored versions above a rollback's target.
-    fn delete_rolled_back(
-        &self,
-        from: HeadRecord,
-        writes: &mut OwnWrites,
-    ) -> Result<(), VersionsError> {
-        let Some(target) = self.truncate else {
-            return Ok(());
-        };
-        for version in target + 1..=from.version {
-            let stored = stored_meta(&*self.base, version)?;
-            delete_undo(&*self.base, &stored, writes)?;
-            delete_meta(&stored, true, writes);
-        }
-        if target < from.version {
-            // The target may share its block with a version that was rolled back.
-            let stored = stored_meta(&*self.base, target)?;
-            let number = stored.meta.block_number.to_be_bytes();
-            let value = Some(Value::from(target.to_be_bytes()));
-            writes.insert((layout::BLOCK, number.into()), value);
-        }
-        Ok(())
-    }
-
-    /// Deletes stored undo and metas that retention no longer keeps.
-    fn delete_unretained(
-        &self,
-        from: HeadRecord,
-        writes: &mut OwnWrites,
-    ) -> Result<(), VersionsError> {
-        let stored = self
-            .truncate
-            .map_or(from.version, |target| target.min(from.version));
-        for version in from.oldest + 1..=self.to.oldest.min(stored) {
-            let stored = stored_meta(&*self.base, version)?;
-            delete_undo(&*self.base, &stored, writes)?;
-        }
-        let mut next: Option<StoredMeta> = None;
-        for version in from.oldest_meta..self.to.oldest_meta.min(stored + 1) {
-            let this = match next.take() {
-                Some(this) => this,
-                None => stored_meta(&*self.base, version)?,
-            };
-            let newer = if version < stored {
-                let newer = stored_meta(&*self.base, version + 1)?;
-                let number = newer.meta.block_number;
-                next = Some(newer);
-                Some(number)
-            } else {
-                let mut metas = self.pending.iter().map(|pending| &pending.meta);
-                let next = metas.find(|meta| meta.version.0 == stored + 1);
-                next.map(|meta| meta.block_number)
-            };
-            delete_meta(&this, newer != Some(this.meta.block_number), writes);
-        }
-        Ok(())
-    }
 }
 
 /// Brings the keys of writes that another thread has made into this one's caches. The reads do not depend on each other, so that they are under way together.
@@ -392,38 +333,4 @@ impl Drop for Comparison<'_> {
             self.job.base.clear();
         }
     }
-}
-
-/// Deletes a version's undo. Of more than one chunk, which are rare, the last must be there: a damaged number of them could
-/// be in the billions.
-fn delete_undo(
-    base: &dyn Reader,
-    stored: &StoredMeta,
-    writes: &mut OwnWrites,
-) -> Result<(), VersionsError> {
-    let (version, chunks) = (stored.meta.version.0, stored.undo_chunks);
-    if chunks > 1 {
-        stored_cursor(base, version, chunks - 1)?;
-    }
-    for chunk in 0..chunks {
-        writes.insert(
-            (layout::UNDO, layout::undo_key(version, chunk).into()),
-            None,
-        );
-    }
-    Ok(())
-}
-
-fn delete_meta(stored: &StoredMeta, with_block: bool, writes: &mut OwnWrites) {
-    let key = stored.meta.version.0.to_be_bytes();
-    writes.insert((layout::META, key.into()), None);
-    if with_block {
-        let number = stored.meta.block_number.to_be_bytes();
-        writes.insert((layout::BLOCK, number.into()), None);
-    }
-}
-
-fn stored_meta(base: &dyn Reader, version: u64) -> Result<StoredMeta, VersionsError> {
-    crate::view::read_meta(base, Version(version))?
-        .ok_or_else(|| VersionsError::malformed(format!("meta of version {version}"), "missing"))
 }

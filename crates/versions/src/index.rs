@@ -164,6 +164,11 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// Returns the last version of an epoch.
+pub(crate) fn last_version(epoch: u64, length: u64) -> u64 {
+    (epoch + 1) * length - 1
+}
+
 /// Returns the first version of an epoch that has undo: the first version of all has none.
 pub(crate) fn first_undo(epoch: u64, length: u64) -> u64 {
     (epoch * length).max(1)

@@ -42,6 +42,7 @@ mod meta;
 mod open;
 mod options;
 mod ordered;
+mod pruning;
 mod slot;
 mod snapshot;
 mod stats;

@@ -11,17 +11,6 @@ pub enum Retain {
     All,
 }
 
-impl Retain {
-    /// Returns the oldest version that stays readable under `head`, where `oldest` is now.
-    pub(crate) fn oldest(self, head: u64, oldest: u64) -> u64 {
-        match self {
-            Self::None => head,
-            Self::Last(n) => oldest.max(head.saturating_sub(n)),
-            Self::All => oldest,
-        }
-    }
-}
-
 /// Settings of [`Versions`](crate::Versions). All may change between one opening and the next,
 /// except [`epoch`](Options::epoch).
 #[derive(Clone, Debug)]
@@ -33,6 +22,8 @@ pub struct Options {
     pub dirty_bytes: usize,
     /// History to keep.
     pub retain: Retain,
+    /// Versions before the oldest readable one whose metas are kept. A caller that looks back on earlier versions from a readable one needs theirs.
+    pub metas_below: u64,
     /// Make every version durable before `apply` returns.
     pub durable_each: bool,
     /// Let flushes that the budget causes run on a thread of their own, and each have a second one's help. Without it,
@@ -53,6 +44,7 @@ impl Default for Options {
             cache_bytes: 256 << 20,
             dirty_bytes: 64 << 20,
             retain: Retain::Last(128),
+            metas_below: 0,
             durable_each: false,
             background: true,
             ingest_above: 1 << 20,

@@ -1,4 +1,4 @@
-//! The writer: applies versions, flushes, rolls back and prunes.
+//! The writer: applies versions, flushes and rolls back. Pruning is in [`crate::pruning`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,21 +15,17 @@ use crate::flush::{Files, FlushJob};
 use crate::hashed::TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
-use crate::index;
 use crate::layer::Layer;
 use crate::meta::{HeadRecord, Meta, read_head};
 use crate::options::{Options, Retain};
 use crate::slot::Base;
 use crate::snapshot::Snapshot;
-use crate::stats::{FlushStats, PruneStats, Stats};
+use crate::stats::{FlushStats, Stats};
 use crate::undo::{self, UndoRecord};
 use crate::unflushed::{Filters, Pending, Unflushed};
 use crate::version::Version;
 use crate::view::View;
 
-/// Metas that are kept below the oldest readable version: BLOCKHASH (yellow paper, appendix H) reaches 256 blocks back,
-/// and a block can be executed on top of every readable version, after a rollback or for a witness.
-const METAS_KEPT: u64 = 256;
 /// Changes of flat tables, and of others, from which on a second thread helps to put them.
 const MANY_CHANGES: usize = 1 << 13;
 
@@ -264,48 +260,8 @@ impl Versions {
             let target = self.truncate.map_or(to.0, |target| target.min(to.0));
             self.truncate = Some(target);
         }
-        let length = self.unflushed.epoch;
-        self.drop_indexes(|epoch| (epoch + 1) * length - 1 > to.0);
+        self.forget_indexes_beyond(to.0);
         self.flush()
-    }
-
-    /// Forgets history beyond `keep`, and flushes. Work is bounded by what the pruned versions
-    /// changed; snapshots that exist read on.
-    ///
-    /// # Errors
-    /// As [`flush`](Versions::flush).
-    pub fn prune(&mut self, keep: Retain) -> Result<PruneStats, VersionsError> {
-        let Some(head) = self.head().map(|meta| meta.version.0) else {
-            return Ok(PruneStats::default());
-        };
-        let oldest = keep.oldest(head, self.unflushed.oldest);
-        self.prune_before(Version(oldest))
-    }
-
-    /// Forgets the versions before `oldest`, and flushes, like [`prune`](Versions::prune).
-    ///
-    /// # Errors
-    /// [`VersionsError::NotRetained`] if `oldest` itself is not readable; else as
-    /// [`flush`](Versions::flush).
-    pub fn prune_before(&mut self, oldest: Version) -> Result<PruneStats, VersionsError> {
-        self.settle(true)?;
-        self.unflushed.retained(oldest)?;
-        let before = (self.unflushed.oldest, self.unflushed.indexed.len());
-        self.forget_before(oldest.0);
-        self.flush()?;
-        Ok(PruneStats {
-            versions: oldest.0 - before.0,
-            epochs: before.1.saturating_sub(self.unflushed.indexed.len()) as u64,
-        })
-    }
-
-    /// Forgets all versions before the head, and all record of those before `first`, which is not above it: they led up to the
-    /// head, but are none of its history. What is stored of them goes with the next flush.
-    pub fn forget_beginning(&mut self, first: Version) {
-        if let Some(head) = self.head().map(|meta| meta.version.0) {
-            self.forget_before(head);
-            self.first_meta = first.0.min(head);
-        }
     }
 
     /// Returns what was written and read since opening.
@@ -424,47 +380,13 @@ impl Versions {
         self.unflushed.head = Some(meta.clone());
         self.undo_bytes += undo.as_ref().map_or(0, |undo| undo.bytes());
         self.unflushed.pending.push(Pending { meta, undo });
-        let oldest = self.options.retain.oldest(version, self.unflushed.oldest);
-        self.forget_before(oldest);
+        self.forget_unretained(version);
     }
 
-    /// Moves the oldest readable version up: drops unflushed undo at once, the rest at a flush.
-    fn forget_before(&mut self, oldest: u64) {
-        let head = self
-            .unflushed
-            .head
-            .as_ref()
-            .map_or(0, |meta| meta.version.0);
-        let first_pending = (head + 1).saturating_sub(self.unflushed.pending.len() as u64);
-        let flying = self.in_flight.as_ref();
-        let taken = flying.map_or(0, |flight| flight.job.pending.len());
-        for version in (self.unflushed.oldest + 1).max(first_pending)..=oldest {
-            let place = usize::try_from(version - first_pending).expect("invariant: in memory");
-            let dropped = self.unflushed.pending[place].undo.take();
-            if place >= taken {
-                self.undo_bytes -= dropped.map_or(0, |undo| undo.bytes());
-            }
-        }
-        self.unflushed.oldest = oldest;
-        let length = self.unflushed.epoch;
-        self.drop_indexes(|epoch| (epoch + 1) * length - 1 <= oldest);
-    }
-
-    fn drop_indexes(&mut self, gone: impl Fn(u64) -> bool) {
-        let dropped: Vec<u64> = self
-            .unflushed
-            .indexed
-            .iter()
-            .copied()
-            .filter(|e| gone(*e))
-            .collect();
-        if !dropped.is_empty() {
-            let indexed = Arc::make_mut(&mut self.unflushed.indexed);
-            dropped.iter().for_each(|epoch| {
-                indexed.remove(epoch);
-            });
-            self.drop_epochs.extend(dropped);
-        }
+    /// Returns how many of the unflushed versions the flush in the background has.
+    pub(crate) fn flying_versions(&self) -> usize {
+        let flight = self.in_flight.as_ref();
+        flight.map_or(0, |flight| flight.job.pending.len())
     }
 
     fn flush_by_budget(&mut self) -> Result<(), VersionsError> {
@@ -511,15 +433,7 @@ impl Versions {
     /// in flight.
     fn prepare(&mut self) -> Option<FlushJob> {
         let head = self.unflushed.head.clone()?;
-        let oldest_meta = self.unflushed.oldest.saturating_sub(METAS_KEPT);
-        let oldest_meta = oldest_meta.max(self.first_meta);
-        let to = HeadRecord {
-            version: head.version.0,
-            oldest: self.unflushed.oldest,
-            oldest_meta: self
-                .stored
-                .map_or(oldest_meta, |s| s.oldest_meta.max(oldest_meta)),
-        };
+        let to = self.next_record(head.version.0);
         let empty = self.active.is_empty() && self.unflushed.layers.is_empty();
         if empty && self.stored == Some(to) && self.drop_epochs.is_empty() {
             return None;
@@ -555,18 +469,8 @@ impl Versions {
         })
     }
 
-    /// Returns the epochs that are complete and wholly retained at `to` but have no index.
-    fn complete_epochs(&self, to: HeadRecord) -> Vec<u64> {
-        let length = self.unflushed.epoch;
-        let candidates = to.oldest / length..(to.version + 1) / length;
-        candidates
-            .filter(|epoch| index::first_undo(*epoch, length) > to.oldest)
-            .filter(|epoch| !self.unflushed.indexed.contains(epoch))
-            .collect()
-    }
-
     /// Takes over the result of a flush in the background, if it has finished or if told to wait.
-    fn settle(&mut self, wait: bool) -> Result<(), VersionsError> {
+    pub(crate) fn settle(&mut self, wait: bool) -> Result<(), VersionsError> {
         let done = |flight: &mut InFlight| wait || flight.thread.is_finished();
         let Some(flight) = self.in_flight.take_if(done) else {
             return Ok(());

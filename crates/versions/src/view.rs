@@ -167,8 +167,8 @@ impl<'a> View<'a> {
         Ok(Box::new(Merge { sources }))
     }
 
-    /// Returns what is remembered of a version; `None` if it is not (any more). The last 257
-    /// versions are always remembered, older ones as long as they are retained.
+    /// Returns the meta of a version; `None` if it is not kept (any more). The readable versions have theirs, and
+    /// [`Options::metas_below`](crate::Options::metas_below) more before them.
     ///
     /// # Errors
     /// The store's errors; a malformed record.
@@ -237,6 +237,12 @@ pub(crate) fn read_meta(
         .map_err(VersionsError::store("reading a version's meta"))?
         .map(|bytes| StoredMeta::decode(version, &bytes))
         .transpose()
+}
+
+/// Reads the stored meta of a version that must have one.
+pub(crate) fn stored_meta(base: &dyn Reader, version: u64) -> Result<StoredMeta, VersionsError> {
+    read_meta(base, Version(version))?
+        .ok_or_else(|| VersionsError::malformed(format!("meta of version {version}"), "missing"))
 }
 
 type Item = Result<(Box<[u8]>, Option<Value>), VersionsError>;

@@ -2,11 +2,11 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arbor_store::faulty::{Failure, FaultyStore};
-use arbor_store::{Table, Value, Write};
+use arbor_store::{Reader as _, Table, Value, Write};
 use arbor_versions::{
     Change, Changes, DirLock, Meta, Options, Retain, Snapshot, Version, Versions, VersionsError,
     View,
@@ -31,6 +31,9 @@ const KEYS: [&[u8]; 10] = [
 
 /// How long values are.
 const LENGTHS: [usize; 3] = [0, 3, 40];
+
+/// Few, so that metas are forgotten within a run.
+const METAS_BELOW: u64 = 4;
 
 /// A version in the model: everything, whole.
 #[derive(Clone)]
@@ -89,6 +92,7 @@ fn settings() -> impl Strategy<Value = Options> {
             durable_each: each == 0,
             background,
             ingest_above,
+            metas_below: METAS_BELOW,
             ..options()
         },
     )
@@ -247,6 +251,36 @@ impl Run {
         }
         let head = self.versions().head().map(|meta| meta.version);
         assert_eq!(self.versions().flushed(), head);
+        self.check_stored();
+    }
+
+    /// The rule of pruning: undo is stored of the readable versions but the oldest, metas of those and some before, and of the epochs among
+    /// them indexes.
+    fn check_stored(&self) {
+        let Some(head) = self.states.len().checked_sub(1) else {
+            return;
+        };
+        let head = head as u64;
+        let stored = |table: u8, prefix: &[u8]| -> BTreeSet<u64> {
+            let scan = self.store.scan(Table(table), prefix, b"").expect("scans");
+            let number = |key: &[u8]| u64::from_be_bytes(key[..8].try_into().expect("8 bytes"));
+            scan.map(|entry| number(&entry.expect("reads").0[prefix.len()..]))
+                .collect()
+        };
+        assert_eq!(stored(0xf2, b""), (self.oldest + 1..=head).collect());
+        let first_meta = self.oldest.saturating_sub(METAS_BELOW);
+        assert_eq!(stored(0xf0, b""), (first_meta..=head).collect());
+        let (indexed, length) = (stored(0xf4, b"indexed/"), self.options.epoch);
+        for epoch in 0..=head / length {
+            let (first, last) = ((epoch * length).max(1), (epoch + 1) * length - 1);
+            let (is_complete, is_whole) = (last <= head, first > self.oldest);
+            // An epoch that was whole keeps its index until the last of its versions is pruned.
+            match indexed.contains(&epoch) {
+                true => assert!(is_complete && last > self.oldest, "epoch {epoch}"),
+                false => assert!(!is_complete || !is_whole, "epoch {epoch}"),
+            }
+        }
+        assert!(indexed.last().is_none_or(|last| *last <= head / length));
     }
 
     fn reopen(&mut self) {
@@ -418,6 +452,16 @@ fn check(view: View<'_>, states: &[State], oldest: u64) {
     }
     for (number, state) in states.iter().enumerate() {
         let version = Version(number as u64);
+        if version.0 + METAS_BELOW >= oldest {
+            assert_eq!(view.meta(version).expect("reads"), Some(state.meta.clone()));
+            let block = state.meta.block_number;
+            let newest = states
+                .iter()
+                .rev()
+                .find(|other| other.meta.block_number == block);
+            let wanted = newest.map(|state| state.meta.version);
+            assert_eq!(view.version_of_block(block).expect("reads"), wanted);
+        }
         if version.0 < oldest {
             let error = view.get_at(version, ACCOUNTS, b"a");
             assert!(matches!(error, Err(VersionsError::NotRetained { .. })));
@@ -438,14 +482,6 @@ fn check(view: View<'_>, states: &[State], oldest: u64) {
                 scan.map(|entry| entry.expect("reads")).collect()
             });
         }
-        assert_eq!(view.meta(version).expect("reads"), Some(state.meta.clone()));
-        let block = state.meta.block_number;
-        let newest = states
-            .iter()
-            .rev()
-            .find(|other| other.meta.block_number == block);
-        let wanted = newest.map(|state| state.meta.version);
-        assert_eq!(view.version_of_block(block).expect("reads"), wanted);
     }
     let above = Version(states.len() as u64);
     assert!(matches!(

@@ -93,6 +93,7 @@ fn long_history(retain: Retain) -> (Arc<FaultyStore>, Versions) {
         epoch: 64,
         dirty_bytes: 20_000,
         retain,
+        metas_below: 20,
         ..options()
     };
     let made = Versions::create(store.clone(), None, &identity(), &tables(), options);
@@ -135,12 +136,12 @@ fn short_retention_keeps_no_index_and_little_else() {
     };
     assert_eq!(versions.view().oldest(), Some(Version(629)));
     assert_eq!((count(0xf2), count(0xf3)), (10, 0));
-    // The metas of all readable versions stay and of the 256 before them: BLOCKHASH reaches 256 blocks back from each. They once were
-    // kept for the head alone, so that after a rollback the chain could not be executed on.
-    assert_eq!((count(0xf0), count(0xf1)), (267, 267));
+    // The metas of all readable versions stay, and of 20 before them. They once were kept for the head alone, so that after a
+    // rollback the chain could not be executed on.
+    assert_eq!((count(0xf0), count(0xf1)), (31, 31));
     let meta = |version| versions.view().meta(Version(version)).expect("reads");
-    assert!(meta(629 - 256).is_some());
-    assert!(meta(629 - 257).is_none());
+    assert!(meta(629 - 20).is_some());
+    assert!(meta(629 - 21).is_none());
 
     let read = |version| versions.view().get_at(Version(version), ACCOUNTS, b"once");
     assert_eq!(read(630).expect("reads"), Some(value("x")));
@@ -153,7 +154,7 @@ fn short_retention_keeps_no_index_and_little_else() {
     );
     versions.prune(Retain::None).expect("prunes");
     assert_eq!(count(0xf2), 0);
-    assert_eq!((count(0xf0), count(0xf1)), (257, 257));
+    assert_eq!((count(0xf0), count(0xf1)), (21, 21));
 }
 
 #[test]
@@ -175,6 +176,55 @@ fn pruning_removes_whole_indexes() {
         .expect("reads");
     assert_eq!(old, Some(value("200")));
     assert!(view.get_at(Version(199), ACCOUNTS, b"often").is_err());
+}
+
+/// It was the difference of how many indexes there were before and after, and its flush had built one.
+#[test]
+fn a_prune_whose_flush_builds_an_index_counts_those_that_it_removes() {
+    let options = Options {
+        epoch: 4,
+        dirty_bytes: usize::MAX,
+        ..options()
+    };
+    let store = Arc::new(MemoryStore::default());
+    let made = Versions::create(store, None, &identity(), &tables(), options);
+    let mut versions = made.expect("created");
+    for number in 0..12 {
+        if number == 8 {
+            versions.flush().expect("flushes");
+        }
+        let nothing = Default::default();
+        versions.apply(meta(number), nothing).expect("applies");
+    }
+    let pruned = versions.prune_before(Version(4)).expect("prunes");
+    assert_eq!((pruned.versions, pruned.epochs), (4, 1));
+}
+
+/// What is not read any more takes no memory until the next flush.
+#[test]
+fn undo_of_unflushed_versions_is_dropped_at_once() {
+    let pending = |retain| {
+        let options = Options {
+            dirty_bytes: usize::MAX,
+            retain,
+            ..options()
+        };
+        let store = Arc::new(MemoryStore::default());
+        let made = Versions::create(store, None, &identity(), &tables(), options);
+        let mut versions = made.expect("created");
+        let after = |version: u64| {
+            let (old, new) = (version.wrapping_sub(1).to_string(), version.to_string());
+            let changes = change("key", (version > 0).then_some(&*old), Some(&new));
+            versions.apply(meta(version), changes).expect("applies");
+            versions.stats().pending_undo_bytes
+        };
+        (0..9).map(after).collect::<Vec<_>>()
+    };
+    let (all, some) = (pending(Retain::All), pending(Retain::Last(3)));
+    assert!(all.is_sorted_by(|before, after| before < after), "{all:?}");
+    assert_eq!(some[..4], all[..4]);
+    assert!(some[3..].iter().all(|bytes| *bytes == some[3]), "{some:?}");
+    assert_eq!(pending(Retain::None), [0; 9]);
 }
 
 /// What comes and goes between two flushes, or ends as it began, costs no write.

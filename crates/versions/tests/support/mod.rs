@@ -42,6 +42,7 @@ pub(crate) fn options() -> Options {
         cache_bytes: 4096,
         dirty_bytes: 2000,
         retain: Retain::All,
+        metas_below: 256,
         durable_each: false,
         background: false,
         ingest_above: 200,
