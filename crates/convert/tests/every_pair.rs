@@ -209,7 +209,7 @@ fn earlier_blocks_are_remembered() {
         job.begin(folder.path()).unwrap();
         let blocks = (3..=5).map(|number| SourceBlock {
             block: BlockRef {
-                header: vec![number as u8],
+                record: vec![number as u8],
                 ..block(number)
             },
             state_root: Some(source.root()),

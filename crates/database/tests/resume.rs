@@ -159,7 +159,7 @@ fn execute_anew(genesis: &Genesis, blocks: Vec<RecoveredBlock>) -> Vec<u8> {
         let made = BlockRef {
             number: header.number,
             hash: header.hash_slow(),
-            header: Vec::new(),
+            record: Vec::new(),
         };
         state.commit(&made, computed).expect("committed");
         parent = header.clone();

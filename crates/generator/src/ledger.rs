@@ -93,12 +93,12 @@ impl Ledger {
         block: &Sealed,
         computed: Computed,
     ) -> Result<(), GeneratorError> {
-        let mut header = Vec::with_capacity(block.header.length());
-        block.header.encode(&mut header);
+        let mut record = Vec::with_capacity(block.header.length());
+        block.header.encode(&mut record);
         let block = BlockRef {
             number: block.header.number,
             hash: block.hash,
-            header,
+            record,
         };
         Ok(self.state.commit(&block, computed)?)
     }

@@ -76,7 +76,7 @@ fn replay(folder: &Path) -> (Vec<RecoveredBlock>, State) {
         let block = BlockRef {
             number: header.number,
             hash,
-            header: Vec::new(),
+            record: Vec::new(),
         };
         state.commit(&block, computed).expect("committed");
     };

@@ -423,7 +423,7 @@ impl Load {
         let at = BlockRef {
             number: block,
             hash: B256::from(U256::from(block)),
-            header: Vec::new(),
+            record: Vec::new(),
         };
         state.commit(&at, computed)?;
         let (commit_s, wall_s) = (seconds(committing), seconds(start));

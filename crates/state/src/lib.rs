@@ -45,4 +45,4 @@ pub use inspect::{
 pub use recent::RecentState;
 pub use roots::BlockRoots;
 pub use snapshot::StateSnapshot;
-pub use state::{BlockRef, State, StateLeaves};
+pub use state::{ANCESTORS, BlockRef, State, StateLeaves};

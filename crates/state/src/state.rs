@@ -33,8 +33,21 @@ pub struct BlockRef {
     pub number: u64,
     /// Its hash.
     pub hash: B256,
-    /// What the caller wants to find beside the version: the header's RLP.
-    pub header: Vec<u8>,
+    /// What the caller keeps of the block with its version. A replay keeps a versioned record that begins with the header; a caller without blocks
+    /// leaves it empty.
+    pub record: Vec<u8>,
+}
+
+/// Blocks before the oldest readable version whose records are kept: `BLOCKHASH` (yellow paper, appendix H) and the check of ommers look back as far, and
+/// a block can be executed on top of every readable version, after a rollback or for a witness.
+pub const ANCESTORS: u64 = 256;
+
+/// Has versions keep the records of [`ANCESTORS`].
+fn with_ancestors(options: Options) -> Options {
+    Options {
+        metas_below: ANCESTORS,
+        ..options
+    }
 }
 
 /// A chain's state: flat tables, nodes and history over a store.
@@ -78,6 +91,7 @@ impl State {
         options: Options,
     ) -> Result<Self, StateError> {
         let (identity, tables) = (tree.identity(network), tree.kind().tables);
+        let options = with_ancestors(options);
         let versions = match stored_identity(&*store)? {
             None => Versions::create(Arc::clone(&store), lock, &identity, tables, options)?,
             Some(_) => Versions::open(Arc::clone(&store), lock, &identity, tables, options)?,
@@ -103,6 +117,7 @@ impl State {
         options: Options,
     ) -> Result<Self, StateError> {
         let (identity, tables) = (tree.identity(network), tree.kind().tables);
+        let options = with_ancestors(options);
         let (versions, is_loading) = match stored_identity(&*store)? {
             None => {
                 let store = Arc::clone(&store);
@@ -477,7 +492,7 @@ fn meta(version: u64, block: BlockRef, root: B256) -> Meta {
         block_number: block.number,
         block_hash: block.hash.0,
         root: root.0,
-        extra: block.header,
+        extra: block.record,
     }
 }
 

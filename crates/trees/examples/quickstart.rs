@@ -39,9 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         (change.old, change.new) = (old, Some(new));
         let computed = state.compute(&changes)?;
         println!("block {number}: state root {}", computed.root());
-        let (hash, header) = (B256::from(U256::from(number)), Vec::new());
+        let (hash, record) = (B256::from(U256::from(number)), Vec::new());
         #[rustfmt::skip]
-        state.commit(&BlockRef { number, hash, header }, computed)?;
+        state.commit(&BlockRef { number, hash, record }, computed)?;
     }
     state.flush()?;
 

@@ -18,7 +18,7 @@
 //!
 //! let computed = state.compute(&changes)?;
 //! let root = computed.root();
-//! state.commit(&BlockRef { number: 0, hash: B256::ZERO, header: Vec::new() }, computed)?;
+//! state.commit(&BlockRef { number: 0, hash: B256::ZERO, record: Vec::new() }, computed)?;
 //! let proof = state.prove(Address::repeat_byte(1), &[])?;
 //! let Verdict::True(claims) = proof.verify(root)? else { panic!("it holds") };
 //! assert_eq!(claims.accounts[0].account, Some(rich));

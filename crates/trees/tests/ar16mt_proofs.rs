@@ -28,7 +28,7 @@ fn block(number: u64) -> BlockRef {
     BlockRef {
         number,
         hash: keccak256(number.to_be_bytes()),
-        header: Vec::new(),
+        record: Vec::new(),
     }
 }
 

@@ -123,7 +123,7 @@ fn stored_state(tree: &Tree) -> Arc<MemoryStore> {
             &BlockRef {
                 number: 0,
                 hash: B256::ZERO,
-                header: Vec::new(),
+                record: Vec::new(),
             },
             computed,
         )
@@ -494,7 +494,7 @@ fn commit(state: &mut State, accounts: impl Iterator<Item = (Address, u64)>) {
     let block = BlockRef {
         number: 0,
         hash: B256::ZERO,
-        header: vec![],
+        record: vec![],
     };
     state.commit(&block, computed).unwrap();
 }

@@ -234,7 +234,7 @@ impl Chain {
         let block = BlockRef {
             number: self.blocks,
             hash: B256::ZERO,
-            header: Vec::new(),
+            record: Vec::new(),
         };
         self.state.commit(&block, computed).unwrap();
         self.blocks += 1;
@@ -303,7 +303,7 @@ impl Chain {
         let block = BlockRef {
             number: 0,
             hash: B256::ZERO,
-            header: Vec::new(),
+            record: Vec::new(),
         };
         state.commit(&block, computed).unwrap();
         state.flush().unwrap();

@@ -61,7 +61,7 @@ fn stored(tree: &Tree) -> Arc<dyn Store> {
     let block = BlockRef {
         number: 0,
         hash: B256::ZERO,
-        header: Vec::new(),
+        record: Vec::new(),
     };
     let computed = state.compute(&changes).unwrap();
     state.commit(&block, computed).unwrap();

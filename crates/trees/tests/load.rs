@@ -52,7 +52,7 @@ fn block(number: u64) -> BlockRef {
     BlockRef {
         number,
         hash: B256::with_last_byte(number as u8),
-        header: Vec::new(),
+        record: Vec::new(),
     }
 }
 

@@ -269,7 +269,7 @@ fn agrees_in_runs(
                 let block = |number| BlockRef {
                     number,
                     hash: B256::from(U256::from(number)),
-                    header: vec![],
+                    record: vec![],
                 };
                 let blocks = (first as u64..).map(block).zip(computed);
                 state.commit_together(blocks).unwrap();

@@ -39,7 +39,7 @@ fn block(number: u64) -> BlockRef {
     BlockRef {
         number,
         hash: keccak256(number.to_be_bytes()),
-        header: vec![number as u8; 5],
+        record: vec![number as u8; 5],
     }
 }
 

@@ -89,7 +89,7 @@ proptest! {
             let spread = pool.install(|| state.compute(&changes)).unwrap();
             prop_assert_eq!(spread.root(), alone.root());
             prop_assert_eq!(nodes(&spread), nodes(&alone));
-            let block = BlockRef { number, hash: B256::ZERO, header: Vec::new() };
+            let block = BlockRef { number, hash: B256::ZERO, record: Vec::new() };
             state.commit(&block, spread).unwrap();
         }
     }

@@ -155,7 +155,7 @@ thread_local! {
         let block = BlockRef {
             number: 0,
             hash: B256::ZERO,
-            header: Vec::new(),
+            record: Vec::new(),
         };
         state.commit(&block, computed).expect("committed");
         state

@@ -101,7 +101,7 @@ impl Database {
             let block = BlockRef {
                 number: version,
                 hash: B256::with_last_byte(version as u8),
-                header: Vec::new(),
+                record: Vec::new(),
             };
             state.commit(&block, computed).expect("committed");
         }

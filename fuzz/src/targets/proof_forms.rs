@@ -72,7 +72,7 @@ fn state(row: &'static TreeKind) -> State {
     let block = BlockRef {
         number: 0,
         hash: B256::ZERO,
-        header: Vec::new(),
+        record: Vec::new(),
     };
     state.commit(&block, computed).expect("committed");
     state

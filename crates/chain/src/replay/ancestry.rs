@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use alloy_consensus::Header;
 use alloy_primitives::B256;
-use arbor_state::{BlockRef, Head};
+use arbor_state::{ANCESTORS, BlockRef, Head};
 use arbor_versions::{Meta, Version};
 
 use super::ReplayError;
-use super::record::{BlockRecord, RECENT};
+use super::record::BlockRecord;
 use crate::executor::Ancestor;
 use crate::genesis::Genesis;
 use crate::source::open_sources;
@@ -30,7 +30,7 @@ impl KeptBlock {
             block: BlockRef {
                 number: header.number,
                 hash: *hash,
-                header: record.encode(),
+                record: record.encode(),
             },
             state_root: Some(header.state_root),
         }
@@ -44,7 +44,7 @@ impl KeptBlock {
             block: BlockRef {
                 number: meta.block_number,
                 hash: meta.block_hash.into(),
-                header: meta.extra,
+                record: meta.extra,
             },
         }
     }
@@ -75,7 +75,7 @@ pub fn kept_header(meta: &Meta) -> Result<Header, ReplayError> {
 /// # Errors
 /// The store's errors.
 pub fn blocks_up_to(state: Head<'_>, version: Version) -> Result<Vec<KeptBlock>, ReplayError> {
-    let versions = version.0.saturating_sub(RECENT)..=version.0;
+    let versions = version.0.saturating_sub(ANCESTORS)..=version.0;
     let metas = versions.map(|number| {
         let meta = state.view().meta(Version(number));
         meta.map_err(|error| ReplayError::State {
@@ -115,11 +115,11 @@ pub fn blocks_of_chain(
             .filter(|_| !genesis.spec.is_proof_of_stake(&raw.header))
             .map(|total| total.saturating_add(raw.header.difficulty));
         last_blocks.push_back((raw, total));
-        if last_blocks.len() as u64 > RECENT + 1 {
+        if last_blocks.len() as u64 > ANCESTORS + 1 {
             last_blocks.pop_front();
         }
     }
-    let is_short = last_blocks.len() as u64 <= RECENT && first <= 1;
+    let is_short = last_blocks.len() as u64 <= ANCESTORS && first <= 1;
     let mut blocks = Vec::from_iter(is_short.then(|| KeptBlock::genesis(genesis)));
     for (raw, total) in last_blocks {
         let decoded = raw.decode()?;

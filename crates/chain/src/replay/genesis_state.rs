@@ -57,7 +57,7 @@ impl Genesis {
         let block = BlockRef {
             number: 0,
             hash: self.hash,
-            header: record.encode(),
+            record: record.encode(),
         };
         state.commit(&block, computed).map_err(failed)?;
         match self.is_loaded() {

@@ -3,14 +3,12 @@
 use alloy_consensus::Header;
 use alloy_primitives::{B256, U256, keccak256};
 use alloy_rlp::{Decodable, EMPTY_STRING_CODE, Encodable};
-use arbor_state::{Head, State, StateError};
+use arbor_state::{ANCESTORS, Head, State, StateError};
 use arbor_versions::{Meta, Version};
 
 use super::ReplayError;
 use crate::executor::{Ancestor, RecentBlocks};
 
-/// Blocks that `BLOCKHASH` and ommer validation look back on.
-pub(super) const RECENT: u64 = 256;
 /// The first byte of a record. Earlier programs wrote none: their records begin with the header, whose RLP begins with 0xc0 or more.
 const VERSION: u8 = 1;
 /// The least byte that the RLP of a list begins with.
@@ -140,7 +138,7 @@ impl BlockRecord {
 /// The store's errors; a damaged record.
 pub fn recent_blocks(state: Head<'_>, head: Version) -> Result<RecentBlocks, ReplayError> {
     let mut recent = RecentBlocks::default();
-    for version in head.0.saturating_sub(RECENT)..=head.0 {
+    for version in head.0.saturating_sub(ANCESTORS)..=head.0 {
         let failed = |error: arbor_versions::VersionsError| ReplayError::State {
             number: version,
             error: StateError::from(error),

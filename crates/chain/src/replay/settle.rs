@@ -124,7 +124,7 @@ impl Executed {
         BlockRef {
             number: self.number(),
             hash: self.record.block.hash,
-            header: self.record.encode(),
+            record: self.record.encode(),
         }
     }
 

@@ -230,7 +230,7 @@ fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()>
             block: BlockRef {
                 number: number.unwrap_or(0),
                 hash: B256::ZERO,
-                header: Vec::new(),
+                record: Vec::new(),
             },
             state_root: Some(root),
         });

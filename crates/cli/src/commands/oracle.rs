@@ -177,7 +177,7 @@ fn loaded(args: &Args, accounts: &Accounts) -> Result<State> {
     let block = BlockRef {
         number: 0,
         hash: B256::ZERO,
-        header: Vec::new(),
+        record: Vec::new(),
     };
     state.commit(&block, computed)?;
     drop(source);

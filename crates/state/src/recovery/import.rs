@@ -114,7 +114,7 @@ impl<'a> Recovery<'a> {
         let block = BlockRef {
             number,
             hash: RECOVERING,
-            header: [&place.after[..], &done.to_be_bytes()].concat(),
+            record: [&place.after[..], &done.to_be_bytes()].concat(),
         };
         let root = computed.root();
         self.state.apply_as_one([(block, root)], computed)?;
@@ -157,7 +157,7 @@ impl<'a> Recovery<'a> {
             let at = BlockRef {
                 number: block.number,
                 hash: block.hash,
-                header: block.record.to_vec(),
+                record: block.record.to_vec(),
             };
             (at, block.root)
         });

@@ -205,7 +205,7 @@ mod tests {
             let block = BlockRef {
                 number,
                 hash: B256::ZERO,
-                header: Vec::new(),
+                record: Vec::new(),
             };
             state.commit(&block, computed).expect("committed");
             after.push(leaves.clone());

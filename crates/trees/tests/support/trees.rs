@@ -47,7 +47,7 @@ pub(crate) fn block(number: u64) -> BlockRef {
     BlockRef {
         number,
         hash: B256::from(U256::from(number)),
-        header: Vec::new(),
+        record: Vec::new(),
     }
 }
 
