@@ -14,8 +14,8 @@ use crate::names::TABLES;
 /// For how long the table of a damaged block is looked for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sorts an engine error that occurred during `operation` on the database at `path`.
-pub(crate) fn sorted(path: &Path, operation: &'static str, error: fjall::Error) -> StoreError {
+/// Converts an engine error that occurred during `operation` on the database at `path`.
+pub(crate) fn store_error(path: &Path, operation: &'static str, error: fjall::Error) -> StoreError {
     use fjall::{Error, LsmError};
     let corrupt = |what: String| StoreError::Corrupt {
         path: path.to_path_buf(),
@@ -140,7 +140,7 @@ pub(crate) fn opened<T>(
         path: path.to_path_buf(),
         what: format!("the engine stopped at: {}", message(&*panic)),
     })?;
-    opened.map_err(|error| sorted(path, operation, error))
+    opened.map_err(|error| store_error(path, operation, error))
 }
 
 /// What a panic says of itself.

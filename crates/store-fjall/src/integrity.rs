@@ -15,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use arbor_store::StoreError;
+use arbor_store::{StoreError, if_there};
 use fjall::{AbstractTree, SeqNo};
 use lsm_tree::Guard;
 use xxhash_rust::xxh3::xxh3_128;
@@ -130,13 +130,6 @@ impl Entry {
 fn number(name: &str) -> Option<u64> {
     let number: u64 = name.parse().ok()?;
     (number.to_string() == name).then_some(number)
-}
-
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
-    }
 }
 
 /// Whether a database in the folder has got as far as having trees, which come after its mark.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arbor_store::{ReaderFolder, StoreError};
+use arbor_store::{ReaderFolder, StoreError, if_there};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::archive::{named_version, tables_of};
@@ -35,6 +35,11 @@ pub(crate) struct ReaderCopy {
 impl ReaderCopy {
     /// Makes a folder that shows the database at `database` as it is now.
     pub(crate) fn of(database: &Path) -> Result<Self, StoreError> {
+        Self::taken(database, || ())
+    }
+
+    /// Like [`of`](Self::of). `between` is called between the journals and the trees, for a test to go on with the writer there.
+    fn taken(database: &Path, mut between: impl FnMut()) -> Result<Self, StoreError> {
         if !is_marked(database)? {
             // Trees come after the mark, which somebody may just have made.
             let lost = has_trees(database) && !is_marked(database)?;
@@ -54,7 +59,7 @@ impl ReaderCopy {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             let before = read_if_there(&names)?;
-            let taken = take_all(database, folder.path())?;
+            let taken = take_all(database, folder.path(), &mut between)?;
             if let Some(tables) = taken
                 && read_if_there(&names)? == before
             {
@@ -97,19 +102,38 @@ fn busy(path: &Path) -> StoreError {
 
 /// Takes the journals, then the trees; returns the open tables, or `None` if the only journal was replaced by another
 /// meanwhile.
-fn take_all(database: &Path, own: &Path) -> Result<Option<Vec<File>>, StoreError> {
+///
+/// The order is what makes the copy whole: what leaves a journal is in tables before that.
+fn take_all(
+    database: &Path,
+    own: &Path,
+    between: &mut impl FnMut(),
+) -> Result<Option<Vec<File>>, StoreError> {
+    let copied = take_journals(database, own)?;
+    between();
+    let tables = take_trees(database, own)?;
+    Ok(copied.then_some(tables))
+}
+
+/// Copies the journals; returns `false` if each was replaced by another meanwhile.
+fn take_journals(database: &Path, own: &Path) -> Result<bool, StoreError> {
     let journals = names(database, |entry| has_extension(entry, "jnl"))?;
     let mut copied = journals.is_empty();
     for journal in journals {
         copied |= copy(database, own, &journal)?;
     }
+    Ok(copied)
+}
+
+/// Takes each tree; returns the open tables.
+fn take_trees(database: &Path, own: &Path) -> Result<Vec<File>, StoreError> {
     let mut tables = Vec::new();
     let trees = database.join(TREES);
     for tree in names(&trees, |entry| entry.path().is_dir())? {
         let own = own.join(TREES).join(&tree);
         tables.append(&mut take_tree(&trees.join(&tree), &own)?);
     }
-    Ok(copied.then_some(tables))
+    Ok(tables)
 }
 
 /// Takes a tree's files until they make up one version; returns the open tables.
@@ -287,9 +311,55 @@ fn read<T>(
     if_there(read(path.to_path_buf())).map_err(|cause| StoreError::from_reading(path, cause))
 }
 
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other.map(Some),
+#[cfg(test)]
+mod tests {
+    use arbor_store::{Reader, Store, Table, Write};
+
+    use super::*;
+    use crate::{FjallStore, Options};
+
+    const TABLE: Table = Table(1);
+
+    /// A database whose only value is in the journal; and what its writer does next: the value goes to a table, and the journal is emptied.
+    fn writer(path: &Path) -> impl FnMut() {
+        let open = || FjallStore::open(path, &Options::default()).expect("opened");
+        let store = open();
+        let write = Write::put(TABLE, b"key", b"value");
+        store.write(&[write], true).expect("written");
+        let mut store = Some(store);
+        move || {
+            if let Some(store) = store.take() {
+                store.compact().expect("merged");
+            }
+        }
+    }
+
+    /// What fjall finds in a reader's folder.
+    fn found(folder: &Path) -> bool {
+        let store = FjallStore::open(folder, &Options::default()).expect("opened");
+        store.get(TABLE, b"key").expect("read").is_some()
+    }
+
+    /// Only by chance would a reader beside a busy writer meet the moment at which a value leaves the journal.
+    #[test]
+    fn a_value_that_leaves_the_journal_while_a_reader_copies_is_there() {
+        let database = tempfile::tempdir().expect("a folder");
+        let goes_on = writer(database.path());
+        let copy = ReaderCopy::taken(database.path(), goes_on).expect("taken");
+        assert!(found(copy.path()));
+    }
+
+    /// The test above can fail: in the reversed order the value is in neither.
+    #[test]
+    fn trees_before_journals_would_lose_it() {
+        let database = tempfile::tempdir().expect("a folder");
+        let mut goes_on = writer(database.path());
+        let folder = ReaderFolder::make().expect("made");
+        copy(database.path(), folder.path(), MARKER.as_ref()).expect("copied");
+        let tables = take_trees(database.path(), folder.path()).expect("taken");
+        goes_on();
+        assert!(take_journals(database.path(), folder.path()).expect("taken"));
+        assert!(!found(folder.path()));
+        drop(tables);
     }
 }

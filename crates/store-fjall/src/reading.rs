@@ -10,7 +10,7 @@ use arbor_store::{
 };
 use fjall::{Keyspace, Readable, Snapshot, UserValue};
 
-use crate::errors::sorted;
+use crate::errors::store_error;
 use crate::read_pool::{WAITING, side_by_side};
 
 pub(crate) fn to_value(found: &UserValue) -> Value {
@@ -112,7 +112,7 @@ pub(crate) fn scan<'a>(
         loop {
             let (key, value) = match entries.next()?.into_inner() {
                 Ok(entry) => entry,
-                Err(error) => return Some(Err(sorted(path, "scan", error))),
+                Err(error) => return Some(Err(store_error(path, "scan", error))),
             };
             if let Some(key) = range.key(&key) {
                 steps = 0;
@@ -145,12 +145,12 @@ impl<K: Send + Sync> Reader for Frozen<K> {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Value>, StoreError> {
         with_engine_key(table, key, |key| self.snapshot.get(&self.keyspace, key))
             .map(|found| found.as_ref().map(to_value))
-            .map_err(|error| sorted(&self.path, "get", error))
+            .map_err(|error| store_error(&self.path, "get", error))
     }
 
     fn multi_get(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, StoreError> {
         multi_get(&self.snapshot, &self.keyspace, &self.pace, table, keys)
-            .map_err(|error| sorted(&self.path, "multi_get", error))
+            .map_err(|error| store_error(&self.path, "multi_get", error))
     }
 
     fn scan<'a>(

@@ -14,7 +14,7 @@ use arbor_store::{
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use crate::errors::{opened, sorted};
+use crate::errors::{opened, store_error};
 use crate::folder::{self, SharedFiles};
 use crate::integrity;
 use crate::journals::Journals;
@@ -133,7 +133,7 @@ impl FjallStore {
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(fjall::Error) -> StoreError {
-        move |error| sorted(self.folder.path(), operation, error)
+        move |error| store_error(self.folder.path(), operation, error)
     }
 
     /// Advances the horizon below which old versions are dropped, and drops them: replaced table

@@ -110,6 +110,124 @@ fn a_database_has_no_other_kinds_of_files() {
     }
 }
 
+/// fjall itself, with one tree of ours.
+fn raw(folder: &Path, workers: usize) -> (fjall::Database, fjall::Keyspace) {
+    let database = fjall::Database::builder(folder);
+    let database = database.worker_threads_unchecked(workers).open();
+    let database = database.expect("opened");
+    let tree = database.keyspace("tables", Default::default);
+    (database, tree.expect("made"))
+}
+
+/// Opens a copy of tree 0, with one more file among its tables, by lsm-tree alone.
+fn opened_copy_of_tree_0(database: &Path) -> (tempfile::TempDir, lsm_tree::AnyTree) {
+    let copy = tempfile::tempdir().expect("a folder");
+    let tables = copy.path().join("tables");
+    fs::create_dir(&tables).expect("made");
+    let names = database.join("keyspaces/0");
+    for (from, to) in [(names.clone(), copy.path()), (names.join("tables"), &*tables)] {
+        for entry in fs::read_dir(from).expect("a folder") {
+            let entry = entry.expect("an entry").path();
+            if entry.is_file() {
+                let name = entry.file_name().expect("a name");
+                fs::copy(&entry, to.join(name)).expect("copied");
+            }
+        }
+    }
+    fs::write(tables.join("99"), b"nobody names it").expect("written");
+    let numbers = lsm_tree::SequenceNumberCounter::default;
+    let config = lsm_tree::Config::new(copy.path(), numbers(), numbers());
+    let tree = config.open().unwrap_or_else(|error| panic!("{error}\n\n{LIST}"));
+    (copy, tree)
+}
+
+#[test]
+fn tree_0_names_the_others_by_number_and_lsm_tree_deletes_what_is_not_named() {
+    use lsm_tree::{AbstractTree, Guard};
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(FjallStore::open(folder.path(), &Options::default()).expect("made"));
+    let (copy, tree) = opened_copy_of_tree_0(folder.path());
+    let keys = tree.prefix("n", lsm_tree::SeqNo::MAX, None);
+    let keys: Vec<Vec<u8>> = keys.map(|key| key.key().expect("read").to_vec()).collect();
+    let wanted = [1u64, 2].map(|number| [b"n", &number.to_be_bytes()[..]].concat());
+    assert_eq!(keys, wanted, "{LIST}");
+    let left = copy.path().join("tables/99").exists();
+    assert!(!left, "a file that no version names is left\n\n{LIST}");
+}
+
+#[test]
+fn a_mark_has_four_bytes_and_a_journal_begins_above_zero() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FjallStore::open(folder.path(), &Options::default()).expect("made");
+    let mark = fs::read(folder.path().join("version")).expect("the mark");
+    assert_eq!(mark.len(), 4, "{mark:?}\n\n{LIST}");
+    assert!(mark.iter().any(|byte| *byte != 0), "{mark:?}\n\n{LIST}");
+    let write = Write::put(Table(1), b"key", b"value");
+    store.write(&[write], true).expect("written");
+    drop(store);
+    let journal = fs::read(folder.path().join("0.jnl")).expect("the journal");
+    assert!(journal[0] > 0, "{LIST}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_ingestion_makes_current_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let mode = || {
+        let current = folder.path().join("keyspaces/1/current");
+        let found = fs::metadata(current).expect("there").permissions();
+        found.mode() & 0o777
+    };
+    let (database, tree) = raw(folder.path(), 1);
+    let mut ingestion = tree.start_ingestion().expect("begun");
+    ingestion.write("key", "value").expect("written");
+    ingestion.finish().expect("ended");
+    assert_eq!(mode(), 0o600, "{LIST}");
+    drop((database, tree));
+    // The store gives it the others' mode.
+    drop(FjallStore::open(folder.path(), &Options::default()).expect("opened"));
+    let like = fs::metadata(folder.path().join("version")).expect("there");
+    assert_eq!(mode(), like.permissions().mode() & 0o777);
+}
+
+/// Writes stop at 30 runs in level 0.
+#[test]
+fn ingestions_do_not_wait_for_merges() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // Without workers nothing is merged.
+    let (_database, tree) = raw(folder.path(), 0);
+    for _ in 0..32 {
+        let mut ingestion = tree.start_ingestion().expect("begun");
+        ingestion.write("key", "value").expect("written");
+        ingestion.finish().expect("ended");
+    }
+    assert_eq!(tree.l0_table_count(), 32, "{LIST}");
+}
+
+/// The writes of a batch are not ordered: of several to one key any may stay, so that the store keeps only the last.
+#[test]
+fn a_batch_has_one_sequence_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (database, tree) = raw(folder.path(), 1);
+    let before = database.seqno();
+    let mut batch = database.batch();
+    for key in ["a", "b", "c"] {
+        batch.insert(&tree, key, "value");
+    }
+    batch.commit().expect("committed");
+    assert_eq!(database.seqno(), before + 1, "{LIST}");
+}
+
+/// With debug assertions fjall stops at a record that a full disk cut within its lengths; without them it cuts it off.
+#[test]
+fn fjall_has_no_debug_assertions_in_any_profile() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    let manifest = fs::read_to_string(manifest).expect("the manifest");
+    let section = "[profile.dev.package.fjall]\ndebug-assertions = false\n";
+    assert!(manifest.contains(section), "{LIST}");
+}
+
 #[test]
 fn every_assumption_has_a_test() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
@@ -117,12 +235,15 @@ fn every_assumption_has_a_test() {
     for entry in fs::read_dir(tests).expect("a folder") {
         sources += &fs::read_to_string(entry.expect("an entry").path()).expect("a test");
     }
+    // Its hook between two steps is not public.
+    sources += include_str!("../src/reader_copy.rs");
     let rows = LIST.lines().filter(|line| line.starts_with("| "));
     let mut count = 0;
     for row in rows.skip(1) {
         let cells: Vec<&str> = row.split('|').collect();
         let tests: Vec<&str> = cells[3].split('`').skip(1).step_by(2).collect();
-        assert!(!tests.is_empty(), "no test: {row}");
+        let is_excused = cells[3].trim().starts_with("none: ");
+        assert!(is_excused || !tests.is_empty(), "no test: {row}");
         for test in tests {
             let wanted = format!("fn {test}()");
             assert!(sources.contains(&wanted), "no test {test}\n\n{LIST}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arbor_store::{EngineRange, Reader, Scan, StoreError, Table, Value, engine_key};
 use rocksdb::{DB, IteratorMode, ReadOptions, Snapshot};
 
-use crate::errors::sorted;
+use crate::errors::store_error;
 
 /// An open database, its folder, and what is kept as long (the folder's lock, or a reader's own folder), dropped in that
 /// order.
@@ -18,7 +18,7 @@ pub(crate) struct Database<K> {
 
 impl<K> Database<K> {
     pub(crate) fn failed(&self, operation: &'static str) -> impl Fn(rocksdb::Error) -> StoreError {
-        move |error| sorted(&self.path, operation, error)
+        move |error| store_error(&self.path, operation, error)
     }
 
     fn get_with(

@@ -14,7 +14,7 @@ use rocksdb::{
     WriteBatch, WriteOptions,
 };
 
-use crate::errors::sorted;
+use crate::errors::store_error;
 use crate::options::{Options, TABLE_BYTES};
 use crate::reading::{Database, Frozen};
 
@@ -40,7 +40,7 @@ impl RocksStore {
         let folder = LockedFolder::lock(path, MARKER, options.create)?;
         clear_ingested(path)?;
         let settings = options.database();
-        let engine = DB::open(&settings, path).map_err(|error| sorted(path, "open", error))?;
+        let engine = DB::open(&settings, path).map_err(|error| store_error(path, "open", error))?;
         Ok(Self {
             database: Arc::new(Database {
                 engine,
@@ -68,7 +68,7 @@ impl RocksStore {
         // Every table stays open, so that a merge of the writer's may delete it.
         settings.set_max_open_files(-1);
         let engine = DB::open_as_secondary(&settings, path, own.path())
-            .map_err(|error| sorted(path, "open for reading", error))?;
+            .map_err(|error| store_error(path, "open for reading", error))?;
         Ok(Box::new(Database {
             engine,
             path: path.to_path_buf(),

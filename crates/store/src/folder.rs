@@ -96,7 +96,11 @@ pub fn occupied_bytes(path: &Path) -> io::Result<u64> {
     })
 }
 
-fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+/// Returns what a file or folder gave, or `None` if there is none of that name.
+///
+/// # Errors
+/// All errors but [`io::ErrorKind::NotFound`].
+pub fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),

@@ -48,7 +48,7 @@ mod write;
 pub use contract::{Reader, Scan, Store};
 pub use engine_key::{EngineRange, engine_key, with_engine_key};
 pub use error::{Cause, StoreError};
-pub use folder::{LockedFolder, occupied_bytes, sync_name};
+pub use folder::{LockedFolder, if_there, occupied_bytes, sync_name};
 pub use key_range::KeyRange;
 pub use memory::MemoryStore;
 pub use order::{Ascending, check_key};
