@@ -12,7 +12,7 @@ use arbor_store::{OWNER_BYTES, Reader as _, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
-use crate::head_file::{FileHead, HeadFile, write_head_file};
+use crate::head_file::{FlushedVersion, HeadFile, write_head_file};
 use crate::identity::{Identity, Schema, TableSpec};
 use crate::index;
 use crate::layer::{Entries, Layer};
@@ -61,7 +61,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn write(&self, head: Option<(&Meta, u64)>) -> Result<(), VersionsError> {
-        let head = head.map(|(meta, floor)| FileHead {
+        let head = head.map(|(meta, floor)| FlushedVersion {
             version: meta.version.0,
             floor,
             block_number: meta.block_number,

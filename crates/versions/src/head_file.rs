@@ -18,7 +18,9 @@ const TEMPORARY: &str = "HEAD.new";
 const LOCK: &str = "LOCK";
 /// Bytes of the longest HEAD file, and more.
 const LONGEST: u64 = 1 << 16;
-const MAGIC: &str = "arboretum-head 1 ";
+/// The first word of a HEAD file, and the second.
+const NAME_OF_FORMAT: &str = "arboretum-head";
+const FORMAT: &str = "1";
 
 /// What the HEAD file says of a database.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,12 +28,12 @@ pub struct HeadFile {
     /// What the database is.
     pub identity: Identity,
     /// The flushed version; `None` before the first.
-    pub head: Option<FileHead>,
+    pub head: Option<FlushedVersion>,
 }
 
 /// The flushed version in a [`HeadFile`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FileHead {
+pub struct FlushedVersion {
     /// The version.
     pub version: u64,
     /// The lowest version at which the store may be found: below `version` while a rollback is
@@ -81,8 +83,17 @@ pub(crate) fn has_head_file(dir: &Path) -> bool {
 }
 
 fn parse(text: &str) -> Result<HeadFile, String> {
-    let rest = text.strip_prefix(MAGIC).ok_or("unknown format")?;
-    let (sum, body) = rest.split_once('\n').ok_or("cut short")?;
+    let (line, body) = text.split_once('\n').ok_or("cut short")?;
+    let words: Vec<&str> = line.split(' ').collect();
+    let sum = match words[..] {
+        [NAME_OF_FORMAT, FORMAT, sum] => sum,
+        [NAME_OF_FORMAT, found, ..] => {
+            return Err(format!(
+                "its format is {found}, and this program reads format {FORMAT}: a later version of arbor wrote it, or it is damaged"
+            ));
+        }
+        _ => return Err("it does not begin like a HEAD file".into()),
+    };
     if sum != format!("{:08x}", crc32(body.as_bytes())) {
         return Err("checksum does not match".into());
     }
@@ -91,10 +102,8 @@ fn parse(text: &str) -> Result<HeadFile, String> {
 
 fn render(head: &HeadFile) -> String {
     let body = serde_json::to_string(head).expect("invariant: strings and numbers serialise");
-    format!(
-        "{MAGIC}{:08x}\n{body}\n",
-        crc32(format!("{body}\n").as_bytes())
-    )
+    let sum = crc32(format!("{body}\n").as_bytes());
+    format!("{NAME_OF_FORMAT} {FORMAT} {sum:08x}\n{body}\n")
 }
 
 /// Replaces the HEAD file; durable on return.
@@ -236,7 +245,7 @@ mod tests {
                 chain_id: 1,
                 genesis: [0x11; 32],
             },
-            head: Some(FileHead {
+            head: Some(FlushedVersion {
                 version: 9,
                 floor: 9,
                 block_number: 8,
@@ -265,6 +274,8 @@ mod tests {
         assert_eq!(first, "arboretum-head 1 f5cfe4b7");
         assert_eq!(rest, body);
         assert_eq!(parse(&text), Ok(sample()));
+        let later = parse(&text.replacen(" 1 ", " 2 ", 1)).expect_err("another format");
+        assert!(later.starts_with("its format is 2, and this program reads format 1"));
     }
 
     #[test]

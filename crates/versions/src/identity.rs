@@ -177,14 +177,14 @@ impl Schema {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredIdentity {
     pub(crate) identity: Identity,
-    pub(crate) tables: Vec<FixedTable>,
+    pub(crate) tables: Vec<StoredTable>,
     /// Versions an index epoch.
     pub(crate) epoch: u64,
 }
 
 /// A table in [`StoredIdentity`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct FixedTable {
+pub(crate) struct StoredTable {
     table: u8,
     name: String,
     kind: String,
@@ -195,7 +195,7 @@ impl StoredIdentity {
         let tables = schema
             .specs
             .iter()
-            .map(|spec| FixedTable {
+            .map(|spec| StoredTable {
                 table: spec.table.0,
                 name: spec.name.into(),
                 kind: spec.kind.word().into(),
@@ -225,7 +225,7 @@ impl StoredIdentity {
             .iter()
             .all(|table| wanted.tables.contains(table))
         {
-            let list = |tables: &[FixedTable]| {
+            let list = |tables: &[StoredTable]| {
                 let words = tables
                     .iter()
                     .map(|t| format!("{:#04x} {} ({})", t.table, t.name, t.kind));

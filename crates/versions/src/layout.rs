@@ -16,8 +16,8 @@ pub(crate) const INDEX: Table = Table(0xf3);
 /// ingestion a mark follows the data that it vouches for.
 pub(crate) const SYSTEM: Table = Table(0xf4);
 
-/// Key of [`Fixed`](crate::identity::Fixed) in [`SYSTEM`].
-pub(crate) const FIXED_KEY: &[u8] = b"fixed";
+/// Key of [`StoredIdentity`](crate::identity::StoredIdentity) in [`SYSTEM`].
+pub(crate) const IDENTITY_KEY: &[u8] = b"fixed";
 /// Key of [`HeadRecord`](crate::meta::HeadRecord) in [`SYSTEM`].
 pub(crate) const HEAD_KEY: &[u8] = b"head";
 /// Key of an empty mark in [`SYSTEM`]: a state has been loaded, or partly; it counts only until there is a head record.

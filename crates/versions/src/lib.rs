@@ -55,7 +55,7 @@ mod view;
 
 pub use changes::{Change, Changes};
 pub use error::VersionsError;
-pub use head_file::{DirLock, DirReader, FileHead, HeadFile, read_head_file};
+pub use head_file::{DirLock, DirReader, FlushedVersion, HeadFile, read_head_file};
 pub use identity::{Identity, TableKind, TableSpec};
 pub use inspect::{OWN_TABLES, UNDO_TABLE, UndoEntry, undo_entries};
 pub use meta::Meta;

@@ -21,8 +21,10 @@ pub struct Meta {
     pub extra: Vec<u8>,
 }
 
+/// The first byte of a meta.
 const META_FORMAT: u8 = 1;
-const META_FIXED: usize = 1 + 4 + 8 + 32 + 32;
+/// Bytes of a meta before the caller's.
+const META_HEAD: usize = 1 + 4 + 8 + 32 + 32;
 
 /// A version's record in the store: its meta and how many undo chunks it has there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +36,7 @@ pub(crate) struct StoredMeta {
 impl StoredMeta {
     /// Encodes all but the version, which is the key.
     pub(crate) fn encode(meta: &Meta, undo_chunks: u32) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(META_FIXED + meta.extra.len());
+        let mut bytes = Vec::with_capacity(META_HEAD + meta.extra.len());
         bytes.push(META_FORMAT);
         bytes.extend_from_slice(&undo_chunks.to_be_bytes());
         bytes.extend_from_slice(&meta.block_number.to_be_bytes());
@@ -45,14 +47,10 @@ impl StoredMeta {
     }
 
     pub(crate) fn decode(version: Version, bytes: &[u8]) -> Result<Self, VersionsError> {
-        let malformed = |reason: &str| {
-            VersionsError::malformed(format!("meta of version {}", version.0), reason)
-        };
-        if bytes.first() != Some(&META_FORMAT) {
-            return Err(malformed("unknown format"));
-        }
-        if bytes.len() < META_FIXED {
-            return Err(malformed("too short"));
+        let record = || format!("meta of version {}", version.0);
+        check_format(bytes, META_FORMAT, record)?;
+        if bytes.len() < META_HEAD {
+            return Err(VersionsError::malformed(record(), "too short"));
         }
         Ok(Self {
             undo_chunks: u32::from_be_bytes(array(&bytes[1..])),
@@ -61,7 +59,7 @@ impl StoredMeta {
                 block_number: u64::from_be_bytes(array(&bytes[5..])),
                 block_hash: array(&bytes[13..]),
                 root: array(&bytes[45..]),
-                extra: bytes[META_FIXED..].to_vec(),
+                extra: bytes[META_HEAD..].to_vec(),
             },
         })
     }
@@ -78,7 +76,10 @@ pub(crate) struct HeadRecord {
     pub(crate) oldest_meta: u64,
 }
 
+/// The first byte of a head record. It stands for the layout of all tables of this crate: the head record is read before any other record of theirs, so that
+/// a database of another layout is refused by name. `docs/design/layouts.md` has its history.
 const HEAD_FORMAT: u8 = 1;
+const HEAD_BYTES: usize = 25;
 
 impl HeadRecord {
     pub(crate) fn encode(self) -> Vec<u8> {
@@ -90,11 +91,10 @@ impl HeadRecord {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, VersionsError> {
-        if bytes.len() != 25 || bytes[0] != HEAD_FORMAT {
-            return Err(VersionsError::malformed(
-                "head record",
-                "unknown format or length",
-            ));
+        check_format(bytes, HEAD_FORMAT, || "head record".into())?;
+        if bytes.len() != HEAD_BYTES {
+            let reason = format!("{} bytes in place of {HEAD_BYTES}", bytes.len());
+            return Err(VersionsError::malformed("head record", reason));
         }
         Ok(Self {
             version: u64::from_be_bytes(array(&bytes[1..])),
@@ -119,6 +119,22 @@ pub(crate) fn partly_loaded(store: &dyn Reader) -> Result<bool, VersionsError> {
     Ok(mark
         .map_err(VersionsError::store("looking whether a load was finished"))?
         .is_some())
+}
+
+/// Checks the first byte of a record, which is its format.
+pub(crate) fn check_format(
+    bytes: &[u8],
+    reads: u8,
+    record: impl FnOnce() -> String,
+) -> Result<(), VersionsError> {
+    let reason = match bytes.first() {
+        Some(found) if *found == reads => return Ok(()),
+        Some(found) => format!(
+            "its format is {found}, and this program reads format {reads}: a later version of arbor wrote it, or it is damaged"
+        ),
+        None => "empty".into(),
+    };
+    Err(VersionsError::malformed(record(), reason))
 }
 
 /// Returns the first `N` bytes of a slice that the caller knows to be long enough.
@@ -150,7 +166,7 @@ mod tests {
         assert_eq!(hex::encode(&bytes), wanted);
         let read = StoredMeta::decode(Version(7), &bytes).expect("decodes");
         assert_eq!((read.meta, read.undo_chunks), (meta, 3));
-        for cut in 0..META_FIXED {
+        for cut in 0..META_HEAD {
             let error = StoredMeta::decode(Version(7), &bytes[..cut]).expect_err("too short");
             assert!(error.to_string().contains("version 7"), "{error}");
         }
@@ -170,5 +186,36 @@ mod tests {
         );
         assert_eq!(HeadRecord::decode(&bytes).expect("decodes"), head);
         assert!(HeadRecord::decode(&bytes[1..]).is_err());
+        assert!(HeadRecord::decode(&bytes[..24]).is_err());
+    }
+
+    /// It read "malformed head record: unknown format".
+    #[test]
+    fn a_later_format_is_named() {
+        let head = HeadRecord {
+            version: 3,
+            oldest: 2,
+            oldest_meta: 1,
+        };
+        let mut bytes = head.encode();
+        bytes[0] = 2;
+        let error = HeadRecord::decode(&bytes).expect_err("another format");
+        assert_eq!(
+            error.to_string(),
+            "malformed head record: its format is 2, and this program reads format 1: a later version of arbor wrote it, or it is damaged"
+        );
+    }
+
+    /// The page has the layout of this crate's tables, and when it came.
+    #[test]
+    fn the_layout_is_the_last_of_its_page() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/layouts.md");
+        let page = std::fs::read_to_string(page).expect("the page of layouts");
+        let mut lines = page.lines();
+        let row = lines.find(|line| line.starts_with("| tables of `versions` |"));
+        let rows = row.into_iter().chain(lines.take_while(|line| line.starts_with("| |")));
+        let last = rows.last().expect("a row of its own");
+        let layout = last.split('|').nth(2).map(str::trim);
+        assert_eq!(layout, Some(HEAD_FORMAT.to_string().as_str()), "{last}");
     }
 }

@@ -8,7 +8,7 @@ use arbor_store::{Reader, Store};
 use crate::cache::{CacheSeed, CachedStore};
 use crate::error::VersionsError;
 use crate::flush::Files;
-use crate::head_file::{DirLock, DirReader, FileHead, HeadFile, has_head_file, read_head_file};
+use crate::head_file::{DirLock, DirReader, FlushedVersion, HeadFile, has_head_file, read_head_file};
 use crate::identity::{Identity, Schema, StoredIdentity, TableSpec};
 use crate::index;
 use crate::layer::Layer;
@@ -26,7 +26,7 @@ use crate::view::read_meta;
 /// # Errors
 /// The store's errors; a malformed record.
 pub fn stored_identity(store: &dyn Reader) -> Result<Option<Identity>, VersionsError> {
-    Ok(read_fixed(store)?.map(|fixed| fixed.identity))
+    Ok(read_identity(store)?.map(|stored| stored.identity))
 }
 
 impl Versions {
@@ -57,8 +57,8 @@ impl Versions {
             never_flushed(files)?;
             files.write(None)?;
         }
-        let fixed = StoredIdentity::new(identity, &schema, epoch);
-        let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
+        let made = StoredIdentity::new(identity, &schema, epoch);
+        let write = layout::put(layout::SYSTEM, layout::IDENTITY_KEY, made.encode());
         store
             .write(&[write], true)
             .map_err(VersionsError::store("creating the database"))?;
@@ -117,16 +117,16 @@ impl Versions {
         tables: &[TableSpec],
         options: Options,
     ) -> Result<Self, VersionsError> {
-        let (unflushed, stored) = stored_frame(&*store, identity, tables, loads)?;
+        let (unflushed, stored) = read_stored(&*store, identity, tables, loads)?;
         let files = files(lock.as_ref(), identity);
         if let Some(files) = &files {
             agree(files, unflushed.head.as_deref())?;
         }
         remove_unmarked(&*store, &unflushed.indexed)?;
-        let fixed = StoredIdentity::new(identity, &unflushed.schema, unflushed.epoch);
-        if read_fixed(&*store)?.is_some_and(|stored| stored != fixed) {
+        let now = StoredIdentity::new(identity, &unflushed.schema, unflushed.epoch);
+        if read_identity(&*store)?.is_some_and(|stored| stored != now) {
             // It has tables from here on that it did not know.
-            let write = layout::put(layout::SYSTEM, layout::FIXED_KEY, fixed.encode());
+            let write = layout::put(layout::SYSTEM, layout::IDENTITY_KEY, now.encode());
             store
                 .write(&[write], true)
                 .map_err(VersionsError::store("adding tables to the database"))?;
@@ -184,7 +184,7 @@ impl Snapshot {
         identity: &Identity,
         tables: &[TableSpec],
     ) -> Result<Self, VersionsError> {
-        let (unflushed, _) = stored_frame(&*base, identity, tables, Loads::Whole)?;
+        let (unflushed, _) = read_stored(&*base, identity, tables, Loads::Whole)?;
         if let Some(dir) = dir {
             agrees_with(&dir.around()?, identity, unflushed.head.as_deref())?;
         }
@@ -224,15 +224,15 @@ enum Loads {
 }
 
 /// Reads everything but the state from a store that has a database, which must be the one asked for.
-fn stored_frame(
+fn read_stored(
     store: &dyn Reader,
     identity: &Identity,
     tables: &[TableSpec],
     loads: Loads,
 ) -> Result<(Unflushed, Option<HeadRecord>), VersionsError> {
     let schema = Schema::new(tables)?;
-    let fixed = read_fixed(store)?.ok_or(VersionsError::NotCreated)?;
-    fixed.check(&StoredIdentity::new(identity, &schema, fixed.epoch))?;
+    let found = read_identity(store)?.ok_or(VersionsError::NotCreated)?;
+    found.check(&StoredIdentity::new(identity, &schema, found.epoch))?;
     let stored = read_head(store)?;
     let head = match stored {
         None if loads == Loads::Whole && partly_loaded(store)? => {
@@ -243,7 +243,7 @@ fn stored_frame(
     };
     let unflushed = Unflushed {
         schema: Arc::new(schema),
-        epoch: fixed.epoch,
+        epoch: found.epoch,
         layers: Vec::new(),
         pending: Vec::new(),
         head: head.map(Arc::new),
@@ -333,7 +333,7 @@ fn agree(files: &Files, stored: Option<&Meta>) -> Result<(), VersionsError> {
     }
 }
 
-fn same(head: &FileHead, meta: &Meta) -> Result<(), VersionsError> {
+fn same(head: &FlushedVersion, meta: &Meta) -> Result<(), VersionsError> {
     let hex = hex::encode::<[u8; 32]>;
     let (of_store, of_file) = (meta.block_number, head.block_number);
     for (field, store, file) in [
@@ -353,9 +353,9 @@ fn same(head: &FileHead, meta: &Meta) -> Result<(), VersionsError> {
     Ok(())
 }
 
-fn read_fixed(store: &dyn Reader) -> Result<Option<StoredIdentity>, VersionsError> {
+fn read_identity(store: &dyn Reader) -> Result<Option<StoredIdentity>, VersionsError> {
     store
-        .get(layout::SYSTEM, layout::FIXED_KEY)
+        .get(layout::SYSTEM, layout::IDENTITY_KEY)
         .map_err(VersionsError::store("reading the identity"))?
         .map(|bytes| StoredIdentity::decode(&bytes))
         .transpose()

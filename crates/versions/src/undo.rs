@@ -15,8 +15,9 @@ use arbor_store::{Reader, Table, Value};
 
 use crate::error::VersionsError;
 use crate::layout;
-use crate::meta::array;
+use crate::meta::{array, check_format};
 
+/// The first byte of a chunk.
 const FORMAT: u8 = 1;
 const HEADER: usize = 9;
 
@@ -139,9 +140,7 @@ impl Cursor {
         if cursor.bytes.len() < HEADER {
             return Err(cursor.malformed("shorter than its header"));
         }
-        if cursor.bytes[0] != FORMAT {
-            return Err(cursor.malformed("unknown format"));
-        }
+        check_format(&cursor.bytes, FORMAT, || cursor.name())?;
         cursor.chunks = u32::from_be_bytes(array(&cursor.bytes[1..]));
         cursor.left = u32::from_be_bytes(array(&cursor.bytes[5..]));
         if cursor.chunks <= chunk {
@@ -234,11 +233,12 @@ impl Cursor {
         Err(self.malformed("number too long"))
     }
 
+    fn name(&self) -> String {
+        format!("undo of version {}, chunk {}", self.version, self.chunk)
+    }
+
     fn malformed(&self, reason: &str) -> VersionsError {
-        VersionsError::malformed(
-            format!("undo of version {}, chunk {}", self.version, self.chunk),
-            reason,
-        )
+        VersionsError::malformed(self.name(), reason)
     }
 }
 

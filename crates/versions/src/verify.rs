@@ -102,7 +102,7 @@ impl<'a> Check<'a> {
     fn system(&mut self) -> Result<(), VersionsError> {
         self.each(layout::SYSTEM, &[], |check, key, value| {
             match key {
-                layout::FIXED_KEY => {
+                layout::IDENTITY_KEY => {
                     if StoredIdentity::decode(value)?.encode() != **value {
                         (check.fault)("identity record: not in the form it is written in".into());
                     }

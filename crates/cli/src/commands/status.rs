@@ -4,7 +4,7 @@ use alloy_primitives::B256;
 use anyhow::{Result, bail};
 use arbor_database::{DatabaseError, show_retain};
 use arbor_state::recovery::is_recovering;
-use arbor_versions::{FileHead, Meta, Version, read_head_file};
+use arbor_versions::{FlushedVersion, Meta, Version, read_head_file};
 use serde::Serialize;
 
 use crate::args::Status;
@@ -182,7 +182,7 @@ fn known<T: Default>(stored: Result<Option<T>, DatabaseError>) -> Option<T> {
 }
 
 /// The latest version as HEAD has it.
-fn of_file(head: &FileHead) -> Meta {
+fn of_file(head: &FlushedVersion) -> Meta {
     Meta {
         version: Version(head.version),
         block_number: head.block_number,
