@@ -39,12 +39,12 @@ pub enum RulesError {
     #[error("its rules are a record of version {0}, and this program reads version {VERSION}")]
     Version(u64),
     /// It is no record of rules.
-    #[error("unknown rules {text:.100?}{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+    #[error("unknown rules {text:.100?}: {why}")]
     Malformed {
         /// The bytes that are stored, as text.
         text: String,
-        /// The error of the record, if it is one.
-        why: Option<serde_json::Error>,
+        /// What is wrong with it.
+        why: serde_json::Error,
     },
 }
 
@@ -67,74 +67,36 @@ impl ChainRules {
         serde_json::to_string(&self).expect("invariant: names and numbers serialise")
     }
 
-    /// Reads a record, or the words that stood for one before records had versions.
+    /// Reads a record.
     ///
     /// # Errors
     /// [`RulesError`] for anything else.
     pub fn from_text(text: &str) -> Result<Self, RulesError> {
-        if !text.starts_with('{') {
-            return Self::from_words(text);
-        }
         let malformed = |why| RulesError::Malformed {
             text: text.to_owned(),
-            why: Some(why),
+            why,
         };
         let value: Value = serde_json::from_str(text).map_err(malformed)?;
         Self::from_json(&value)
     }
 
-    /// Reads a record that is a JSON object, or a JSON string with the words that stood for one before records had versions.
+    /// Reads a record that is a JSON object.
     ///
     /// # Errors
     /// [`RulesError`] for anything else.
     pub fn from_json(value: &Value) -> Result<Self, RulesError> {
-        if let Value::String(words) = value {
-            return Self::from_words(words);
-        }
         match value.get("version").and_then(Value::as_u64) {
             Some(VERSION) | None => {}
             Some(version) => return Err(RulesError::Version(version)),
         }
         let record = Record::deserialize(value).map_err(|why| RulesError::Malformed {
             text: value.to_string(),
-            why: Some(why),
+            why,
         })?;
         Ok(Self {
             witness_gas: record.witness_gas.map(Into::into),
             evm384: record.evm384.map(Into::into),
         })
-    }
-
-    /// Reads the words of the command line, which stood for a record before it had a version. They end with a line feed.
-    fn from_words(text: &str) -> Result<Self, RulesError> {
-        Self::parse_words(text).ok_or_else(|| RulesError::Malformed {
-            text: text.to_owned(),
-            why: None,
-        })
-    }
-
-    fn parse_words(text: &str) -> Option<Self> {
-        let mut rules = Self::default();
-        let mut words = text.strip_suffix('\n')?.split_ascii_whitespace();
-        while let Some(flag) = words.next() {
-            let value = words.next()?;
-            match flag {
-                "--gas" => rules.witness_gas = Some(WitnessGas::from_name(value)?),
-                "--evm384" => {
-                    rules.evm384 = Some(Evm384 {
-                        interface: value.parse().ok()?,
-                        schedule: GasSchedule::DRAFT,
-                    });
-                }
-                "--evm384-schedule" => {
-                    let mut named = GasSchedule::NAMED.into_iter();
-                    let (_, schedule) = named.find(|(name, _)| *name == value)?;
-                    rules.evm384.as_mut()?.schedule = schedule;
-                }
-                _ => return None,
-            }
-        }
-        Some(rules)
     }
 }
 
@@ -358,43 +320,17 @@ mod tests {
 
     #[test]
     fn the_form_is_fixed() {
-        let rules =
-            ChainRules::from_text("--gas kaustinen-6 --evm384 setmod --evm384-schedule b\n");
+        let mut schedules = GasSchedule::NAMED.into_iter();
+        let (_, schedule) = schedules.find(|(name, _)| *name == "b").expect("a name");
+        let rules = ChainRules {
+            witness_gas: WitnessGas::from_name("kaustinen-6"),
+            evm384: Some(Evm384 {
+                interface: Interface::SetMod,
+                schedule,
+            }),
+        };
         let text = r#"{"version":1,"witnessGas":"kaustinen-6","evm384":{"interface":"setmod","gas":{"add":1,"sub":1,"mul":3,"setModulus":3,"registers":{"setModulus":1,"transfer":1,"oddModulus":[23,26,29,32,36,39,42,45,48,51,54,58],"add":[1,1,1,1,1,1,1,2,2,2,2,2],"mul":[1,1,1,2,2,3,4,5,7,8,10,12]}}}}"#;
-        assert_eq!(rules.expect("words of before").to_text(), text);
-    }
-
-    /// Databases, witnesses and snapshots had rules as words of the command line.
-    #[test]
-    fn words_of_before_are_read() {
-        let read = |words: &str| ChainRules::from_text(words).ok();
-        assert_eq!(read("\n"), Some(ChainRules::default()));
-        for rules in all() {
-            let gas = rules.witness_gas.map(|gas| format!("--gas {}", gas.name()));
-            let evm384 = rules.evm384.map(|evm384| {
-                let (interface, schedule) = (evm384.interface.name(), evm384.schedule.name());
-                let schedule = schedule.expect("it has a name");
-                format!("--evm384 {interface} --evm384-schedule {schedule}")
-            });
-            let words: Vec<String> = gas.into_iter().chain(evm384).collect();
-            let words = format!("{}\n", words.join(" "));
-            assert_eq!(read(&words), Some(rules), "{words}");
-            let value = Value::String(words);
-            assert_eq!(ChainRules::from_json(&value).ok(), Some(rules));
-        }
-        for damaged in [
-            "",
-            "x\n",
-            "--gas\n",
-            "--gas x\n",
-            "--evm384-schedule a\n",
-            "--evm384 v7",
-        ] {
-            let error = ChainRules::from_text(damaged)
-                .expect_err(damaged)
-                .to_string();
-            assert!(error.contains("unknown rules"), "{error}");
-        }
+        assert_eq!(rules.to_text(), text);
     }
 
     #[test]
@@ -415,6 +351,9 @@ mod tests {
                 "v9",
             ),
             (r#"{"version":1"#, "EOF"),
+            // The words of the command line that stood for a record before 2026-11-27.
+            ("--gas eip4762\n", "expected value"),
+            ("\n", "EOF"),
             (r#"{"version":1} x"#, "trailing characters"),
         ] {
             let error = ChainRules::from_text(record).expect_err(record).to_string();

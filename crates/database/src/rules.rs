@@ -36,13 +36,11 @@ impl Folder<'_> {
     /// # Errors
     /// A damaged file, or one that a later program wrote.
     pub fn rules(self) -> Result<Option<ChainRules>, DatabaseError> {
-        let wanted = "the --gas and --evm384 that the database was replayed with, or to be removed if it was replayed with none";
-        // A record ends with a line feed. Without it, it would be cut short.
+        let wanted = "the record of the rules that its blocks were replayed with, or to be removed, so that they are asked for again";
         let parse = |text: &str| {
-            let record = match text.strip_suffix('\n') {
-                Some(record) if record.starts_with('{') => record,
-                _ => text,
-            };
+            // Without its line feed a record may have been cut short.
+            let record = text.strip_suffix('\n');
+            let record = record.ok_or_else(|| format!("{text:?}"))?;
             ChainRules::from_text(record).map_err(|error| match error {
                 RulesError::Version(_) => error.to_string(),
                 RulesError::Malformed { .. } => format!("{text:?}"),

@@ -104,14 +104,24 @@ pub enum ReplayError {
     DamagedHeader(u64),
     /// A later program wrote the stored record of a recent block.
     #[error(
-        "the database's record of block {number} is of version {version}, and this program reads version 1: a later version of arbor wrote it"
+        "the database's record of block {number} is of version {version}, and this program reads version {reads}: a later version of arbor wrote it"
     )]
     RecordVersion {
         /// The block.
         number: u64,
         /// The version of its record.
         version: u8,
+        /// The version that this program reads.
+        reads: u8,
     },
+    /// An earlier program wrote the stored record of a recent block.
+    #[error(
+        "the database's record of block {0} has no version: arbor of before 2026-11-27 wrote it; replay the chain into a new folder"
+    )]
+    UnversionedRecord(u64),
+    /// No block is known that the block could follow: neither a header in the database nor a genesis.
+    #[error("block {0} cannot be executed: no header of the block before it is known")]
+    NoParent(u64),
 }
 
 /// A block whose state root does not hold, with all that is needed to find out why.

@@ -271,8 +271,8 @@ impl<'a, 'b: 'a> Pipeline<'a, 'b, '_> {
     fn execute(&mut self, block: RecoveredBlock) -> Result<Executed, ReplayError> {
         let start = Instant::now();
         let number = block.block.header.number;
-        let damaged = ReplayError::DamagedHeader(number.saturating_sub(1));
-        let parent = self.chain.latest().ok_or(damaged)?;
+        let parent = self.chain.latest();
+        let parent = parent.ok_or(ReplayError::NoParent(number))?;
         let input = BlockInput {
             parent_total_difficulty: *self.total_difficulty,
             ..BlockInput::new(&block, &parent.header, parent.hash, self.spec)

@@ -9,14 +9,12 @@ use arbor_versions::{Meta, Version};
 use super::ReplayError;
 use crate::executor::{Ancestor, RecentBlocks};
 
-/// The first byte of a record. Earlier programs wrote none: their records begin with the header, whose RLP begins with 0xc0 or more.
+/// The first byte of a record.
 const VERSION: u8 = 1;
-/// The least byte that the RLP of a list begins with.
+/// The least byte that the RLP of a list begins with: programs before 2026-11-27 wrote records that begin with the header.
 const LIST: u8 = 0xc0;
 /// The first bytes of the Keccak-256 of what follows the header, after it: nothing else that is stored vouches for that.
 const CHECK: usize = 4;
-/// Length that the total difficulty and the check add to a multiple of 32, without a version.
-const TOTAL_AND_CHECK: usize = 1 + CHECK;
 
 /// A block as the blocks after it need it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,7 +46,8 @@ impl BlockRecord {
     /// Reads the record of a version.
     ///
     /// # Errors
-    /// [`ReplayError::DamagedHeader`]; [`ReplayError::RecordVersion`] for a record that a later program wrote.
+    /// [`ReplayError::DamagedHeader`]; [`ReplayError::RecordVersion`] for a record that a later program wrote, and
+    /// [`ReplayError::UnversionedRecord`] for one that an earlier program wrote.
     pub(crate) fn decode(meta: &Meta) -> Result<Self, ReplayError> {
         let number = meta.block_number;
         if meta.extra.is_empty() {
@@ -57,19 +56,20 @@ impl BlockRecord {
         let decoded = match meta.extra.split_first() {
             Some((&VERSION, rest)) => Self::decode_versioned(meta, rest),
             Some((&version, _)) if version < LIST => {
-                return Err(ReplayError::RecordVersion { number, version });
+                return Err(ReplayError::RecordVersion {
+                    number,
+                    version,
+                    reads: VERSION,
+                });
             }
-            _ => Self::decode_unversioned(meta),
+            _ => return Err(ReplayError::UnversionedRecord(number)),
         };
         decoded.ok_or(ReplayError::DamagedHeader(number))
     }
 
-    /// Returns the bytes from the header on, of a record with or without a version.
+    /// Returns the bytes of a record from the header on.
     pub(crate) fn from_header(extra: &[u8]) -> &[u8] {
-        match extra.split_first() {
-            Some((&version, rest)) if version < LIST => rest,
-            _ => extra,
-        }
+        extra.get(1..).unwrap_or_default()
     }
 
     fn decode_versioned(meta: &Meta, mut rest: &[u8]) -> Option<Self> {
@@ -88,31 +88,6 @@ impl BlockRecord {
             return None;
         }
         Some(Self::new(meta, header, ommers, total_difficulty))
-    }
-
-    /// Reads what was written before records had a version: the header's RLP, the hashes of its ommers, the total difficulty, and if there is anything after the
-    /// header a check of it. The length says what there is. The check may be missing: the first databases had none.
-    fn decode_unversioned(meta: &Meta) -> Option<Self> {
-        let mut rest = &meta.extra[..];
-        let header = Header::decode(&mut rest).ok()?;
-        if matches!(rest.len() % 32, CHECK | TOTAL_AND_CHECK) {
-            let (kept, check) = rest.split_at(rest.len() - CHECK);
-            if kept.is_empty() || !keccak256(kept).starts_with(check) {
-                return None;
-            }
-            rest = kept;
-        }
-        // Hashes are 32 bytes each, the total difficulty has one more.
-        let (ommers, total) = match rest.len() % 32 {
-            0 => (rest, None),
-            1 if rest.len() >= 33 => {
-                let (ommers, mut total) = rest.split_at(rest.len() - 33);
-                (ommers, Some(B256::decode(&mut total).ok()?.into()))
-            }
-            _ => return None,
-        };
-        let ommers = ommers.chunks(32).map(B256::from_slice).collect();
-        Some(Self::new(meta, header, ommers, total))
     }
 
     fn new(meta: &Meta, header: Header, ommers: Vec<B256>, total_difficulty: Option<U256>) -> Self {
@@ -207,51 +182,6 @@ mod tests {
         assert_eq!(rest_of(record(0, None)), "c0805ae2489b");
     }
 
-    /// Records as they were before they had a version: the first databases have no check, and those before them no total difficulty.
-    fn unversioned(record: &BlockRecord, has_check: bool) -> Vec<u8> {
-        let mut bytes = alloy_rlp::encode(&record.block.header);
-        let after_header = bytes.len();
-        for hash in &record.block.ommers {
-            bytes.extend_from_slice(hash.as_slice());
-        }
-        if let Some(total) = record.total_difficulty {
-            B256::from(total).encode(&mut bytes);
-        }
-        if has_check && bytes.len() > after_header {
-            let check = keccak256(&bytes[after_header..]);
-            bytes.extend_from_slice(&check[..CHECK]);
-        }
-        bytes
-    }
-
-    #[test]
-    fn records_without_version_are_read() {
-        for ommers in 0..=2 {
-            for total in [None, Some(U256::from(5)), Some(U256::MAX)] {
-                let record = record(ommers, total);
-                for has_check in [true, false] {
-                    let bytes = unversioned(&record, has_check);
-                    let decoded = BlockRecord::decode(&meta(bytes)).ok();
-                    assert_eq!(decoded.as_ref(), Some(&record));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_other_length_of_a_record_without_version_is_damage() {
-        let whole = unversioned(&record(2, Some(U256::from(9))), true);
-        let header = alloy_rlp::encode(Header::default()).len();
-        for length in 0..whole.len() {
-            let rest = length.checked_sub(header);
-            // Cut after the header or an ommer it is what an old database has of a proof-of-stake block, and without the
-            // check what it has of this one. One byte more than an ommer is the first of a hash instead of a string's head.
-            let holds = rest.is_some_and(|rest| rest % 32 == 0 || rest == 2 * 32 + 33);
-            let decoded = BlockRecord::decode(&meta(whole[..length].to_vec()));
-            assert_eq!(decoded.is_ok(), holds, "{length}");
-        }
-    }
-
     #[test]
     fn damage_and_other_versions_are_refused() {
         let number = 3;
@@ -270,7 +200,14 @@ mod tests {
         let mut later = whole;
         later[0] = 2;
         let error = BlockRecord::decode(&meta(later)).expect_err("a later version");
-        let is_version = |version| matches!(error, ReplayError::RecordVersion { number: 3, version: found } if found == version);
-        assert!(is_version(2), "{error} of block {number}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "the database's record of block {number} is of version 2, and this program reads version {VERSION}: a later version of arbor wrote it"
+            )
+        );
+        let unversioned = alloy_rlp::encode(Header::default());
+        let error = BlockRecord::decode(&meta(unversioned)).expect_err("no version");
+        assert!(matches!(error, ReplayError::UnversionedRecord(3)), "{error}");
     }
 }

@@ -52,7 +52,7 @@ fn execute(
     let before = recent
         .latest()
         .cloned()
-        .ok_or(ReplayError::DamagedHeader(number.saturating_sub(1)))?;
+        .ok_or(ReplayError::NoParent(number))?;
     let view = RecordingView::new(parent, &recent);
     let input = BlockInput::new(block, &before.header, before.hash, &chain.genesis.spec);
     let roots = parent.intermediate_roots();

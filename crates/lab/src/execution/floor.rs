@@ -75,8 +75,7 @@ impl Floor {
     /// Executes a block on top of the last one, which it stays.
     pub(super) fn execute(&mut self, block: &RecoveredBlock) -> Result<BlockOutput, ReplayError> {
         let Some(parent) = self.recent.latest().cloned() else {
-            let number = block.block.header.number.saturating_sub(1);
-            return Err(ReplayError::DamagedHeader(number));
+            return Err(ReplayError::NoParent(block.block.header.number));
         };
         let input = BlockInput::new(block, &parent.header, parent.hash, &self.spec);
         let output = self
