@@ -438,3 +438,52 @@ impl<S: StateView + ?Sized> Metered<'_, '_, S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    const PAGE: &str = include_str!("../../../../docs/design/gas-metering.md");
+
+    /// The code of this file, without these tests.
+    fn code() -> &'static str {
+        let file = include_str!("metering.rs");
+        file.split("#[cfg(test)]").next().unwrap_or_default()
+    }
+
+    /// The names in quotes in the first cells of the page's table that begins so.
+    fn names(head: &str) -> Vec<&'static str> {
+        let mut lines = PAGE.lines();
+        assert!(lines.any(|line| line.starts_with(head)), "no table {head}");
+        let rows = lines.skip(1).take_while(|line| line.starts_with('|'));
+        let cells = rows.filter_map(|row| row.split('|').nth(1));
+        cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect()
+    }
+
+    #[test]
+    fn the_page_has_what_is_assumed_of_revm() {
+        let listed = names("| price (`GasId`)");
+        let used = code().split("GasId::").skip(1);
+        let mut used: Vec<&str> = used.filter_map(|rest| rest.split('(').next()).collect();
+        assert_eq!(used.len(), 9, "{used:?}");
+        used.retain(|name| !listed.contains(name));
+        assert!(used.is_empty(), "not on the page: {used:?}");
+        let named = listed.iter().chain(&names("| call or type"));
+        let gone: Vec<&&str> = named
+            .filter(|name| !code().contains(*name.rsplit('.').next().unwrap_or(name)))
+            .collect();
+        assert!(gone.is_empty(), "on the page, but not used: {gone:?}");
+    }
+
+    /// Another version of revm: check each row of the page in its source, then raise the version there.
+    #[test]
+    fn revm_is_the_version_on_the_page() {
+        let lock = include_str!("../../../../Cargo.lock");
+        let (_, rest) = lock
+            .split_once("name = \"revm\"\nversion = \"")
+            .expect("a version");
+        let major = rest.split('.').next().expect("a number");
+        let head = format!("## What is assumed of revm {major}");
+        assert!(PAGE.lines().any(|line| line == head), "no heading {head}");
+    }
+}
