@@ -10,7 +10,7 @@ use alloy_primitives::keccak256;
 use arbor_chain::executor::{Executor, OmmerCheck};
 use arbor_chain::witness::MptWitness;
 use arbor_chain::witness::stateless::replay_witness;
-use arbor_state::MissingAccounts;
+use arbor_verify::mpt::MissingAccounts;
 
 fn files(test: &str) -> Option<Vec<PathBuf>> {
     let folder = arbor_testdata::find(test, "data/witness")?;

@@ -4,8 +4,8 @@
 //! turns a block's [`StateChanges`] into a root and the writes behind it, [`State::commit`] makes
 //! them the latest version, and [`State::at`] opens any retained one for reading and proving.
 //! [`StateSnapshot`] is such a state frozen, for other threads and other processes.
-//! [`WitnessState`] is the same state seen through the nodes that one block needs. Execution reads
-//! either through [`StateView`].
+//! Execution reads either through [`StateView`], like the witnesses of `arbor-verify`, which are the same state seen through the nodes
+//! that one block needs.
 //!
 //! No tree is named here: they are in `arbor-trees`, which has an example.
 #![forbid(unsafe_code)]
@@ -34,7 +34,6 @@ pub use arbor_state_tree::{
     Unfinished, VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work,
     WrongChanges, Zeros, check_listed_once, code_write, state_root,
 };
-pub use arbor_verify::mpt::{AccountProof, FalseProof, MissingAccounts, SlotProof, WitnessState};
 pub use dump::{DumpAccount, DumpHead};
 pub use head::Head;
 pub use history::{Historical, LeavesThen};

@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_state::{
-    Account, AccountProof, FalseProof, Historical, RecentState, State, StateChanges, StateError,
-    StateView, Tree,
+    Account, Historical, RecentState, State, StateChanges, StateError, StateView, Tree,
 };
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::{Ar16mt, StateProof};
 use arbor_verify::Verdict;
+use arbor_verify::mpt::{AccountProof, FalseProof};
 use arbor_versions::Version;
 use trees::{address, block, change, empty, plain, trees};
 

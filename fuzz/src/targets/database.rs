@@ -5,11 +5,12 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{
-    Account, AccountChange, AccountProof, BlockRef, Network, SlotChange, State, StateChanges,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges,
     StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_trees::MPT;
+use arbor_verify::mpt::AccountProof;
 use arbor_versions::{Options, Retain, Version, read_head_file};
 
 use super::files::{parent, with_file};

@@ -1,7 +1,7 @@
 //! The Merkle-Patricia tree: stored nodes, nodes of proofs, proofs.
 
 use alloy_primitives::{B256, keccak256};
-use arbor_state::AccountProof;
+use arbor_verify::mpt::AccountProof;
 use arbor_tree_mpt::{Record, WitnessNodes};
 
 /// A stored node; what decodes must be in the one form that encoding gives.

@@ -2,7 +2,8 @@
 
 use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
 use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, MissingAccounts, ReadError, StateError, WitnessState};
+use arbor_state::{IntermediateRoots, ReadError, StateError};
+use arbor_verify::mpt::{MissingAccounts, WitnessState};
 
 use super::{MptWitness, WitnessProblem};
 use crate::executor::{

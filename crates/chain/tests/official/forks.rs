@@ -14,9 +14,10 @@ use arbor_chain::replay::{Chain, Replay, ReplayError};
 use arbor_chain::source::{Position, RawBlock};
 use arbor_chain::witness::stateless::replay_witness;
 use arbor_chain::witness::{MadeWitness, make_witness};
-use arbor_state::{MissingAccounts, Network, State, StateError};
+use arbor_state::{Network, State, StateError};
 use arbor_store::MemoryStore;
 use arbor_trees::MPT;
+use arbor_verify::mpt::MissingAccounts;
 use arbor_versions::{Options, Retain};
 
 use super::mode::Mode;

@@ -10,7 +10,7 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::rules::ChainRules;
 use arbor_chain::witness::stateless::{StatelessError, replay_witness};
 use arbor_chain::witness::{Authority, JudgedBy, MptWitness};
-use arbor_state::MissingAccounts;
+use arbor_verify::mpt::MissingAccounts;
 use serde::Serialize;
 
 use crate::args::Replay as Args;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arbor_state::MissingAccounts;
+use arbor_verify::mpt::MissingAccounts;
 use arbor_verify::verkle::WitnessSizes;
 use arbor_versions::Version;
 use serde::Serialize;

@@ -7,6 +7,7 @@ mod keys;
 mod leaf;
 mod pending;
 mod proof;
+mod references;
 mod witness;
 
 pub use embedding::{KeyedChange, KeyedSlot, keyed, tree_updates};
@@ -15,4 +16,5 @@ pub use keys::{BY_KECCAK, account_key, slot_key};
 pub use leaf::{AccountRecord, SlotRecord};
 pub use pending::{Base, PendingRoots};
 pub use proof::{AccountProof, FalseProof, SlotProof};
+pub use references::References;
 pub use witness::{CorruptLeaf, MissingAccounts, UnreadWitness, WitnessState};
