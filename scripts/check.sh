@@ -9,11 +9,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
-# Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
-portable=(-p arbor-metrics -p arbor-cpu -p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-store -p arbor-store-fjall -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt
-    -p arbor-tree-verkle -p arbor-versions -p arbor-state)
-# Crates that are built without threads, too.
-serial=(-p arbor-hashing -p arbor-field -p arbor-banderwagon -p arbor-ipa -p arbor-tree -p arbor-tree-ar16mt -p arbor-tree-eip8297 -p arbor-tree-mpt -p arbor-tree-verkle -p arbor-accounts -p arbor-verify)
 other_target=aarch64-unknown-linux-gnu
 steps=(format lint test docs examples report portable wasm others audit image)
 log=$(mktemp)
@@ -60,12 +55,24 @@ report() {
     rm -r "$folder"
 }
 
+# The names of this workspace's crates in a tree of dependencies, sorted.
+crates_of() { cargo tree --locked --prefix none "$@" | grep -oE '^arbor-[a-z0-9-]+' | sort -u; }
+
+# Crates without C code below them: what can be checked for another architecture with Rust's own tools alone.
+portable_crates() {
+    comm -23 <(crates_of "${all_but_rocksdb[@]}" --depth 0) <(crates_of "${all_but_rocksdb[@]}" --edges normal,build --invert cc)
+}
+
+# Crates that are built without threads, too: the checks of proofs and all that is below them.
+serial_crates() { crates_of -p arbor-verify --edges normal --no-default-features; }
+
 # Whether there is a standard library for a target, now or after an attempt to get it.
 has_target() {
     rustc --print target-libdir --target "$1" | xargs test -d || timeout 120 rustup target add "$1" >/dev/null 2>&1
 }
 
 portable() {
+    local crates
     if ! has_target "$other_target"; then
         notes+=("portable: NOT checked, the standard library for $other_target cannot be had here")
         return 0
@@ -73,16 +80,18 @@ portable() {
     if command -v aarch64-linux-gnu-gcc >/dev/null; then
         cargo check "${all_but_rocksdb[@]}" --locked --target "$other_target"
     else
-        cargo check "${portable[@]}" --locked --target "$other_target"
-        notes+=("portable: chain, lab and cli not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
+        mapfile -t crates < <(portable_crates)
+        cargo check "${crates[@]/#/--package=}" --locked --target "$other_target"
+        notes+=("portable: what has C code below it is not checked for $other_target, there is no C compiler for it (aarch64-linux-gnu-gcc)")
     fi
 }
 
 # What a browser may compute: trees, what is below them, and the checks of proofs, without threads. A call of its own, because features unify over all packages of a call.
 wasm() {
-    local target=wasm32-unknown-unknown
+    local crates target=wasm32-unknown-unknown
     if has_target "$target"; then
-        cargo check "${serial[@]}" --no-default-features --locked --target "$target"
+        mapfile -t crates < <(serial_crates)
+        cargo check "${crates[@]/#/--package=}" --no-default-features --locked --target "$target"
     else
         notes+=("wasm: NOT checked, the standard library for $target cannot be had here")
     fi

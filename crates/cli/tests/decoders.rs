@@ -162,6 +162,20 @@ fn seeds_and_their_neighbours_are_decoded_or_refused() {
     }
 }
 
+/// The page has the targets a second time, with what each demands.
+#[test]
+fn the_page_has_a_row_for_each_target() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fuzzing.md");
+    let page = fs::read_to_string(page).expect("the page");
+    let mut lines = page.lines();
+    let head = "| target | bytes | what is demanded beyond a return |";
+    assert!(lines.any(|line| line == head), "no table of targets");
+    let rows = lines.skip(1).take_while(|line| line.starts_with('|'));
+    let listed: Vec<&str> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+    let targets: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed, targets);
+}
+
 #[test]
 fn what_fuzzing_found_stays_fixed() {
     let Ok(folders) = fs::read_dir(REGRESSIONS) else {

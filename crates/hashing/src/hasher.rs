@@ -48,7 +48,7 @@ macro_rules! on_backend {
 }
 pub(crate) use on_backend;
 
-/// A hash function on one backend: [`Keccak`](crate::Keccak), [`Blake2s`](crate::Blake2s).
+/// A hash function on one backend: [`Keccak`](crate::Keccak), [`Blake2s`](crate::Blake2s), [`Blake3`](crate::Blake3), [`Sha256`](crate::Sha256).
 ///
 /// A value is proof that the processor can run its backend. Digests do not depend on the
 /// backend. Every call adds once to the function's count of compressions in `arbor_metrics`.
