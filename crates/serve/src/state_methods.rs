@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U64, U256, hex};
 use arbor_database::BlockStateError;
-use arbor_state::{Account, AccountProof};
+use arbor_state::Account;
+use arbor_verify::mpt::AccountProof;
 use serde::Serialize;
 use serde_json::Value;
 
