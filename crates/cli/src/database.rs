@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_database::{Budget, Folder, NO_CHAIN};
-use arbor_state::{Head, State, StateSnapshot};
+use arbor_database::{Budget, Folder, NO_CHAIN, Remembered};
+use arbor_state::{Head, State, StateSnapshot, TreeKind};
 use arbor_versions::{Meta, Retain};
 
 use crate::args::Database;
@@ -64,9 +64,9 @@ pub(crate) fn editing(args: &Database) -> Budget {
     }
 }
 
-/// Keeps the genesis of a database that is open, and warns of what it changes.
-pub(crate) fn keep_genesis(dir: &Path, text: &str) -> Result<()> {
-    if let Some(other) = folder(dir).keep_genesis(text)? {
+/// Has the folder of a database that is open remember what is given, and warns of what its genesis changes.
+pub(crate) fn remember(dir: &Path, tree: &TreeKind, what: Remembered<'_>) -> Result<()> {
+    if let Some(other) = folder(dir).remember(tree, what)? {
         tracing::warn!("{other}");
     }
     Ok(())

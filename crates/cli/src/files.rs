@@ -3,12 +3,12 @@
 //! A regular file is replaced as a whole. Everything else is written to as it is: a device, a FIFO, and what a symbolic link leads to. Where the
 //! name leads to standard output, as `-` does, or to standard error, the text follows what was printed there.
 
-use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use arbor_database::is_own_name;
 use arbor_metrics::Envelope;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -48,20 +48,6 @@ pub(crate) fn is_packed(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "gz")
 }
 
-/// Names that are a database's own in its folder: files, and the folders of stores.
-const OWN: [&str; 10] = [
-    "HEAD",
-    "LOCK",
-    "convert",
-    "genesis.json",
-    "retain",
-    "roots",
-    "rules",
-    "tree-settings",
-    "fjall",
-    "rocksdb",
-];
-
 /// Refuses to write what a flag names where it is a database's own.
 pub(crate) fn not_of_database(flag: &str, file: &Path, db: Option<&Path>) -> Result<()> {
     let Some(db) = db else { return Ok(()) };
@@ -71,14 +57,7 @@ pub(crate) fn not_of_database(flag: &str, file: &Path, db: Option<&Path>) -> Res
     };
     let own = match inside.components().next() {
         None => true,
-        Some(first) => {
-            let first = Path::new(first.as_os_str());
-            // What is to replace a file has its name and .new until it is whole.
-            let replaced = first.extension() == Some(OsStr::new("new"));
-            let name = if replaced { first.file_stem() } else { None };
-            let name = name.unwrap_or(first.as_os_str());
-            OWN.iter().any(|own| name == OsStr::new(own))
-        }
+        Some(first) => first.as_os_str().to_str().is_some_and(is_own_name),
     };
     if own {
         bail!(

@@ -70,11 +70,8 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             output::tell(&format!("error: {}", described(&error)));
-            if let Some(dir) = without_head(&error) {
-                let dir = dir.display();
-                output::tell(&format!(
-                    "hint: `arbor repair --db {dir}` restores HEAD from the store"
-                ));
+            if let Some(hint) = hint(&error) {
+                output::tell(&format!("hint: {hint}"));
             }
             ExitCode::FAILURE
         }
@@ -112,6 +109,25 @@ fn is_of_environment(error: &clap::Error) -> bool {
     !is_given
         && text(ContextKind::InvalidArg).starts_with("--memory")
         && variable.is_ok_and(|value| value == text(ContextKind::InvalidValue))
+}
+
+/// The command that mends what an error comes of, if there is one.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(dir) = without_head(error) {
+        let dir = dir.display();
+        return Some(format!(
+            "`arbor repair --db {dir}` restores HEAD from the store"
+        ));
+    }
+    error.chain().find_map(|cause| match cause.downcast_ref() {
+        Some(DatabaseError::Genesis { path, .. }) => {
+            let dir = path.parent().unwrap_or(path).display();
+            Some(format!(
+                "`arbor replay --db {dir} --genesis FILE CHAIN` writes it anew"
+            ))
+        }
+        _ => None,
+    })
 }
 
 /// Reports a name in [`BACKEND_VARIABLE`] that [`Backend::detect`] would panic at.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use arbor_database::TreeSettings;
 use arbor_state::{Registry, Setting, TreeKind};
 use arbor_trees::standard;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -14,6 +15,14 @@ pub(crate) static WITH_WITNESSES: LazyLock<String> = LazyLock::new(|| {
     let rows = TREES.rows().filter(|kind| kind.has_witnesses);
     rows.map(|kind| kind.name).collect::<Vec<_>>().join(",")
 });
+
+/// The words of the command line that ask for settings of a tree.
+pub(crate) fn words(settings: &TreeSettings) -> String {
+    match settings.as_slice() {
+        [] => "the default --tree-settings".to_owned(),
+        names => format!("--tree-settings {}", names.join(",")),
+    }
+}
 
 /// A tree, or none at all.
 #[derive(Clone, Copy, Debug)]

@@ -58,9 +58,8 @@ pub enum DatabaseError {
     NoChain(PathBuf),
     /// The genesis that the database keeps cannot be used.
     #[error(
-        "{} is {what}; `arbor replay --db {} --genesis FILE CHAIN` writes it anew",
-        .path.display(),
-        .path.parent().unwrap_or(.path).display()
+        "{} is {what}; a replay into this database with its genesis given writes it anew",
+        .path.display()
     )]
     Genesis {
         /// The file.
@@ -88,7 +87,7 @@ pub enum DatabaseError {
     Input(#[from] InputError),
     /// A conversion into the folder did not end, or what it made was not found to be its source.
     #[error(
-        "a conversion into {} is not finished: run the same `arbor convert` again, or delete the folder to begin anew",
+        "a conversion into {} is not finished: run the same conversion again, or delete the folder to begin anew",
         .0.display()
     )]
     UnfinishedConversion(PathBuf),

@@ -51,6 +51,13 @@ impl<'a> Folder<'a> {
         StoreKind::found_in(self.dir)
     }
 
+    /// Returns the name of the store in the folder, also of one that this program cannot open.
+    #[must_use]
+    pub fn store_name(self) -> Option<&'static str> {
+        let mut names = StoreKind::FOLDERS.into_iter();
+        names.find(|name| self.dir.join(name).is_dir())
+    }
+
     /// Reads what HEAD says of the database.
     ///
     /// # Errors
@@ -130,8 +137,7 @@ impl<'a> Folder<'a> {
     /// # Errors
     /// Files that cannot be listed.
     pub fn disk_bytes(self) -> Result<u64, DatabaseError> {
-        // Whether or not this program can open both.
-        let folders = ["fjall", "rocksdb"].map(|store| self.dir.join(store));
+        let folders = StoreKind::FOLDERS.map(|store| self.dir.join(store));
         let sizes = folders.into_iter().map(|path| {
             let size = arbor_store::occupied_bytes(&path);
             size.map_err(|source| io_error("reading", path, source))

@@ -8,6 +8,7 @@ use arbor_chain::genesis::Genesis;
 
 use crate::DatabaseError;
 use crate::folder::{Folder, NO_CHAIN, io_error};
+use crate::names::GENESIS;
 use crate::remembered::write_whole;
 use arbor_state::Network;
 
@@ -58,7 +59,7 @@ impl Folder<'_> {
     /// The file of the genesis.
     #[must_use]
     pub fn genesis_path(self) -> PathBuf {
-        self.dir.join("genesis.json")
+        self.dir.join(GENESIS)
     }
 
     /// Reads the genesis that the folder keeps. Its specification does not have the rules that the folder [remembers](Self::rules) besides.
@@ -72,7 +73,7 @@ impl Folder<'_> {
             what,
             source,
         };
-        if !self.has("genesis.json")? {
+        if !self.has(GENESIS)? {
             return Err(match self.head_file() {
                 Ok(file) if file.identity.genesis == NO_CHAIN.genesis_hash.0 => {
                     DatabaseError::NoChain(self.dir.to_owned())

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arbor_chain::rules::ChainRules;
 use arbor_state::{Head, Network, State, StateSnapshot, Tree, TreeKind};
 use arbor_store::Store;
-use arbor_versions::{DirLock, DirReader, stored_identity};
+use arbor_versions::{DirLock, DirReader, Retain, stored_identity};
 
 use crate::folder::Folder;
+use crate::names::{CONVERSION, CONVERSION_JOB};
 use crate::store::{memory_store, open_store, open_store_to_read};
 use crate::tree_settings::TreeSettings;
 use crate::{Budget, DatabaseError, OtherGenesis, StoreKind};
@@ -27,6 +28,19 @@ pub struct NewDatabase<'a> {
     pub genesis: Option<&'a str>,
     /// The rules of the chain that its genesis does not have.
     pub rules: ChainRules,
+}
+
+/// What a database's folder is to remember; what is `None` stays as it is.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Remembered<'a> {
+    /// The text of the chain's genesis.
+    pub genesis: Option<&'a str>,
+    /// History to keep.
+    pub retain: Option<Retain>,
+    /// The rules of the chain that its genesis does not have.
+    pub rules: Option<ChainRules>,
+    /// How nodes are stored.
+    pub tree_settings: Option<&'a TreeSettings>,
 }
 
 /// Opens an empty state in memory.
@@ -55,22 +69,40 @@ impl Folder<'_> {
         if state.head().is_some() {
             return Err(DatabaseError::Exists(self.dir.to_owned()));
         }
-        self.remember(database, &settings)?;
-        self.remember_retention(budget.retain)?;
+        let what = Remembered {
+            genesis: database.genesis,
+            retain: Some(budget.retain),
+            rules: Some(database.rules),
+            tree_settings: Some(&settings),
+        };
+        self.remember(database.tree, what)?;
         Ok(state)
     }
 
-    fn remember(
+    /// Has the folder of a database that is open remember what is given: the genesis first, then history, rules and tree settings. Returns what the
+    /// genesis changes, if another one was kept.
+    ///
+    /// # Errors
+    /// A damaged file; one that cannot be written.
+    pub fn remember(
         self,
-        database: &NewDatabase<'_>,
-        settings: &TreeSettings,
+        tree: &TreeKind,
+        what: Remembered<'_>,
     ) -> Result<Option<OtherGenesis>, DatabaseError> {
-        self.remember_rules(database.rules)?;
-        self.remember_tree_settings(settings, database.tree)?;
-        match database.genesis {
-            Some(text) => self.keep_genesis(text),
-            None => Ok(None),
+        let other = match what.genesis {
+            Some(text) => self.keep_genesis(text)?,
+            None => None,
+        };
+        if let Some(retain) = what.retain {
+            self.remember_retention(retain)?;
         }
+        if let Some(rules) = what.rules {
+            self.remember_rules(rules)?;
+        }
+        if let Some(settings) = what.tree_settings {
+            self.remember_tree_settings(settings, tree)?;
+        }
+        Ok(other)
     }
 
     /// Opens an existing database for reading, at its last flushed version, also while another process writes it, and without the right to write.
@@ -157,7 +189,7 @@ impl Folder<'_> {
 
     /// A target that is not verified yet may differ from its source: nothing may go on over it.
     fn refuse_unfinished_conversion(self) -> Result<(), DatabaseError> {
-        match self.dir.join("convert").join("job.json").exists() {
+        match self.dir.join(CONVERSION).join(CONVERSION_JOB).exists() {
             true => Err(DatabaseError::UnfinishedConversion(self.dir.to_owned())),
             false => Ok(()),
         }

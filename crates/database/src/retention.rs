@@ -4,6 +4,7 @@ use arbor_versions::Retain;
 
 use crate::DatabaseError;
 use crate::folder::{Folder, io_error};
+use crate::names::RETAIN;
 use crate::remembered::{stored, write_whole};
 
 /// The history that a database keeps if nothing else was ever asked for: versions below the head.
@@ -40,10 +41,9 @@ impl Folder<'_> {
     /// # Errors
     /// A damaged file.
     pub fn stored_retention(self) -> Result<Option<Retain>, DatabaseError> {
-        let wanted =
-            "none, all or a number, as `arbor replay --retain` writes it anew, or to be removed";
+        let wanted = "none, all or a number of versions, or to be removed, so that it is asked for again";
         let parse = |text: &str| parse_retain(text.trim()).map_err(|_| format!("{text:?}"));
-        stored(&self.dir.join("retain"), wanted, parse)
+        stored(&self.dir.join(RETAIN), wanted, parse)
     }
 
     /// Returns the history to keep: what was asked for before, or else [`RETAINED`].
@@ -59,7 +59,7 @@ impl Folder<'_> {
     /// # Errors
     /// A file that cannot be written.
     pub fn remember_retention(self, retain: Retain) -> Result<(), DatabaseError> {
-        let path = self.dir.join("retain");
+        let path = self.dir.join(RETAIN);
         write_whole(&path, &show_retain(retain)).map_err(|source| io_error("writing", path, source))
     }
 }

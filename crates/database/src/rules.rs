@@ -6,6 +6,7 @@ use arbor_chain::rules::{ChainRules, RulesError};
 
 use crate::DatabaseError;
 use crate::folder::{Folder, io_error};
+use crate::names::RULES;
 use crate::remembered::{stored, write_whole};
 
 /// The rules to go on with.
@@ -28,7 +29,7 @@ pub enum RulesNotice {
 
 impl Folder<'_> {
     fn rules_path(self) -> PathBuf {
-        self.dir.join("rules")
+        self.dir.join(RULES)
     }
 
     /// Reads the rules of the database's blocks; `None` if the folder does not have them.

@@ -19,7 +19,7 @@ pub(crate) fn memory_store(throttle: Option<Limits>) -> Arc<dyn Store> {
 ///
 /// # Errors
 /// A folder without a store, if none is to be made; another store than the one wanted; errors of the store.
-pub fn open_store(
+pub(crate) fn open_store(
     dir: &Path,
     wanted: Option<StoreKind>,
     may_create: bool,

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+const FJALL: &str = "fjall";
+const ROCKSDB: &str = "rocksdb";
+
 /// The kinds of stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreKind {
@@ -23,13 +26,16 @@ impl StoreKind {
         Self::Memory,
     ];
 
+    /// The folders of stores in a database's, also of those that this program cannot open.
+    pub const FOLDERS: [&'static str; 2] = [FJALL, ROCKSDB];
+
     /// The name on the command line, in reports, and of the store's folder in the database's.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Fjall => "fjall",
+            Self::Fjall => FJALL,
             #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => "rocksdb",
+            Self::Rocksdb => ROCKSDB,
             Self::Memory => "memory",
         }
     }

@@ -6,6 +6,7 @@ use arbor_state::{Scope, TreeKind};
 
 use crate::DatabaseError;
 use crate::folder::{Folder, io_error};
+use crate::names::TREE_SETTINGS;
 use crate::remembered::{stored, write_whole};
 use crate::tree_settings::TreeSettings;
 
@@ -20,7 +21,7 @@ pub enum SettingsNotice {
 
 impl Folder<'_> {
     fn tree_settings_path(self) -> PathBuf {
-        self.dir.join("tree-settings")
+        self.dir.join(TREE_SETTINGS)
     }
 
     /// Reads the settings that the nodes of the database are stored by; `None` if the folder does not have them.
@@ -29,7 +30,7 @@ impl Folder<'_> {
     /// A damaged file.
     pub fn tree_settings(self) -> Result<Option<TreeSettings>, DatabaseError> {
         let wanted =
-            "the --tree-settings that the database was made with, or to be removed if it had none";
+            "the tree settings that the database was made with, or to be removed if it had none";
         let parse =
             |text: &str| TreeSettings::parse(text, self.trees).ok_or_else(|| format!("{text:?}"));
         stored(&self.tree_settings_path(), wanted, parse)

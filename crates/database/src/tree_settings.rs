@@ -79,8 +79,8 @@ impl TreeSettings {
 impl fmt::Display for TreeSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0[..] {
-            [] => f.write_str("the default --tree-settings"),
-            names => write!(f, "--tree-settings {}", names.join(",")),
+            [] => f.write_str("the default tree settings"),
+            names => write!(f, "the tree settings {}", names.join(",")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The main road: execute, compute, compare, commit.
+//! A replay: blocks are executed, their roots computed and compared, and their versions committed.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -232,7 +232,7 @@ impl<'a, 'b> Settler<'a, 'b> {
         if blocks.len() > 1 {
             let done = match self.together {
                 true => self.settle_together(&blocks, settled)?,
-                false => self.settle_at_once(&blocks, settled)?,
+                false => self.commit_as_one(&blocks, settled)?,
             };
             if done {
                 return Ok(());
@@ -276,7 +276,7 @@ impl<'a, 'b> Settler<'a, 'b> {
 
     /// Computes one root, that after all blocks, and commits them; not if it is not the last one's, nor if the state that it is of
     /// does not hold or cannot be checked.
-    fn settle_at_once(
+    fn commit_as_one(
         &self,
         blocks: &[Executed],
         settled: &mut dyn FnMut(BlockStats),

@@ -14,17 +14,17 @@ use arbor_convert::{
     Conversion, ConvertError, Converted, Counts, Dump, Estimate, Hooks, Job, Source, SourceBlock,
     Stage, estimate, estimate_dump,
 };
-use arbor_database::{Budget, NO_CHAIN, RETAINED, TreeSettings, network};
+use arbor_database::{Budget, NO_CHAIN, RETAINED, Remembered, TreeSettings, network};
 use arbor_metrics::Measurement;
 use arbor_state::{BlockRef, Historical, Network, Settings, StateSnapshot};
-use arbor_versions::{DirLock, read_head_file};
+use arbor_versions::read_head_file;
 use serde_json::{Value, json};
 
 use crate::args::{Convert, Database};
 use crate::block_choice::BlockChoice;
 use crate::commands::replay::genesis_of;
 use crate::progress::PartDone;
-use crate::trees::TREES;
+use crate::trees::{self, TREES};
 use crate::{bytes, database, files, metrics_server, output, report, stop};
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
@@ -261,7 +261,7 @@ fn convert(
     let tree = settings.tree(args.tree, None, args.memory / 2)?;
     let mut job = Job {
         source: name,
-        target: format!("{} with {settings}", args.tree.name),
+        target: format!("{} with {}", args.tree.name, trees::words(&settings)),
         stage: Stage::Sort,
     };
     refuse_database(dir)?;
@@ -283,11 +283,13 @@ fn convert(
     let folder = database::folder(dir);
     let mut state = folder.open_to_load((args.store, tree), network, budget)?;
     job.stage = job.begin(dir)?;
-    folder.remember_tree_settings(&settings, args.tree)?;
-    rules.map_or(Ok(()), |rules| folder.remember_rules(rules))?;
-    if let Some(text) = &genesis {
-        database::keep_genesis(dir, text)?;
-    }
+    let what = Remembered {
+        genesis: genesis.as_deref(),
+        rules,
+        tree_settings: Some(&settings),
+        ..Remembered::default()
+    };
+    database::remember(dir, args.tree, what)?;
     let block = blocks.last().map_or(0, |block| block.block.number);
     let shown = Shown::default();
     let conversion = Conversion {
@@ -376,15 +378,7 @@ fn clear_interrupted_build(dir: &Path) -> Result<()> {
     if !is_interrupted || has_version(dir) {
         return Ok(());
     }
-    let lock = DirLock::acquire(dir)?;
-    for store in ["fjall", "rocksdb"].map(|store| dir.join(store)) {
-        if store.is_dir() {
-            std::fs::remove_dir_all(&store)
-                .with_context(|| format!("removing {}", store.display()))?;
-        }
-    }
-    drop(lock);
-    Ok(())
+    Ok(database::folder(dir).remove_stores()?)
 }
 
 fn results(converted: &Converted, block: u64, disk_bytes: u64) -> Value {

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_state::{
-    Account, BlockRef, FullAccount, Network, ReadError, SortedAccounts, State, TreeKind,
-};
-use arbor_store::MemoryStore;
+use arbor_database::{Budget, NO_CHAIN, in_memory};
+use arbor_state::{Account, BlockRef, FullAccount, ReadError, SortedAccounts, State, TreeKind};
 use arbor_verify::{LeafValues, NamedLeaves, Origin, WholeAccount};
 use arbor_versions::Version;
 use serde::Serialize;
@@ -16,6 +14,9 @@ use serde_json::Value;
 
 use crate::args::Oracle as Args;
 use crate::output;
+
+/// Bytes for a state of a few accounts.
+const MEMORY: u64 = 64 << 20;
 
 /// An account of a state that is given as JSON.
 struct Given {
@@ -146,13 +147,8 @@ fn loaded(args: &Args, accounts: &Accounts) -> Result<State> {
         ..Default::default()
     };
     let tree = (args.tree.make)(&settings).context("--hash")?;
-    let network = Network {
-        chain_id: 0,
-        genesis_hash: B256::ZERO,
-    };
     let order = tree.order();
-    let store = std::sync::Arc::new(MemoryStore::default());
-    let mut state = State::open(store, None, tree, network, Default::default())?;
+    let mut state = in_memory(tree, NO_CHAIN, Budget::new(MEMORY))?;
     let full = accounts.iter().map(|(address, given)| {
         Ok(FullAccount {
             address: *address,

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::{Genesis, Network as ChainNetwork};
 use arbor_chain::replay::HeaderCheck;
 use arbor_chain::rules::ChainRules;
-use arbor_database::{Budget, NO_CHAIN, network};
+use arbor_database::{Budget, NO_CHAIN, Remembered, network};
 use arbor_state::recovery::{EntriesHead, EntriesReader, Order, Recovery, RecoveryError, Totals};
 use arbor_state::{Historical, Network, State};
 use arbor_versions::{Meta, Retain, Version};
@@ -215,13 +215,15 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     let (before, finished) = (recovery.done(), recovery.is_finished());
     // A database that has something of a state has these already, and maybe of another file.
     if before == 0 && !finished {
-        if let Some(rules) = rules {
-            database::folder(dir).remember_rules(rules)?;
+        if let Some(genesis) = &genesis {
+            tell_believed(genesis, &head, rules.unwrap_or_default(), args.json)?;
         }
-        if let Some(genesis) = genesis {
-            tell_believed(&genesis, &head, rules.unwrap_or_default(), args.json)?;
-            database::keep_genesis(dir, &genesis.text)?;
-        }
+        let what = Remembered {
+            genesis: genesis.as_ref().map(|genesis| &*genesis.text),
+            rules,
+            ..Remembered::default()
+        };
+        database::remember(dir, head.tree(&TREES)?.kind(), what)?;
     }
     let in_all = pool.install(|| add_all(&mut recovery, &mut entries, size));
     let in_all = match in_all {

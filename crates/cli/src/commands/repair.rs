@@ -1,16 +1,12 @@
 //! `arbor repair`: the HEAD file of a database, from what its store says.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use arbor_database::{TreeSettings, open_store};
+use arbor_database::{LockedStore, TreeSettings};
 use arbor_state::recovery::is_recovering;
 use arbor_state::{Network, StateError, StateSnapshot, Tree};
-use arbor_store::{Reader, Store};
-use arbor_versions::{
-    DirLock, DirReader, HeadFile, Meta, VersionsError, read_head_file, stored_identity,
-};
+use arbor_versions::{DirReader, HeadFile, Meta, VersionsError, read_head_file};
 
 use serde::Serialize;
 
@@ -90,20 +86,16 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
         );
     }
     let context = || format!("repairing the database {}", dir.display());
-    let lock = DirLock::acquire(dir).with_context(context)?;
-    let store =
-        open_store(dir, None, false, database::editing(&args.database)).with_context(context)?;
-    let (tree, network) = stored_kind(dir, &*store, args.database.memory).with_context(context)?;
+    let store = database::folder(dir).lock_store(database::editing(&args.database));
+    let store = store.with_context(context)?;
+    let (tree, network) = stored_kind(dir, &store, args.database.memory).with_context(context)?;
     same_chain(dir, network)?;
-    let open = |head| {
-        let reader: Arc<dyn Reader> = store.clone();
-        StateSnapshot::open_unfinished(reader, head, tree.clone(), network)
-    };
+    let open = |head| store.state(&tree, network, head);
     let head_file = read_head_file(dir).ok();
     if let Some(file) = &head_file {
         let with_head = DirReader::new(dir).with_context(context)?;
         match open(Some(with_head)) {
-            Ok(state) => return follow(args, &state, file, &lock, network),
+            Ok(state) => return follow(args, &state, file, &store, network),
             Err(error) if !is_about_head(&error) => return Err(error).with_context(context),
             Err(_) if args.accept_store => {}
             Err(error) => return Err(refused(dir, &error)),
@@ -121,8 +113,8 @@ pub(crate) fn run(args: &Repair) -> Result<()> {
         found.verdict(dir)?;
         checked = Some(found);
     }
-    state
-        .rebuild_head_file(&lock, network)
+    store
+        .rebuild_head_file(&state, network)
         .with_context(context)?;
     let action = match head_file {
         Some(_) => Action::Replaced,
@@ -136,7 +128,7 @@ fn follow(
     args: &Repair,
     state: &StateSnapshot,
     file: &HeadFile,
-    lock: &DirLock,
+    store: &LockedStore,
     network: Network,
 ) -> Result<()> {
     let head = state.reader().meta();
@@ -144,7 +136,7 @@ fn follow(
     let action = match said == head.map(|head| head.version.0) {
         true => Action::None,
         false => {
-            state.rebuild_head_file(lock, network)?;
+            store.rebuild_head_file(state, network)?;
             Action::Followed
         }
     };
@@ -178,8 +170,8 @@ fn refused(dir: &Path, error: &StateError) -> Error {
 }
 
 /// The tree and the chain of the database in a store.
-fn stored_kind(dir: &Path, store: &dyn Store, memory: u64) -> Result<(Tree, Network)> {
-    let identity = stored_identity(store)?;
+fn stored_kind(dir: &Path, store: &LockedStore, memory: u64) -> Result<(Tree, Network)> {
+    let identity = store.identity()?;
     let identity = identity.ok_or_else(|| {
         anyhow!("its store has no database yet: whatever began it can be run again")
     })?;

@@ -17,12 +17,13 @@ use arbor_chain::replay::{
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::{ChainInput, ChainLength, open_sources};
 use arbor_database::{
-    Budget, ChainContext, SettingsNotice, StoreKind, TreeSettings, in_memory, network,
+    Budget, ChainContext, DatabaseError, Remembered, SettingsNotice, StoreKind, TreeSettings,
+    in_memory, network,
 };
 use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
 use arbor_serve::{Access, Limits, Live, Server};
-use arbor_state::{RootThreads, Settings, State, Tree, TreeKind, Zeros};
+use arbor_state::{Network, RootThreads, Settings, State, Tree, TreeKind, Zeros};
 use arbor_versions::Retain;
 use serde_json::Value;
 
@@ -151,13 +152,23 @@ fn tree_settings(args: &Args) -> Result<TreeSettings> {
     let Some(dir) = args.db.as_deref() else {
         return Ok(asked);
     };
-    let (settings, notice) = database::folder(dir).agree_on_tree_settings(asked)?;
+    let (settings, notice) = match database::folder(dir).agree_on_tree_settings(asked) {
+        Err(DatabaseError::OtherTreeSettings { dir, before, asked }) => bail!(
+            "{} was made with {}, not with {}: its nodes would be stored in two ways",
+            dir.display(),
+            trees::words(&before),
+            trees::words(&asked)
+        ),
+        agreed => agreed?,
+    };
     match notice {
         Some(SettingsNotice::NotRemembered) => output::tell(&format!(
-            "{} does not say with which --tree-settings it was made; going on with {settings}",
-            dir.display()
+            "{} does not say with which --tree-settings it was made; going on with {}",
+            dir.display(),
+            trees::words(&settings)
         )),
         Some(SettingsNotice::AsBefore(before)) => {
+            let before = trees::words(&before);
             output::tell(&format!("going on with {before}, as before"));
         }
         None => {}
@@ -169,7 +180,9 @@ fn tree_settings(args: &Args) -> Result<TreeSettings> {
 fn retention(args: &Args) -> Result<Retain> {
     match (args.retain, &args.db) {
         (Some(asked), _) => Ok(asked),
-        (None, Some(dir)) => Ok(database::folder(dir).retention()?),
+        (None, Some(dir)) => database::folder(dir)
+            .retention()
+            .context("--retain says anew what history to keep"),
         (None, None) => Ok(arbor_database::RETAINED),
     }
 }
@@ -492,64 +505,32 @@ fn floor(
     finish(run, None, outcome, Duration::ZERO)
 }
 
+/// A replay into a state. The effects have an order, whose numbers and reasons are in docs/design/replay.md.
 fn full(
     args: &Args,
     (tree, settings, rules): (Tree, &TreeSettings, ChainRules),
     mut measurement: Measurement,
-    mut input: ChainInput,
+    input: ChainInput,
     (mut genesis, text): (Genesis, String),
 ) -> Result<()> {
-    let dir = args.db.as_deref();
-    if let (Some(dir), StoreKind::Memory) = (dir, args.store) {
-        bail!(
-            "--store memory keeps nothing in {}: leave out one of the two",
-            dir.display()
-        );
-    }
-    if dir.is_none() && args.store != StoreKind::Memory {
-        bail!("give --db DIR, the folder of the database (or --store memory for none)");
-    }
-    let budget = Budget {
-        memory: args.memory,
-        write_back: Some(args.write_back(Some(&tree))),
-        retain: retention(args)?,
-        durable: args.durable,
-        throttle: args.throttle,
-        in_turn: args.thread_count() == 1,
-    };
+    // 1. What is refused before anything is made.
+    check_place(args)?;
+    check_verification(args, &tree)?;
+    let budget = budget(args, &tree)?;
     report::retain(&mut measurement, budget.retain);
-    if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
-        bail!(
-            "--verify last does not work with {name}: it applies the net change of many blocks, but {name} keeps a leaf for a slot that was set and cleared in between, so the \
-             root would differ. Use --verify every.",
-            name = tree.kind().name
-        );
-    }
+    // 2 to 5. The database.
     let early = ahead_of_database(args, &input, &genesis);
-    let network = network(&genesis);
-    let mut state = match dir {
-        Some(dir) => database::folder(dir).open_or_create((args.store, tree), network, budget)?,
-        None => in_memory(tree, network, budget)?,
-    };
-    if let Some(dir) = dir {
-        database::keep_genesis(dir, &text)?;
-    }
+    let mut state = open(args, tree, network(&genesis), budget)?;
+    remember(args, state.tree().kind(), (&text, settings, rules))?;
     // The database has it, and soon its accounts; together they may be larger than its caches.
     drop(text);
-    if let Some(dir) = dir {
-        let folder = database::folder(dir);
-        if args.retain.is_some() {
-            folder.remember_retention(budget.retain)?;
-        }
-        folder.remember_rules(rules)?;
-        folder.remember_tree_settings(settings, state.tree().kind())?;
-    }
     if state.head().is_none() && genesis.is_loaded() {
         load(&mut state, &genesis, args.json)?;
     }
     let mut replay = Replay::new(state, &genesis, budget.names())?;
     replay.look_further_back(&args.chain)?;
     genesis.alloc = Alloc::default();
+    // 6. The chain, from the head on.
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
     if args.thread_count() == 1 {
         replay = replay.without_execution_ahead();
@@ -561,15 +542,92 @@ fn full(
     let (head, _) = replay.head();
     let last = last_block(args, &input);
     let length = input.length().cloned();
-    if input.first().number > head + 1 {
-        return Err(ReplayError::Missing {
-            first: input.first().number,
-            head,
+    let input = go_on_at(&replay, args, input)?;
+    let blocks = match early.filter(|_| head == 0) {
+        Some(early) => early,
+        None => {
+            let parent = replay.gas_limit().unwrap_or(genesis.header.gas_limit);
+            ahead(args, input, &genesis, parent)?
         }
-        .into());
+    };
+    // 7 to 10.
+    let run = ReplayRun::new(args, measurement, head + 1, last)?;
+    let blocks = wanted(args, blocks, length, Rc::clone(&run.read));
+    execute(run, replay, blocks, (budget.retain, last), server)
+}
+
+/// Refuses a database in memory that has a folder, and one on disk that has none.
+fn check_place(args: &Args) -> Result<()> {
+    match (&args.db, args.store) {
+        (Some(dir), StoreKind::Memory) => bail!(
+            "--store memory keeps nothing in {}: leave out one of the two",
+            dir.display()
+        ),
+        (None, store) if store != StoreKind::Memory => {
+            bail!("give --db DIR, the folder of the database (or --store memory for none)")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses net changes of many blocks under a tree that keeps a leaf for each slot that was ever set.
+fn check_verification(args: &Args, tree: &Tree) -> Result<()> {
+    if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
+        bail!(
+            "--verify last does not work with {name}: it applies the net change of many blocks, but {name} keeps a leaf for a slot that was set and cleared in between, so the \
+             root would differ. Use --verify every.",
+            name = tree.kind().name
+        );
+    }
+    Ok(())
+}
+
+fn budget(args: &Args, tree: &Tree) -> Result<Budget> {
+    Ok(Budget {
+        memory: args.memory,
+        write_back: Some(args.write_back(Some(tree))),
+        retain: retention(args)?,
+        durable: args.durable,
+        throttle: args.throttle,
+        in_turn: args.thread_count() == 1,
+    })
+}
+
+fn open(args: &Args, tree: Tree, network: Network, budget: Budget) -> Result<State> {
+    let state = match args.db.as_deref() {
+        Some(dir) => database::folder(dir).open_or_create((args.store, tree), network, budget)?,
+        None => in_memory(tree, network, budget)?,
+    };
+    Ok(state)
+}
+
+/// Has the folder of the open database remember what later replays go on by. History is remembered if it was asked for.
+fn remember(
+    args: &Args,
+    tree: &TreeKind,
+    (genesis, settings, rules): (&str, &TreeSettings, ChainRules),
+) -> Result<()> {
+    let Some(dir) = args.db.as_deref() else {
+        return Ok(());
+    };
+    let what = Remembered {
+        genesis: Some(genesis),
+        retain: args.retain,
+        rules: Some(rules),
+        tree_settings: Some(settings),
+    };
+    database::remember(dir, tree, what)
+}
+
+/// Checks that the chain goes on from the database's head, and returns the chain from the block after it.
+fn go_on_at(replay: &Replay, args: &Args, mut input: ChainInput) -> Result<ChainInput> {
+    let (head, _) = replay.head();
+    let first = input.first().number;
+    if first > head + 1 {
+        return Err(ReplayError::Missing { first, head }.into());
     }
     // The block at the head, or the chain's last one below it, tells whether both are of one chain.
-    let passed = input.skip_to(head.max(input.first().number))?;
+    let passed = input.skip_to(head.max(first))?;
     let next = input.next_raw()?;
     if let (None, Some(last)) = (&next, passed)
         && !replay.check_known(last.number, last.hash)?
@@ -586,9 +644,21 @@ fn full(
             input.skip_to(head + 1)?;
         }
     }
+    Ok(input)
+}
+
+/// Replays the blocks, makes what holds durable, and reports. `retain` and `last` say which roots to compute. `server` serves until the last block.
+fn execute(
+    mut run: ReplayRun<'_>,
+    mut replay: Replay,
+    mut blocks: impl Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+    (retain, last): (Retain, Option<u64>),
+    server: Option<Server>,
+) -> Result<()> {
+    let args = run.args;
     let roots = roots_pool(args, replay.state().tree())?;
     let options = Options {
-        verify: verification(args, budget.retain, last),
+        verify: verification(args, retain, last),
         roots: match &roots {
             Some(pool) => Roots::Spread(pool),
             None if args.thread_count() > 1 => Roots::Beside,
@@ -601,21 +671,14 @@ fn full(
             "--verify last is of no use here, and every root is verified: history is to be kept, and where the chain ends is not known (--to says it), or --durable is given"
         );
     }
-    let blocks = match early.filter(|_| head == 0) {
-        Some(early) => early,
-        None => {
-            let parent = replay.gas_limit().unwrap_or(genesis.header.gas_limit);
-            ahead(args, input, &genesis, parent)?
-        }
-    };
-    let mut run = ReplayRun::new(args, measurement, head + 1, last)?;
-    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read));
+    // 7. The blocks.
     let mut outcome = replay.blocks(&mut blocks, options, &mut |block| run.passed(block));
     drop(blocks);
     run.blocks_ended();
     if let Some(server) = server {
         server.stop(super::serve::FAREWELL);
     }
+    // 8. The flush, also after a block that does not hold.
     let flushing = Instant::now();
     let mut state = replay.into_state();
     let flushed = state.flush().map_err(|error| ReplayError::State {
@@ -625,13 +688,15 @@ fn full(
     outcome = outcome.and(flushed);
     run.flushed(flushing.elapsed());
     dump_failure(args, &outcome, Some(&state));
-    tell_lost(&options, budget.retain, &run);
+    tell_lost(&options, retain, &run);
+    // 9. The merge, if everything holds.
     let (mut compacted, mut compacting) = (Ok(()), Duration::ZERO);
     if args.compact && outcome.is_ok() {
         let start = Instant::now();
         compacted = state.compact();
         compacting = start.elapsed();
     }
+    // 10. The report.
     finish(run, Some(state), outcome, compacting)?;
     Ok(compacted?)
 }

@@ -23,7 +23,7 @@ struct Standing<'a> {
     /// None if they are not known.
     rules: Option<Vec<String>>,
     tree_settings: Option<Vec<String>>,
-    store: &'a str,
+    store: Option<&'a str>,
     version: u64,
     block: u64,
     block_hash: B256,
@@ -54,10 +54,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         bail!("{} is not a database: it is no folder", dir.display());
     }
     if !folder.has("HEAD")? {
-        if let Some(store) = ["fjall", "rocksdb"]
-            .into_iter()
-            .find(|store| dir.join(store).is_dir())
-        {
+        if let Some(store) = folder.store_name() {
             bail!(
                 "{} has a {store} store, but no HEAD file, which names the version that was flushed last. If the command that made the database was interrupted, run it again. If the file was lost, `arbor repair` restores it",
                 dir.display()
@@ -72,11 +69,7 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     let Some(head) = file.head else {
         bail!("nothing was flushed to {} yet", dir.display());
     };
-    let store = if dir.join("rocksdb").is_dir() {
-        "rocksdb"
-    } else {
-        "fjall"
-    };
+    let store = folder.store_name();
     let size = folder.disk_bytes()?;
     let identity = &file.identity;
     let recovering = is_recovering(&head.block_hash);
@@ -148,7 +141,8 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         Some(words) => output::line(&format!("rules       {}", words.join(" ")))?,
     }
     output::line(&format!(
-        "store       {store}, {} on disk",
+        "store       {}, {} on disk",
+        store.unwrap_or("none"),
         bytes::show(size)
     ))?;
     if recovering {

@@ -1,0 +1,33 @@
+//! Names of files and folders in a database's folder.
+
+use crate::StoreKind;
+
+pub(crate) const GENESIS: &str = "genesis.json";
+pub(crate) const RETAIN: &str = "retain";
+pub(crate) const RULES: &str = "rules";
+pub(crate) const TREE_SETTINGS: &str = "tree-settings";
+
+/// The folder of a conversion into the database that did not finish.
+pub const CONVERSION: &str = "convert";
+/// The file in [`CONVERSION`] that says which one it is.
+pub const CONVERSION_JOB: &str = "job.json";
+
+/// Other names than those of stores.
+const FILES: [&str; 8] = [
+    "HEAD",
+    "LOCK",
+    CONVERSION,
+    GENESIS,
+    RETAIN,
+    // Databases of before 2026-11-27 have it.
+    "roots",
+    RULES,
+    TREE_SETTINGS,
+];
+
+/// Whether a name in a database's folder is the database's own. While a file is replaced it has a second name, which ends in `.new`.
+#[must_use]
+pub fn is_own_name(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    FILES.contains(&name) || StoreKind::FOLDERS.contains(&name)
+}
