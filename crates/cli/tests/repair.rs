@@ -84,7 +84,13 @@ fn a_head_is_written_anew_for_any_tree_and_whatever_else_is_lost() {
 fn two_chains() -> Folder {
     let folder = Folder::with_chain();
     let words = [
-        "generate", "--preset", "tiny", "--chain-id", "7", "--out", "seven",
+        "generate",
+        "--preset",
+        "tiny",
+        "--chain-id",
+        "7",
+        "--out",
+        "seven",
     ];
     folder.run(&words).ok();
     folder.run(&["replay", "--db", "db", "chain"]).ok();
@@ -102,7 +108,9 @@ fn a_head_of_another_chain_is_blamed_and_not_the_genesis() {
     refused.fails_with(&["HEAD file is that of another database", "--accept-store"]);
     let stderr = refused.stderr();
     assert!(!stderr.contains("genesis.json"), "{stderr}");
-    folder.run(&[&repair[..], &["--accept-store"]].concat()).ok();
+    folder
+        .run(&[&repair[..], &["--accept-store"]].concat())
+        .ok();
     folder.run(&["verify", "--db", "db"]).ok();
     folder.run(&["replay", "--db", "db", "chain"]).ok();
 }
@@ -114,10 +122,9 @@ fn a_genesis_of_another_chain_is_blamed_although_head_is_whole() {
     let genesis = folder.path("db/genesis.json");
     std::fs::copy(folder.path("other/genesis.json"), &genesis).expect("copied");
     let repair = ["repair", "--db", "db"];
-    folder.run(&repair).fails_with(&[
-        "its genesis.json is of chain 7",
-        "take that file away",
-    ]);
+    folder
+        .run(&repair)
+        .fails_with(&["its genesis.json is of chain 7", "take that file away"]);
     std::fs::remove_file(&genesis).expect("taken away");
     let whole = folder.run(&repair).ok().stdout();
     assert!(whole.contains("HEAD is whole: block 12"), "{whole}");

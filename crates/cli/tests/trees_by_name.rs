@@ -20,12 +20,27 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Files that may name a tree, or call a `downcast`, and why. A name that ends in `*` stands for all files that begin so.
 const EXCEPTIONS: [(&str, &str); 7] = [
     ("lab/src/loadtest*", "the load test writes leaves of AR16MT"),
-    ("cli/src/commands/loadtest.rs", "the load test writes leaves of AR16MT"),
-    ("generator/src/ledger.rs", "headers have Merkle-Patricia roots"),
-    ("state-tree/src/state_tree.rs", "it defines `downcast` of a tree"),
-    ("state-tree/src/error.rs", "it takes an error out of its box"),
+    (
+        "cli/src/commands/loadtest.rs",
+        "the load test writes leaves of AR16MT",
+    ),
+    (
+        "generator/src/ledger.rs",
+        "headers have Merkle-Patricia roots",
+    ),
+    (
+        "state-tree/src/state_tree.rs",
+        "it defines `downcast` of a tree",
+    ),
+    (
+        "state-tree/src/error.rs",
+        "it takes an error out of its box",
+    ),
     ("convert/src/error.rs", "it takes an error out of its box"),
-    ("chain/src/bounded_input.rs", "it takes an error out of its box"),
+    (
+        "chain/src/bounded_input.rs",
+        "it takes an error out of its box",
+    ),
 ];
 
 /// What a source file, without its unit tests, has of particular trees: names of `arbor_trees` other than the list of all, and calls of `downcast`.
@@ -41,7 +56,10 @@ fn named_trees(text: &str) -> BTreeSet<String> {
         let rest = &code[place + path.len()..];
         let names = match rest.strip_prefix('{') {
             Some(list) => list.split('}').next().unwrap_or_default(),
-            None => rest.split(|letter| !is_letter(letter)).next().unwrap_or_default(),
+            None => rest
+                .split(|letter| !is_letter(letter))
+                .next()
+                .unwrap_or_default(),
         };
         let names = names.split(',').map(str::trim);
         let others = names.filter(|name| !matches!(*name, "" | "standard"));
@@ -99,7 +117,10 @@ fn every_way_to_ask_is_found() {
     for (code, wanted) in [
         ("use arbor_trees::standard;", &[][..]),
         ("// arbor_trees::MPT", &[]),
-        ("fn f() {}\n#[cfg(test)]\nmod tests {\n    use arbor_trees::MPT;\n}", &[]),
+        (
+            "fn f() {}\n#[cfg(test)]\nmod tests {\n    use arbor_trees::MPT;\n}",
+            &[],
+        ),
         ("error.downcast_ref::<io::Error>()", &[]),
         ("let x: &Verkle = tree.downcast().unwrap();", &["downcast"]),
         ("tree.downcast::<Eip8297>()", &["downcast"]),

@@ -41,7 +41,8 @@ impl Folder<'_> {
     /// # Errors
     /// A damaged file.
     pub fn stored_retention(self) -> Result<Option<Retain>, DatabaseError> {
-        let wanted = "none, all or a number of versions, or to be removed, so that it is asked for again";
+        let wanted =
+            "none, all or a number of versions, or to be removed, so that it is asked for again";
         let parse = |text: &str| parse_retain(text.trim()).map_err(|_| format!("{text:?}"));
         stored(&self.dir.join(RETAIN), wanted, parse)
     }

@@ -125,7 +125,10 @@ fn opened_copy_of_tree_0(database: &Path) -> (tempfile::TempDir, lsm_tree::AnyTr
     let tables = copy.path().join("tables");
     fs::create_dir(&tables).expect("made");
     let names = database.join("keyspaces/0");
-    for (from, to) in [(names.clone(), copy.path()), (names.join("tables"), &*tables)] {
+    for (from, to) in [
+        (names.clone(), copy.path()),
+        (names.join("tables"), &*tables),
+    ] {
         for entry in fs::read_dir(from).expect("a folder") {
             let entry = entry.expect("an entry").path();
             if entry.is_file() {
@@ -137,7 +140,9 @@ fn opened_copy_of_tree_0(database: &Path) -> (tempfile::TempDir, lsm_tree::AnyTr
     fs::write(tables.join("99"), b"nobody names it").expect("written");
     let numbers = lsm_tree::SequenceNumberCounter::default;
     let config = lsm_tree::Config::new(copy.path(), numbers(), numbers());
-    let tree = config.open().unwrap_or_else(|error| panic!("{error}\n\n{LIST}"));
+    let tree = config
+        .open()
+        .unwrap_or_else(|error| panic!("{error}\n\n{LIST}"));
     (copy, tree)
 }
 

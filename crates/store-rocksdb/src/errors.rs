@@ -9,7 +9,11 @@ use rocksdb::ErrorKind;
 /// Sorts an engine error that occurred during `operation` on the database at `path`. The C
 /// interface passes errors as text, so the operating system's are told by their words (strerror(3), as
 /// glibc, musl and macOS have them).
-pub(crate) fn store_error(path: &Path, operation: &'static str, error: rocksdb::Error) -> StoreError {
+pub(crate) fn store_error(
+    path: &Path,
+    operation: &'static str,
+    error: rocksdb::Error,
+) -> StoreError {
     let says = |words: &str| error.as_ref().contains(words);
     let system = |kind: io::ErrorKind| StoreError::from_io(path, operation, kind.into());
     match error.kind() {

@@ -29,7 +29,8 @@ fn every_tree_has_its_layout_on_the_page() {
 
 #[test]
 fn the_last_row_counts() {
-    let page = "| tree | layout |\n|---|---|\n| `a`, `b` | 1 |\n| | 2, revision `x` |\n| `c` | 7 |\n";
+    let page =
+        "| tree | layout |\n|---|---|\n| `a`, `b` | 1 |\n| | 2, revision `x` |\n| `c` | 7 |\n";
     let found = ["a", "b", "c", "d"].map(|name| newest(page, name));
     assert_eq!(found, [Some(2), Some(2), Some(7), None]);
 }

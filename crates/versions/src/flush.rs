@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use arbor_store::{OWNER_BYTES, Reader as _, StoreError, Table, Value, Write};
+use arbor_store::{OWNER_BYTES, StoreError, Table, Value, Write};
 
 use crate::cache::CachedStore;
 use crate::error::VersionsError;
@@ -219,7 +219,6 @@ impl FlushJob {
             writes.insert((layout::BLOCK, number.into()), Some(Value::from(key)));
         }
     }
-
 }
 
 /// Brings the keys of writes that another thread has made into this one's caches. The reads do not depend on each other, so that they are under way together.

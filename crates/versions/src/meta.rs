@@ -213,7 +213,9 @@ mod tests {
         let page = std::fs::read_to_string(page).expect("the page of layouts");
         let mut lines = page.lines();
         let row = lines.find(|line| line.starts_with("| tables of `versions` |"));
-        let rows = row.into_iter().chain(lines.take_while(|line| line.starts_with("| |")));
+        let rows = row
+            .into_iter()
+            .chain(lines.take_while(|line| line.starts_with("| |")));
         let last = rows.last().expect("a row of its own");
         let layout = last.split('|').nth(2).map(str::trim);
         assert_eq!(layout, Some(HEAD_FORMAT.to_string().as_str()), "{last}");

@@ -8,7 +8,9 @@ use arbor_store::{Reader, Store};
 use crate::cache::{CacheSeed, CachedStore};
 use crate::error::VersionsError;
 use crate::flush::Files;
-use crate::head_file::{DirLock, DirReader, FlushedVersion, HeadFile, has_head_file, read_head_file};
+use crate::head_file::{
+    DirLock, DirReader, FlushedVersion, HeadFile, has_head_file, read_head_file,
+};
 use crate::identity::{Identity, Schema, StoredIdentity, TableSpec};
 use crate::index;
 use crate::layer::Layer;

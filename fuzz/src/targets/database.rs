@@ -5,8 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_chain::replay::HeaderCheck;
 use arbor_state::{
-    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges,
-    StateView, Tree,
+    Account, AccountChange, BlockRef, Network, SlotChange, State, StateChanges, StateView, Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_trees::MPT;

@@ -1,8 +1,8 @@
 //! The Merkle-Patricia tree: stored nodes, nodes of proofs, proofs.
 
 use alloy_primitives::{B256, keccak256};
-use arbor_verify::mpt::AccountProof;
 use arbor_tree_mpt::{Record, WitnessNodes};
+use arbor_verify::mpt::AccountProof;
 
 /// A stored node; what decodes must be in the one form that encoding gives.
 pub(super) fn node_record(bytes: &[u8]) {

@@ -208,6 +208,9 @@ mod tests {
         );
         let unversioned = alloy_rlp::encode(Header::default());
         let error = BlockRecord::decode(&meta(unversioned)).expect_err("no version");
-        assert!(matches!(error, ReplayError::UnversionedRecord(3)), "{error}");
+        assert!(
+            matches!(error, ReplayError::UnversionedRecord(3)),
+            "{error}"
+        );
     }
 }
