@@ -20,5 +20,5 @@ pub use full::{FullAccount, FullAccounts, KeyedAccount, KeyedAccounts, KeyedSlot
 pub use names::{AccountSlots, Reads};
 pub use order::{AccountOrder, BY_NAME};
 pub use sorted::{SortedAccounts, check_listed_once};
-pub use source::AccountSource;
+pub use source::{AccountSource, check_order};
 pub use view::{IntermediateRoots, StateView};

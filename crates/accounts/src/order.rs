@@ -40,7 +40,7 @@ pub static BY_NAME: AccountOrder = AccountOrder {
 };
 
 /// Accounts whose keys are computed together, unless they have many slots.
-const TOGETHER: usize = 1 << 10;
+const ACCOUNTS_KEYED_TOGETHER: usize = 1 << 10;
 /// From this number of slots on, keys are computed without waiting for more accounts.
 const MANY_SLOTS: usize = 1 << 14;
 
@@ -83,7 +83,7 @@ impl AccountOrder {
         let (mut accounts, mut is_over) = (accounts, false);
         std::iter::from_fn(move || {
             let (mut page, mut slots) = (Vec::new(), 0);
-            while !is_over && page.len() < TOGETHER && slots < MANY_SLOTS {
+            while !is_over && page.len() < ACCOUNTS_KEYED_TOGETHER && slots < MANY_SLOTS {
                 match accounts.next() {
                     Some(Ok(account)) => {
                         slots += account.slots.len();

@@ -40,3 +40,18 @@ pub trait AccountSource: Sync {
     /// [`ReadError::MissingCode`] if the source does not have the code; the source cannot be read.
     fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError>;
 }
+
+/// Checks that accounts come in an order.
+///
+/// # Errors
+/// A source of another order.
+pub fn check_order(source: &dyn AccountSource, wanted: &AccountOrder) -> Result<(), ReadError> {
+    let found = source.order();
+    match found == wanted {
+        true => Ok(()),
+        false => Err(ReadError::new(format!(
+            "accounts are needed sorted {}, and the source has them sorted {}: sort them first",
+            wanted.name, found.name
+        ))),
+    }
+}

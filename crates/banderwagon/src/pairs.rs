@@ -44,7 +44,7 @@ pub(crate) struct Pair {
 }
 
 /// Sums that are made with one inversion where there are many at once.
-const TOGETHER: usize = 2048;
+const SUMS_OF_AN_INVERSION: usize = 2048;
 
 /// For each two places of a table the second gets the sum of the first and of what stands at `other` in the same row, a power of two long. No place gets a sum before it
 /// is added itself.
@@ -60,7 +60,7 @@ pub(crate) fn add_in_rows(
         to: to as u32,
     };
     let pairs: Vec<_> = places.map(pair).collect();
-    for pairs in pairs.chunks(TOGETHER) {
+    for pairs in pairs.chunks(SUMS_OF_AN_INVERSION) {
         let rows = InRows {
             points: &mut *table,
             row,

@@ -31,7 +31,7 @@ pub struct VariableBase {
 }
 
 /// Points or scalars that are brought into another form together, on one thread.
-const TOGETHER: usize = 512;
+const ITEMS_CONVERTED_TOGETHER: usize = 512;
 
 impl VariableBase {
     /// `count` points, on all threads of the current pool.
@@ -44,9 +44,9 @@ impl VariableBase {
     #[must_use]
     pub fn on(wide: Wide, count: usize, point: impl Fn(usize) -> Point + Sync) -> Self {
         let mut points = vec![Stored::default(); count];
-        let shares = points.par_chunks_mut(TOGETHER).enumerate();
+        let shares = points.par_chunks_mut(ITEMS_CONVERTED_TOGETHER).enumerate();
         shares.for_each(|(share, to)| {
-            let from = share * TOGETHER;
+            let from = share * ITEMS_CONVERTED_TOGETHER;
             let points: Vec<_> = (from..from + to.len()).map(&point).collect();
             to.copy_from_slice(&Stored::from_points(wide, &points));
         });
@@ -79,7 +79,7 @@ impl VariableBase {
         let raised = Raised::new(bits);
         // For each share of the scalars, position by position, the digits of all.
         let shares: Vec<Vec<Digit>> = scalars
-            .par_chunks(TOGETHER)
+            .par_chunks(ITEMS_CONVERTED_TOGETHER)
             .map(|scalars| {
                 let mut digits = vec![0; positions * scalars.len()];
                 for (i, number) in to_limbs_all(scalars).into_iter().enumerate() {

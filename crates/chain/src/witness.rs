@@ -1,7 +1,10 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
 mod authority;
+mod form;
+mod lists;
 mod make;
+mod nodes;
 mod parts;
 mod reading;
 pub mod stateless;
@@ -23,10 +26,11 @@ use serde_json::Value;
 use crate::json::{self, JsonError};
 use crate::rules::ChainRules;
 use crate::source::{Position, RawBlock, SourceBlock, SourceError};
-use crate::witness::verkle::{VerkleWitness, VerkleWitnessProblem};
+use crate::witness::verkle::VerkleWitnessProblem;
 
 pub use authority::{Authority, JudgedBy};
-pub use make::{LeafWitness, MadeWitness, make_witness};
+pub use form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
+pub use make::{MadeWitness, make_witness};
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -172,11 +176,66 @@ pub enum WitnessProblem {
         /// The name of the hash function.
         hash: String,
     },
-    /// It is of a Verkle tree, where trie nodes are wanted.
+    /// It has no nodes, over which a block could be executed.
     #[error(
-        "it is of a Verkle tree: verify-witness checks it, but blocks are executed over the nodes of Merkle-Patricia tries alone"
+        "it has leaves and no nodes: verify-witness checks it, but blocks are executed over witnesses of nodes (stateNodes) alone"
     )]
-    Verkle,
+    NoNodes,
+    /// Its fields are those of several forms.
+    #[error("it has the fields of several forms of witnesses: {}", .forms.join(", "))]
+    SeveralForms {
+        /// Their names.
+        forms: Vec<&'static str>,
+    },
+    /// Roots are given for a witness that has its own.
+    #[error(
+        "--root and --root-after are for witnesses that may lack their roots, as those of Verkle trees; this one has its own"
+    )]
+    OwnRoots,
+    /// A root that is given is not the witness's own.
+    #[error("{flag} is {given}, but the witness has {own}")]
+    OtherRoot {
+        /// The flag that gives it.
+        flag: &'static str,
+        /// The root given.
+        given: B256,
+        /// The witness's own.
+        own: B256,
+    },
+    /// The root that is given as that before the block is none.
+    #[error("--root: {0}")]
+    GivenRoot(VerkleWitnessProblem),
+    /// The proof of leaves is false.
+    #[error("false proof against root {0}")]
+    FalseProof(B256),
+    /// The proof of leaves holds, and the values after lead to another root than the block has.
+    #[error(
+        "{keys} keys hold at root {before}, but {new_values} new values lead to root {actual}, and the block has {expected}"
+    )]
+    WrongRootAfter {
+        /// Keys in it.
+        keys: usize,
+        /// The root before.
+        before: B256,
+        /// Values that it changes.
+        new_values: usize,
+        /// The root that these lead to.
+        actual: B256,
+        /// The root that the block has.
+        expected: B256,
+    },
+    /// Absences are in doubt, where none may be.
+    #[error(
+        "{keys} keys hold at root {before}, but of {doubtful} stems nothing shows that they are absent: their ways end below nodes that may be leaves"
+    )]
+    Doubtful {
+        /// Keys in it.
+        keys: usize,
+        /// The root before.
+        before: B256,
+        /// Stems in doubt.
+        doubtful: usize,
+    },
     /// It is JSON, but not what a witness can be.
     #[error(
         "not a witness: a JSON {0}, where one object is wanted: a block with its trie nodes (stateNodes) or with executionWitness, or stateDiff and verkleProof alone"
@@ -219,13 +278,13 @@ impl MptWitness {
             found = Some(witness);
             ControlFlow::Break(())
         })?;
-        match found {
-            Some(FoundWitness::MerklePatricia(witness)) => Ok(*witness),
-            _ => Err(WitnessError {
-                file: file.to_path_buf(),
-                problem: WitnessProblem::Verkle,
-            }),
-        }
+        let found: Option<FoundWitness> = found;
+        let witness = found.and_then(|found| found.witness.ok());
+        let witness = witness.and_then(|witness| witness.into::<Self>());
+        witness.ok_or_else(|| WitnessError {
+            file: file.to_path_buf(),
+            problem: WitnessProblem::NoNodes,
+        })
     }
 
     /// Decodes block and ancestors and checks what can be checked without executing: hashes, the chain of parents,
@@ -336,7 +395,7 @@ impl MptWitness {
     ///
     /// # Errors
     /// As `decode`; a node that is not RLP, or longer than a state's can be.
-    pub fn check(&self) -> Result<WitnessReach, WitnessProblem> {
+    pub fn reach(&self) -> Result<WitnessReach, WitnessProblem> {
         self.decode()?;
         if let Some(state) = self.partial_state()? {
             let Reached { nodes, codes } = state.reached();
@@ -379,20 +438,24 @@ impl MptWitness {
     }
 }
 
-/// A witness in a file, of any tree.
+/// A witness in a file, of any form.
 #[derive(Debug)]
-pub enum FoundWitness {
-    /// A block with the nodes of its parent's tries that it needs. It is alone in its file.
-    MerklePatricia(Box<MptWitness>),
-    /// A block with the leaves of a Verkle tree that it touches. There may be more in its file.
-    Verkle(NamedWitness),
+pub struct FoundWitness {
+    /// Its name in the file, if that has several.
+    pub name: Option<String>,
+    /// The witness, or why there is none.
+    pub witness: Result<Box<dyn BlockWitness>, WitnessProblem>,
 }
 
-/// One of the blocks in a file: its name there, if it has one, and its witness or why it has none.
-pub type NamedWitness = (
-    Option<String>,
-    Result<Box<VerkleWitness>, VerkleWitnessProblem>,
-);
+impl FoundWitness {
+    /// One without a name.
+    fn alone(witness: impl BlockWitness) -> Self {
+        Self {
+            name: None,
+            witness: Ok(Box::new(witness)),
+        }
+    }
+}
 
 /// Who is told of a witness; breaks off when no more is wanted.
 pub type TakeWitness<'a> = &'a mut dyn FnMut(FoundWitness) -> ControlFlow<()>;

@@ -32,7 +32,7 @@ fn every_real_block_holds_over_its_witness() {
     assert!(matches!(files.len(), 46 | 4), "{} files", files.len());
     for file in files {
         let witness = MptWitness::from_file(&file).unwrap();
-        let reach = witness.check().unwrap();
+        let reach = witness.reach().unwrap();
         assert!(reach.nodes > 0);
         let spec = witness.spec().unwrap();
         let mut output = replay_witness(&witness, &spec, MissingAccounts::Error, Executor::new());

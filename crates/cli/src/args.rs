@@ -123,6 +123,10 @@ pub(crate) enum Command {
     /// Write the complete pre-state witness of a block, or of each block of a range
     Witness(Witness),
     /// Check witnesses against their roots without executing the blocks. A false witness does not stop the check of the others
+    ///
+    /// Of a witness of leaves (Verkle), the proof and the root after the block are checked. Of a witness of nodes, hashes are checked, the
+    /// chain of headers, and which nodes and codes the state root leads to: a witness that lacks some of the nodes that the block needs
+    /// passes. `arbor replay --witness` executes the block, and finds that
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against the flat state, and the root against the latest block's
     Verify(Verify),

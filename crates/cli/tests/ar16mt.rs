@@ -67,7 +67,7 @@ fn it_goes_back_and_on() {
     folder.run(&["verify", "--db", "db"]).ok();
     replay(&folder, "alone", &["--tree", "ar16mt", "--threads", "1"]).ok();
     assert_eq!(roots(&folder, "alone"), whole);
-    replay(&folder, "db", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "ar16mt"]);
+    replay(&folder, "db", &["--tree", "mpt"]).fails_with(&["tree mpt", "ar16mt"]);
     let last = head.to_string();
     let witness = ["witness", "--db", "db", "--block", &last, "chain"];
     folder

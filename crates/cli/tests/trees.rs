@@ -251,9 +251,10 @@ fn a_database_is_not_opened_as_another_tree() {
     let folder = Folder::with_chain();
     replay(&folder, "mpt", &["--to", "2"]).ok();
     replay(&folder, "verkle", &["--tree", "verkle", "--to", "2"]).ok();
-    replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["merkle-patricia", "verkle"]);
-    replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["merkle-patricia", "verkle"]);
-    replay(&folder, "verkle", &["--tree", "verkle-2023"]).fails_with(&["revision"]);
+    replay(&folder, "mpt", &["--tree", "verkle"]).fails_with(&["mpt", "verkle"]);
+    replay(&folder, "verkle", &["--tree", "mpt"]).fails_with(&["mpt", "verkle"]);
+    replay(&folder, "verkle", &["--tree", "verkle-2023"])
+        .fails_with(&["its tree is verkle,", "verkle-2023"]);
     replay(&folder, "mpt", &["--check-state", "0"]).fails_with(&["--check-state"]);
     replay(&folder, "mpt", &["--tree-settings", "compressed"])
         .fails_with(&["--tree-settings", "mpt"]);

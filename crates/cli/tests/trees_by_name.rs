@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Files that may name a tree, or call a `downcast`, and why. A name that ends in `*` stands for all files that begin so.
-const EXCEPTIONS: [(&str, &str); 6] = [
+const EXCEPTIONS: [(&str, &str); 7] = [
     ("lab/src/loadtest*", "the load test writes leaves of AR16MT"),
     (
         "cli/src/commands/loadtest.rs",
@@ -33,6 +33,10 @@ const EXCEPTIONS: [(&str, &str); 6] = [
         "it takes an error out of its box",
     ),
     ("convert/src/error.rs", "it takes an error out of its box"),
+    (
+        "chain/src/witness/form.rs",
+        "it takes a witness out of its box",
+    ),
     (
         "chain/src/bounded_input.rs",
         "it takes an error out of its box",
@@ -129,6 +133,99 @@ fn every_way_to_ask_is_found() {
         let found = named_trees(code);
         assert!(found.iter().eq(wanted), "{code}: {found:?}");
     }
+}
+
+/// The source files of all crates, by their paths below the folder of all crates.
+fn all_sources() -> Vec<(String, String)> {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = crates.canonicalize().expect("the folder of all crates");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&crates).expect("a folder") {
+        let source = entry.expect("an entry").path().join("src");
+        if source.is_dir() {
+            sources(&source, &mut files);
+        }
+    }
+    let named = files.iter().map(|file| {
+        let name = file.strip_prefix(&crates).expect("below it");
+        let name = name.to_str().expect("text").replace('\\', "/");
+        (name, std::fs::read_to_string(file).expect("readable"))
+    });
+    named.collect()
+}
+
+/// The names that a variant for a tree would have: `Mpt` and `MerklePatricia` for one that is called "mpt" and stored as
+/// "merkle-patricia".
+fn variants() -> BTreeSet<String> {
+    let words = |name: &str| -> String {
+        let words = name.split('-').map(|word| {
+            let (first, rest) = word.split_at(1);
+            format!("{}{rest}", first.to_uppercase())
+        });
+        words.collect()
+    };
+    let rows = arbor_trees::standard();
+    let names = rows.rows().flat_map(|row| [row.name, row.stored_as.tree]);
+    names.map(words).collect()
+}
+
+/// Whether a text has a word.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+/// The first line of a file's code that is a variant for a tree in an enum, or names such a variant.
+fn variant_of_a_tree(text: &str, variants: &BTreeSet<String>) -> Option<String> {
+    let code = text.lines().filter(|line| {
+        let line = line.trim_start();
+        !line.starts_with("//") && !line.starts_with("use ") && !line.starts_with("pub use ")
+    });
+    let code: Vec<&str> = code.collect();
+    let mut in_enum = false;
+    for line in code {
+        in_enum = match line.contains("enum ") {
+            true => true,
+            false => in_enum && !line.starts_with('}'),
+        };
+        for variant in variants {
+            let path = format!("::{variant}");
+            let is_path = line.contains(&path) && has_word(line, variant);
+            let is_type = line.contains(&format!("::{variant}::")) || line.contains(" as ");
+            if is_path && !is_type {
+                return Some(line.trim().to_owned());
+            }
+            let is_variant = in_enum
+                && line
+                    .trim_start()
+                    .strip_prefix(&**variant)
+                    .is_some_and(|rest| rest.starts_with([',', '(', ' ', '=']));
+            if is_variant {
+                return Some(line.trim().to_owned());
+            }
+        }
+    }
+    None
+}
+
+/// Matches on an enum with a variant for each tree were not found: `FoundWitness` was one.
+#[test]
+fn no_file_has_a_variant_for_a_tree() {
+    let variants = variants();
+    let found: Vec<String> = all_sources()
+        .into_iter()
+        .filter(|(name, _)| !TREES.iter().any(|tree| name.starts_with(tree)))
+        .filter_map(|(name, text)| {
+            let line = variant_of_a_tree(&text, &variants)?;
+            Some(format!("{name}: {line}"))
+        })
+        .collect();
+    let found = found.join("\n");
+    assert!(found.is_empty(), "variants for trees:\n{found}");
 }
 
 /// The head of the README's table of trees.

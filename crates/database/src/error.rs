@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use arbor_chain::bounded_input::InputError;
 use arbor_chain::genesis::GenesisError;
 use arbor_chain::rules::ChainRules;
-use arbor_state::{SettingError, StateError};
+use arbor_state::{SettingError, StateError, TreeKind};
 use arbor_store::StoreError;
 use arbor_versions::{Identity, VersionsError};
 
@@ -53,6 +53,14 @@ pub enum DatabaseError {
         .0.tree, .0.revision, .0.hash
     )]
     UnknownTree(Box<Identity>),
+    /// The database has another tree than the one asked for.
+    #[error("its tree is {}, and it is opened with the tree {}: open it with its own tree, or use another folder", .found.name, .wanted.name)]
+    OtherTree {
+        /// Its tree.
+        found: &'static TreeKind,
+        /// The one asked for.
+        wanted: &'static TreeKind,
+    },
     /// The database belongs to no chain.
     #[error("{} belongs to no chain, and this cannot be done without one", .0.display())]
     NoChain(PathBuf),

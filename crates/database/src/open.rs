@@ -232,6 +232,7 @@ impl Folder<'_> {
             let lock = DirLock::acquire(self.dir)?;
             let store = open_store(self.dir, Some(store), self.may_create(), budget)?;
             self.check_head(&*store)?;
+            self.check_tree(tree.kind())?;
             Ok(open(store, Some(lock), tree, network, budget.options())?)
         };
         let state = opened().map_err(|error| self.open_error(false, error))?;
@@ -252,6 +253,16 @@ impl Folder<'_> {
             self.head_file()?;
         }
         Ok(())
+    }
+
+    /// Refuses another tree than the database's by the names that users know.
+    fn check_tree(self, wanted: &'static TreeKind) -> Result<(), DatabaseError> {
+        match self.tree() {
+            Some(found) if found.name != wanted.name => {
+                Err(DatabaseError::OtherTree { found, wanted })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn open_error(self, to_read: bool, error: DatabaseError) -> DatabaseError {

@@ -26,7 +26,6 @@
 
 mod arithmetic;
 pub mod asm;
-pub mod bls12_381;
 pub mod build;
 pub mod debug;
 pub mod engine;
@@ -34,9 +33,7 @@ mod frames;
 mod gas;
 mod interface;
 mod machine;
-mod programs;
 pub mod reference;
-pub mod rows;
 pub mod vectors;
 
 pub use arithmetic::{
@@ -48,6 +45,3 @@ pub use interface::{
     ADDMOD384, Immediate, Interface, MULMODMONT384, Opcode, SUBMOD384, UnknownInterface,
 };
 pub use machine::{End, Machine, Outcome, Refused, SPEC, Setup};
-pub use programs::{
-    AMPLE_GAS, BuiltIn, PAIRING_CHECK, PrimeField, REFERENCE_STRING, polynomial, verkle,
-};

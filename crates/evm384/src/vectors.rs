@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use alloy_primitives::uint;
 use revm::bytecode::opcode::*;
 
 use crate::asm::assemble;
@@ -12,8 +13,11 @@ use crate::interface::setmod::SETMOD;
 use crate::reference::{self, U384};
 use crate::{
     Backend, GasSchedule, Interface, Machine, Offsets, Operation, Outcome, Refused, Setup,
-    arithmetic::negated_inverse, bls12_381::MODULUS,
+    arithmetic::negated_inverse,
 };
+
+/// The modulus of BLS12-381's base field, over which operations are tried.
+pub const MODULUS: U384 = uint!(0x1a0111ea397fe69a4b1ba7b6434bacd764774b84f38512bf6730d2a0f6b0f6241eabfffeb153ffffb9feffffffffaaab_U384);
 
 /// A call and its outcome.
 #[derive(Clone, Debug)]

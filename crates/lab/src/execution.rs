@@ -8,4 +8,4 @@ mod witness_size;
 
 pub use floor::Floor;
 pub use side_by_side::SideBySide;
-pub use witness_size::{WitnessSize, block_with_witness, leaf_parts};
+pub use witness_size::{WitnessSize, block_with_witness};

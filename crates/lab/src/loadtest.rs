@@ -11,22 +11,19 @@ use std::time::{Duration, Instant};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, address};
 use arbor_metrics::ProcessUsage;
 use arbor_state::{
-    Account, AccountChange, BlockRef, Computed, LeafIndices, SlotChange, State, StateChanges,
-    StateError, StateLeaves, StateView,
+    Account, AccountChange, BlockRef, Computed, LeafProofs, SlotChange, State, StateChanges,
+    StateError, StateView,
 };
-use arbor_trees::ar16mt::{Blake2s, Entry, LeafName, LeafWrite, OperationProofs};
 use arbor_versions::{Stats, TableSpec, VersionsError};
-use rayon::prelude::*;
 
+mod by_leaves;
 mod figures;
 
+pub use by_leaves::Numbering;
+use by_leaves::{ByLeaves, Proven};
+use figures::percentiles;
 pub use figures::{BlockFigures, Results, Run, TableSize, TreeFigures};
-use figures::{figures, percentiles};
 
-/// Slots whose keys a thread finds together.
-const TOGETHER: usize = 1 << 12;
-/// Proofs of each block that are checked, about.
-const CHECKED: usize = 8;
 /// The contract that the original writes to.
 const CONTRACT: Address = address!("4b3af74f66ab1f0da3f2e4ec7a3cb99baf1af7b2");
 
@@ -45,40 +42,11 @@ pub struct Settings {
     pub reads: u64,
     /// Which leaves those are.
     pub seed: u64,
-    /// The indices of leaves (AR16MT alone).
+    /// The indices of leaves, of a tree whose leaves are written by key. For [`Numbering::Upstream`] the tree has to be made
+    /// with [`Numbering::setting`].
     pub numbering: Numbering,
-    /// Whether each write and read is proven, with the root after it (AR16MT alone).
+    /// Whether each write and read is proven, with the root after it, of a tree whose leaves are written by key.
     pub proofs: bool,
-}
-
-/// The rule by which the leaves of an AR16MT tree get their indices, on which the root depends.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Numbering {
-    /// Leaves have the indices 1, 2, 3, ... in the order in which they were first written, and keep them. With this rule, 75 blocks of 150,000 leaves have
-    /// the root that zksync-era publishes in `core/lib/merkle_tree/README.md`.
-    #[default]
-    Published,
-    /// Leaf `j` of block `v` has the index `(v + 1) W + j`, where `W` is the number of writes of a block, updates included. The load test of zksync-era
-    /// uses this rule at 3e29e4a: each write stores the number that is its value as the index of the leaf, too.
-    Upstream,
-}
-
-impl Numbering {
-    /// The index of a slot's leaf while the slot holds a value.
-    fn index(self, slot: u64, value: u64) -> u64 {
-        match self {
-            Self::Published => slot + 1,
-            Self::Upstream => value,
-        }
-    }
-
-    /// The indices that the check of the whole database expects.
-    fn indices(self) -> LeafIndices {
-        match self {
-            Self::Published => LeafIndices::Consecutive,
-            Self::Upstream => LeafIndices::Chosen,
-        }
-    }
 }
 
 /// Why there are no figures.
@@ -184,22 +152,18 @@ pub fn run(
         blocks,
     };
     if results.stopped_after.is_none() {
-        end(settings.numbering, state, &mut results)?;
+        end(state, &mut results)?;
     }
     Ok(results)
 }
 
 /// Merges the store's files, checks the whole database, and counts its tables.
-fn end(
-    numbering: Numbering,
-    state: &mut State,
-    results: &mut Results,
-) -> Result<(), LoadTestError> {
+fn end(state: &mut State, results: &mut Results) -> Result<(), LoadTestError> {
     let compacting = Instant::now();
     state.compact()?;
     results.compact_s = Some(seconds(compacting));
     let (verifying, usage) = (Instant::now(), ProcessUsage::now());
-    let report = state.verify_indexed(numbering.indices())?;
+    let report = state.verify()?;
     if !report.is_ok() {
         return Err(LoadTestError::Faults {
             faults: report.fault_count,
@@ -281,11 +245,10 @@ struct Load {
     stopped_after: Option<u64>,
 }
 
-/// A write: a slot, its index where leaves have one, its value before (zero if new) and after.
+/// A write: a slot, its value before (zero if new) and after.
 #[derive(Clone, Copy)]
 struct SlotWrite {
     slot: u64,
-    index: u64,
     old: u64,
     new: u64,
 }
@@ -392,7 +355,6 @@ impl Load {
             .zip(first..)
             .map(|(slot, new)| SlotWrite {
                 slot,
-                index: self.settings.numbering.index(slot, new),
                 old: self.value(slot),
                 new,
             })
@@ -411,13 +373,24 @@ impl Load {
         let reads_s = seconds(start);
         let giving = Instant::now();
         let by_leaves = state.leaves().is_some();
-        let given = match (by_leaves, self.settings.proofs) {
-            (true, true) => Given::Proven(leaf_writes(&changes), keys_of(&proven)),
-            (true, false) => Given::Leaves(leaf_writes(&changes)),
-            (false, _) => Given::Slots(slot_changes(&changes, block == 0)),
+        let Settings {
+            numbering,
+            proofs: is_proven,
+            ..
+        } = self.settings;
+        let given = match by_leaves {
+            true => {
+                let proven = is_proven.then_some(&proven[..]);
+                Given::Leaves(ByLeaves::new(numbering, &changes, proven))
+            }
+            false => Given::Slots(slot_changes(&changes, block == 0)),
         };
         let leaves_s = seconds(giving);
-        let (computed, tree, proofs) = given.compute(state)?;
+        let Outcome {
+            computed,
+            tree,
+            proofs,
+        } = given.compute(state)?;
         let (root, timings) = (computed.root(), computed.timings());
         let committing = Instant::now();
         let at = BlockRef {
@@ -429,7 +402,16 @@ impl Load {
         let (commit_s, wall_s) = (seconds(committing), seconds(start));
 
         let proofs = match proofs {
-            Some(proofs) => self.check(block, before, (&changes, &proven), &proofs)?,
+            Some(proofs) => {
+                let proven = Proven {
+                    block,
+                    numbering,
+                    before,
+                    changes: &changes,
+                    reads: &proven,
+                };
+                proven.check(&*proofs, |slot| self.value(slot))?
+            }
             None => 0,
         };
         self.slots += writes;
@@ -478,41 +460,6 @@ impl Load {
         }
     }
 
-    /// Holds some of a block's proofs, the first and the last among them, to what was written and read; returns how many there are.
-    fn check(
-        &self,
-        block: u64,
-        before: B256,
-        (changes, reads): (&[SlotWrite], &[u64]),
-        proofs: &OperationProofs,
-    ) -> Result<u64, LoadTestError> {
-        let count = proofs.len();
-        let last = count.checked_sub(1);
-        for operation in (0..count).step_by(1 + count / CHECKED).chain(last) {
-            let proof = proofs.get(operation);
-            let before = match operation.checked_sub(1) {
-                Some(last) => proofs.roots()[last],
-                None => before.0,
-            };
-            let entry = |slot, number: u64| Entry {
-                index: self.settings.numbering.index(slot, number),
-                value: U256::from(number).to_be_bytes(),
-            };
-            let (slot, new) = match changes.get(operation) {
-                Some(change) => (change.slot, Some(entry(change.slot, change.new))),
-                None => (reads[operation - changes.len()], None),
-            };
-            let value = changes.iter().find(|change| change.slot == slot);
-            let value = value.map_or_else(|| self.value(slot), |change| change.new);
-            let read = new.is_some() || proof.outcome.before() == Some(entry(slot, value));
-            let key = LeafName::Slot(CONTRACT, U256::from(slot)).key();
-            if !read || !proof.verify(Blake2s::new(), &before, &key, new) {
-                return Err(LoadTestError::Proof { block, operation });
-            }
-        }
-        Ok(count as u64)
-    }
-
     fn read(&self, state: &State, block: u64, slot: u64) -> Result<(), LoadTestError> {
         let found = state
             .storage(CONTRACT, U256::from(slot))
@@ -533,68 +480,31 @@ impl Load {
 /// What a block writes, as the state takes it.
 enum Given {
     /// Leaves by their keys.
-    Leaves(Vec<LeafWrite>),
-    /// Leaves, and keys of others that are read: all are proven.
-    Proven(Vec<LeafWrite>, Vec<[u8; 32]>),
+    Leaves(ByLeaves),
     /// Slots of an account, under any other tree.
     Slots(StateChanges),
 }
 
-/// What becomes of a block before it is in: figures and proofs where the tree has them.
-type Outcome = (Computed, Option<TreeFigures>, Option<OperationProofs>);
+/// What becomes of a block before it is in.
+struct Outcome {
+    computed: Computed,
+    /// What the tree counts, if it does.
+    tree: Option<TreeFigures>,
+    /// The proofs, if they were asked for.
+    proofs: Option<Box<dyn LeafProofs>>,
+}
 
 impl Given {
     fn compute(&self, state: &State) -> Result<Outcome, LoadTestError> {
-        Ok(match self {
-            Self::Leaves(writes) => {
-                let (computed, stats) = leaves(state)?.compute(writes)?;
-                (computed, Some(figures(&stats)), None)
-            }
-            Self::Proven(writes, reads) => {
-                let (computed, stats, proofs) = leaves(state)?.compute_proven(writes, reads)?;
-                (computed, Some(figures(&stats)), Some(proofs))
-            }
-            Self::Slots(changes) => (state.compute(changes)?, None, None),
-        })
-    }
-}
-
-fn leaves(state: &State) -> Result<StateLeaves<'_>, StateError> {
-    let none = || StateError::Read("the tree has no leaves by key".into());
-    state.leaves().ok_or_else(none)
-}
-
-fn keys_of(slots: &[u64]) -> Vec<[u8; 32]> {
-    let keys = slots.par_chunks(TOGETHER).flat_map_iter(slot_keys);
-    keys.collect()
-}
-
-fn leaf_writes(changes: &[SlotWrite]) -> Vec<LeafWrite> {
-    let unset = LeafWrite {
-        key: [0; 32],
-        index: 0,
-        value: [0; 32],
-    };
-    let mut writes = vec![unset; changes.len()];
-    let parts = changes.par_chunks(TOGETHER);
-    let parts = parts.zip(writes.par_chunks_mut(TOGETHER));
-    parts.for_each(|(changes, writes)| {
-        let slots: Vec<u64> = changes.iter().map(|change| change.slot).collect();
-        let of_keys = slot_keys(&slots).into_iter().zip(changes);
-        for (write, (key, change)) in writes.iter_mut().zip(of_keys) {
-            *write = LeafWrite {
-                key,
-                index: change.index,
-                value: U256::from(change.new).to_be_bytes(),
-            };
+        match self {
+            Self::Leaves(leaves) => leaves.compute(state),
+            Self::Slots(changes) => Ok(Outcome {
+                computed: state.compute(changes)?,
+                tree: None,
+                proofs: None,
+            }),
         }
-    });
-    writes
-}
-
-fn slot_keys(slots: &[u64]) -> Vec<[u8; 32]> {
-    let name = |slot: &u64| LeafName::Slot(CONTRACT, U256::from(*slot));
-    LeafName::keys(&slots.iter().map(name).collect::<Vec<_>>())
+    }
 }
 
 /// What the slots of the contract become.

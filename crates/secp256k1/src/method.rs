@@ -21,7 +21,7 @@ enum Kind {
 /// Signatures from which on lanes are faster than the library, which takes them one at a time.
 const LANES_FROM: usize = 2;
 /// Signatures that share their inversions. Their tables take 64 KiB.
-const TOGETHER: usize = 64;
+const SIGNATURES_OF_AN_INVERSION: usize = 64;
 
 impl Method {
     /// libsecp256k1, one signature at a time: the reference.
@@ -77,7 +77,7 @@ impl Method {
     #[must_use]
     pub fn recover(self, signed: &[Signed]) -> Vec<Result<Key, Unrecoverable>> {
         let mut keys = Vec::with_capacity(signed.len());
-        for chunk in signed.chunks(TOGETHER) {
+        for chunk in signed.chunks(SIGNATURES_OF_AN_INVERSION) {
             match self.lanes(chunk.len()) {
                 Some(lanes) => keys.extend(recovery::recover(lanes, chunk)),
                 None => keys.extend(chunk.iter().map(library::recover)),
@@ -97,7 +97,10 @@ impl Method {
     pub fn verify(self, signed: &[Signed], keys: &[Key]) -> Vec<bool> {
         assert_eq!(signed.len(), keys.len(), "a key for each signature");
         let mut valid = Vec::with_capacity(signed.len());
-        for (signed, keys) in signed.chunks(TOGETHER).zip(keys.chunks(TOGETHER)) {
+        for (signed, keys) in signed
+            .chunks(SIGNATURES_OF_AN_INVERSION)
+            .zip(keys.chunks(SIGNATURES_OF_AN_INVERSION))
+        {
             match self.lanes(signed.len()) {
                 Some(lanes) => valid.extend(verification::verify(lanes, signed, keys)),
                 None => valid.extend(signed.iter().zip(keys).map(library::verify)),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use alloy_primitives::Bytes;
 use arbor_chain::replay::Chain;
-use arbor_chain::witness::{MadeWitness, make_witness};
+use arbor_chain::witness::make_witness;
 use arbor_database::BlockState;
 use serde::Serialize;
 
@@ -47,15 +47,19 @@ fn execution_witness(call: &Call<'_>) -> Answer {
     let executor = chain.rules().executor();
     let of_genesis = Chain::of(chain.genesis());
     let made = make_witness(parent.then()?, of_genesis, &block, executor, false);
-    match made.map_err(|error| failed(&error))? {
-        MadeWitness::Nodes(witness) => answer(&CanonicalWitness {
-            state: witness.state_nodes.into_iter().collect(),
-            codes: witness.codes.into_iter().collect(),
-            headers: witness.ancestor_headers_rlp.into_iter().collect(),
-        }),
-        MadeWitness::Leaves(witness) => {
-            let json = witness.block.to_json();
-            answer(&json.map_err(|error| failed(&error))?)
-        }
+    let mut made = made.map_err(|error| failed(&error))?;
+    if let Some(witness) = made.witness.executable_mut() {
+        return answer(&CanonicalWitness {
+            state: std::mem::take(&mut witness.state_nodes)
+                .into_iter()
+                .collect(),
+            codes: std::mem::take(&mut witness.codes).into_iter().collect(),
+            headers: std::mem::take(&mut witness.ancestor_headers_rlp)
+                .into_iter()
+                .collect(),
+        });
     }
+    let json = made.witness.to_json().map_err(|error| failed(&error))?;
+    let json: serde_json::Value = serde_json::from_slice(&json).map_err(|error| failed(&error))?;
+    answer(&json)
 }

@@ -78,16 +78,6 @@ pub struct VerifyProgress {
 /// Says what is wrong with the caller's own part of a version's record, which is the block's header.
 pub type MetaCheck<'a> = &'a mut (dyn FnMut(&Meta) -> Result<(), String> + Send);
 
-/// The indices that the leaves of an AR16MT database may have.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum LeafIndices {
-    /// All numbers from 1 to the number of leaves, as every chain numbers its leaves.
-    #[default]
-    Consecutive,
-    /// Any different numbers, chosen by whoever wrote them.
-    Chosen,
-}
-
 /// Parts that the accounts' key space is shared by.
 const RANGES: u64 = 256;
 
@@ -113,8 +103,6 @@ pub struct Counted {
 pub struct Check<'a> {
     /// The latest version and those before it.
     pub view: View<'a>,
-    /// The indices that leaves may have.
-    pub indices: LeafIndices,
     tables: &'static [TableSpec],
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
     /// What was counted so far.
@@ -129,12 +117,10 @@ impl<'a> Check<'a> {
     pub fn new(
         view: View<'a>,
         tables: &'static [TableSpec],
-        indices: LeafIndices,
         progress: &'a (dyn Fn(VerifyProgress) + Sync),
     ) -> Self {
         Self {
             view,
-            indices,
             tables,
             progress,
             counts: Counted::default(),

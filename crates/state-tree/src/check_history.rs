@@ -34,9 +34,9 @@ impl Check<'_> {
 
     /// Leads the nodes of a tree's newest version back through the undo records to the oldest, and
     /// compares every root.
-    pub fn walk_back(
+    pub fn walk_back<T: StateTree + ?Sized>(
         &self,
-        tree: &dyn StateTree,
+        tree: &T,
         oldest: Version,
         newest: Version,
     ) -> Result<(), StateError> {

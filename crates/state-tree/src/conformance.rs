@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use crate::Account;
+use crate::{Account, StateTree};
 
 /// A state in plain maps: accounts, each with its slots that are not zero.
 pub type Contents = BTreeMap<Address, (Account, BTreeMap<U256, U256>)>;
 
 /// Codes by their hashes.
 pub type Codes = BTreeMap<B256, Bytes>;
+
+/// Makes the naive tree that is like a tree.
+pub type ModelOf = fn(&dyn StateTree) -> Box<dyn Model>;
 
 /// A tree as plainly as it can be written: from the whole contents after each block.
 pub trait Model {

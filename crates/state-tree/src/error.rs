@@ -1,18 +1,16 @@
 //! What can go wrong with state.
 
+use std::error::Error;
+use std::fmt;
+
 use alloy_primitives::{Address, B256, hex};
 use arbor_store::StoreError;
 use arbor_tree::ReadError as NodeError;
-use arbor_tree_ar16mt::TreeError as Ar16mtError;
-use arbor_tree_eip8297::TreeError as Eip8297Error;
-use arbor_tree_mpt::TreeError;
-use arbor_tree_verkle::TreeError as VerkleError;
 use arbor_versions::VersionsError;
 
 use crate::WrongChanges;
 use crate::head_id::{HeadId, ShownHead};
 use arbor_accounts::ReadError;
-use arbor_verify::verkle::NoRoom;
 
 /// Why state could not be read, computed or written.
 #[derive(Debug, thiserror::Error)]
@@ -25,16 +23,7 @@ pub enum StateError {
     Store(#[from] StoreError),
     /// The tree could not be read or updated.
     #[error(transparent)]
-    Tree(Box<TreeError>),
-    /// The Verkle tree could not be read or updated.
-    #[error(transparent)]
-    Verkle(Box<VerkleError>),
-    /// The AR16MT tree could not be read or updated.
-    #[error(transparent)]
-    Ar16mt(Box<Ar16mtError>),
-    /// The tree of EIP-8297 could not be read or updated.
-    #[error(transparent)]
-    Eip8297(Box<Eip8297Error>),
+    Tree(TreeFault),
     /// A stored record is not what its table promises.
     #[error("corrupt {table} record at key 0x{}: {why}", hex::encode(key))]
     Corrupt {
@@ -45,9 +34,6 @@ pub enum StateError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Leaves are numbered on, and after this number there is none.
-    #[error("no leaf can have index {}: none could come after it", u64::MAX)]
-    LastIndex,
     /// A view could not be read.
     #[error(transparent)]
     View(ReadError),
@@ -57,7 +43,7 @@ pub enum StateError {
         /// Whose account it is.
         address: Address,
         /// What is too large.
-        cause: NoRoom,
+        cause: Box<dyn Error + Send + Sync>,
     },
     /// A version recomputed from the undo records does not have the root it was stored with.
     #[error(
@@ -134,27 +120,47 @@ impl From<VersionsError> for StateError {
     }
 }
 
-impl From<TreeError> for StateError {
-    fn from(error: TreeError) -> Self {
-        Self::Tree(Box::new(error))
+/// An error of a tree, which only the tree knows by its type.
+#[derive(Debug)]
+pub struct TreeFault {
+    /// The name of the tree.
+    pub tree: &'static str,
+    /// The error.
+    pub cause: Box<dyn Error + Send + Sync>,
+}
+
+impl fmt::Display for TreeFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.tree, self.cause)
     }
 }
 
-impl From<VerkleError> for StateError {
-    fn from(error: VerkleError) -> Self {
-        Self::Verkle(Box::new(error))
+impl Error for TreeFault {
+    /// What lies below the tree's error, whose own text is this one's.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.source()
     }
 }
 
-impl From<Ar16mtError> for StateError {
-    fn from(error: Ar16mtError) -> Self {
-        Self::Ar16mt(Box::new(error))
+impl StateError {
+    /// Returns an error of the tree with a name.
+    pub fn of_tree(tree: &'static str, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let cause = cause.into();
+        Self::Tree(TreeFault { tree, cause })
     }
-}
 
-impl From<Eip8297Error> for StateError {
-    fn from(error: Eip8297Error) -> Self {
-        Self::Eip8297(Box::new(error))
+    /// Returns the error that an account has more than its leaves have room for.
+    pub fn no_room(address: Address, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let cause = cause.into();
+        Self::NoRoom { address, cause }
+    }
+
+    /// Returns the tree's own error, if this is one and has this type.
+    pub fn in_tree<E: Error + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Tree(fault) => fault.cause.downcast_ref(),
+            _ => None,
+        }
     }
 }
 

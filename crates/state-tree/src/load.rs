@@ -4,24 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY};
-use arbor_accounts::{Account, AccountOrder, AccountSource, ReadError};
+use arbor_accounts::{Account, AccountSource, ReadError};
 use arbor_versions::Versions;
 
 use crate::checks::check_code_hashes;
 use crate::tables::code_write;
 use crate::{StateError, WrongChanges};
-
-/// Checks that accounts come in the order in which a tree loads them.
-pub fn check_order(source: &dyn AccountSource, wanted: &AccountOrder) -> Result<(), StateError> {
-    let found = source.order();
-    match found == wanted {
-        true => Ok(()),
-        false => Err(StateError::Read(format!(
-            "the tree is loaded with accounts sorted {}, and the source has them sorted {}: sort them first",
-            wanted.name, found.name
-        ))),
-    }
-}
 
 /// The codes that loaded accounts have. Each is read twice: it is checked when the first account
 /// has it, and stored after all accounts, because codes are stored in another order.

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_store::{Table, Write};
+use alloy_primitives::{Address, B256, Bytes};
+use arbor_store::Write;
 use arbor_tree::Hash;
 use arbor_verify::Proof;
-use arbor_verify::ar16mt::StorageLogs;
 use arbor_versions::{Identity, Meta, Version, Versions, View};
 
 pub use kind::{
@@ -19,17 +18,16 @@ pub use kind::{
     StoredAs, TreeKind, Zeros,
 };
 
-use crate::BlockLeaves;
 use crate::Build;
-use crate::WithSlots;
 use crate::check::Check;
-use crate::flat::{Ahead, Flat, FlatKey, Lookup};
+use crate::flat::{Flat, Lookup};
+use crate::flat_records::FlatRecords;
 use crate::inspect::{Seen, StoredRecord};
 use crate::{
-    Account, AccountOrder, AccountSlots, AccountSource, Computed, IntermediateRoots, Network,
-    Reads, StateChanges, StateError,
+    AccountOrder, AccountSlots, AccountSource, Computed, IntermediateRoots, Network, Reads,
+    StateChanges, StateError,
 };
-use crate::{LeafWrite, OperationProofs, TreeStats};
+use crate::{LeafLogs, LeafStats, LeafWrite, ProvenLeaves};
 
 /// A tree that commits to accounts, shared by everything that reads or writes one state.
 pub type Tree = Arc<dyn StateTree>;
@@ -54,13 +52,11 @@ pub trait Then: Flat + Sync {
     fn is_proven_again(&self) -> bool;
 }
 
-/// Accounts with their slots, in the order of a tree's flat tables.
-pub type Accounts<'a> = Box<dyn Iterator<Item = Result<WithSlots, StateError>> + 'a>;
-
 /// A commitment scheme over accounts: where records lie in flat tables, what changes make of the
 /// nodes, and how nodes are checked and rebuilt. Nothing else of a state depends on the tree.
 ///
-/// All methods are required, so that the compiler names what a new tree lacks.
+/// What every tree has is required, so that the compiler names what a new tree lacks. What only some
+/// trees have is absent unless a tree supplies it.
 pub trait StateTree: Any + fmt::Debug + Send + Sync {
     /// The row of this tree.
     fn kind(&self) -> &'static TreeKind;
@@ -72,64 +68,28 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
     fn empty_root(&self) -> B256;
 
     /// Whether the roots of consecutive blocks are computed faster together than one by one.
-    fn computes_together(&self) -> bool;
+    fn computes_together(&self) -> bool {
+        false
+    }
 
     /// Whether every version is to be written to the store at once.
-    fn writes_through(&self) -> bool;
+    fn writes_through(&self) -> bool {
+        false
+    }
 
     /// Makes the tables that computing needs, if there are any. `placed` is called once all their
     /// memory is allocated, before they are filled.
-    fn prepare(&self, placed: Box<dyn FnOnce() + '_>);
+    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
+        placed();
+    }
 
-    /// Reads an account.
-    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError>;
-
-    /// Reads accounts, in the order of their addresses, all records together.
-    fn accounts(
-        &self,
-        flat: &dyn Flat,
-        addresses: &[Address],
-    ) -> Result<Vec<Option<Account>>, StateError>;
-
-    /// Returns the keys of what the flat tables have of these accounts and slots.
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2];
-
-    /// Reads a slot, zero if absent.
-    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError>;
-
-    /// Returns whether an account has a slot that is not zero.
-    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError>;
+    /// The way in which accounts and slots lie in flat tables.
+    fn records(&self) -> &dyn FlatRecords;
 
     /// Returns the order in which accounts are listed and loaded: that of the flat tables.
-    fn order(&self) -> &'static AccountOrder;
-
-    /// Lists accounts with their slots that are not zero, in the tree's [order](Self::order): those
-    /// whose keys have this first byte, or all accounts.
-    fn listing<'a>(
-        &'a self,
-        flat: &'a dyn Flat,
-        first: Option<u8>,
-    ) -> Result<Accounts<'a>, StateError>;
-
-    /// Computes the Merkle-Patricia root of the flat tables on the threads of the caller's pool,
-    /// without reading a node.
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError>;
-
-    /// Returns the first account whose key is `from` or above, in the order of the flat tables.
-    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError>;
-
-    /// Returns a slot of the first account with storage whose key is `account` or above: the first
-    /// slot whose key is `slot` or above, else the account's first.
-    fn slot_from(
-        &self,
-        view: View<'_>,
-        account: &Hash,
-        slot: &Hash,
-    ) -> Result<Option<(Address, U256)>, StateError>;
+    fn order(&self) -> &'static AccountOrder {
+        self.records().order()
+    }
 
     /// Computes what the changes of consecutive blocks, the first on top of the latest version, make
     /// of the state: a root after each. A tree that [computes together](Self::computes_together) may
@@ -150,10 +110,14 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
     ) -> Result<Computed, StateError>;
 
     /// The way to build a whole state in parts, if the tree has one: an interrupted build then goes on.
-    fn build(&self) -> Option<&dyn Build>;
+    fn build(&self) -> Option<&dyn Build> {
+        None
+    }
 
     /// Proves an account and some of its slots, present or absent.
-    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError>;
+    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
+        self.prove_together(then, std::slice::from_ref(account))
+    }
 
     /// Proves several accounts and slots of them, present or absent, by one proof.
     fn prove_together(
@@ -163,13 +127,19 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
     ) -> Result<Box<dyn Proof>, StateError>;
 
     /// Writing and proving leaves by their keys alone, if the tree can.
-    fn leaves(&self) -> Option<&dyn Leaves>;
+    fn leaves(&self) -> Option<&dyn Leaves> {
+        None
+    }
 
     /// Witnesses of all that a block touches, if the tree has them.
-    fn witnesses(&self) -> Option<&dyn Witnesses>;
+    fn witnesses(&self) -> Option<&dyn Witnesses> {
+        None
+    }
 
     /// Roots inside a block, for receipts from before Byzantium, if the tree is the one that those mean.
-    fn inner_roots(&self) -> Option<&dyn InnerRoots>;
+    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
+        None
+    }
 
     /// The nodes of the latest version, to be led to older ones by [`step`](Self::step).
     fn nodes(&self, view: View<'_>) -> Nodes;
@@ -208,7 +178,9 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         check: &Check<'_>,
         oldest: Version,
         newest: Version,
-    ) -> Result<(), StateError>;
+    ) -> Result<(), StateError> {
+        check.walk_back(self, oldest, newest)
+    }
 
     /// Reports what a record of one of the tree's tables stands for: accounts, slots and nodes. A record
     /// of another kind stands for nothing.
@@ -235,7 +207,7 @@ pub trait Leaves {
         &self,
         view: View<'_>,
         writes: &[LeafWrite],
-    ) -> Result<(Computed, TreeStats), StateError>;
+    ) -> Result<(Computed, LeafStats), StateError>;
 
     /// As [`compute`](Self::compute), with a proof of each write and then of each of some reads, and the root
     /// after each.
@@ -244,7 +216,7 @@ pub trait Leaves {
         view: View<'_>,
         writes: &[LeafWrite],
         reads: &[Hash],
-    ) -> Result<(Computed, TreeStats, OperationProofs), StateError>;
+    ) -> Result<ProvenLeaves, StateError>;
 
     /// Proves all leaves from one key to another, both included; neither needs to be a leaf's.
     fn prove_range(
@@ -270,8 +242,8 @@ pub trait Leaves {
     /// What is written for a stored name; `None` for bytes that are none.
     fn name_write(&self, name: &[u8]) -> Option<Write>;
 
-    /// The leaves that a version writes on top of the one before, in the form that zkSync's prover is given.
-    fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<StorageLogs, StateError>;
+    /// The leaves that a version writes on top of the one before, in the form that the tree's prover is given.
+    fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<LeafLogs, StateError>;
 }
 
 /// A tree that gives witnesses of all that a block touches.
@@ -308,12 +280,21 @@ pub enum WitnessForm {
 }
 
 /// The witness of a block's access to the state.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum StateWitness {
     /// The nodes that reading and changing it needs.
     Nodes(Vec<Bytes>),
     /// The leaves that it touches.
-    Leaves(Box<BlockLeaves>),
+    Leaves(BlockLeaves),
+}
+
+/// The leaves that a block touches as they are before it, with one proof, and the new values of those that it changes.
+#[derive(Debug)]
+pub struct BlockLeaves {
+    /// Leaves, new values and proof, in the form that the tree has for them.
+    pub proof: Box<dyn Proof>,
+    /// How many of the keys are chunks of code that are read. All of them are there before the block.
+    pub chunks: usize,
 }
 
 /// A tree that tells the root after each transaction.

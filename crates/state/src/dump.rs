@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::Historical;
 use crate::{StateError, StateView};
-use arbor_state_tree as state_tree;
-use arbor_state_tree::{BY_KECCAK, FullAccount, WithSlots};
+use arbor_state_tree::{FullAccount, WithSlots};
+use arbor_verify::mpt::{self, BY_KECCAK};
 
 /// One account of a dump, as `geth dump --iterative` prints it on a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ impl Historical<'_> {
         &self,
         mut sink: impl FnMut(DumpAccount) -> Result<(), E>,
     ) -> Result<(), E> {
-        for entry in self.tree().listing(self, None)? {
+        for entry in self.tree().records().listing(self, None)? {
             let entry = entry?;
             sink(self.dumped(entry)?)?;
         }
@@ -65,7 +65,7 @@ impl Historical<'_> {
                     account,
                     slots: slots.clone(),
                 };
-                state_tree::storage_root(&BY_KECCAK.with_keys(vec![account])[0])?
+                mpt::storage_root(&BY_KECCAK.with_keys(vec![account])[0])?
             }
         };
         let code = match account.code_hash {

@@ -53,29 +53,29 @@ impl<'a> Head<'a> {
     /// # Errors
     /// The store's errors, and the first record that is not what its table promises.
     pub fn flat_root(self) -> Result<B256, StateError> {
-        self.tree.flat_root(&Ahead::of(self.view))
+        self.tree.records().root(&Ahead::of(self.view))
     }
 }
 
 impl StateView for Head<'_> {
     fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
-        Ok(self.tree.account(&self.view, address)?)
+        Ok(self.tree.records().account(&self.view, address)?)
     }
 
     fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ReadError> {
-        Ok(self.tree.accounts(&self.view, addresses)?)
+        Ok(self.tree.records().accounts(&self.view, addresses)?)
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
-        Ok(self.tree.storage(&self.view, address, slot)?)
+        Ok(self.tree.records().storage(&self.view, address, slot)?)
     }
 
     fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
-        Ok(self.tree.has_storage(&self.view, address)?)
+        Ok(self.tree.records().has_storage(&self.view, address)?)
     }
 
     fn expect(&self, accounts: &[Address], slots: &[(Address, U256)]) {
-        for (table, keys) in self.tree.flat_keys(accounts, slots) {
+        for (table, keys) in self.tree.records().keys(accounts, slots) {
             let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
             // What is found stays in the cache below, or at least in the system's.
             let _ = self.view.multi_get(table, &keys);

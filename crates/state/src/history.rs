@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_store::{Table, Value, Write};
 use arbor_verify::Proof;
-use arbor_verify::ar16mt::StorageLogs;
 use arbor_versions::{Meta, Version, View};
 
 use crate::head::Head;
 use crate::{Account, AccountSlots, IntermediateRoots, ReadError, StateError, StateView, Tree};
 use arbor_state_tree::{Flat, FlatEntries, overlaid};
-use arbor_state_tree::{Leaves, Nodes, StateWitness, Then, Touched};
+use arbor_state_tree::{LeafLogs, Leaves, Nodes, StateWitness, Then, Touched};
 
 /// The state of a retained version, readable and provable.
 ///
@@ -167,12 +166,12 @@ impl LeavesThen<'_> {
         self.leaves.prove_range(self.then, (from, to))
     }
 
-    /// The leaves that this version writes, in the form that zkSync's prover is given: first those that were there, then
+    /// The leaves that this version writes, in the form that the tree's prover is given: first those that were there, then
     /// new ones, both ascending by index. Reads are not kept, so there are none. The version before must be retained.
     ///
     /// # Errors
     /// A version whose predecessor is not retained; the store's errors.
-    pub fn storage_logs(&self) -> Result<StorageLogs, StateError> {
+    pub fn storage_logs(&self) -> Result<LeafLogs, StateError> {
         let Historical { head, meta, .. } = self.then;
         let Some(before) = meta.version.0.checked_sub(1) else {
             return Err(StateError::Read(
@@ -253,15 +252,15 @@ impl Then for Historical<'_> {
 
 impl StateView for Historical<'_> {
     fn account(&self, address: Address) -> Result<Option<Account>, ReadError> {
-        Ok(self.tree().account(self, address)?)
+        Ok(self.tree().records().account(self, address)?)
     }
 
     fn storage(&self, address: Address, slot: U256) -> Result<U256, ReadError> {
-        Ok(self.tree().storage(self, address, slot)?)
+        Ok(self.tree().records().storage(self, address, slot)?)
     }
 
     fn has_storage(&self, address: Address) -> Result<bool, ReadError> {
-        Ok(self.tree().has_storage(self, address)?)
+        Ok(self.tree().records().has_storage(self, address)?)
     }
 
     fn code(&self, code_hash: B256) -> Result<Bytes, ReadError> {

@@ -545,7 +545,7 @@ fn address_of(head: Head<'_>, owner: &[u8]) -> Result<Option<Address>, StateErro
         return Ok(Some(address.into()));
     }
     match <[u8; 32]>::try_from(owner) {
-        Ok(key) => head.tree().account_from(head.view(), &key),
+        Ok(key) => head.tree().records().account_from(head.view(), &key),
         Err(_) => Ok(None),
     }
 }

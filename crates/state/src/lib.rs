@@ -24,16 +24,17 @@ mod state;
 mod verify;
 
 pub use arbor_state_tree::{
-    Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, BY_NAME,
-    BlockLeaves, BlockMemory, Build, BuiltPart, Check, Computed, Counts, Flat, FullAccount,
-    FullAccounts, HeadId, IntermediateRoots, Joined, KeyedAccount, KeyedAccounts, KeyedSlot,
-    LeafIndices, LeafWrite, LoadedCodes, MetaCheck, Network, NumberedLeaf, OperationProofs,
+    Account, AccountChange, AccountOrder, AccountSlots, AccountSource, BY_NAME, BlockLeaves,
+    BlockMemory, Build, BuiltPart, Check, Computed, Counts, Flat, FullAccount, FullAccounts,
+    HeadId, IntermediateRoots, Joined, KeyedAccount, KeyedAccounts, KeyedSlot, LeafLogs,
+    LeafProofs, LeafStats, LeafWrite, LoadedCodes, MetaCheck, Network, NumberedLeaf, ProvenLeaves,
     Published, ReadError, Reads, Registry, RootPlace, RootThreads, Scope, Setting, SettingError,
     Settings, SlotChange, SortedAccounts, Spread, SpreadLeaf, StateChanges, StateError, StateTree,
-    StateView, StateWitness, StoredAs, Then, Timings, Touched, Tree, TreeKind, TreeStats,
-    Unfinished, VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work,
-    WrongChanges, Zeros, check_listed_once, code_write, state_root,
+    StateView, StateWitness, StoredAs, Then, Timings, Touched, Tree, TreeKind, Unfinished,
+    VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work, WrongChanges, Zeros,
+    check_listed_once, code_write,
 };
+pub use arbor_verify::mpt::{BY_KECCAK, state_root};
 pub use dump::{DumpAccount, DumpHead};
 pub use head::Head;
 pub use history::{Historical, LeavesThen};

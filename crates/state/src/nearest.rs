@@ -13,7 +13,7 @@ impl Head<'_> {
     /// # Errors
     /// Those of the store; a record that cannot be read.
     pub fn account_from(self, from: &Hash) -> Result<Option<Address>, StateError> {
-        self.tree().account_from(self.view(), from)
+        self.tree().records().account_from(self.view(), from)
     }
 
     /// A slot of the first account with storage whose key is `account` or above: the first whose key is `slot` or above, else the
@@ -26,6 +26,6 @@ impl Head<'_> {
         account: &Hash,
         slot: &Hash,
     ) -> Result<Option<(Address, U256)>, StateError> {
-        self.tree().slot_from(self.view(), account, slot)
+        self.tree().records().slot_from(self.view(), account, slot)
     }
 }

@@ -24,7 +24,7 @@ impl Historical<'_> {
         &self,
         first: Option<u8>,
     ) -> Result<impl Iterator<Item = Result<FullAccount, ReadError>> + '_, ReadError> {
-        let accounts = self.tree().listing(self, first)?;
+        let accounts = self.tree().records().listing(self, first)?;
         Ok(accounts.map(|account| Ok(account?.into())))
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 use arbor_state_tree::Ahead;
 use arbor_state_tree::Leaves;
 use arbor_state_tree::{Computed, Unfinished, check_run};
-use arbor_state_tree::{LeafWrite, OperationProofs, TreeStats};
+use arbor_state_tree::{LeafStats, LeafWrite, ProvenLeaves};
 use arbor_state_tree::{check_consistent, check_order};
 
 /// The block that a version belongs to.
@@ -239,7 +239,7 @@ impl State {
         computed
             .iter()
             .for_each(|computed| ahead.put(&computed.changes));
-        self.tree.flat_root(&ahead)
+        self.tree.records().root(&ahead)
     }
 
     /// Writing leaves by their keys alone, below any account; none of a tree that has no such leaves.
@@ -466,7 +466,7 @@ impl StateLeaves<'_> {
     ///
     /// # Errors
     /// Index 0; a key that occurs twice; a database whose recovery did not finish; the store's errors.
-    pub fn compute(&self, writes: &[LeafWrite]) -> Result<(Computed, TreeStats), StateError> {
+    pub fn compute(&self, writes: &[LeafWrite]) -> Result<(Computed, LeafStats), StateError> {
         self.state.check_finished()?;
         self.leaves.compute(self.state.versions.view(), writes)
     }
@@ -479,7 +479,7 @@ impl StateLeaves<'_> {
         &self,
         writes: &[LeafWrite],
         reads: &[Hash],
-    ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+    ) -> Result<ProvenLeaves, StateError> {
         self.state.check_finished()?;
         let view = self.state.versions.view();
         self.leaves.compute_proven(view, writes, reads)

@@ -2,20 +2,14 @@
 //! rebuilt from its undo, every other record held against its neighbours.
 
 use alloy_primitives::B256;
-use arbor_state_tree::{Check, LeafIndices, MetaCheck, VerifyProgress, VerifyReport};
+use arbor_state_tree::{Check, MetaCheck, VerifyProgress, VerifyReport};
 
 use crate::{State, StateError, StateSnapshot, roots};
 
 impl State {
     /// Checks the whole database, as [`StateSnapshot::verify`] does, without a look at the headers.
     pub fn verify(&mut self) -> Result<VerifyReport, StateError> {
-        self.verify_indexed(LeafIndices::Consecutive)
-    }
-
-    /// Checks the whole database like [`Self::verify`], in which leaves may have these indices.
-    pub fn verify_indexed(&mut self, indices: LeafIndices) -> Result<VerifyReport, StateError> {
-        self.snapshot()?
-            .verify_indexed(indices, &|_| {}, &mut |_| Ok(()))
+        self.snapshot()?.verify(&|_| {}, &mut |_| Ok(()))
     }
 }
 
@@ -42,18 +36,9 @@ impl StateSnapshot {
         progress: &(dyn Fn(VerifyProgress) + Sync),
         meta: MetaCheck<'_>,
     ) -> Result<VerifyReport, StateError> {
-        self.verify_indexed(LeafIndices::Consecutive, progress, meta)
-    }
-
-    fn verify_indexed(
-        &self,
-        indices: LeafIndices,
-        progress: &(dyn Fn(VerifyProgress) + Sync),
-        meta: MetaCheck<'_>,
-    ) -> Result<VerifyReport, StateError> {
         let head = self.reader();
         let tree = &**head.tree();
-        let check = Check::new(head.view(), tree.kind().tables, indices, progress);
+        let check = Check::new(head.view(), tree.kind().tables, progress);
         let (state, records) = rayon::join(
             || {
                 let flat_root = tree.check(&check)?;

@@ -10,7 +10,7 @@ use crate::work::Work;
 use crate::{Hash, Hasher, LeafUpdate, NodeChange, Packing, Path, TreeError, TreeStats};
 
 /// Leaves that are merged and hashed together.
-const TOGETHER: usize = 1 << 16;
+const LEAVES_MERGED_TOGETHER: usize = 1 << 16;
 
 /// A tree that grows by leaves ascending by key. Only the records on the way to the last leaf are
 /// in memory: no later leaf lies below any other.
@@ -94,7 +94,7 @@ impl Builder {
         }
         self.last = Some(key);
         self.waiting.push(LeafUpdate { key, value });
-        match self.waiting.len() == TOGETHER {
+        match self.waiting.len() == LEAVES_MERGED_TOGETHER {
             true => self.grow(sink),
             false => Ok(()),
         }

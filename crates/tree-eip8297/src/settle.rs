@@ -7,7 +7,7 @@ use crate::hasher::{write_branch, write_leaf};
 use crate::{Hash, Hasher, TreeStats};
 
 /// Messages that a thread hashes together.
-const TOGETHER: usize = 1 << 11;
+const MESSAGES_OF_A_THREAD: usize = 1 << 11;
 
 /// Nodes to be hashed, by height: each after its children.
 #[derive(Default)]
@@ -69,9 +69,10 @@ pub(crate) fn find_dirty(
 pub(crate) fn hash(arena: &mut Arena, hasher: Hasher, heights: Heights, stats: &mut TreeStats) {
     for ids in heights.0 {
         let some = |ids: &[Id]| digests(arena, hasher, ids);
-        let digests: Vec<Hash> = match ids.len() > 2 * TOGETHER {
+        let digests: Vec<Hash> = match ids.len() > 2 * MESSAGES_OF_A_THREAD {
             true => {
-                let parts: Vec<Vec<Hash>> = ids.par_chunks(TOGETHER).map(some).collect();
+                let parts: Vec<Vec<Hash>> =
+                    ids.par_chunks(MESSAGES_OF_A_THREAD).map(some).collect();
                 parts.concat()
             }
             false => some(&ids),

@@ -26,7 +26,7 @@ const BATCHES: [(usize, usize); 2] = [(1_000, 5), (10_000, 3)];
 const PROOFS: [(usize, usize); 2] = [(1_000, 3), (10_000, 3)];
 
 /// Keys that are looked up side by side: more than fetches that a core has under way, few enough for its first cache.
-const TOGETHER: usize = 24;
+const KEYS_LOOKED_UP_TOGETHER: usize = 24;
 
 /// A hash of keys that nobody chooses: each word times a constant, both halves of the product folded into one.
 #[derive(Default)]
@@ -106,8 +106,8 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
 
     /// Gives `each` the values of keys, in their order.
     fn get_all(&self, keys: &[K], mut each: impl FnMut(&[Option<&V>])) {
-        let mut starts = [0; TOGETHER];
-        for keys in keys.chunks(TOGETHER) {
+        let mut starts = [0; KEYS_LOOKED_UP_TOGETHER];
+        for keys in keys.chunks(KEYS_LOOKED_UP_TOGETHER) {
             for (start, key) in starts.iter_mut().zip(keys) {
                 *start = self.start(key);
                 prefetch(&self.table[*start]);
@@ -117,7 +117,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
                     prefetch(&self.all[place as usize]);
                 }
             }
-            let mut found = [None; TOGETHER];
+            let mut found = [None; KEYS_LOOKED_UP_TOGETHER];
             for ((found, key), start) in found.iter_mut().zip(keys).zip(starts) {
                 let place = self.table[self.find(key, start)].checked_sub(1);
                 *found = place.map(|place| &self.all[place as usize].1);

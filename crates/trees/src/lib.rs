@@ -29,9 +29,10 @@
 
 pub mod ar16mt;
 pub mod eip8297;
+mod header_root;
 mod mpt;
+mod named_records;
 mod node_load;
-mod plain;
 mod stems;
 pub mod verkle;
 

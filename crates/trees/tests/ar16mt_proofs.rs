@@ -11,7 +11,7 @@ use arbor_state::{Account, AccountChange, BlockRef, Network, SlotChange, State, 
 use arbor_store::MemoryStore;
 use arbor_trees::ar16mt::{
     AR16MT, AccountSlots, Entry, LeafWrite, MalformedMultiproof, MultiproofError, RangeError,
-    RangeProof, StateMultiproof, StateProof,
+    RangeProof, StateMultiproof, StateProof, StorageLogs,
 };
 use arbor_versions::{Options, Version};
 
@@ -323,7 +323,10 @@ fn the_prover_is_given_what_a_version_writes() {
     let (state, roots) = leaves();
     for number in 1..3u64 {
         let then = state.at(Version(number)).unwrap();
-        let logs = then.leaves().unwrap().storage_logs().unwrap();
+        let written = then.leaves().unwrap().storage_logs().unwrap();
+        let logs = StorageLogs::decode(&written.bytes).unwrap();
+        assert_eq!(written.count, logs.logs.len());
+        assert_eq!(written.next_index, logs.next_enumeration_index);
         let before = 60 * number;
         assert_eq!(logs.next_enumeration_index, before + 1);
         assert_eq!(logs.logs.len(), 80);

@@ -226,7 +226,7 @@ impl Chain {
             assert_eq!(found.unwrap(), header_root);
         }
         let tree = EIP8297.tree();
-        let mut model = (EIP8297.model)(&*tree);
+        let mut model = (EIP8297.model.unwrap())(&*tree);
         assert_eq!(model.after(&after, &self.codes), root);
         if self.blocks > 0 {
             self.check_witness(&changes, root);

@@ -235,7 +235,7 @@ fn agrees_in_runs(
     let mut history: Vec<Expected> = Vec::new();
     let mut run: Vec<StateChanges> = Vec::new();
     let all_codes: Codes = codes().map(|code| (keccak256(&code), code)).into();
-    let mut model = (tree.kind().model)(&**tree);
+    let mut model = (tree.kind().model.unwrap())(&**tree);
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
         match step {
@@ -285,7 +285,7 @@ fn agrees_in_runs(
                 if !history.is_empty() && state.rollback(Version(target)).is_ok() {
                     history.truncate(target as usize + 1);
                     // What a tree keeps of the past follows from what is left of it.
-                    model = (tree.kind().model)(&**tree);
+                    model = (tree.kind().model.unwrap())(&**tree);
                     for version in &history {
                         model.after(&version.contents, &all_codes);
                     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alloy_primitives::B256;
-use arbor_state::{Network, Registry, Settings, State, TreeKind};
+use arbor_state::{Network, Registry, Scope, Settings, State, TreeKind};
 use arbor_store::MemoryStore;
 use arbor_trees::ar16mt::AR16MT;
 use arbor_trees::{MPT, standard};
@@ -96,6 +96,35 @@ fn settings_are_those_of_the_row() {
         let error = (row.make)(&hash).unwrap_err().to_string();
         assert!(error.contains(row.hashes[0]), "{error}");
     }
+}
+
+/// Whoever has no database knows the same trees as whoever has one, with the same proofs.
+#[test]
+fn checkers_of_proofs_know_the_same_trees() {
+    let registry = standard();
+    let kinds = arbor_verify::standard();
+    let of_rows: Vec<_> = registry.rows().map(|row| row.verify.tree).collect();
+    let of_kinds: Vec<_> = kinds.rows().map(|kind| kind.tree).collect();
+    assert_eq!(of_rows, of_kinds);
+    for (row, kind) in registry.rows().zip(kinds.rows()) {
+        assert_eq!(row.name, kind.tree);
+        assert!(std::ptr::eq(row.verify, kind), "{}", row.name);
+        assert!(!kind.forms.is_empty(), "{}", row.name);
+    }
+}
+
+/// A folder remembers settings as words, which are looked up in all rows: a word has one meaning.
+#[test]
+fn a_setting_means_the_same_under_all_trees() {
+    let mut known = std::collections::BTreeMap::new();
+    for row in standard().rows() {
+        for setting in row.settings {
+            let meaning = (setting.scope == Scope::Stored, setting.usual.is_some());
+            let first = *known.entry(setting.name).or_insert(meaning);
+            assert_eq!(meaning, first, "{} of {}", setting.name, row.name);
+        }
+    }
+    assert!(!known.is_empty());
 }
 
 #[test]

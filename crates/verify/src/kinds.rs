@@ -202,13 +202,43 @@ impl Kinds {
         })
     }
 
-    /// Reads a proof in the binary form; `None` if no tree here has one.
+    /// Reads a proof in the one binary form that the bytes have; `None` if no tree here has a binary form.
     ///
     /// # Errors
-    /// Bytes that are no proof.
+    /// Bytes that are no proof of any form, or can be read as several.
     pub fn read_bytes(&self, bytes: &[u8]) -> Option<Result<Box<dyn Proof>, Malformed>> {
-        let from_bytes = self.forms().find_map(|form| form.from_bytes)?;
-        Some(from_bytes(bytes))
+        let forms = self
+            .forms()
+            .filter_map(|form| Some((form, form.from_bytes?)));
+        let (mut found, mut failed) = (Vec::new(), Vec::new());
+        for (form, from_bytes) in forms {
+            match from_bytes(bytes) {
+                Ok(proof) => found.push(proof),
+                Err(error) => failed.push((form.name, error)),
+            }
+        }
+        if found.len() > 1 {
+            let names: Vec<&str> = found.iter().map(|proof| proof.form().name).collect();
+            let why = format!("it can be read as several forms: {}", names.join(", "));
+            return Some(Err(Malformed::new(why)));
+        }
+        if let Some(proof) = found.pop() {
+            return Some(Ok(proof));
+        }
+        if failed.len() > 1 {
+            let each = failed
+                .iter()
+                .map(|(form, error)| format!("{form}: {error}"));
+            let each: Vec<String> = each.collect();
+            let why = format!("it has none of the binary forms ({})", each.join("; "));
+            return Some(Err(Malformed::new(why)));
+        }
+        failed.pop().map(|(_, error)| Err(error))
+    }
+
+    /// All trees.
+    pub fn rows(&self) -> impl Iterator<Item = &'static VerifyKind> + '_ {
+        self.rows.iter().copied()
     }
 
     /// Checks that a file that names a form has no field that is the mark of another one alone.
@@ -336,6 +366,40 @@ mod tests {
         assert!(error(shared).contains("no proof of the form verkle/1"));
         let cut = kinds.read(json!({"form": "mpt/1"})).expect_err("no fields");
         assert!(cut.to_string().contains("no proof of the form mpt/1"));
+    }
+
+    /// The first binary form was taken for that of all bytes.
+    #[test]
+    fn bytes_of_several_binary_forms_are_refused_by_name() {
+        static OTHER: [ProofForm; 1] = [ProofForm {
+            name: "other/1",
+            marks: &[],
+            shared: &[],
+            decode: |_| unreachable!("no JSON is read"),
+            from_bytes: Some(|bytes| match bytes {
+                [] => Err(Malformed::new("it is empty")),
+                _ => Ok(Box::new(verkle::Witness::default())),
+            }),
+        }];
+        static KIND: VerifyKind = VerifyKind {
+            tree: "other",
+            forms: &OTHER,
+            account_of: None,
+            partial_state: None,
+            leaves: None,
+        };
+        let kinds = Kinds::new([&verkle::VERIFY, &KIND]);
+        let error = |bytes: &[u8]| {
+            let read = kinds.read_bytes(bytes).expect("two binary forms");
+            read.expect_err("no proof").to_string()
+        };
+        let none = error(&[]);
+        assert!(none.contains("verkle-witness/1: "), "{none}");
+        assert!(none.contains("other/1: it is empty"), "{none}");
+        let both = error(&verkle::Witness::default().to_bytes());
+        assert!(both.contains("several forms: verkle-witness/1"), "{both}");
+        assert!(kinds.read_bytes(&[7]).expect("two binary forms").is_ok());
+        assert!(Kinds::new([&mpt::VERIFY]).read_bytes(&[]).is_none());
     }
 
     #[test]

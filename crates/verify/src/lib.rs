@@ -27,6 +27,7 @@ mod kinds;
 pub mod mpt;
 mod named_leaves;
 mod proof;
+mod quantity;
 pub mod stems;
 pub mod verkle;
 

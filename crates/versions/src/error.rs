@@ -61,16 +61,18 @@ pub enum VersionsError {
     PartlyLoaded,
     /// The database's keys and records have another layout than this program's.
     #[error(
-        "the database has layout {stored}, and this program has {wanted}: it was made by another version of the program (docs/design/layouts.md); make it anew from its chain, in another folder"
+        "the database has layout {stored} of the tree {tree}, and this program has {wanted}: it was made by another version of the program (docs/design/layouts.md); make it anew from its chain, in another folder"
     )]
     Layout {
+        /// The tree, as the database names it.
+        tree: String,
         /// What the database has.
         stored: u32,
         /// What the program has.
         wanted: u32,
     },
     /// The database was made for something else than what it is opened as.
-    #[error("the database has {field} {stored}, but {wanted} was asked for")]
+    #[error("the database has {field} {stored}, and is opened for {field} {wanted}")]
     Identity {
         /// The first field that differs.
         field: &'static str,

@@ -5,6 +5,9 @@
 //!
 //! What is looked up lies anywhere in memory: the table, the entry and its value are waited for one after the other. [`Hashed::warm`] has the processor fetch those of many keys
 //! side by side.
+//!
+//! A hash table of a crate (`hashbrown`) stood here before, and does neither. Its entries for two blocks of 150,000 leaves took 45 MB, and both sizes at once while it grew. Finding
+//! many keys at once took the replay of 1,000 blocks from 15.9 to 14.2 s of the processor (docs/measurements/replay.md, "Unflushed maps").
 
 use std::hash::BuildHasher;
 use std::hint::black_box;
@@ -18,7 +21,7 @@ use crate::slot::{Base, Change, Slot};
 /// Entries of a block.
 const BLOCK: usize = 1 << 9;
 /// Keys that are best [warmed](Hashed::warm) at once: more than fetches that a core has under way, few enough for its first cache.
-pub(crate) const TOGETHER: usize = 24;
+pub(crate) const KEYS_WARMED_TOGETHER: usize = 24;
 /// The least length of a table that is not empty.
 const LEAST: usize = 64;
 /// A word of the table for what was removed. No entry has its place.
@@ -58,7 +61,7 @@ fn tag(hash: u64) -> u64 {
     hash & !u64::from(u32::MAX)
 }
 
-/// Brings entries, at most [`TOGETHER`], and the beginnings of what they hold into the processor's caches, each step's reads side by side.
+/// Brings entries, at most [`KEYS_WARMED_TOGETHER`], and the beginnings of what they hold into the processor's caches, each step's reads side by side.
 pub(crate) fn fetch<'e, const N: usize>(
     entries: impl Iterator<Item = (&'e ShortKey<N>, &'e Slot)> + Clone,
 ) {
@@ -146,14 +149,14 @@ impl<const N: usize> Hashed<N> {
         Some(&entry_at(&self.blocks, self.table[at]).1)
     }
 
-    /// Brings what is needed to find these keys, at most [`TOGETHER`], and what they hold into the processor's caches.
+    /// Brings what is needed to find these keys, at most [`KEYS_WARMED_TOGETHER`], and what they hold into the processor's caches.
     ///
     /// Each step's reads do not depend on each other, so that they are under way together.
     pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         if self.table.is_empty() {
             return;
         }
-        let (mut hashes, mut count) = ([0; TOGETHER], 0);
+        let (mut hashes, mut count) = ([0; KEYS_WARMED_TOGETHER], 0);
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = self.hash(key);
             count += 1;
@@ -161,7 +164,7 @@ impl<const N: usize> Hashed<N> {
         let hashes = &hashes[..count];
         let words = hashes.iter().map(|hash| self.table[self.start(*hash)]);
         black_box(words.fold(0, u64::wrapping_add));
-        let (mut found, mut count) = ([0; TOGETHER], 0);
+        let (mut found, mut count) = ([0; KEYS_WARMED_TOGETHER], 0);
         for hash in hashes {
             if let Some(at) = self.next_like(*hash, self.start(*hash)) {
                 found[count] = self.table[at];
@@ -335,7 +338,7 @@ mod tests {
             }
             prop_assert_eq!(hashed.len(), model.len());
             let keys: Vec<_> = (0u16..900).map(u16::to_be_bytes).collect();
-            for keys in keys.chunks(TOGETHER) {
+            for keys in keys.chunks(KEYS_WARMED_TOGETHER) {
                 hashed.warm(keys.iter().map(|key| &key[..]));
             }
             for key in 0u16..900 {

@@ -58,6 +58,7 @@ impl Identity {
         }
         if self.layout != wanted.layout {
             return Err(VersionsError::Layout {
+                tree: self.tree.clone(),
                 stored: self.layout,
                 wanted: wanted.layout,
             });

@@ -107,7 +107,7 @@ impl TableLayer {
         }
     }
 
-    /// Brings what [`put`](Self::put) will look at for these keys, at most [`hashed::TOGETHER`], into the processor's caches.
+    /// Brings what [`put`](Self::put) will look at for these keys, at most [`hashed::KEYS_WARMED_TOGETHER`], into the processor's caches.
     pub(crate) fn warm<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) {
         match &self.slots {
             Slots::Ordered(slots) => slots.entries().warm(keys),
@@ -119,7 +119,7 @@ impl TableLayer {
     pub(crate) fn put_sorted(&mut self, changes: &[FlatEntry], buffer: &Buffer) {
         let many = changes.len() >= MANY && changes.len() >= self.slots.len() / PART;
         let mut added = Vec::with_capacity(if many { changes.len() } else { 0 });
-        for some in changes.chunks(hashed::TOGETHER) {
+        for some in changes.chunks(hashed::KEYS_WARMED_TOGETHER) {
             self.warm(some.iter().map(|entry| entry.change(buffer).key));
             for change in some.iter().map(|entry| entry.change(buffer)) {
                 let base = match change.old {
@@ -201,8 +201,8 @@ impl Layer {
     ) {
         let slots = &self.tables[position].slots;
         let mut left = 0;
-        for start in (0..missing.len()).step_by(hashed::TOGETHER) {
-            let end = missing.len().min(start + hashed::TOGETHER);
+        for start in (0..missing.len()).step_by(hashed::KEYS_WARMED_TOGETHER) {
+            let end = missing.len().min(start + hashed::KEYS_WARMED_TOGETHER);
             let keys = missing[start..end].iter().map(|(_, key)| *key);
             match slots {
                 Slots::Ordered(slots) => slots.entries().warm(keys),
@@ -301,8 +301,8 @@ impl Layer {
                 found.sort_unstable_by_key(|(leading, key, _)| (*leading, *key));
                 Box::new((0..found.len()).map(move |at| {
                     // They lie in another order than they come.
-                    if at % hashed::TOGETHER == 0 {
-                        let some = found[at..].iter().take(hashed::TOGETHER);
+                    if at % hashed::KEYS_WARMED_TOGETHER == 0 {
+                        let some = found[at..].iter().take(hashed::KEYS_WARMED_TOGETHER);
                         hashed::fetch(some.map(|(_, key, slot)| (*key, *slot)));
                     }
                     let (_, key, slot) = found[at];

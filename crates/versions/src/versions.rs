@@ -12,7 +12,7 @@ use crate::cache::CachedStore;
 use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
 use crate::flush::{Files, FlushJob};
-use crate::hashed::TOGETHER;
+use crate::hashed::KEYS_WARMED_TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
 use crate::layer::Layer;
@@ -332,7 +332,7 @@ impl Versions {
                 let Some(table) = &mut other_tables[schema.known(run[0].table)] else {
                     continue;
                 };
-                for some in run.chunks_mut(TOGETHER) {
+                for some in run.chunks_mut(KEYS_WARMED_TOGETHER) {
                     table.warm(some.iter().map(|entry| entry.key(buffer)));
                     for entry in some {
                         let record = entry.take(buffer);

@@ -102,7 +102,7 @@ fn another_identity_is_refused_by_field() {
     let opened = Versions::open(store.clone(), None, &other, &tables(), options());
     let message = opened.err().expect("refused").to_string();
     assert!(
-        message.contains("has layout 1") && message.contains("make it anew"),
+        message.contains("has layout 1 of the tree") && message.contains("make it anew"),
         "{message}"
     );
     let fewer = &tables()[1..];

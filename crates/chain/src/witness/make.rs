@@ -1,17 +1,15 @@
 //! Making the witness of a block from a retained state.
 
-use std::sync::Arc;
-
 use alloy_primitives::{B256, Bytes};
 use alloy_rlp::Encodable;
 use arbor_state::{
     Head, Historical, IntermediateRoots, ReadError, RootPlace, StateChanges, StateError, StateView,
     StateWitness, Touched, WitnessForm,
 };
-use arbor_verify::verkle::Committer;
+use arbor_verify::verkle::Witness;
 
-use super::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
-use super::{MptWitness, NamedTree};
+use super::verkle::VerkleWitness;
+use super::{BlockWitness, BlockWitnessSize, MptWitness, NamedTree};
 use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
 use crate::prepare::RecoveredBlock;
 use crate::replay::record::{BlockRecord, recent_blocks};
@@ -78,31 +76,20 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
     move |error| ReplayError::State { number, error }
 }
 
-/// The witness of a block, in the form that the database's tree gives.
-pub enum MadeWitness {
-    /// The nodes and codes over which the block can be executed.
-    Nodes(Box<MptWitness>),
-    /// The leaves that it touches, with one proof.
-    Leaves(Box<LeafWitness>),
+/// The witness of a block, in the form that the database's tree gives. The root after a block is left open if only
+/// [`BlockWitness::complete`] finds it.
+#[derive(Debug)]
+pub struct MadeWitness {
+    /// The witness.
+    pub witness: Box<dyn BlockWitness>,
+    /// How many of its keys are chunks of code that are read.
+    chunks: usize,
 }
 
-/// A witness of leaves that was made.
-pub struct LeafWitness {
-    /// The witness. The root after the block is left open.
-    pub block: VerkleWitness,
-    /// Chunks of code read among its keys.
-    pub chunks: usize,
-    /// The tables that it was made with.
-    committer: Arc<Committer>,
-}
-
-impl LeafWitness {
-    /// Checks it with the tables that it was made with.
-    ///
-    /// # Errors
-    /// What is no witness.
-    pub fn check(&self) -> Result<Verdict, VerkleWitnessProblem> {
-        self.block.check(&self.committer)
+impl MadeWitness {
+    /// Counts what the witness has, and its bytes.
+    pub fn size(&self) -> BlockWitnessSize {
+        self.witness.size(self.chunks)
     }
 }
 
@@ -145,20 +132,27 @@ pub fn make_witness(
     match made.map_err(failed(block.block.header.number))? {
         StateWitness::Nodes(nodes) => {
             let witness = with_nodes(parent, chain, block, &executed, nodes)?;
-            Ok(MadeWitness::Nodes(Box::new(witness)))
+            Ok(MadeWitness {
+                witness: Box::new(witness),
+                chunks: 0,
+            })
         }
-        StateWitness::Leaves(leaves) => Ok(MadeWitness::Leaves(Box::new(LeafWitness {
-            chunks: leaves.chunks,
-            committer: leaves.committer,
-            block: VerkleWitness {
-                number: Some(block.block.header.number),
-                hash: Some(block.hash),
-                parent_hash: Some(block.block.header.parent_hash),
-                root_before: Some(parent.meta().root.into()),
-                root_after: None,
-                witness: leaves.witness,
-            },
-        }))),
+        StateWitness::Leaves(leaves) => {
+            let tree = parent.tree().kind().name;
+            let witness = leaves.proof.into::<Witness>();
+            let witness = witness.ok_or(ReplayError::NoWitnesses { tree })?;
+            Ok(MadeWitness {
+                witness: Box::new(VerkleWitness {
+                    number: Some(block.block.header.number),
+                    hash: Some(block.hash),
+                    parent_hash: Some(block.block.header.parent_hash),
+                    root_before: Some(parent.meta().root.into()),
+                    root_after: None,
+                    witness,
+                }),
+                chunks: leaves.chunks,
+            })
+        }
     }
 }
 

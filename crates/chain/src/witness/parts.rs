@@ -9,11 +9,9 @@ use alloy_primitives::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{FoundWitness, MptWitness, NamedWitness, TakeWitness, WitnessProblem};
-use crate::json::{
-    self, JsonError, ListOr, Listed, ListsApart, Names, ReadList, UniqueWithin, ValueRoom,
-    field_bytes,
-};
+use super::{BlockWitness, FoundWitness, MptWitness, TakeWitness, WitnessProblem};
+use crate::json::{self, JsonError, ListsApart, Names, UniqueWithin, ValueRoom, field_bytes};
+use crate::witness::lists::{ListOr, Listed, ReadList};
 use crate::witness::verkle::{StateDiffs, VerkleWitness, VerkleWitnessProblem};
 
 /// Bytes that a node, code or header takes beside its own. One that was there before counts as well, so that no file is nothing but that.
@@ -33,8 +31,8 @@ pub(super) struct Parts<'a> {
 
 impl Parts<'_> {
     /// Hands on a pair, and has room for the next one.
-    fn hand_on(&mut self, pair: NamedWitness, left: u64) -> ControlFlow<()> {
-        let taken = (self.take)(FoundWitness::Verkle(pair));
+    fn hand_on(&mut self, pair: FoundWitness, left: u64) -> ControlFlow<()> {
+        let taken = (self.take)(pair);
         self.diffs.forget();
         self.room.give_back(left);
         self.length.set(0);
@@ -50,9 +48,15 @@ impl Parts<'_> {
     ) -> Result<(), A::Error> {
         let mut names: HashSet<String> = before.iter().cloned().collect();
         names.insert(first.clone());
-        let of_pair = |pair, diffs| VerkleWitness::of_pair(pair, diffs).map(Box::new);
-        let first = (Some(first), of_pair(pair, self.diffs));
-        let no_pair = |name| (Some(name), Err(VerkleWitnessProblem::NoPair));
+        let of_pair = |name, pair, diffs| FoundWitness {
+            name: Some(name),
+            witness: boxed(VerkleWitness::of_pair(pair, diffs)),
+        };
+        let first = of_pair(first, pair, self.diffs);
+        let no_pair = |name| FoundWitness {
+            name: Some(name),
+            witness: Err(VerkleWitnessProblem::NoPair.into()),
+        };
         for pair in before.into_iter().map(no_pair).chain([first]) {
             if self.hand_on(pair, left).is_break() {
                 return self.no_more();
@@ -65,7 +69,7 @@ impl Parts<'_> {
             }
             let left = self.room.left();
             let pair = fields.next_value_seed(UniqueWithin(self.room, self.diffs))?;
-            let pair = (Some(name), of_pair(pair, self.diffs));
+            let pair = of_pair(name, pair, self.diffs);
             if self.hand_on(pair, left).is_break() {
                 return self.no_more();
             }
@@ -109,7 +113,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
                         room: self.room,
                         once,
                     };
-                    if read.of_nodes {
+                    if read.has_nodes {
                         *list = Some(Ok(fields.next_value_seed(items)?));
                         continue;
                     }
@@ -117,7 +121,7 @@ impl<'de> Visitor<'de> for Parts<'_> {
                     let or = UniqueWithin(self.room, self.diffs);
                     match fields.next_value_seed(ListOr(items, or))? {
                         Listed::List(found) => {
-                            read.of_nodes |= name == "stateNodes";
+                            read.has_nodes |= name == "stateNodes";
                             *list = Some(found);
                             continue;
                         }
@@ -144,8 +148,8 @@ impl<'de> Visitor<'de> for Parts<'_> {
 /// The fields of one witness.
 #[derive(Default)]
 pub(super) struct Fields {
-    /// Whether it is a witness with nodes: of a Merkle-Patricia tree.
-    of_nodes: bool,
+    /// Whether it has a field that only a witness with nodes has, whose long lists must be lists.
+    has_nodes: bool,
     lists: Lists,
     other: Map<String, Value>,
 }
@@ -194,22 +198,49 @@ impl Fields {
             Some((list, _)) => {
                 let wrong =
                     json::from_value::<Vec<Bytes>>(value).map_err(|error| error.within(&name));
-                self.of_nodes |= name == "stateNodes";
+                self.has_nodes |= name == "stateNodes";
                 *list = Some(wrong);
             }
             None => {
-                self.of_nodes |= name == "blockRlp";
+                self.has_nodes |= name == "blockRlp";
                 self.other.insert(name, value);
             }
         }
     }
 
-    /// What they are together.
+    /// The witness that they are together, of the one form that has such fields.
     pub(super) fn witness(self, diffs: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
+        let names = self.names();
+        let has = |mark: &&str| names.iter().any(|name| name == mark);
+        let forms = FORMS.iter().filter(|form| form.marks.iter().any(has));
+        match forms.collect::<Vec<_>>()[..] {
+            [form] => (form.read)(self, diffs),
+            [] => Ok(FoundWitness {
+                name: None,
+                witness: Err(VerkleWitnessProblem::Other.into()),
+            }),
+            ref forms => Err(WitnessProblem::SeveralForms {
+                forms: forms.iter().map(|form| form.name).collect(),
+            }),
+        }
+    }
+
+    /// One of leaves.
+    fn of_leaves(self, diffs: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
+        let mut fields = self.other;
+        for name in self.lists.names() {
+            fields.insert(name.to_owned(), Value::Array(Vec::new()));
+        }
+        Ok(FoundWitness {
+            name: None,
+            witness: boxed(VerkleWitness::of_file(Value::Object(fields), diffs)),
+        })
+    }
+
+    /// One of nodes.
+    fn of_nodes(self, _: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
         let Self {
-            of_nodes,
-            lists,
-            mut other,
+            lists, mut other, ..
         } = self;
         // Those that are missing, or that there are none of, are told of with the other fields.
         for name in lists.names() {
@@ -220,17 +251,48 @@ impl Fields {
             codes,
             headers,
         } = lists;
-        let other = Value::Object(other);
-        if !of_nodes {
-            let witness = VerkleWitness::of_file(other, diffs);
-            return Ok(FoundWitness::Verkle((None, witness.map(Box::new))));
-        }
-        let mut witness: MptWitness = json::from_value(other)?;
+        let mut witness: MptWitness = json::from_value(Value::Object(other))?;
         witness.state_nodes = nodes.transpose()?.unwrap_or_default();
         witness.codes = codes.transpose()?.unwrap_or_default();
         witness.ancestor_headers_rlp = headers.transpose()?.unwrap_or_default();
-        Ok(FoundWitness::MerklePatricia(Box::new(witness)))
+        Ok(FoundWitness::alone(witness))
     }
+}
+
+/// A form of witness files in JSON.
+struct Form {
+    /// What it is called in errors.
+    name: &'static str,
+    /// Fields that only files of this form have.
+    marks: &'static [&'static str],
+    read: fn(Fields, &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem>,
+}
+
+/// Exactly one form recognises a file.
+static FORMS: [Form; 2] = [
+    Form {
+        name: "a block with its nodes (stateNodes)",
+        marks: &["stateNodes", "blockRlp"],
+        read: Fields::of_nodes,
+    },
+    Form {
+        name: "a block with leaves of a Verkle tree (executionWitness), or these alone (stateDiff and verkleProof)",
+        marks: &[
+            "executionWitness",
+            "execution_witness",
+            "stateDiff",
+            "state_diff",
+            "verkleProof",
+            "verkle_proof",
+        ],
+        read: Fields::of_leaves,
+    },
+];
+
+fn boxed(
+    witness: Result<VerkleWitness, VerkleWitnessProblem>,
+) -> Result<Box<dyn BlockWitness>, WitnessProblem> {
+    Ok(Box::new(witness?))
 }
 
 /// Reads byte strings as far as there is room for them: a set, in which one is kept once, or a sequence that has none twice.

@@ -29,7 +29,7 @@ struct Most {
 }
 
 /// The text: a block of 60 million gas that does nothing but load the largest codes has some 560 MB of them, twice that in hex.
-/// Memory: those codes and some 200 MB. Of a Verkle tree it is room to read ten million leaves, of which a million may be [checked](VerkleWitness::check).
+/// Memory: those codes and some 200 MB. Of a Verkle tree it is room to read ten million leaves, of which a million may be [checked](VerkleWitness::verdict).
 const MOST: Most = Most {
     text: 5 << 28,
     held: 3 << 28,
@@ -85,7 +85,7 @@ fn parse(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), Wit
             fault => WitnessProblem::Input(fault),
         })?;
         let witness = VerkleWitness::from_bytes(&bytes)?;
-        let _no_more = take(FoundWitness::Verkle((None, Ok(Box::new(witness)))));
+        let _no_more = take(FoundWitness::alone(witness));
         return Ok(());
     }
     match begin.trim_ascii_start().first() {
@@ -238,6 +238,7 @@ mod tests {
     use flate2::read::GzEncoder;
 
     use super::*;
+    use crate::witness::{BlockWitness, MptWitness};
 
     fn problem(text: impl Read + Send) -> String {
         let read = unpack(BufReader::new(text), &mut |_| ControlFlow::Continue(()));
@@ -349,9 +350,8 @@ mod tests {
         for bytes in [text.as_bytes(), &packed] {
             let mut keys = None;
             let read = unpack(BufReader::new(Slow(bytes)), &mut |found| {
-                if let FoundWitness::Verkle((None, Ok(witness))) = found {
-                    keys = Some(witness.witness.keys().count());
-                }
+                keys = Some(keys_of(found.witness));
+                assert_eq!(found.name, None);
                 ControlFlow::Continue(())
             });
             assert!(read.is_ok());
@@ -377,10 +377,21 @@ mod tests {
 
     /// What is wrong with the only one of a Verkle tree.
     fn verkle(text: &str) -> Option<String> {
-        match one(text).expect("JSON") {
-            FoundWitness::Verkle((None, witness)) => witness.err().map(|error| error.to_string()),
-            other => panic!("{other:?}"),
+        let found = one(text).expect("JSON");
+        assert_eq!(found.name, None);
+        match found.witness {
+            Ok(witness) => {
+                assert!(witness.into::<VerkleWitness>().is_some());
+                None
+            }
+            Err(error) => Some(error.to_string()),
         }
+    }
+
+    /// How many keys a well formed witness of a Verkle tree has.
+    fn keys_of(witness: Result<Box<dyn BlockWitness>, WitnessProblem>) -> usize {
+        let witness = witness.expect("well formed").into::<VerkleWitness>();
+        witness.expect("of leaves").witness.keys().count()
     }
 
     /// A witness of a Verkle tree with so many leaves of one stem, as JSON.
@@ -428,10 +439,8 @@ mod tests {
                 let (all, problem) = found(&text, MOST);
                 assert_eq!((all.len(), problem), (2, None), "{name}, {next}");
                 for witness in all {
-                    let FoundWitness::Verkle((Some(_), witness)) = witness else {
-                        panic!("{witness:?}");
-                    };
-                    assert_eq!(witness.expect("well formed").witness.keys().count(), 1);
+                    assert!(witness.name.is_some());
+                    assert_eq!(keys_of(witness.witness), 1);
                 }
             }
         }
@@ -452,9 +461,9 @@ mod tests {
             assert_eq!(problem, None);
             let named: Vec<_> = all
                 .iter()
-                .map(|witness| match witness {
-                    FoundWitness::Verkle((Some(name), witness)) => (&name[..], witness.is_ok()),
-                    other => panic!("{other:?}"),
+                .map(|found| {
+                    let name = found.name.as_deref().expect("a name");
+                    (name, found.witness.is_ok())
                 })
                 .collect();
             let first = before.split('"').nth(1).expect("a name");
@@ -490,11 +499,8 @@ mod tests {
         assert_eq!(problem, None);
         assert_eq!(all.len(), 200);
         for (number, witness) in all.into_iter().enumerate() {
-            let FoundWitness::Verkle((Some(name), Ok(witness))) = witness else {
-                panic!("{witness:?}");
-            };
-            assert_eq!(name, number.to_string());
-            assert_eq!(witness.witness.keys().count(), 256);
+            assert_eq!(witness.name, Some(number.to_string()));
+            assert_eq!(keys_of(witness.witness), 256);
         }
         // One of them alone is within them, or is not.
         let refused = |wide: &str, most| {
@@ -524,9 +530,9 @@ mod tests {
         let text =
             format!("{{\"a\":{good},\"b\":{bad},\"c\":1,\"stateNodes\":{good},\"codes\":{good}");
         let names = |all: &[FoundWitness]| -> Vec<(String, bool)> {
-            let name = |witness: &FoundWitness| match witness {
-                FoundWitness::Verkle((Some(name), witness)) => (name.clone(), witness.is_ok()),
-                other => panic!("{other:?}"),
+            let name = |found: &FoundWitness| {
+                let name = found.name.clone().expect("a name");
+                (name, found.witness.is_ok())
             };
             all.iter().map(name).collect()
         };
@@ -582,10 +588,9 @@ mod tests {
         for turn in 0..4 {
             let mut lists = lists;
             lists.rotate_left(turn);
-            let witness = match one(&nodes(&lists.join(","))) {
-                Ok(FoundWitness::MerklePatricia(witness)) => witness,
-                other => panic!("{other:?}"),
-            };
+            let found = one(&nodes(&lists.join(","))).expect("well formed");
+            let witness = found.witness.expect("well formed");
+            let witness = witness.into::<MptWitness>().expect("of nodes");
             assert_eq!(witness.codes, [[1], [2]].map(Bytes::from));
             assert_eq!(witness.ancestor_headers_rlp, [[3]].map(Bytes::from));
             assert_eq!(witness.state_nodes, [[4]].map(Bytes::from));

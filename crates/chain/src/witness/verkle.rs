@@ -4,6 +4,7 @@
 //! with `stateDiff`, `verkleProof` and, of late, `parentStateRoot`; older files pair a block with its parent (`parent`, `execute`), and may hold
 //! several such pairs by name. In the binary form the witness is alone.
 
+mod block;
 mod state_diffs;
 
 use alloy_primitives::B256;
@@ -162,7 +163,7 @@ impl VerkleWitness {
     }
 
     /// The JSON form: a block with the header's fields that are known here. Its state root is the Verkle tree's.
-    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+    pub(super) fn json(&self) -> serde_json::Result<Value> {
         let mut witness = serde_json::to_value(&self.witness)?;
         if let (Some(root), Some(fields)) = (self.root_before, witness.as_object_mut()) {
             fields.insert("parentStateRoot".into(), json!(root));
@@ -266,7 +267,7 @@ impl VerkleWitness {
     ///
     /// # Errors
     /// A witness that is malformed or larger than any block's, or no root to hold it against. One that is false is no error.
-    pub fn check(&self, committer: &Committer) -> Result<Verdict, VerkleWitnessProblem> {
+    pub fn verdict(&self, committer: &Committer) -> Result<Verdict, VerkleWitnessProblem> {
         let root = self.root_before.ok_or(VerkleWitnessProblem::NoRoot)?;
         if self.witness == Witness::default() {
             // The block touches nothing: there is nothing to prove, and the root stays.
@@ -527,7 +528,7 @@ mod tests {
             ..VerkleWitness::default()
         };
         witness.witness.state_diff = vec![arbor_verify::verkle::StemDiff { stem, suffixes }];
-        let problem = witness.check(&Committer::within(1 << 20));
+        let problem = witness.verdict(&Committer::within(1 << 20));
         let problem = problem.expect_err("too large").to_string();
         assert!(
             problem.starts_with("it has 2000000 keys, 1 stems"),

@@ -12,8 +12,8 @@ use arbor_chain::genesis::Genesis;
 use arbor_chain::prepare::{InputError, RecoveredBlock, SignatureRules, prepare};
 use arbor_chain::replay::{Chain, Replay, ReplayError};
 use arbor_chain::source::{Position, RawBlock};
+use arbor_chain::witness::make_witness;
 use arbor_chain::witness::stateless::replay_witness;
-use arbor_chain::witness::{MadeWitness, make_witness};
 use arbor_state::{Network, State, StateError};
 use arbor_store::MemoryStore;
 use arbor_trees::MPT;
@@ -208,11 +208,9 @@ impl Forks {
         let parent = parent.map_err(|error| error.to_string())?;
         let made = make_witness(&parent, Chain::of(genesis), block, Executor::new(), false);
         let made = made.map_err(|error| format!("making it: {error}"))?;
-        let MadeWitness::Nodes(witness) = made else {
-            return Err("a witness of leaves".into());
-        };
+        let witness = made.witness.executable().ok_or("a witness of leaves")?;
         let (missing, executor) = (MissingAccounts::Error, Executor::new());
-        let output = replay_witness(&witness, &genesis.spec, missing, executor);
+        let output = replay_witness(witness, &genesis.spec, missing, executor);
         match output.map_err(|error| error.to_string())?.receipts_root {
             Some(root) if root == block.block.header.receipts_root => Ok(()),
             root => Err(format!("the receipts have the root {root:?}")),

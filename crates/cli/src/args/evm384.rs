@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use alloy_primitives::Bytes;
-use arbor_evm384::{AMPLE_GAS, GasSchedule, Interface};
+use arbor_evm384::{GasSchedule, Interface};
+use arbor_evm384_programs::AMPLE_GAS;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{OUTPUT, examples, parse_schedule};

@@ -9,10 +9,11 @@ use alloy_primitives::{Bytes, hex};
 use anyhow::{Context, Result, bail, ensure};
 use arbor_chain::bounded_input::{Bound, BoundedInput, InputFault};
 use arbor_evm384::asm::{Assembly, AssemblyError, Place, assemble_file, disassemble};
-use arbor_evm384::bls12_381::{Goal, Program};
 use arbor_evm384::debug::{Debugger, Symbols};
-use arbor_evm384::rows::{Executed, Table};
-use arbor_evm384::{AMPLE_GAS, Backend, BuiltIn, End, GasSchedule, Interface, Machine, Setup};
+use arbor_evm384::{Backend, End, GasSchedule, Interface, Machine, Setup};
+use arbor_evm384_programs::bls12_381::{Goal, Program};
+use arbor_evm384_programs::rows::{Executed, Table};
+use arbor_evm384_programs::{AMPLE_GAS, BuiltIn};
 use arbor_metrics::Table as TextTable;
 use serde_json::{Value, json};
 

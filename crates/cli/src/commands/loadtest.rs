@@ -43,10 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         update_blocks: args.update_blocks,
         reads: args.reads,
         seed: args.rng_seed,
-        numbering: match args.numbering {
-            NumberingChoice::Published => Numbering::Published,
-            NumberingChoice::Upstream => Numbering::Upstream,
-        },
+        numbering: numbering(args),
         proofs: args.proofs,
     };
     let folder = match (&args.db, args.in_memory) {
@@ -187,6 +184,13 @@ const PROVEN: BlockMemory = BlockMemory {
 };
 const CHANGED: u64 = 40;
 
+fn numbering(args: &Args) -> Numbering {
+    match args.numbering {
+        NumberingChoice::Published => Numbering::Published,
+        NumberingChoice::Upstream => Numbering::Upstream,
+    }
+}
+
 fn tree(args: &Args) -> Result<Tree> {
     if args.numbering == NumberingChoice::Upstream && args.db.is_some() {
         bail!(
@@ -195,10 +199,12 @@ fn tree(args: &Args) -> Result<Tree> {
     }
     let kind = args.tree;
     let chunk = args.chunk_size.map(|chunk| format!("chunk={chunk}"));
+    let any_index = numbering(args).setting();
+    let words = chunk.clone().into_iter();
     let settings = Settings {
         hash: args.no_hash.then(|| HashChoice::NoOp.name().to_owned()),
         memory: Some(args.memory),
-        words: chunk.clone().into_iter().collect(),
+        words: words.chain(any_index.map(str::to_owned)).collect(),
     };
     let tree = (kind.make)(&Settings {
         hash: None,
@@ -214,7 +220,7 @@ fn tree(args: &Args) -> Result<Tree> {
         ),
         (
             "--numbering upstream",
-            args.numbering == NumberingChoice::Published || by_leaves,
+            any_index.is_none_or(|setting| kind.setting(setting).is_some()),
         ),
         ("--proofs", !args.proofs || by_leaves),
         (

@@ -56,14 +56,13 @@ fn write_logs(
     (file, json): (&Path, bool),
 ) -> Result<()> {
     let logs = leaves.storage_logs()?;
-    let encoded = logs.encode();
-    let written = write(file, &encoded)?;
+    let written = write(file, &logs.bytes)?;
     let said = format!(
         "wrote {} logs of block {} in {}, the next index before it {}",
-        logs.logs.len(),
+        logs.count,
         then.meta().block_number,
         bytes::show(written),
-        logs.next_enumeration_index
+        logs.next_index
     );
     // Behind them it would be a part of them.
     match (files::is_output(file), json) {
@@ -73,8 +72,8 @@ fn write_logs(
             "file": file,
             "fileBytes": written,
             "block": then.meta().block_number,
-            "logs": logs.logs.len(),
-            "nextIndexBefore": logs.next_enumeration_index,
+            "logs": logs.count,
+            "nextIndexBefore": logs.next_index,
         }))?,
     }
     Ok(())

@@ -37,11 +37,16 @@ fn write(args: &Roots) -> Result<()> {
         writeln!(out, "block,root").context(WRITING)?;
     }
     let separator = if args.csv { ',' } else { ' ' };
+    let mut next = None;
     for row in reader.block_roots(from)? {
         let (block, root) = row?;
         if block > to {
             break;
         }
+        if let Some(gap) = next.filter(|next| *next < block) {
+            tell_gap(gap, block - 1);
+        }
+        next = block.checked_add(1);
         match args.json {
             true => {
                 serde_json::to_writer(&mut out, &BlockRoot { block, root }).context(WRITING)?;
@@ -51,4 +56,15 @@ fn write(args: &Roots) -> Result<()> {
         }
     }
     out.flush().context(WRITING)
+}
+
+/// Names blocks that have no root between others that have one.
+fn tell_gap(first: u64, last: u64) {
+    let blocks = match first == last {
+        true => format!("block {first} has"),
+        false => format!("blocks {first} to {last} have"),
+    };
+    output::tell(&format!(
+        "warning: {blocks} no root here: it was not computed (--verify last computes one for many blocks), or the row is missing"
+    ));
 }

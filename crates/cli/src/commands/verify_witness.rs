@@ -3,13 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::B256;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::json::Shown;
-use arbor_chain::witness::verkle::{Verdict, VerkleWitness, VerkleWitnessProblem};
-use arbor_chain::witness::{FoundWitness, MptWitness, NamedWitness, read_witnesses};
-use arbor_verify::verkle::{Committer, committer};
+use arbor_chain::witness::{Checked, FoundWitness, Given, Named, read_witnesses};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::args::VerifyWitness;
 use crate::{bytes, described, output};
@@ -24,86 +22,9 @@ struct Holding {
     holds: bool,
     block: Option<u64>,
     #[serde(flatten)]
-    found: Found,
-}
-
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-enum Found {
-    /// A witness of nodes.
-    Nodes {
-        state_root: B256,
-        nodes: usize,
-        codes: usize,
-        /// Nodes and codes that nothing leads to.
-        other_nodes: usize,
-        other_codes: usize,
-    },
-    /// A witness of leaves.
-    Leaves {
-        root_before: B256,
-        root_after: B256,
-        /// Whose root the root after the block was compared with.
-        compared_with: Option<Compared>,
-        keys: usize,
-        stems: usize,
-        /// Stems whose absence is shown only if the proof was made honestly.
-        doubtful_stems: usize,
-        new_values: usize,
-        bytes: usize,
-    },
-}
-
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "camelCase")]
-enum Compared {
-    Block,
-    RootAfter,
-}
-
-impl Holding {
-    fn text(&self) -> String {
-        let name = self.name.as_ref();
-        let name = name.map_or(String::new(), |name| format!(", {name}"));
-        let block = match self.block {
-            Some(number) => format!("block {number}: "),
-            None => String::new(),
-        };
-        let file = self.file.display();
-        match &self.found {
-            Found::Nodes {
-                state_root,
-                nodes,
-                codes,
-                other_nodes,
-                other_codes,
-            } => format!(
-                "{file}{name}: {block}state root {state_root} leads to {nodes} nodes and {codes} codes; the file has {other_nodes} other nodes and {other_codes} other codes"
-            ),
-            Found::Leaves {
-                root_before,
-                root_after,
-                compared_with,
-                keys,
-                stems,
-                doubtful_stems,
-                new_values,
-                bytes,
-            } => format!(
-                "{file}{name}: {block}{keys} keys under {stems} stems hold at root {root_before}{}; {new_values} new values lead to root {root_after}{}, {}",
-                match doubtful_stems {
-                    0 => String::new(),
-                    stems => format!(", {stems} of them absent if the proof was made honestly"),
-                },
-                match compared_with {
-                    Some(Compared::Block) => ", which is the block's",
-                    Some(Compared::RootAfter) => ", which is that of --root-after",
-                    None => " (no root is given that it should be)",
-                },
-                bytes::show(*bytes as u64),
-            ),
-        }
-    }
+    found: Named<Value>,
+    #[serde(skip)]
+    text: String,
 }
 
 /// A witness that does not hold, as `--json` prints it.
@@ -126,7 +47,7 @@ impl<'a> Bad<'a> {
 
 /// What was checked, and what of it is bad.
 #[derive(Default)]
-struct Checked {
+struct Tally {
     /// Witnesses.
     all: u64,
     bad: u64,
@@ -140,7 +61,7 @@ struct Checked {
     first: Option<anyhow::Error>,
 }
 
-impl Checked {
+impl Tally {
     /// Prints what a witness shows, or what is wrong with it.
     fn add(&mut self, file: &Path, found: Result<Holding>) -> Result<()> {
         self.all += 1;
@@ -151,7 +72,7 @@ impl Checked {
             }
             Ok(found) => {
                 self.tell_first();
-                output::line(&found.text())
+                output::line(&found.text)
             }
             Err(error) => {
                 self.bad += 1;
@@ -213,18 +134,15 @@ fn tell(error: &anyhow::Error) {
 
 /// One that is bad does not keep the others from being looked at.
 pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
-    let mut checked = Checked {
+    let mut checked = Tally {
         alone: args.files.len() == 1,
         json: args.json,
-        ..Checked::default()
+        ..Tally::default()
     };
     for file in &args.files {
         let mut told = Ok(());
         let read = read_witnesses(file, &mut |found| {
-            let shown = match found {
-                FoundWitness::MerklePatricia(witness) => verify_nodes(args, file, &witness),
-                FoundWitness::Verkle(named) => verify_named(args, file, committer(), named),
-            };
+            let shown = verify(args, file, found);
             told = checked.add(file, shown);
             match told {
                 Ok(()) => ControlFlow::Continue(()),
@@ -239,115 +157,35 @@ pub(crate) fn run(args: &VerifyWitness) -> Result<()> {
     checked.finish()
 }
 
-/// Checks a witness of a Verkle tree under its name.
-fn verify_named(
-    args: &VerifyWitness,
-    file: &Path,
-    committer: &Committer,
-    (name, witness): NamedWitness,
-) -> Result<Holding> {
-    let name = name.map(|name| Shown(name).to_string());
-    let found = witness.map_err(anyhow::Error::from);
-    let found = found.and_then(|witness| {
-        let block = witness.number;
-        Ok((block, verify_leaves(args, committer, *witness)?))
-    });
-    let (block, found) = found.with_context(|| match &name {
+/// Checks a witness under its name.
+fn verify(args: &VerifyWitness, file: &Path, found: FoundWitness) -> Result<Holding> {
+    let name = found.name.map(|name| Shown(name).to_string());
+    let place = match &name {
         Some(name) => format!("{}, {name}", file.display()),
         None => file.display().to_string(),
-    })?;
+    };
+    let given = Given {
+        root: args.root,
+        root_after: args.root_after,
+        guarded: args.guarded,
+    };
+    let mut witness = found.witness.with_context(|| place.clone())?;
+    let block = witness.number();
+    let number = block.map_or(String::new(), |number| format!("block {number}: "));
+    let checked = witness.check(given).map_err(anyhow::Error::from);
+    let checked = checked.map_err(|error| anyhow!("{number}{}", described(&error)));
+    let Checked {
+        text,
+        fields,
+        bytes,
+    } = checked.with_context(|| place.clone())?;
+    let size = bytes.map_or(String::new(), |bytes| format!(", {}", bytes::show(bytes)));
     Ok(Holding {
         file: file.to_owned(),
         name,
         holds: true,
         block,
-        found,
+        found: fields,
+        text: format!("{place}: {number}{text}{size}"),
     })
-}
-
-fn verify_nodes(args: &VerifyWitness, file: &Path, witness: &MptWitness) -> Result<Holding> {
-    if args.root.is_some() || args.root_after.is_some() {
-        bail!(
-            "{}: --root and --root-after are for witnesses of Verkle trees, which may lack them; this one has its own",
-            file.display()
-        );
-    }
-    let reach = witness
-        .check()
-        .with_context(|| format!("{}", file.display()))?;
-    Ok(Holding {
-        file: file.to_owned(),
-        name: None,
-        holds: true,
-        block: Some(witness.number),
-        found: Found::Nodes {
-            state_root: witness.pre_state_root,
-            nodes: reach.nodes,
-            codes: reach.codes,
-            other_nodes: reach.other_nodes,
-            other_codes: reach.other_codes,
-        },
-    })
-}
-
-/// Checks a witness of a Verkle tree; says what it shows.
-fn verify_leaves(
-    args: &VerifyWitness,
-    committer: &Committer,
-    mut witness: VerkleWitness,
-) -> Result<Found> {
-    let whose = match witness.root_after {
-        Some(_) => Compared::Block,
-        None => Compared::RootAfter,
-    };
-    for (given, own, flag) in [
-        (args.root, &mut witness.root_before, "--root"),
-        (args.root_after, &mut witness.root_after, "--root-after"),
-    ] {
-        if let (Some(given), Some(own)) = (given, &*own)
-            && given != *own
-        {
-            bail!("{flag} is {given}, but the witness has {own}");
-        }
-        *own = own.or(given);
-    }
-    let verdict = match witness.check(committer) {
-        Err(error @ VerkleWitnessProblem::Root { .. }) if args.root == witness.root_before => {
-            return Err(error).context("--root");
-        }
-        verdict => verdict?,
-    };
-    let before = witness.root_before.unwrap_or_default();
-    let keys = witness.witness.keys().count();
-    let changes = witness
-        .witness
-        .keys()
-        .filter(|(_, diff)| diff.new.is_some());
-    let changes = changes.count();
-    let block = match witness.number {
-        Some(number) => format!("block {number}: "),
-        None => String::new(),
-    };
-    match verdict {
-        Verdict::Holds { doubtful, .. } if args.guarded && doubtful > 0 => bail!(
-            "{block}{keys} keys hold at root {before}, but of {doubtful} stems nothing shows that they are absent: their ways end below nodes that may be leaves"
-        ),
-        Verdict::Holds {
-            root_after,
-            doubtful,
-        } => Ok(Found::Leaves {
-            root_before: before,
-            root_after,
-            compared_with: witness.root_after.map(|_| whose),
-            keys,
-            stems: witness.witness.state_diff.len(),
-            doubtful_stems: doubtful,
-            new_values: changes,
-            bytes: witness.witness.sizes().total(),
-        }),
-        Verdict::FalseProof => bail!("{block}false proof against root {before}"),
-        Verdict::OtherRoot { expected, actual } => bail!(
-            "{block}{keys} keys hold at root {before}, but {changes} new values lead to root {actual}, and the block has {expected}"
-        ),
-    }
 }

@@ -9,9 +9,7 @@ use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::replay::{Chain, EarlierBlocks};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::{RawBlock, open_sources};
-use arbor_chain::witness::verkle::Verdict;
-use arbor_chain::witness::{LeafWitness, MadeWitness as Witness, make_witness};
-use arbor_lab::execution::leaf_parts;
+use arbor_chain::witness::{BlockWitnessSize, MadeWitness as Witness, Named, make_witness};
 use arbor_state::{Head, Historical};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -106,13 +104,12 @@ fn one(witness: &Witness, out: Option<&Path>, as_json: bool) -> Result<()> {
     let Some(file) = out.filter(|file| !files::is_output(file)) else {
         return output::line(std::str::from_utf8(&json(witness)?)?);
     };
-    let text = match witness {
-        Witness::Leaves(leaves) if files::has_extension(file, "ssz") => {
-            leaves.block.witness.to_bytes()
-        }
-        _ => json(witness)?,
+    let binary = match files::has_extension(file, "ssz") {
+        true => witness.witness.to_bytes(),
+        false => None,
     };
-    let size = Size::of(witness);
+    let text = binary.map_or_else(|| json(witness), Ok)?;
+    let size = Size(witness.size());
     let written = written(witness, file, &size, write(file, &text)?);
     written.print(as_json)?;
     if let (Some(before), Some(after), false) = (written.root_before, written.root_after, as_json) {
@@ -123,10 +120,7 @@ fn one(witness: &Witness, out: Option<&Path>, as_json: bool) -> Result<()> {
 }
 
 fn written<'a>(witness: &Witness, file: &'a Path, size: &'a Size, file_bytes: u64) -> Written<'a> {
-    let (root_before, root_after) = match witness {
-        Witness::Nodes(block) => (Some(block.pre_state_root), Some(block.post_state_root)),
-        Witness::Leaves(leaves) => (leaves.block.root_before, leaves.block.root_after),
-    };
+    let [root_before, root_after] = witness.witness.roots();
     Written {
         block: number(witness),
         file,
@@ -155,20 +149,19 @@ fn range(
         }
         done = number;
         let witness = next(number)?;
-        let bytes = match (form.is_binary(), &witness) {
-            (false, _) => json(&witness)?,
-            (true, Witness::Leaves(leaves)) => leaves.block.witness.to_bytes(),
-            (true, Witness::Nodes(_)) => bail!(
-                "--form {}: witnesses of Merkle-Patricia databases have no binary form",
-                form.name()
-            ),
+        let bytes = match form.is_binary() {
+            false => json(&witness)?,
+            true => witness.witness.to_bytes().with_context(|| {
+                let form = form.name();
+                format!("--form {form}: the witness of block {number} has no binary form")
+            })?,
         };
         let file = folder.join(format!("{number}.{}", form.name()));
         let file_bytes = write(&file, &bytes)?;
-        let size = Size::of(&witness);
+        let size = Size(witness.size());
         written(&witness, &file, &size, file_bytes).print(args.json)?;
         match &mut sum {
-            Some(sum) => sum.add(&size),
+            Some(sum) => sum.0.add(&size.0),
             None => sum = Some(size),
         }
     }
@@ -205,28 +198,17 @@ impl Maker<'_> {
         let block = prepare(raw, SignatureRules::new(&chain.genesis.spec))?;
         let executor = self.rules.executor();
         let mut made = make_witness(parent, chain, &block, executor, self.guarded)?;
-        match &mut made {
-            Witness::Leaves(witness) => self.check(witness)?,
-            Witness::Nodes(witness) => {
-                self.compare(witness.number, witness.post_state_root)?;
-                if chain.genesis.network().is_none() {
-                    witness.config = Some(config_of(self.db)?);
-                }
-                witness.rules = (self.rules != ChainRules::default()).then_some(self.rules);
+        let number = made.witness.number().unwrap_or_default();
+        let root = made.witness.complete();
+        let root = root.with_context(|| format!("the witness of block {number} is false"))?;
+        self.compare(number, root)?;
+        if let Some(witness) = made.witness.executable_mut() {
+            if chain.genesis.network().is_none() {
+                witness.config = Some(config_of(self.db)?);
             }
+            witness.rules = (self.rules != ChainRules::default()).then_some(self.rules);
         }
         Ok(made)
-    }
-
-    /// Checks a witness of leaves, and completes it with the root after it.
-    fn check(&self, witness: &mut LeafWitness) -> Result<()> {
-        let number = witness.block.number.unwrap_or_default();
-        let root = match witness.check()? {
-            Verdict::Holds { root_after, .. } => root_after,
-            verdict => bail!("the witness of block {number} is false: {verdict:?}"),
-        };
-        witness.block.root_after = Some(root);
-        self.compare(number, root)
     }
 
     /// Compares the root after a witness with the one that the database has, if the block is in it.
@@ -248,128 +230,47 @@ impl Maker<'_> {
 }
 
 fn number(witness: &Witness) -> u64 {
-    match witness {
-        Witness::Nodes(block) => block.number,
-        Witness::Leaves(leaves) => leaves.block.number.unwrap_or_default(),
-    }
+    witness.witness.number().unwrap_or_default()
 }
 
 fn json(witness: &Witness) -> Result<Vec<u8>> {
-    Ok(match witness {
-        Witness::Nodes(block) => serde_json::to_vec(block)?,
-        Witness::Leaves(leaves) => serde_json::to_vec(&leaves.block.to_json()?)?,
-    })
+    Ok(witness.witness.to_json()?)
 }
 
-/// What witnesses have, and their bytes by part: of Verkle witnesses in the binary form, of others before they are made hexadecimal.
-#[derive(Serialize)]
-struct Size {
-    counts: Counts,
-    #[serde(serialize_with = "as_map")]
-    parts: Vec<(&'static str, u64)>,
-}
+/// What witnesses have, and their bytes by part.
+struct Size(BlockWitnessSize);
 
-/// Writes pairs as a JSON object, in their order.
-fn as_map<S: Serializer>(parts: &[(&'static str, u64)], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_map(parts.iter().copied())
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Counts {
-    Nodes {
-        nodes: usize,
-        codes: usize,
-    },
-    Leaves {
-        keys: usize,
-        stems: usize,
-        chunks: usize,
-    },
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            counts: &'a Named<u64>,
+            parts: Named<u64>,
+        }
+        let counts = &self.0.counts;
+        let parts = Named(self.parts().collect());
+        Flat { counts, parts }.serialize(to)
+    }
 }
 
 impl Size {
-    fn of(witness: &Witness) -> Self {
-        match witness {
-            Witness::Nodes(block) => {
-                let bytes = |parts: &[alloy_primitives::Bytes]| {
-                    parts.iter().map(|part| part.len() as u64).sum()
-                };
-                Self {
-                    counts: Counts::Nodes {
-                        nodes: block.state_nodes.len(),
-                        codes: block.codes.len(),
-                    },
-                    parts: vec![
-                        ("nodes", bytes(&block.state_nodes)),
-                        ("code", bytes(&block.codes)),
-                        ("ancestors' headers", bytes(&block.ancestor_headers_rlp)),
-                        ("block", block.block_rlp.len() as u64),
-                    ],
-                }
-            }
-            Witness::Leaves(leaves) => Self {
-                counts: Counts::Leaves {
-                    keys: leaves.block.witness.keys().count(),
-                    stems: leaves.block.witness.state_diff.len(),
-                    chunks: leaves.chunks,
-                },
-                parts: leaf_parts(&leaves.block.witness.sizes(), leaves.chunks).to_vec(),
-            },
-        }
-    }
-
-    /// Adds that of another witness of the same tree.
-    fn add(&mut self, other: &Self) {
-        match (&mut self.counts, &other.counts) {
-            (
-                Counts::Nodes { nodes, codes },
-                Counts::Nodes {
-                    nodes: more_nodes,
-                    codes: more_codes,
-                },
-            ) => {
-                *nodes += more_nodes;
-                *codes += more_codes;
-            }
-            (
-                Counts::Leaves {
-                    keys,
-                    stems,
-                    chunks,
-                },
-                Counts::Leaves {
-                    keys: more_keys,
-                    stems: more_stems,
-                    chunks: more_chunks,
-                },
-            ) => {
-                *keys += more_keys;
-                *stems += more_stems;
-                *chunks += more_chunks;
-            }
-            _ => {}
-        }
-        for ((_, bytes), (_, more)) in self.parts.iter_mut().zip(&other.parts) {
-            *bytes += more;
-        }
+    /// All parts, those of the state first.
+    fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let parts = self.0.parts.0.iter().chain(&self.0.others.0);
+        parts.copied()
     }
 
     fn text(&self) -> String {
-        let counts = match &self.counts {
-            Counts::Nodes { nodes, codes } => format!("{nodes} nodes and {codes} codes"),
-            Counts::Leaves {
-                keys,
-                stems,
-                chunks,
-            } => format!("{keys} keys under {stems} stems, {chunks} of them chunks of code read"),
+        let listed = |values: &mut dyn Iterator<Item = (&'static str, u64)>, is_counted: bool| {
+            let values = values.map(|(name, value)| match is_counted {
+                true => format!("{value} {name}"),
+                false => format!("{name} {value}"),
+            });
+            values.collect::<Vec<_>>().join(", ")
         };
-        let parts = self.parts.iter();
-        let parts: Vec<_> = parts
-            .map(|(name, bytes)| format!("{name} {bytes}"))
-            .collect();
-        let all: u64 = self.parts.iter().map(|(_, bytes)| bytes).sum();
-        format!("{counts}; in bytes: {}; in all {all}", parts.join(", "))
+        let counts = listed(&mut self.0.counts.0.iter().copied(), true);
+        let parts = listed(&mut self.parts(), false);
+        format!("{counts}; in bytes: {parts}; in all {}", self.0.bytes())
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a load test finds: of each block, of each run of blocks, and of the database at the end.
 
 use alloy_primitives::B256;
-use arbor_trees::ar16mt::TreeStats;
+use arbor_state::LeafStats;
 use serde::Serialize;
 
 /// What a block took.
@@ -163,8 +163,9 @@ pub struct Results {
 }
 
 /// Returns the figures of a block that its tree counts.
-pub(super) fn figures(stats: &TreeStats) -> TreeFigures {
+pub(super) fn figures(stats: &LeafStats) -> TreeFigures {
     let written = stats.new_leaves + stats.updated_leaves;
+    let hashes = stats.fold_hashes + stats.rise_hashes + stats.node_hashes;
     let per = |sum: f64, count: u64| if count == 0 { 0.0 } else { sum / count as f64 };
     TreeFigures {
         new_leaves: stats.new_leaves,
@@ -178,8 +179,8 @@ pub(super) fn figures(stats: &TreeStats) -> TreeFigures {
         max_leaf_level: stats.level_max,
         nodes_read: stats.nodes_read,
         nodes_written: stats.nodes_written,
-        hashed_bytes: stats.hashed_bytes(),
-        hashes_per_leaf: per(stats.hashes() as f64, written),
+        hashed_bytes: stats.hashed_bytes,
+        hashes_per_leaf: per(hashes as f64, written),
         fold_hashes_per_leaf: per(stats.fold_hashes as f64, written),
         rise_hashes_per_leaf: per(stats.rise_hashes as f64, written),
         node_hashes_per_leaf: per(stats.node_hashes as f64, written),

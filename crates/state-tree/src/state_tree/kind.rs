@@ -4,8 +4,7 @@ use arbor_verify::VerifyKind;
 use arbor_versions::{Identity, TableSpec};
 
 use crate::Tree;
-#[cfg(feature = "conformance")]
-use crate::{StateTree, conformance::Model};
+use crate::conformance::ModelOf;
 
 /// A tree: its names, its tables, and how it is made. Every list of trees in the project comes from
 /// these rows.
@@ -38,9 +37,8 @@ pub struct TreeKind {
     pub threads: RootThreads,
     /// Measured bytes of memory for each new leaf of a large block.
     pub block_memory: BlockMemory,
-    /// The naive tree that suites compare one made by this row with.
-    #[cfg(feature = "conformance")]
-    pub model: fn(&dyn StateTree) -> Box<dyn Model>,
+    /// The naive tree that suites compare one made by this row with; `None` if the crate of the trees is built without it.
+    pub model: Option<ModelOf>,
     /// Makes the tree.
     pub make: fn(&Settings) -> Result<Tree, SettingError>,
 }

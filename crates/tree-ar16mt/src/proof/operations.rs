@@ -136,7 +136,7 @@ pub fn apply_with_proofs<H: Hasher>(
         return Err(TreeError::Index(zero.key));
     }
     let order = order_of(operations, |operation| &operation.key);
-    let sorted = order.par_iter().with_min_len(TOGETHER);
+    let sorted = order.par_iter().with_min_len(OPERATIONS_OF_A_THREAD);
     let sorted: Vec<Operation> = sorted.map(|at| operations[*at as usize]).collect();
     let mut updates = Vec::with_capacity(sorted.len());
     let mut reads = Vec::with_capacity(sorted.len());
@@ -190,14 +190,14 @@ pub fn apply_with_proofs<H: Hasher>(
 }
 
 /// Operations that a thread takes together.
-const TOGETHER: usize = 1 << 12;
+const OPERATIONS_OF_A_THREAD: usize = 1 << 12;
 
 /// The numbers of items by their keys, those of one key in their order.
 pub fn order_of<T: Sync>(items: &[T], key: impl Fn(&T) -> &Hash + Sync) -> Vec<u32> {
     let key = |at: u32| key(&items[at as usize]);
     // The first bytes nearly always decide, and lie beside the numbers.
     let numbers = (0..items.len() as u32).into_par_iter();
-    let numbers = numbers.with_min_len(TOGETHER);
+    let numbers = numbers.with_min_len(OPERATIONS_OF_A_THREAD);
     let mut order: Vec<(u64, u32)> = numbers.map(|at| (leading(key(at)), at)).collect();
     order.par_sort_unstable_by(|a, b| {
         let whole = || key(a.1).cmp(key(b.1)).then(a.1.cmp(&b.1));

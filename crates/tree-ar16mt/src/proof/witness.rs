@@ -168,9 +168,9 @@ impl StorageLogs {
     /// The first log that does not hold.
     pub fn verify<H: Hasher>(&self, hasher: H, before: Hash) -> Result<Hash, LogsError> {
         self.check()?;
-        let chunks = self.logs.par_chunks(TOGETHER).enumerate();
+        let chunks = self.logs.par_chunks(LOGS_OF_A_THREAD).enumerate();
         let wrong = chunks.find_map_first(|(chunk, logs)| {
-            let first = chunk * TOGETHER;
+            let first = chunk * LOGS_OF_A_THREAD;
             self.first_wrong(hasher, before, first..first + logs.len())
         });
         match wrong {
@@ -296,7 +296,7 @@ impl StorageLogs {
 }
 
 /// Logs whose ways a thread hashes side by side.
-const TOGETHER: usize = 64;
+const LOGS_OF_A_THREAD: usize = 64;
 
 impl StorageLog {
     /// What its key held before and holds after it.

@@ -9,7 +9,7 @@ use crate::row::{Row, Scratch, height, up};
 use crate::{Child, Hash, Hasher, Leaf, Reader};
 
 /// Nodes that are hashed together at most: their children fill a cache, and lanes are full long before.
-const TOGETHER: usize = 256;
+const NODES_HASHED_TOGETHER: usize = 256;
 
 impl<R: Reader, H: Hasher> Work<'_, R, H> {
     /// Takes out nodes that have no child left, or one leaf alone; the root stays if it has any.
@@ -157,7 +157,7 @@ impl<R: Reader, H: Hasher> Work<'_, R, H> {
         while let Some(first) = order.first() {
             let nibbles = self.nodes[*first].path.len();
             let level = order.partition_point(|at| self.nodes[*at].path.len() == nibbles);
-            let (some, rest) = order.split_at(level.min(TOGETHER));
+            let (some, rest) = order.split_at(level.min(NODES_HASHED_TOGETHER));
             order = rest;
             rows.clear();
             rows.extend(some.iter().map(|at| {

@@ -195,7 +195,7 @@ struct Below {
 }
 
 /// Children that one thread reads together: what it learns from their records it learns while they lie in its caches.
-const TOGETHER: usize = 1024;
+const CHILDREN_READ_TOGETHER: usize = 1024;
 
 impl Ways {
     /// The ways to all stems, a level at a time.
@@ -243,12 +243,12 @@ impl Ways {
     }
 }
 
-/// A level's nodes, which stand beside each other, in groups of [`TOGETHER`] children or a few more.
+/// A level's nodes, which stand beside each other, in groups of [`CHILDREN_READ_TOGETHER`] children or a few more.
 fn groups(nodes: Vec<OnWay>, mut ways: &mut [Way]) -> Vec<Group<'_>> {
     let mut parts = vec![Vec::new()];
     let mut count = 0;
     for node in nodes {
-        if count >= TOGETHER {
+        if count >= CHILDREN_READ_TOGETHER {
             parts.push(Vec::new());
             count = 0;
         }

@@ -1,5 +1,6 @@
 //! Building a whole state in parts: ranges of names, which number the leaves, then ranges of keys.
 
+use super::failed;
 use alloy_primitives::U256;
 use arbor_state_tree::{
     Build, BuiltPart, Joined, KeyedAccount, LoadedCodes, NumberedLeaf, Spread, SpreadLeaf,
@@ -19,7 +20,7 @@ use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, LEAVES, NEXT_INDEX};
 
 /// Names whose keys are hashed together.
-const TOGETHER: usize = 1 << 12;
+const NAMES_HASHED_TOGETHER: usize = 1 << 12;
 
 /// The leaves of an account that are not zero, in the order in which they are numbered.
 pub(super) fn account_leaves(account: KeyedAccount) -> Vec<(LeafName, Hash)> {
@@ -60,7 +61,7 @@ impl Build for Ar16mt {
         let leaves: Vec<(LeafName, Hash)> = accounts.into_iter().flat_map(account_leaves).collect();
         let mut spread = Spread::default();
         let mut names = Vec::with_capacity(leaves.len());
-        for together in leaves.chunks(TOGETHER) {
+        for together in leaves.chunks(NAMES_HASHED_TOGETHER) {
             let of: Vec<LeafName> = together.iter().map(|(name, _)| *name).collect();
             for ((name, value), key) in together.iter().zip(LeafName::keys(&of)) {
                 names.extend(Named::of(*name).map(|named| name_write(named, &key)));
@@ -96,7 +97,8 @@ impl Build for Ar16mt {
         let path = Path::from_nibbles(&[first >> 4, first & 15]);
         let mut nodes = Vec::new();
         let mut sink = |path, record| nodes.push(node_write(path, Some(record)));
-        let part = with_hasher!(*self, hasher => build_part(hasher, (path, entries), &mut sink))?;
+        let part = with_hasher!(*self, hasher => build_part(hasher, (path, entries), &mut sink))
+            .map_err(failed)?;
         let part = part.encode();
         Ok(BuiltPart {
             records,
@@ -119,12 +121,16 @@ impl Build for Ar16mt {
         let mut upper = Vec::with_capacity(16);
         for (nibble, parts) in (0..16).zip(parts.chunks(16)) {
             let path = Path::from_nibbles(&[nibble]);
-            upper.push(with_hasher!(*self, hasher => join(hasher, path, parts, &mut sink))?);
+            upper.push(
+                with_hasher!(*self, hasher => join(hasher, path, parts, &mut sink))
+                    .map_err(failed)?,
+            );
         }
         let path = Path::from_nibbles(&[]);
         let root = with_hasher!(*self, hasher => {
             join(hasher, path, &upper, &mut sink).map(|part| part.hash(hasher))
-        })?;
+        })
+        .map_err(failed)?;
         let root = root.into();
         Ok(Joined { writes, root })
     }

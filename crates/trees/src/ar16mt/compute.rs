@@ -21,16 +21,16 @@ use super::records::{
     decode_counter, decode_leaf, encode_counter, encode_leaf, leaf_key, leaf_record,
 };
 use super::settings::with_hasher;
-use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
+use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES, failed};
 use arbor_state_tree::Flat;
 use arbor_state_tree::code_writes;
 use arbor_state_tree::corrupt;
 use arbor_state_tree::{AccountChange, Computed, StateChanges, StateError};
-use arbor_state_tree::{check_old_account, check_old_slot};
+use arbor_state_tree::{LeafProofs, LeafStats, ProvenLeaves, check_old_account, check_old_slot};
 use arbor_verify::ar16mt::fields;
 
 /// Records that a thread forms together.
-const TOGETHER: usize = 1 << 10;
+const RECORDS_OF_A_THREAD: usize = 1 << 10;
 
 /// A leaf to be changed.
 struct LeafChange {
@@ -95,7 +95,8 @@ pub(crate) fn compute(
         .collect();
     let keyed = Instant::now();
     let reader = AtHead { view, ar16mt };
-    let update = with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates))?;
+    let update =
+        with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates)).map_err(failed)?;
     let tree = keyed.elapsed();
     let mut computed = computed(view, leaves.into_iter(), next, update)?;
     computed.changes.blobs = blobs;
@@ -109,7 +110,7 @@ pub(crate) fn compute_leaves(
     ar16mt: Ar16mt,
     view: View<'_>,
     writes: &[LeafWrite],
-) -> Result<(Computed, TreeStats), StateError> {
+) -> Result<(Computed, LeafStats), StateError> {
     let start = Instant::now();
     let next = next_after(view, writes)?;
     let update = |at: &u32| {
@@ -121,16 +122,20 @@ pub(crate) fn compute_leaves(
         }
     };
     let order = order_of(writes, |write| &write.key);
-    let updates = order.par_iter().with_min_len(TOGETHER).map(update);
+    let updates = order
+        .par_iter()
+        .with_min_len(RECORDS_OF_A_THREAD)
+        .map(update);
     let updates: Vec<LeafUpdate> = updates.collect();
     let reader = AtHead { view, ar16mt };
-    let update = with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates))?;
+    let update =
+        with_hasher!(ar16mt, hasher => apply_unread(&reader, hasher, &updates)).map_err(failed)?;
     let (tree, stats) = (start.elapsed(), update.stats);
     let new = updates.into_iter();
     let new = new.filter_map(|update| Some((update.key, update.new?)));
     let mut computed = computed_leaves(view, new, next, update)?;
     computed.timings.tree = tree;
-    Ok((computed, stats))
+    Ok((computed, leaf_stats(&stats)))
 }
 
 /// As [`compute_leaves`], for leaves that are not there yet; the inner error is a key that is, or that comes twice.
@@ -141,11 +146,11 @@ pub(crate) fn compute_new(
 ) -> Result<Result<Computed, Hash>, StateError> {
     let (computed, _) = match compute_leaves(ar16mt, view, leaves) {
         // They are sorted for it, so keys that do not ascend are the same.
-        Err(StateError::Ar16mt(error)) => match *error {
-            TreeError::Order(key) => return Ok(Err(key)),
-            error => return Err(error.into()),
+        Err(error) => match error.in_tree() {
+            Some(TreeError::Order(key)) => return Ok(Err(*key)),
+            _ => return Err(error),
         },
-        other => other?,
+        Ok(computed) => computed,
     };
     let mut changes = computed.changes.flat();
     let there = changes.find(|change| change.table == LEAVES && change.old.is_some());
@@ -179,12 +184,12 @@ pub(crate) fn compute_proven(
     view: View<'_>,
     writes: &[LeafWrite],
     reads: &[Hash],
-) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+) -> Result<ProvenLeaves, StateError> {
     let start = Instant::now();
     let next = next_after(view, writes)?;
     let (write, read) = (
-        writes.par_iter().with_min_len(TOGETHER),
-        reads.par_iter().with_min_len(TOGETHER),
+        writes.par_iter().with_min_len(RECORDS_OF_A_THREAD),
+        reads.par_iter().with_min_len(RECORDS_OF_A_THREAD),
     );
     let write = write.map(|write| Operation {
         key: write.key,
@@ -197,12 +202,70 @@ pub(crate) fn compute_proven(
     let operations: Vec<Operation> = write.chain(read).collect();
     let reader = AtHead { view, ar16mt };
     let (update, proofs) =
-        with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))?;
+        with_hasher!(ar16mt, hasher => apply_with_proofs(&reader, hasher, &operations))
+            .map_err(failed)?;
     drop(operations);
     let (tree, stats) = (start.elapsed(), update.stats);
     let mut computed = computed_leaves(view, proofs.written(), next, update)?;
     computed.timings.tree = tree;
-    Ok((computed, stats, proofs))
+    Ok(ProvenLeaves {
+        computed,
+        stats: leaf_stats(&stats),
+        proofs: Box::new(Proofs { ar16mt, proofs }),
+    })
+}
+
+/// Proofs of operations, with the tree's hash function.
+struct Proofs {
+    ar16mt: Ar16mt,
+    proofs: OperationProofs,
+}
+
+impl LeafProofs for Proofs {
+    fn count(&self) -> usize {
+        self.proofs.len()
+    }
+
+    fn root_after(&self, operation: usize) -> Hash {
+        self.proofs.roots()[operation]
+    }
+
+    fn found(&self, operation: usize, key: &Hash) -> Option<LeafWrite> {
+        let Entry { index, value } = self.proofs.outcome(operation).before()?;
+        let key = *key;
+        Some(LeafWrite { key, index, value })
+    }
+
+    fn holds(
+        &self,
+        operation: usize,
+        before: &Hash,
+        key: &Hash,
+        write: Option<&LeafWrite>,
+    ) -> bool {
+        let proof = self.proofs.get(operation);
+        with_hasher!(self.ar16mt, hasher => proof.verify(hasher, before, key, write.map(entry)))
+    }
+}
+
+fn leaf_stats(stats: &TreeStats) -> LeafStats {
+    LeafStats {
+        new_leaves: stats.new_leaves,
+        moved_leaves: stats.moved_leaves,
+        updated_leaves: stats.updated_leaves,
+        new_internals: stats.new_internals,
+        nodes_read: stats.nodes_read,
+        nodes_written: stats.nodes_written,
+        level_sum: stats.level_sum,
+        level_max: stats.level_max,
+        hashed_bytes: stats.hashed_bytes(),
+        fold_hashes: stats.fold_hashes,
+        rise_hashes: stats.rise_hashes,
+        node_hashes: stats.node_hashes,
+        load: stats.load,
+        place: stats.place,
+        hash: stats.hash,
+    }
 }
 
 /// The writes behind an update of the tree; the leaves ascend.
@@ -358,9 +421,14 @@ fn next_after(view: View<'_>, writes: &[LeafWrite]) -> Result<u64, StateError> {
     Ok(next.max(next_index(&view)?))
 }
 
+/// Leaves are numbered on, and after the last number there is none.
+#[derive(Debug, thiserror::Error)]
+#[error("no leaf can have index {}: none could come after it", u64::MAX)]
+struct LastIndex;
+
 /// The number after an index.
 pub(super) fn after(index: u64) -> Result<u64, StateError> {
-    index.checked_add(1).ok_or(StateError::LastIndex)
+    index.checked_add(1).ok_or_else(|| failed(LastIndex))
 }
 
 /// The number of the next leaf: 1 in an empty tree.

@@ -13,6 +13,7 @@ use arbor_versions::Version;
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
+use super::failed;
 use super::nodes::{AtHead, Standing, Undone};
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
@@ -33,7 +34,7 @@ pub(crate) fn check_history(
         return Ok(());
     }
     let view = check.view;
-    let tops = subtrees(&AtHead { view, ar16mt })?;
+    let tops = subtrees(&AtHead { view, ar16mt }).map_err(failed)?;
     let versions = oldest.0 + 1..=newest.0;
     let (walks, counter) = rayon::join(
         || {
@@ -132,7 +133,7 @@ impl<'a> Walk<'a> {
                 undone: &self.nodes,
                 now: &now,
             };
-            let (top, nodes) = with_hasher!(self.ar16mt, hasher => apply_below(&standing, hasher, place, &updates))?;
+            let (top, nodes) = with_hasher!(self.ar16mt, hasher => apply_below(&standing, hasher, place, &updates)).map_err(failed)?;
             self.top = top;
             self.nodes.forget_gone(nodes);
             let undone = undo.into_iter().map(|write| (write.key, write.value));

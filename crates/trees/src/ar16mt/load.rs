@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::build::account_leaves;
 use super::compute::{after, name_write};
+use super::failed;
 use super::names::{LeafName, Named};
 use super::nodes::node_write;
 use super::records::{encode_counter, encode_leaf};
@@ -19,7 +20,7 @@ use arbor_state_tree::{AccountSource, KeyedAccount};
 use arbor_state_tree::{Computed, LoadedCodes, StateError};
 
 /// Names whose keys are hashed together.
-const TOGETHER: usize = 1 << 12;
+const NAMES_HASHED_TOGETHER: usize = 1 << 12;
 
 type Leaf = (Hash, Entry);
 
@@ -46,7 +47,7 @@ pub(super) fn load(
         let numbering = &mut numbering;
         let mut accounts = source.stream(None)?;
         let mut next = || -> Result<Vec<Write>, StateError> {
-            while numbering.waiting.len() < TOGETHER {
+            while numbering.waiting.len() < NAMES_HASHED_TOGETHER {
                 let Some(account) = accounts.next() else {
                     break;
                 };
@@ -135,7 +136,8 @@ fn build_nodes(
             let path = Path::from_nibbles(&[byte >> 4, byte & 15]);
             let mut nodes = Vec::new();
             let mut sink = |path, record| nodes.push(node_write(path, Some(record)));
-            let part = with_hasher!(ar16mt, hasher => build_part(hasher, (path, own), &mut sink))?;
+            let part = with_hasher!(ar16mt, hasher => build_part(hasher, (path, own), &mut sink))
+                .map_err(failed)?;
             Ok((part, nodes))
         });
         let built: Result<Vec<(Part, Vec<Write>)>, StateError> = built.collect();
@@ -148,7 +150,10 @@ fn build_nodes(
         let mut nodes = Vec::new();
         let mut sink = |path, record| nodes.push(node_write(path, Some(record)));
         let path = Path::from_nibbles(&[first]);
-        upper.push(with_hasher!(ar16mt, hasher => join(hasher, path, &parts, &mut sink))?);
+        upper.push(
+            with_hasher!(ar16mt, hasher => join(hasher, path, &parts, &mut sink))
+                .map_err(failed)?,
+        );
         load.add(versions, nodes)?;
     }
     let mut nodes = Vec::new();
@@ -156,7 +161,8 @@ fn build_nodes(
     let path = Path::from_nibbles(&[]);
     let root = with_hasher!(ar16mt, hasher => {
         join(hasher, path, &upper, &mut sink).map(|part| part.hash(hasher))
-    })?;
+    })
+    .map_err(failed)?;
     load.add(versions, nodes)?;
     load.finish(versions)?;
     Ok(root)

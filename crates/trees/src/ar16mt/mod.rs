@@ -20,7 +20,6 @@ mod load;
 mod model;
 mod multi;
 mod names;
-mod nearest;
 mod nodes;
 mod parts;
 mod prove;
@@ -34,11 +33,10 @@ mod verify;
 use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
-use arbor_state_tree::COMMON;
+use arbor_state_tree::{COMMON, StateError};
 
 pub use arbor_accounts::AccountSlots;
 pub use arbor_state_tree::LeafWrite;
-pub use arbor_tree_ar16mt::{OperationProof, OperationProofs, TreeStats};
 pub use arbor_verify::ar16mt::*;
 use reader::flat_root;
 pub use settings::{Ar16mt, HashChoice};
@@ -83,3 +81,8 @@ pub(crate) const TABLES: [TableSpec; 6] = [
     COMMON[2],
     COMMON[3],
 ];
+
+/// An error of the pure tree, as the state has it.
+pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
+    StateError::of_tree(AR16MT.name, error)
+}

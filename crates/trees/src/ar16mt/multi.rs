@@ -2,10 +2,11 @@
 
 use arbor_accounts::AccountSlots;
 use arbor_tree::Hash;
-use arbor_tree_ar16mt::{Multiproof, Operation, StorageLogs, apply_with_proofs};
+use arbor_tree_ar16mt::{Multiproof, Operation, StorageLogs, TreeError, apply_with_proofs};
 use arbor_verify::ar16mt::{StateMultiproof, leaves_of};
 
 use super::compute::next_index;
+use super::failed;
 use super::names::LeafName;
 use super::nodes::{AtHead, Standing};
 use super::parts::Ways;
@@ -29,7 +30,8 @@ pub(crate) fn prove_many(
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
-    let proof = with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, &keys))?;
+    let proof = with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, &keys))
+        .map_err(failed)?;
     Ok(StateMultiproof {
         accounts: accounts.to_vec(),
         multiproof: proof.encode().into(),
@@ -49,9 +51,8 @@ pub(crate) fn storage_logs(
         let record = after.value(LEAVES, &key)?;
         let new = record.map(|bytes| decode_leaf(&key, &bytes)).transpose()?;
         // No version takes a leaf away.
-        let new = Some(new.ok_or(arbor_tree_ar16mt::TreeError::MissingLeaf(
-            arbor_tree::Path::from_key(&key),
-        ))?);
+        let missing = || failed(TreeError::MissingLeaf(arbor_tree::Path::from_key(&key)));
+        let new = Some(new.ok_or_else(missing)?);
         operations.push(((write.value.is_none(), new), Operation { key, new }));
     }
     operations.sort_unstable_by_key(|((is_new, new), operation)| {
@@ -68,7 +69,7 @@ pub(crate) fn storage_logs(
     };
     let leaves = next_index(before)? - 1;
     Ok(with_hasher!(ar16mt, hasher => {
-        let (_, proofs) = apply_with_proofs(&standing, hasher, &operations)?;
+        let (_, proofs) = apply_with_proofs(&standing, hasher, &operations).map_err(failed)?;
         StorageLogs::new(hasher, leaves, &operations, &proofs)
     }))
 }

@@ -10,6 +10,7 @@ use arbor_versions::{Meta, View};
 use foldhash::fast::RandomState;
 use rayon::prelude::*;
 
+use super::failed;
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
 use super::{Ar16mt, LEAVES, NODES};
@@ -185,7 +186,8 @@ impl Undone {
             now,
         };
         let update: TreeUpdate =
-            with_hasher!(head.ar16mt, hasher => apply(&standing, hasher, &updates))?;
+            with_hasher!(head.ar16mt, hasher => apply(&standing, hasher, &updates))
+                .map_err(failed)?;
         if update.root != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,

@@ -6,6 +6,7 @@ use arbor_tree::{Hash, Path};
 use arbor_tree_ar16mt::{Entry, apply, root};
 use arbor_versions::{Meta, Version, View};
 
+use super::failed;
 use super::nodes::{AtHead, Standing, Undone};
 use super::records::{decode_leaf, leaf_key};
 use super::settings::with_hasher;
@@ -16,9 +17,9 @@ use arbor_state_tree::{Then, own};
 
 /// Changes of a part, about. They and what becomes of them take some 300 bytes each.
 #[cfg(not(test))]
-const TOGETHER: u64 = 1 << 17;
+const CHANGES_OF_A_PART: u64 = 1 << 17;
 #[cfg(test)]
-const TOGETHER: u64 = 1 << 4;
+const CHANGES_OF_A_PART: u64 = 1 << 4;
 
 /// First bytes of keys, one part behind the other: each has about so many of the changes since a version as may be together, or is that of one byte.
 fn parts(view: View<'_>, version: Version) -> Result<Vec<RangeInclusive<u8>>, StateError> {
@@ -27,7 +28,7 @@ fn parts(view: View<'_>, version: Version) -> Result<Vec<RangeInclusive<u8>>, St
     for later in version.0 + 1..=head {
         changes = changes.saturating_add(view.changes_of(Version(later))?);
     }
-    let parts = (changes / TOGETHER + 1).min(256) as usize;
+    let parts = (changes / CHANGES_OF_A_PART + 1).min(256) as usize;
     let part = |at: usize| (at * 256 / parts) as u8..=((at + 1) * 256 / parts - 1) as u8;
     Ok((0..parts).map(part).collect())
 }
@@ -57,7 +58,8 @@ impl Undone {
                 undone: &undone,
                 now: &now,
             };
-            let update = with_hasher!(ar16mt, hasher => apply(&standing, hasher, &updates))?;
+            let update = with_hasher!(ar16mt, hasher => apply(&standing, hasher, &updates))
+                .map_err(failed)?;
             undone.take(update.nodes);
             // Of a path of two nibbles and more all leaves are in one part.
             undone.keep(|path| path.len() < 2 || path.packed()[0] > *part.end() || on_way(path));
@@ -68,7 +70,7 @@ impl Undone {
             undone: &undone,
             now: &now,
         };
-        let actual = with_hasher!(ar16mt, hasher => root(&standing, hasher))?;
+        let actual = with_hasher!(ar16mt, hasher => root(&standing, hasher)).map_err(failed)?;
         if actual != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,

@@ -4,6 +4,7 @@ use alloy_primitives::{B256, U256};
 use arbor_tree_ar16mt::{LeafProof as KeyProof, prove};
 use arbor_verify::ar16mt::{ABSENT, LeafProof, SlotProof, StateProof};
 
+use super::failed;
 use super::names::LeafName;
 use super::nodes::{AtHead, Standing};
 use super::parts::Ways;
@@ -31,7 +32,7 @@ pub(crate) fn prove_account(
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
-    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &keys))?;
+    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &keys)).map_err(failed)?;
     let mut leaves = proofs.into_iter().map(|KeyProof { entry, path }| {
         let path = path.into_iter().map(B256::from).collect();
         let index = entry.map(|entry| entry.index);

@@ -5,6 +5,7 @@ use arbor_tree_ar16mt::{Entry, LeafProof, prove};
 use arbor_verify::ar16mt::{RangeEntry, RangeProof};
 
 use super::Ar16mt;
+use super::failed;
 use super::nodes::{AtHead, Standing};
 use super::parts::{Ways, leaves_between};
 use super::settings::with_hasher;
@@ -29,7 +30,7 @@ pub(crate) fn prove_range(
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
-    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &ends))?;
+    let proofs = with_hasher!(ar16mt, hasher => prove(&standing, hasher, &ends)).map_err(failed)?;
     let entries = leaves_between(state, (from.0, to.0))?.map(|leaf| {
         let (key, Entry { index, value }) = leaf?;
         let (key, value) = (key.into(), value.into());

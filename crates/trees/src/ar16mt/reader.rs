@@ -3,15 +3,15 @@
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;
+use arbor_versions::View;
 
 use super::names::{LeafName, Named};
 use super::records::decode_leaf;
 use super::{LEAVES, NAMES};
-use crate::plain;
-use arbor_state_tree::WithSlots;
-use arbor_state_tree::corrupt;
-use arbor_state_tree::{Account, Accounts, StateError};
-use arbor_state_tree::{Flat, FlatKey};
+use crate::header_root::header_root;
+use crate::named_records::slot_near;
+use arbor_state_tree::{Account, AccountOrder, Accounts, BY_NAME, StateError, WithSlots, corrupt};
+use arbor_state_tree::{Ahead, Flat, FlatKey, FlatRecords};
 use arbor_verify::ar16mt::Header;
 
 /// The value of a leaf; zero if there is none.
@@ -22,7 +22,8 @@ fn value(flat: &dyn Flat, key: &Hash) -> Result<Hash, StateError> {
     }
 }
 
-pub(crate) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+/// An account, whose fields are leaves.
+pub(super) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
     let keys = LeafName::keys(&LeafName::fields(address));
     account_of(&keys[0], |field| value(flat, &keys[field]))
 }
@@ -46,60 +47,10 @@ fn account_of(
     }))
 }
 
-/// Accounts, in the order of their addresses, whose leaves are read together.
-pub(crate) fn accounts_named(
-    flat: &dyn Flat,
-    addresses: &[Address],
-) -> Result<Vec<Option<Account>>, StateError> {
-    let names: Vec<LeafName> = addresses
-        .iter()
-        .flat_map(|of| LeafName::fields(*of))
-        .collect();
-    let keys = LeafName::keys(&names);
-    let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
-    let records = flat.values(LEAVES, &wanted)?;
-    let accounts = keys.chunks(3).zip(records.chunks(3));
-    let accounts = accounts.map(|(keys, records)| {
-        account_of(&keys[0], |field| match &records[field] {
-            Some(bytes) => Ok(decode_leaf(&keys[field], bytes)?.value),
-            None => Ok([0; 32]),
-        })
-    });
-    accounts.collect()
-}
-
-pub(crate) fn flat_keys(
-    accounts: &[Address],
-    slots: &[(Address, U256)],
-) -> [(Table, Vec<FlatKey>); 2] {
-    let accounts: Vec<_> = accounts
-        .iter()
-        .flat_map(|of| LeafName::fields(*of))
-        .collect();
-    let slots: Vec<_> = slots
-        .iter()
-        .map(|&(address, slot)| LeafName::Slot(address, slot))
-        .collect();
-    [accounts, slots].map(|names| {
-        let keys = LeafName::keys(&names).into_iter();
-        (LEAVES, keys.map(FlatKey::from).collect())
-    })
-}
-
 /// A slot's value; zero if absent.
 pub(crate) fn storage(flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
     let key = LeafName::Slot(address, slot).key();
     Ok(U256::from_be_bytes(value(flat, &key)?))
-}
-
-/// Whether an account has a slot that is not zero.
-pub(crate) fn has_storage(flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-    for slot in slots(flat, address)? {
-        if !storage(flat, address, slot?)?.is_zero() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The slots of an account that have leaves, ascending; later ones too, if this is an older version.
@@ -171,17 +122,119 @@ fn with_values(
     }
 }
 
-/// The accounts whose addresses begin with `prefix`, with their slots, ascending by address.
-pub(super) fn listing<'a>(flat: &'a dyn Flat, prefix: &[u8]) -> Result<Accounts<'a>, StateError> {
-    let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
-    if has_none(NAMES)? && !has_none(LEAVES)? {
-        let why = "its leaves were written by their keys alone: there are no names to list them by";
-        return Err(StateError::Read(why.to_owned()));
-    }
-    Ok(Box::new(accounts(flat, prefix)?))
-}
-
 /// The Merkle-Patricia root of the same accounts.
 pub(crate) fn flat_root(flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
-    plain::root(|first| accounts(flat, &[first]))
+    header_root(|first| accounts(flat, &[first]))
+}
+
+/// The flat records: leaves by key, and names that lead to them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Records;
+
+impl FlatRecords for Records {
+    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+        account(flat, address)
+    }
+
+    fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError> {
+        let names: Vec<LeafName> = addresses
+            .iter()
+            .flat_map(|of| LeafName::fields(*of))
+            .collect();
+        let keys = LeafName::keys(&names);
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let records = flat.values(LEAVES, &wanted)?;
+        let accounts = keys.chunks(3).zip(records.chunks(3));
+        let accounts = accounts.map(|(keys, records)| {
+            account_of(&keys[0], |field| match &records[field] {
+                Some(bytes) => Ok(decode_leaf(&keys[field], bytes)?.value),
+                None => Ok([0; 32]),
+            })
+        });
+        accounts.collect()
+    }
+
+    fn keys(&self, accounts: &[Address], slots: &[(Address, U256)]) -> [(Table, Vec<FlatKey>); 2] {
+        let accounts: Vec<_> = accounts
+            .iter()
+            .flat_map(|of| LeafName::fields(*of))
+            .collect();
+        let slots: Vec<_> = slots
+            .iter()
+            .map(|&(address, slot)| LeafName::Slot(address, slot))
+            .collect();
+        [accounts, slots].map(|names| {
+            let keys = LeafName::keys(&names).into_iter();
+            (LEAVES, keys.map(FlatKey::from).collect())
+        })
+    }
+
+    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+        storage(flat, address, slot)
+    }
+
+    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+        for slot in slots(flat, address)? {
+            if !storage(flat, address, slot?)?.is_zero() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
+        if has_none(NAMES)? && !has_none(LEAVES)? {
+            let why = "its leaves were written by their keys alone, as `arbor loadtest` does, so that no names lead from accounts and slots to them. \
+                       Accounts cannot be listed; `arbor prove --range` shows leaves by key, and `arbor snapshot` writes all of them";
+            return Err(StateError::Read(why.to_owned()));
+        }
+        Ok(Box::new(accounts(flat, first.as_slice())?))
+    }
+
+    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+        flat_root(flat)
+    }
+
+    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
+        for entry in view.scan(NAMES, &[], &from[..20])? {
+            if let Named::Account(address) = Named::decode(&entry?.0)?
+                && account(&view, address)?.is_some()
+            {
+                return Ok(Some(address));
+            }
+        }
+        Ok(None)
+    }
+
+    fn slot_from(
+        &self,
+        view: View<'_>,
+        account: &Hash,
+        slot: &Hash,
+    ) -> Result<Option<(Address, U256)>, StateError> {
+        let set = |prefix: &[u8], from: &[u8]| -> Result<Option<(Address, U256)>, StateError> {
+            for entry in view.scan(NAMES, prefix, from)? {
+                if let Named::Slot(address, slot) = Named::decode(&entry?.0)?
+                    && !storage(&view, address, slot)?.is_zero()
+                {
+                    return Ok(Some((address, slot)));
+                }
+            }
+            Ok(None)
+        };
+        slot_near(account, slot, set)
+    }
 }

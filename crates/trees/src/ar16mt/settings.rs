@@ -72,6 +72,9 @@ pub struct Ar16mt {
     pub hash: HashChoice,
     /// Reads that a thread does together.
     pub chunk: NonZeroUsize,
+    /// Whether a check allows leaves any different indices, as whoever writes leaves by their keys may choose them. Every
+    /// chain numbers its leaves from 1 on without gaps.
+    pub any_index: bool,
 }
 
 impl Default for Ar16mt {
@@ -79,19 +82,29 @@ impl Default for Ar16mt {
         Self {
             hash: HashChoice::default(),
             chunk: Self::CHUNK,
+            any_index: false,
         }
     }
 }
 
 /// What can be set by name.
-pub(super) const SETTINGS: [Setting; 1] = [Setting {
-    name: CHUNK,
-    summary: "Reads that a thread does together",
-    scope: Scope::Computing,
-    usual: Some(Ar16mt::CHUNK.get() as u64),
-}];
+pub(super) const SETTINGS: [Setting; 2] = [
+    Setting {
+        name: CHUNK,
+        summary: "Reads that a thread does together",
+        scope: Scope::Computing,
+        usual: Some(Ar16mt::CHUNK.get() as u64),
+    },
+    Setting {
+        name: ANY_INDEX,
+        summary: "A check allows leaves any different indices, not only 1, 2, 3, ...",
+        scope: Scope::Computing,
+        usual: None,
+    },
+];
 
 const CHUNK: &str = "chunk";
+const ANY_INDEX: &str = "any-index";
 
 impl Ar16mt {
     /// The settings with some names.
@@ -101,6 +114,7 @@ impl Ar16mt {
         Self {
             hash: hash.unwrap_or_default(),
             chunk: chunk.and_then(NonZeroUsize::new).unwrap_or(Self::CHUNK),
+            any_index: settings.has(ANY_INDEX),
         }
     }
 

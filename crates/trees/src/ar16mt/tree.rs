@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, U256};
-use arbor_store::{Table, Write};
+use alloy_primitives::B256;
+use arbor_store::Write;
 use arbor_tree::Hash;
 use arbor_versions::{Meta, Version, Versions, View};
 
@@ -15,20 +15,19 @@ use super::nodes::{AtHead, Undone};
 use super::parts::leaves_between;
 use super::prove::prove_account;
 use super::range::prove_range;
+use super::reader::Records;
 use super::settings::SETTINGS;
-use super::{Ar16mt, TABLES, compute, history, inspect, load, nearest, reader, verify};
+use super::{Ar16mt, TABLES, compute, history, inspect, load, verify};
 use super::{Entry, NAMES};
-use super::{OperationProofs, StorageLogs, TreeStats};
 use arbor_state_tree::Build;
 use arbor_state_tree::Check;
+use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, StateChanges,
-    StateError, StateTree,
+    AccountSlots, AccountSource, Computed, FlatRecords, Lookup, StateChanges, StateError, StateTree,
 };
-use arbor_state_tree::{Accounts, InnerRoots, Leaves, Nodes, Then, Witnesses, own_mut};
-use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
-use arbor_state_tree::{LeafEntries, LeafNames};
+use arbor_state_tree::{LeafEntries, LeafLogs, LeafNames, LeafStats, ProvenLeaves};
+use arbor_state_tree::{Leaves, Nodes, Then, own_mut};
 use arbor_state_tree::{Seen, StoredRecord};
 use arbor_verify::Proof;
 
@@ -57,13 +56,17 @@ pub static AR16MT: TreeKind = TreeKind {
         first: 640,
         later: 2_300,
     },
-    #[cfg(feature = "conformance")]
-    model: |_| Box::new(super::model::Numbered::default()),
+    model: MODEL,
     make: |settings| {
         AR16MT.check(settings)?;
         Ok(Arc::new(Ar16mt::of(settings)))
     },
 };
+
+#[cfg(feature = "conformance")]
+const MODEL: Option<ModelOf> = Some(|_| Box::new(super::model::Numbered::default()));
+#[cfg(not(feature = "conformance"))]
+const MODEL: Option<ModelOf> = None;
 
 impl StateTree for Ar16mt {
     fn kind(&self) -> &'static TreeKind {
@@ -78,73 +81,8 @@ impl StateTree for Ar16mt {
         Ar16mt::empty_root(*self)
     }
 
-    fn computes_together(&self) -> bool {
-        false
-    }
-
-    fn writes_through(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
-        placed();
-    }
-
-    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-        reader::account(flat, address)
-    }
-
-    fn accounts(
-        &self,
-        flat: &dyn Flat,
-        addresses: &[Address],
-    ) -> Result<Vec<Option<Account>>, StateError> {
-        reader::accounts_named(flat, addresses)
-    }
-
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2] {
-        reader::flat_keys(accounts, slots)
-    }
-
-    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-        reader::storage(flat, address, slot)
-    }
-
-    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-        reader::has_storage(flat, address)
-    }
-
-    fn order(&self) -> &'static AccountOrder {
-        &BY_NAME
-    }
-
-    fn listing<'a>(
-        &'a self,
-        flat: &'a dyn Flat,
-        first: Option<u8>,
-    ) -> Result<Accounts<'a>, StateError> {
-        reader::listing(flat, first.as_slice())
-    }
-
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        reader::flat_root(flat)
-    }
-
-    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
-        nearest::account_from(view, from)
-    }
-
-    fn slot_from(
-        &self,
-        view: View<'_>,
-        account: &Hash,
-        slot: &Hash,
-    ) -> Result<Option<(Address, U256)>, StateError> {
-        nearest::slot_from(view, account, slot)
+    fn records(&self) -> &dyn FlatRecords {
+        &Records
     }
 
     fn compute(
@@ -182,14 +120,6 @@ impl StateTree for Ar16mt {
 
     fn leaves(&self) -> Option<&dyn Leaves> {
         Some(self)
-    }
-
-    fn witnesses(&self) -> Option<&dyn Witnesses> {
-        None
-    }
-
-    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
-        None
     }
 
     fn nodes(&self, _: View<'_>) -> Nodes {
@@ -247,7 +177,7 @@ impl Leaves for Ar16mt {
         &self,
         view: View<'_>,
         writes: &[LeafWrite],
-    ) -> Result<(Computed, TreeStats), StateError> {
+    ) -> Result<(Computed, LeafStats), StateError> {
         compute_leaves(*self, view, writes)
     }
 
@@ -256,7 +186,7 @@ impl Leaves for Ar16mt {
         view: View<'_>,
         writes: &[LeafWrite],
         reads: &[Hash],
-    ) -> Result<(Computed, TreeStats, OperationProofs), StateError> {
+    ) -> Result<ProvenLeaves, StateError> {
         compute_proven(*self, view, writes, reads)
     }
 
@@ -296,7 +226,12 @@ impl Leaves for Ar16mt {
         Some(name_write(named, &named.leaf().key()))
     }
 
-    fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<StorageLogs, StateError> {
-        storage_logs(*self, (before, then))
+    fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<LeafLogs, StateError> {
+        let logs = storage_logs(*self, (before, then))?;
+        Ok(LeafLogs {
+            bytes: logs.encode(),
+            count: logs.logs.len(),
+            next_index: logs.next_enumeration_index,
+        })
     }
 }

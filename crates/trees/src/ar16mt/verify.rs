@@ -12,13 +12,14 @@ use arbor_tree_ar16mt::{Entry, Hasher, Part, build_part, join};
 use arbor_versions::Entries;
 use rayon::prelude::*;
 
+use super::failed;
 use super::names::{LeafName, Named};
 use super::records::{decode_counter, decode_leaf, leaf_key};
 use super::settings::with_hasher;
 use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES, flat_root};
+use arbor_state_tree::Check;
 use arbor_state_tree::StateError;
 use arbor_state_tree::corrupt;
-use arbor_state_tree::{Check, LeafIndices};
 use arbor_verify::ar16mt::Header;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same accounts, zero where they have none.
@@ -43,7 +44,7 @@ pub(crate) fn check_state(
         ));
     }
     rebuild.tell_spare_nodes();
-    if check.indices == LeafIndices::Consecutive {
+    if !ar16mt.any_index {
         rebuild.no_index_is_left_out();
     }
     rebuild.counter()?;
@@ -103,8 +104,8 @@ impl Rebuild<'_> {
         let tops = (0..16).zip(parts.chunks(16));
         let tops =
             tops.map(|(nibble, parts)| join(hasher, Path::ROOT.child(nibble), parts, &mut sink));
-        let tops: Vec<Part> = tops.collect::<Result<_, _>>()?;
-        let root = join(hasher, Path::ROOT, &tops, &mut sink)?;
+        let tops: Vec<Part> = tops.collect::<Result<_, _>>().map_err(failed)?;
+        let root = join(hasher, Path::ROOT, &tops, &mut sink).map_err(failed)?;
         self.compare(nodes, &mut [self.nodes(&[0])?, self.nodes(&[1])?], |_| true)?;
         Ok(root.hash(hasher).into())
     }
@@ -124,7 +125,8 @@ impl Rebuild<'_> {
             let mut nodes = Nodes::new();
             let part = build_part(hasher, (path.child(nibble), leaves), &mut |path, record| {
                 nodes.push((path, record));
-            })?;
+            })
+            .map_err(failed)?;
             let is_within = |key: &[u8]| end.is_none_or(|end| key.get(2) < Some(&end));
             self.compare(nodes, &mut below, is_within)?;
             Ok(part)
@@ -133,7 +135,8 @@ impl Rebuild<'_> {
         let mut nodes = Nodes::new();
         let part = join(hasher, path, &parts?, &mut |path, record| {
             nodes.push((path, record));
-        })?;
+        })
+        .map_err(failed)?;
         self.compare(nodes, &mut [self.nodes(&[2, first])?], |_| true)?;
         Ok(part)
     }

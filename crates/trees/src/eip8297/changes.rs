@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::named_records::slot_key;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_state_tree::{
     ACCOUNTS, AccountChange, Flat, FlatKey, SLOTS, StateChanges, StateError, check_old_account,
@@ -14,7 +15,6 @@ use arbor_versions::{Change, Changes};
 use super::CODE_USERS;
 use super::reader::record;
 use super::records::{AccountRecord, decode_slot, decode_users, encode_slot, encode_users};
-use crate::stems::slot_key;
 
 /// Finds code by its hash.
 pub(super) type CodeOf<'a> = &'a (dyn Fn(B256) -> Result<Bytes, StateError> + 'a);
@@ -95,7 +95,7 @@ fn record_after(
         _ if account.code_hash == KECCAK256_EMPTY => Code::None,
         Some(before) if before.account.code_hash == account.code_hash => before.code,
         _ => Code::of(&code(account.code_hash)?)
-            .map_err(|cause| StateError::NoRoom { address, cause })?,
+            .map_err(|cause| StateError::no_room(address, cause))?,
     };
     let record = AccountRecord { account, code };
     record.fields(address)?;

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::failed;
 use arbor_state_tree::{Computed, StateChanges, StateError, Timings, code_writes};
 use arbor_tree_eip8297::apply;
 use arbor_versions::View;
@@ -26,7 +27,7 @@ pub(super) fn compute(
     let mut flat = flat_changes(&view, changes, &code)?;
     let updates = leaf_updates(flat.flat(), tree.embedding(), &code)?;
     let keyed = Instant::now();
-    let update = apply(&AtHead(view), tree.hasher, tree.packing, &updates)?;
+    let update = apply(&AtHead(view), tree.hasher, tree.packing, &updates).map_err(failed)?;
     let applied = Instant::now();
     flat.blobs = code_writes(changes.codes.iter());
     for change in update.nodes {

@@ -1,12 +1,12 @@
 //! What a stored record of the tree stands for.
 
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::KECCAK256_EMPTY;
 use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecord, corrupt};
 use arbor_tree_eip8297::{EntryKind, Path, entries};
 
 use super::records::{AccountRecord, decode_slot};
 use super::{Eip8297, NODES};
-use crate::stems::{account_key, slot_name};
 
 /// Reports an account, a slot, or the branches and leaves of a record, each at its depth in bits.
 pub(super) fn inspect(

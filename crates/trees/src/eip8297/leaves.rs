@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{Address, U256};
 use arbor_state_tree::{ACCOUNTS, SLOTS, StateError};
 use arbor_tree::Hash;
@@ -13,7 +14,6 @@ use foldhash::fast::RandomState;
 use super::CODE_USERS;
 use super::changes::CodeOf;
 use super::records::{AccountRecord, code_key, decode_slot, decode_users};
-use crate::stems::{account_key, slot_name};
 
 /// Returns the updates of leaves, ascending by key, that flat changes in any order come to.
 pub(super) fn leaf_updates<'a>(

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::failed;
+use crate::named_records::slot_key;
 use alloy_primitives::B256;
 use arbor_state_tree::{
     ACCOUNTS, AccountSource, Computed, KeyedAccount, LoadedCodes, SLOTS, StateError,
@@ -19,7 +21,6 @@ use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
 use super::records::{AccountRecord, encode_slot, encode_users};
 use super::{CODE_USERS, Eip8297};
 use crate::node_load::NodeLoad;
-use crate::stems::slot_key;
 
 /// Bits that the keys of a zone share.
 const ZONE_BITS: usize = 8;
@@ -108,7 +109,7 @@ fn account_record(
     codes: &LoadedCodes<'_>,
 ) -> Result<AccountRecord, StateError> {
     let (address, account) = (of.address, of.account);
-    let no_room = |cause| StateError::NoRoom { address, cause };
+    let no_room = |cause| StateError::no_room(address, cause);
     // Only code of this size can be a delegation.
     let code = match codes.size(address, &account)? {
         0 => Code::None,
@@ -148,7 +149,9 @@ impl Zone {
     fn add(&mut self, leaf: LeafUpdate) -> Result<(), StateError> {
         let nodes = &mut self.nodes;
         let mut sink = |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
-        Ok(self.builder.add(leaf.key, leaf.value, &mut sink)?)
+        self.builder
+            .add(leaf.key, leaf.value, &mut sink)
+            .map_err(failed)
     }
 
     fn load_some(&mut self, versions: &mut Versions) -> Result<(), StateError> {
@@ -158,7 +161,7 @@ impl Zone {
     fn finish(self, versions: &mut Versions) -> Result<arbor_tree_eip8297::Part, StateError> {
         let (mut nodes, mut load) = (self.nodes, self.load);
         let mut sink = |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
-        let part = self.builder.finish_part(&mut sink)?;
+        let part = self.builder.finish_part(&mut sink).map_err(failed)?;
         load.add(versions, nodes)?;
         load.finish(versions)?;
         Ok(part)
@@ -209,7 +212,7 @@ fn load_nodes(
     let mut nodes = Vec::new();
     let mut sink = |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
     let parts = [header, code, storage];
-    let root = join(tree.hasher, tree.packing, &parts, &mut sink)?;
+    let root = join(tree.hasher, tree.packing, &parts, &mut sink).map_err(failed)?;
     nodes.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     versions.load(&mut nodes.into_iter())?;
     Ok(root)

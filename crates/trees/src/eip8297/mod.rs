@@ -16,7 +16,6 @@ mod leaves;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;
-mod nearest;
 mod nodes;
 mod ordered;
 mod prove;
@@ -26,7 +25,7 @@ mod settings;
 mod tree;
 mod verify;
 
-use arbor_state_tree::COMMON;
+use arbor_state_tree::{COMMON, StateError};
 use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
@@ -58,3 +57,8 @@ pub(crate) const TABLES: [TableSpec; 6] = [
     COMMON[2],
     COMMON[3],
 ];
+
+/// An error of the pure tree, as the state has it.
+pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
+    StateError::of_tree(settings::NAME, error)
+}

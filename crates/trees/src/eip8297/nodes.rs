@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::failed;
 use arbor_state_tree::{Lookup, StateError};
 use arbor_store::Write;
 use arbor_tree::ReadError;
@@ -88,7 +89,7 @@ impl Undone {
             undone: self,
             head: AtHead(view),
         };
-        let update = apply(&here, tree.hasher, tree.packing, &updates)?;
+        let update = apply(&here, tree.hasher, tree.packing, &updates).map_err(failed)?;
         if update.root != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,

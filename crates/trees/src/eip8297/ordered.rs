@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{ACCOUNTS, SLOTS, StateError};
 use arbor_tree::Hash;
@@ -14,7 +15,7 @@ use rayon::prelude::*;
 
 use super::records::{AccountRecord, decode_slot};
 use super::{CODE_USERS, records};
-use crate::stems::{account_key, slot_name, stored_code};
+use crate::stems::stored_code;
 
 /// From so many names on that a thread has read it hashes them.
 const NAMES: usize = 1 << 12;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::failed;
 use alloy_primitives::{B256, Bytes, U64, U256};
-use arbor_state_tree::{AccountSlots, StateError, Then, Touched, own};
+use arbor_state_tree::{AccountSlots, FlatRecords, StateError, Then, Touched, own};
 use arbor_tree_eip8297::{NodeMessage, Path, prove, prove_many, witness};
 use arbor_verify::eip8297::{
     AccountProof, Code, FIELDS, HashName, ProofFormat, SlotProof, StateMultiproof, code_leaves,
@@ -14,7 +15,7 @@ use super::Eip8297;
 use super::changes::flat_changes;
 use super::leaves::leaf_updates;
 use super::nodes::{AtHead, AtVersion};
-use super::reader;
+use super::reader::{RECORDS, account_record};
 use crate::stems::stored_code;
 
 fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
@@ -40,7 +41,7 @@ pub(super) fn prove_account(
     let mut keys: Vec<Path> = FIELDS.map(|suffix| header_key(&hash, suffix)).to_vec();
     let names: Vec<_> = slots.iter().map(|slot| (hash, address, *slot)).collect();
     keys.extend(embedding.slots(&names));
-    let (_, mut proofs) = prove(&nodes(then)?, tree.hasher, tree.packing, &keys)?;
+    let (_, mut proofs) = prove(&nodes(then)?, tree.hasher, tree.packing, &keys).map_err(failed)?;
     let of_slots = proofs.split_off(FIELDS.len());
     // Each node once, in the order of the ways.
     let mut account_proof: Vec<NodeMessage> = Vec::new();
@@ -49,11 +50,11 @@ pub(super) fn prove_account(
             account_proof.push(message);
         }
     }
-    let account = reader::account(then, address)?;
+    let account = RECORDS.account(then, address)?;
     let storage_proof = slots.iter().zip(of_slots).map(|(slot, proof)| {
         Ok(SlotProof {
             key: *slot,
-            value: reader::storage(then, address, *slot)?,
+            value: RECORDS.storage(then, address, *slot)?,
             proof: bytes(proof),
         })
     });
@@ -77,7 +78,7 @@ pub(super) fn prove_accounts(
     accounts: &[AccountSlots],
 ) -> Result<StateMultiproof, StateError> {
     let keys = keys_of(tree.embedding(), accounts);
-    let (_, proof) = prove_many(&nodes(then)?, tree.hasher, tree.packing, &keys)?;
+    let (_, proof) = prove_many(&nodes(then)?, tree.hasher, tree.packing, &keys).map_err(failed)?;
     Ok(StateMultiproof {
         hash: HashName::of(tree.hasher),
         accounts: accounts.to_vec(),
@@ -118,7 +119,7 @@ pub(super) fn block_nodes(
         keys.extend(embedding.slots(&slots));
         // Only the creation of a contract asks whether there are slots (EIP-7610), at an address
         // without nonce and code.
-        let record = reader::account_record(then, *address)?;
+        let record = account_record(then, *address)?;
         if record.is_none_or(|of| of.code == Code::None && of.account.nonce == 0) {
             keys.extend(storage_ways(&hash));
         }
@@ -133,6 +134,7 @@ pub(super) fn block_nodes(
         }
     }
     let keys: Vec<Path> = keys.into_iter().collect();
-    let (_, nodes) = witness(&nodes(then)?, tree.hasher, tree.packing, &keys, &updates)?;
+    let (_, nodes) =
+        witness(&nodes(then)?, tree.hasher, tree.packing, &keys, &updates).map_err(failed)?;
     Ok(bytes(nodes))
 }

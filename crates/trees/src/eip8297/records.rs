@@ -31,7 +31,7 @@ impl AccountRecord {
     /// The values of the leaves of its fields; the address is for the error.
     pub(super) fn fields(&self, address: Address) -> Result<[Hash; 3], StateError> {
         let fields = fields(&self.account, self.code);
-        fields.map_err(|cause| StateError::NoRoom { address, cause })
+        fields.map_err(|cause| StateError::no_room(address, cause))
     }
 
     pub(super) fn encode(&self) -> Value {

@@ -2,25 +2,23 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, U256};
-use arbor_state_tree::Build;
+use alloy_primitives::B256;
+use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_NAME, BlockMemory,
-    Check, Computed, Flat, FlatKey, InnerRoots, Leaves, Lookup, Nodes, RootPlace, RootThreads,
-    Seen, StateChanges, StateError, StateTree, StateWitness, StoredAs, StoredRecord, Then, Touched,
-    TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own_mut,
+    AccountSlots, AccountSource, BlockMemory, Check, Computed, FlatRecords, Lookup, Nodes,
+    RootPlace, RootThreads, Seen, StateChanges, StateError, StateTree, StateWitness, StoredAs,
+    StoredRecord, Then, Touched, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own_mut,
 };
-use arbor_store::{Table, Write};
-use arbor_tree::Hash;
+use arbor_store::Write;
 use arbor_tree_eip8297::Hasher;
 use arbor_verify::Proof;
-use arbor_versions::{Meta, Version, Versions, View};
+use arbor_versions::{Meta, Versions, View};
 
 use super::nodes::Undone;
 use super::prove::{block_nodes, prove_account, prove_accounts};
+use super::reader::RECORDS;
 use super::settings::{NAME, SETTINGS};
-use super::{Eip8297, TABLES, compute, inspect, load, nearest, reader, verify};
-use crate::stems;
+use super::{Eip8297, TABLES, compute, inspect, load, verify};
 
 /// Layout of flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;
@@ -46,16 +44,20 @@ pub static EIP8297: TreeKind = TreeKind {
         first: 900,
         later: 2_300,
     },
-    #[cfg(feature = "conformance")]
-    model: |tree| {
-        let tree: &Eip8297 = tree.downcast().expect("a tree of this row");
-        Box::new(super::model::Partitioned(tree.hasher))
-    },
+    model: MODEL,
     make: |settings| {
         EIP8297.check(settings)?;
         Ok(Arc::new(Eip8297::of(settings)?))
     },
 };
+
+#[cfg(feature = "conformance")]
+const MODEL: Option<ModelOf> = Some(|tree| {
+    let tree: &Eip8297 = tree.downcast().expect("a tree of this row");
+    Box::new(super::model::Partitioned(tree.hasher))
+});
+#[cfg(not(feature = "conformance"))]
+const MODEL: Option<ModelOf> = None;
 
 impl StateTree for Eip8297 {
     fn kind(&self) -> &'static TreeKind {
@@ -70,73 +72,8 @@ impl StateTree for Eip8297 {
         B256::ZERO
     }
 
-    fn computes_together(&self) -> bool {
-        false
-    }
-
-    fn writes_through(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
-        placed();
-    }
-
-    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-        reader::account(flat, address)
-    }
-
-    fn accounts(
-        &self,
-        flat: &dyn Flat,
-        addresses: &[Address],
-    ) -> Result<Vec<Option<Account>>, StateError> {
-        reader::accounts_named(flat, addresses)
-    }
-
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2] {
-        stems::flat_keys(accounts, slots)
-    }
-
-    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-        reader::storage(flat, address, slot)
-    }
-
-    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-        reader::has_storage(flat, address)
-    }
-
-    fn order(&self) -> &'static AccountOrder {
-        &BY_NAME
-    }
-
-    fn listing<'a>(
-        &'a self,
-        flat: &'a dyn Flat,
-        first: Option<u8>,
-    ) -> Result<Accounts<'a>, StateError> {
-        Ok(Box::new(reader::accounts(flat, first.as_slice())?))
-    }
-
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        reader::flat_root(flat)
-    }
-
-    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
-        nearest::account_from(view, from)
-    }
-
-    fn slot_from(
-        &self,
-        view: View<'_>,
-        account: &Hash,
-        slot: &Hash,
-    ) -> Result<Option<(Address, U256)>, StateError> {
-        nearest::slot_from(view, account, slot)
+    fn records(&self) -> &dyn FlatRecords {
+        &RECORDS
     }
 
     fn compute(
@@ -156,10 +93,6 @@ impl StateTree for Eip8297 {
         load::load(*self, versions, source, progress)
     }
 
-    fn build(&self) -> Option<&dyn Build> {
-        None
-    }
-
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
         Ok(Box::new(prove_account(*self, then, account)?))
     }
@@ -172,16 +105,8 @@ impl StateTree for Eip8297 {
         Ok(Box::new(prove_accounts(*self, then, accounts)?))
     }
 
-    fn leaves(&self) -> Option<&dyn Leaves> {
-        None
-    }
-
     fn witnesses(&self) -> Option<&dyn Witnesses> {
         Some(self)
-    }
-
-    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
-        None
     }
 
     fn nodes(&self, _: View<'_>) -> Nodes {
@@ -213,15 +138,6 @@ impl StateTree for Eip8297 {
 
     fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
         verify::check_state(check, *self, check.root(self))
-    }
-
-    fn check_history(
-        &self,
-        check: &Check<'_>,
-        oldest: Version,
-        newest: Version,
-    ) -> Result<(), StateError> {
-        check.walk_back(self, oldest, newest)
     }
 
     fn inspect(

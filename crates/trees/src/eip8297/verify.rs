@@ -6,6 +6,8 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::failed;
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
 use arbor_state_tree::{ACCOUNTS, Check, ReadError, SLOTS, StateError, corrupt};
 use arbor_tree_eip8297::{Builder, LeafUpdate, Packing, Part, Path, PathKey, join};
@@ -14,15 +16,15 @@ use foldhash::fast::FixedState;
 use rayon::prelude::*;
 
 use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
-use super::reader::flat_root;
+use super::reader::RECORDS;
 use super::records::{self, AccountRecord, decode_slot};
 use super::{CODE_USERS, Eip8297, NODES};
-use crate::stems::{account_key, slot_name, stored_code};
+use crate::stems::stored_code;
 
 /// Bits that the keys of a zone share.
 const ZONE_BITS: usize = 8;
 /// Records that are looked up together.
-const TOGETHER: usize = 1 << 12;
+const RECORDS_LOOKED_UP_TOGETHER: usize = 1 << 12;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the
 /// same flat tables, zero if they have none.
@@ -55,7 +57,7 @@ pub(super) fn check_state(
     if !all_readable {
         return Ok(B256::ZERO);
     }
-    match flat_root(&check.view) {
+    match RECORDS.header_root(&check.view) {
         // A slot of nobody.
         Err(error @ StateError::Corrupt { .. }) => {
             rebuild.fault(error.to_string());
@@ -86,8 +88,10 @@ impl Zone<'_> {
         for leaf in leaves {
             let built = &mut self.built;
             let mut sink = |path, record| built.push((path, record));
-            self.builder.add(leaf.key, leaf.value, &mut sink)?;
-            if self.built.len() >= TOGETHER {
+            self.builder
+                .add(leaf.key, leaf.value, &mut sink)
+                .map_err(failed)?;
+            if self.built.len() >= RECORDS_LOOKED_UP_TOGETHER {
                 self.rebuild.compare(&mut self.built)?;
             }
         }
@@ -97,7 +101,7 @@ impl Zone<'_> {
     fn finish(mut self) -> Result<Part, StateError> {
         let built = &mut self.built;
         let mut sink = |path, record| built.push((path, record));
-        let part = self.builder.finish_part(&mut sink)?;
+        let part = self.builder.finish_part(&mut sink).map_err(failed)?;
         self.rebuild.compare(&mut self.built)?;
         Ok(part)
     }
@@ -136,7 +140,7 @@ impl<'a> Rebuild<'a> {
         let parts = [header.finish()?, code.finish()?, storage.finish()?];
         let mut built = Vec::new();
         let mut sink = |path, record| built.push((path, record));
-        let root = join(self.tree.hasher, self.tree.packing, &parts, &mut sink)?;
+        let root = join(self.tree.hasher, self.tree.packing, &parts, &mut sink).map_err(failed)?;
         self.compare(&mut built)?;
         let stopped = self
             .stopped

@@ -1,5 +1,6 @@
 //! Building a whole state in parts: ranges of the account trie.
 
+use super::failed;
 use arbor_state_tree::{
     Build, BuiltPart, Joined, KeyedAccount, LoadedCodes, NumberedLeaf, Spread, SpreadLeaf,
     StateError, corrupt,
@@ -36,7 +37,8 @@ impl Build for MerklePatricia {
         let leaves = leaves.into_iter().map(|leaf| (leaf.key, leaf.value));
         let part = build_part(None, leaves, &mut |position, record| {
             nodes.push(node_write(&position, record));
-        })?;
+        })
+        .map_err(failed)?;
         let part = part.encode();
         Ok(BuiltPart {
             records: Vec::new(),
@@ -54,7 +56,8 @@ impl Build for MerklePatricia {
         let mut writes = Vec::new();
         let root = join(None, parts?, &mut |position, record| {
             writes.push(node_write(&position, record));
-        })?;
+        })
+        .map_err(failed)?;
         let root = root.into();
         Ok(Joined { writes, root })
     }

@@ -13,6 +13,7 @@ use arbor_versions::{Change, Changes, View};
 use rayon::prelude::*;
 
 use super::AtHead;
+use super::failed;
 use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, flat_slot_key, node_table};
 use super::prove::Provable;
 use super::records::{AccountRecord, FlatRecord, SlotRecord};
@@ -135,10 +136,7 @@ impl OldSlots {
 
 /// The error of the trie in terms of the changes, if it is that a slot is there which they say is absent.
 fn old_slot_error(head: AtHead<'_>, changes: &[KeyedChange<'_>], error: StateError) -> StateError {
-    let StateError::Tree(tree) = &error else {
-        return error;
-    };
-    let TreeError::There { key, position } = &**tree else {
+    let Some(TreeError::There { key, position }) = error.in_tree() else {
         return error;
     };
     let Some(owner) = position.trie else {
@@ -231,7 +229,7 @@ fn apply_spread(
         None => 1,
     };
     if threads == 1 || slots < SPREAD_FROM {
-        return Ok(apply_nodes(head, root, updates, each)?);
+        return Ok(apply_nodes(head, root, updates, each).map_err(failed)?);
     }
     // Some more pieces than threads, since accounts differ in size; but few, since a piece fills the hash lanes alone.
     let most = slots.div_ceil(2 * threads);
@@ -247,7 +245,9 @@ fn apply_spread(
         .into_par_iter()
         .map(|piece| apply_inner(head, piece))
         .collect();
-    let mut update = apply_outer(head, root, updates, parts?)?;
+    let mut update = parts
+        .and_then(|parts| apply_outer(head, root, updates, parts))
+        .map_err(failed)?;
     for change in std::mem::take(&mut update.nodes) {
         each(&change.position, change.record.as_deref());
     }

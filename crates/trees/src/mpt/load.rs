@@ -10,11 +10,13 @@ use arbor_tree_mpt::{Part, join};
 use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
+use super::failed;
 use super::keys::{ACCOUNTS, SLOTS, flat_slot_key, node_table};
 use super::records::{AccountRecord, FlatRecord, SlotRecord};
 use crate::node_load::NodeLoad;
 use arbor_state_tree::{AccountSource, KeyedAccount};
-use arbor_state_tree::{Computed, LoadedCodes, StateError, account_part, records};
+use arbor_state_tree::{Computed, LoadedCodes, StateError};
+use arbor_verify::mpt::{account_part, records};
 
 /// Ranges of account keys, by their first byte.
 const RANGES: u64 = 256;
@@ -65,7 +67,8 @@ pub(super) fn load(
     let mut nodes = Vec::new();
     let root = join(None, parts, &mut |position, record| {
         nodes.push(node_write(&position, record));
-    })?;
+    })
+    .map_err(failed)?;
     load.add(versions, nodes)?;
     load.finish(versions)?;
     codes.store(versions)?;

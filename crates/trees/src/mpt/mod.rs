@@ -9,7 +9,6 @@ mod keys;
 mod load;
 #[cfg(feature = "conformance")]
 pub(crate) mod model;
-mod nearest;
 mod prove;
 mod reader;
 mod rebuild;
@@ -24,3 +23,10 @@ pub(crate) use at_version::AtVersion;
 pub(crate) use keys::TABLES;
 pub(crate) use prove::{prove_account, witness_nodes};
 pub use tree::{MPT, MerklePatricia};
+
+use arbor_state_tree::StateError;
+
+/// An error of the pure tree, as the state has it.
+pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
+    StateError::of_tree(MPT.name, error)
+}

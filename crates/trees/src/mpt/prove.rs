@@ -9,6 +9,7 @@ use arbor_verify::mpt::{
     AccountProof, Base, PendingRoots, SlotProof, account_key, keyed, slot_key, tree_updates,
 };
 
+use super::failed;
 use super::records::AccountRecord;
 use arbor_state_tree::{AccountSlots, IntermediateRoots, ReadError, StateError, Touched};
 
@@ -24,12 +25,12 @@ pub(crate) fn prove_account(
 ) -> Result<AccountProof, StateError> {
     let address = *address;
     let key = account_key(address);
-    let account_proof = prove(state, None, state.root(), &key)?;
+    let account_proof = prove(state, None, state.root(), &key).map_err(failed)?;
     let record = state.account_record(address, &key)?;
     let storage_root = record.map_or(EMPTY_ROOT, |record| record.storage_root.0);
     let mut storage_proof = Vec::with_capacity(slots.len());
     for &slot in slots {
-        let nodes = prove(state, Some(key), storage_root, &slot_key(slot))?;
+        let nodes = prove(state, Some(key), storage_root, &slot_key(slot)).map_err(failed)?;
         let value = state.slot_value(&key, slot)?;
         storage_proof.push(SlotProof {
             key: slot,
@@ -80,7 +81,9 @@ pub(crate) fn witness_nodes(
     }
     accesses.sort_unstable_by_key(|access| access.key);
     let recorder = Recorder::new(base);
-    recorder.record(base.root(), &accesses, &tree_updates(&changed))?;
+    recorder
+        .record(base.root(), &accesses, &tree_updates(&changed))
+        .map_err(failed)?;
     // A trie that one transaction changes and another changes back needs more nodes than the block's change as a whole.
     let mut roots = PendingRoots::new(Recorded(&recorder));
     for transaction in touched.transactions {

@@ -13,6 +13,7 @@ use arbor_tree_mpt::{Part, TreeError, build_many, build_part, join};
 use arbor_versions::{Entries, VersionsError};
 use rayon::prelude::*;
 
+use super::failed;
 use super::keys::{ACCOUNTS, SLOTS};
 use super::records::{AccountRecord, FlatRecord, SlotRecord};
 use super::undo::split_slot_key;
@@ -23,7 +24,7 @@ use arbor_state_tree::StateError;
 /// with their records, leaves and nodes, and enough that the few read twice do not count.
 const MANY_SLOTS: usize = 1 << 16;
 /// Accounts, or slots of them, whose storage tries are built together, so that hashes of small ones fill lanes.
-const TOGETHER: usize = 1 << 9;
+const STORAGE_BUILT_TOGETHER: usize = 1 << 9;
 
 /// What looks on while tries are rebuilt, from several threads.
 pub(crate) trait Watch: Sync {
@@ -139,7 +140,7 @@ impl Names {
         self.names.push(name);
         self.keys.push(key);
         match self.keys.len() {
-            TOGETHER => self.check(watch),
+            STORAGE_BUILT_TOGETHER => self.check(watch),
             _ => Ok(()),
         }
     }
@@ -207,7 +208,7 @@ impl<'a> Rebuild<'a> {
         });
         match stop.take() {
             Some(error) => Err(error),
-            None => Ok(built?),
+            None => built.map_err(failed),
         }
     }
 
@@ -248,7 +249,7 @@ impl<'a> Rebuild<'a> {
     /// Takes the next accounts and their slots off a range; one with very many slots is the last of its group.
     fn group(self, range: &mut Range<'a>) -> Result<Vec<Stored>, StateError> {
         let (mut accounts, mut count) = (Vec::new(), 0);
-        while count < TOGETHER
+        while count < STORAGE_BUILT_TOGETHER
             && let Some(entry) = range.accounts.next()
         {
             let (key, bytes) = entry?;
@@ -262,7 +263,7 @@ impl<'a> Rebuild<'a> {
             let storage = self.storage(owner, &mut range.slots, &mut range.names)?;
             count += match &storage {
                 Storage::Leaves(leaves) => leaves.len() + 1,
-                Storage::Root(_) => TOGETHER,
+                Storage::Root(_) => STORAGE_BUILT_TOGETHER,
             };
             accounts.push((owner, bytes, storage));
         }
@@ -282,7 +283,8 @@ impl<'a> Rebuild<'a> {
         let (tries, accounts): (Vec<_>, Vec<_>) = apart.unzip();
         let roots = build_many(tries, &mut |position, record| {
             nodes.push((position, record));
-        })?;
+        })
+        .map_err(failed)?;
         for of_one in nodes.chunk_by_mut(|(a, _), (b, _)| a.trie == b.trie) {
             of_one.sort_unstable_by_key(|(position, _)| (position.path.len(), position.path));
         }

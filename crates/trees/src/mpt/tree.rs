@@ -2,32 +2,30 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, U256};
-use arbor_store::{Table, Write};
-use arbor_tree::Hash;
+use alloy_primitives::B256;
+use arbor_store::Write;
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_verify::Proof;
 use arbor_verify::mpt::{ManyAccounts, PendingRoots};
-use arbor_versions::{Meta, Version, Versions, View};
+use arbor_versions::{Meta, Versions, View};
 
 use super::keys::{LAYOUT, TABLES};
+use super::reader::Records;
 use super::undo::Undone;
 use super::{
-    AtHead, AtVersion, compute, inspect, load, nearest, prove_account, reader, rebuild, undo,
-    verify, witness_nodes,
+    AtHead, AtVersion, compute, inspect, load, prove_account, undo, verify, witness_nodes,
 };
 use arbor_state_tree::Build;
 use arbor_state_tree::Check;
+use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    Account, AccountOrder, AccountSlots, AccountSource, BY_KECCAK, Computed, IntermediateRoots,
-    StateChanges, StateError, StateTree,
+    AccountSlots, AccountSource, Computed, FlatRecords, IntermediateRoots, Lookup, StateChanges,
+    StateError, StateTree,
 };
-use arbor_state_tree::{
-    Accounts, InnerRoots, Leaves, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses,
-    own_mut,
-};
-use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{
+    InnerRoots, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut,
+};
 use arbor_state_tree::{Seen, StoredRecord};
 
 /// Merkle-Patricia tries, hashed with Keccak-256: what headers commit to (Yellow Paper, section 4.1).
@@ -55,13 +53,17 @@ pub static MPT: TreeKind = TreeKind {
         first: 950,
         later: 3_900,
     },
-    #[cfg(feature = "conformance")]
-    model: |_| Box::new(super::model::Tries),
+    model: MODEL,
     make: |settings| {
         MPT.check(settings)?;
         Ok(Arc::new(MerklePatricia))
     },
 };
+
+#[cfg(feature = "conformance")]
+const MODEL: Option<ModelOf> = Some(|_| Box::new(super::model::Tries));
+#[cfg(not(feature = "conformance"))]
+const MODEL: Option<ModelOf> = None;
 
 impl StateTree for MerklePatricia {
     fn kind(&self) -> &'static TreeKind {
@@ -76,73 +78,8 @@ impl StateTree for MerklePatricia {
         EMPTY_ROOT.into()
     }
 
-    fn computes_together(&self) -> bool {
-        false
-    }
-
-    fn writes_through(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
-        placed();
-    }
-
-    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-        reader::account(flat, address)
-    }
-
-    fn accounts(
-        &self,
-        flat: &dyn Flat,
-        addresses: &[Address],
-    ) -> Result<Vec<Option<Account>>, StateError> {
-        reader::accounts_named(flat, addresses)
-    }
-
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2] {
-        reader::flat_keys(accounts, slots)
-    }
-
-    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-        reader::storage(flat, address, slot)
-    }
-
-    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-        reader::has_storage(flat, address)
-    }
-
-    fn order(&self) -> &'static AccountOrder {
-        &BY_KECCAK
-    }
-
-    fn listing<'a>(
-        &'a self,
-        flat: &'a dyn Flat,
-        first: Option<u8>,
-    ) -> Result<Accounts<'a>, StateError> {
-        reader::listing(flat, first.as_slice())
-    }
-
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        rebuild::flat_root(flat)
-    }
-
-    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
-        nearest::account_from(view, from)
-    }
-
-    fn slot_from(
-        &self,
-        view: View<'_>,
-        account: &Hash,
-        slot: &Hash,
-    ) -> Result<Option<(Address, U256)>, StateError> {
-        nearest::slot_from(view, account, slot)
+    fn records(&self) -> &dyn FlatRecords {
+        &Records
     }
 
     fn compute(
@@ -184,10 +121,6 @@ impl StateTree for MerklePatricia {
         }))
     }
 
-    fn leaves(&self) -> Option<&dyn Leaves> {
-        None
-    }
-
     fn witnesses(&self) -> Option<&dyn Witnesses> {
         Some(self)
     }
@@ -222,15 +155,6 @@ impl StateTree for MerklePatricia {
 
     fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
         verify::check_state(check, check.root(self))
-    }
-
-    fn check_history(
-        &self,
-        check: &Check<'_>,
-        oldest: Version,
-        newest: Version,
-    ) -> Result<(), StateError> {
-        check.walk_back(self, oldest, newest)
     }
 
     fn inspect(

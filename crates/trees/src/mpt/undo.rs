@@ -9,6 +9,7 @@ use arbor_versions::{Meta, View};
 
 use super::AtHead;
 use super::compute::stored_nodes;
+use super::failed;
 use super::keys::{ACCOUNTS, SLOTS, STORAGE_NODES, account_key, node_table, slot_key};
 use super::records::{AccountRecord, FlatRecord, SlotRecord};
 use arbor_state_tree::Lookup;
@@ -39,7 +40,7 @@ impl Undone {
         now: Lookup<'_>,
     ) -> Result<(), StateError> {
         let (updates, _) = updates_to(then, now)?;
-        let update = apply(&self.laid.over(AtHead(view)), self.root, &updates)?;
+        let update = apply(&self.laid.over(AtHead(view)), self.root, &updates).map_err(failed)?;
         check_rebuilt(to, then, &update)?;
         self.laid.push(&update);
         self.root = update.root;
@@ -55,7 +56,7 @@ pub(crate) fn writes_back(
 ) -> Result<Vec<Write>, StateError> {
     let head = AtHead(view);
     let (updates, cleared) = updates_to(undo, &|table, key| Ok(view.get(table, key)?))?;
-    let update = apply(&head, head.root(), &updates)?;
+    let update = apply(&head, head.root(), &updates).map_err(failed)?;
     check_rebuilt(to, undo, &update)?;
     let mut gone = stored_nodes(view, cleared.iter().map(|owner| &owner[..]))?;
     let write = |table, key, value| Write { table, key, value };

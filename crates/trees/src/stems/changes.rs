@@ -4,13 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::named_records::{account_key, slot_key, slot_name};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_store::{Table, Value};
 use arbor_versions::{Change, Changes};
 
-use super::records::{
-    AccountRecord, CodeLeaves, account_key, decode_slot, encode_slot, slot_key, slot_name,
-};
+use super::records::{AccountRecord, CodeLeaves, decode_slot, encode_slot};
 use arbor_state_tree::Flat;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
 use arbor_state_tree::{AccountChange, StateChanges, StateError};

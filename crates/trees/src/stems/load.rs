@@ -1,11 +1,12 @@
 //! Loading the flat tables of a whole state.
 
+use crate::named_records::slot_key;
 use arbor_state_tree::{ACCOUNTS, AccountSource, KeyedAccount, LoadedCodes, SLOTS, StateError};
 use arbor_store::Write;
 use arbor_versions::Versions;
 
 use super::changes::code_size;
-use super::records::{AccountRecord, encode_slot, slot_key};
+use super::records::{AccountRecord, encode_slot};
 
 /// Fills the flat tables of an empty database, and the codes. The source is read twice, in the
 /// order of names. After each time `progress` is called, with 1 and with 2.

@@ -15,7 +15,6 @@
 
 mod changes;
 mod load;
-mod nearest;
 mod ordered;
 mod reader;
 mod records;
@@ -24,12 +23,9 @@ mod values;
 
 pub(crate) use changes::{StemChanges, flat_changes, leaf_changes, leaf_changes_together};
 pub(crate) use load::load_flat;
-pub(crate) use nearest::{account_from, slot_from};
 pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes};
-pub(crate) use reader::{
-    account, accounts, accounts_named, flat_keys, flat_root, has_storage, storage, stored_code,
-};
-pub(crate) use records::{AccountRecord, account_key, decode_slot, slot_key, slot_name};
+pub(crate) use reader::{RECORDS, stored_code};
+pub(crate) use records::{AccountRecord, decode_slot};
 pub(crate) use spread::{read_leaf_group, spread};
 pub(crate) use values::Leaves;
 

@@ -2,11 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{Address, U256};
 use arbor_versions::View;
 use rayon::prelude::*;
 
-use super::records::{AccountRecord, account_key, decode_slot, slot_name};
+use super::records::{AccountRecord, decode_slot};
 use super::values::account_leaves;
 use arbor_state_tree::StateError;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
@@ -20,11 +21,11 @@ const SLOTS_OF_ACCOUNT: u64 = 3;
 const NAMES: usize = 1 << 16;
 
 /// Names that are hashed together.
-const TOGETHER: usize = 1024;
+const NAMES_HASHED_TOGETHER: usize = 1024;
 
 /// The stems of names, computed in batches by the threads of the current pool and not remembered.
 pub(super) fn hashed(stems: &dyn StemHash, names: &[StemName]) -> Vec<Stem> {
-    let batches = names.par_chunks(TOGETHER);
+    let batches = names.par_chunks(NAMES_HASHED_TOGETHER);
     batches
         .flat_map_iter(|names| stems.of_once(names))
         .collect()

@@ -71,7 +71,7 @@ impl AccountRecord {
         };
         let account = self.account.as_ref();
         let leaves = layout.leaves(account.unwrap_or(&nothing), self.code_size);
-        let mut leaves = leaves.map_err(|cause| StateError::NoRoom { address, cause })?;
+        let mut leaves = leaves.map_err(|cause| StateError::no_room(address, cause))?;
         if account.is_none() {
             leaves.iter_mut().for_each(|(_, value)| *value = [0; 32]);
         }
@@ -183,31 +183,6 @@ impl CodeLeaves {
     }
 }
 
-/// An account's key in the flat table.
-pub(crate) fn account_key(key: &[u8]) -> Result<Address, StateError> {
-    let address = <[u8; 20]>::try_from(key);
-    let address =
-        address.map_err(|_| corrupt("accounts", key, "key of another length than an address"))?;
-    Ok(address.into())
-}
-
-/// A slot's key in the flat table.
-pub(crate) fn slot_key(address: Address, slot: U256) -> [u8; 52] {
-    let mut key = [0; 52];
-    key[..20].copy_from_slice(address.as_slice());
-    key[20..].copy_from_slice(&slot.to_be_bytes::<32>());
-    key
-}
-
-/// The name behind a slot's key.
-pub(crate) fn slot_name(key: &[u8]) -> Result<(Address, U256), StateError> {
-    let split = key.split_first_chunk::<20>();
-    let parts = split.and_then(|(address, slot)| Some((address, <[u8; 32]>::try_from(slot).ok()?)));
-    let (address, slot) = parts
-        .ok_or_else(|| corrupt("slots", key, "key of another length than address and slot"))?;
-    Ok((address.into(), U256::from_be_bytes(slot)))
-}
-
 /// A slot's record: its value, nothing for zero.
 pub(crate) fn encode_slot(value: U256) -> Value {
     value.to_be_bytes_trimmed_vec().into()
@@ -250,6 +225,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::named_records::{account_key, slot_key, slot_name};
 
     fn sample() -> AccountRecord {
         AccountRecord {

@@ -4,6 +4,7 @@
 //! fields and the first 128 chunks of code and one for each further 256, are each a single entry, since chunks are read
 //! from the table of codes later: a byte 1, the address (20), the number of the first chunk (4, big-endian) and the flat record.
 
+use crate::named_records::slot_key;
 use alloy_primitives::{Address, U256};
 use arbor_state_tree::{
     ACCOUNTS, KeyedAccount, LoadedCodes, NumberedLeaf, SLOTS, Spread, SpreadLeaf, StateError,
@@ -17,7 +18,7 @@ use arbor_versions::View;
 
 use super::changes::code_size;
 use super::ordered::hashed;
-use super::records::{AccountRecord, decode_slot, encode_slot, slot_key};
+use super::records::{AccountRecord, decode_slot, encode_slot};
 use super::values::account_leaves;
 
 const SLOT: u8 = 0;

@@ -1,10 +1,11 @@
 //! The leaves under a stem, looked up in the flat tables.
 
+use crate::named_records::{slot_key, slot_name};
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 use arbor_versions::View;
 
 use super::reader::stored_code;
-use super::records::{AccountRecord, decode_slot, slot_key, slot_name};
+use super::records::{AccountRecord, decode_slot};
 use arbor_state_tree::Flat;
 use arbor_state_tree::StateError;
 use arbor_state_tree::{ACCOUNTS, SLOTS};

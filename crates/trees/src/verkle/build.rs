@@ -1,5 +1,6 @@
 //! Building a whole state in parts: ranges of names, then ranges of stems.
 
+use super::failed;
 use arbor_state_tree::{
     Build, BuiltPart, Joined, KeyedAccount, LoadedCodes, NumberedLeaf, Spread, StateError, corrupt,
 };
@@ -38,7 +39,7 @@ impl Build for Verkle {
         match failed {
             Some(error) => Err(error),
             None => Ok(BuiltPart {
-                part: part?.encode(),
+                part: part.map_err(super::failed)?.encode(),
                 records: Vec::new(),
                 nodes,
             }),
@@ -59,7 +60,8 @@ impl Build for Verkle {
             &mut |key, record| {
                 writes.push(node_write(&key, Some(record)));
             },
-        )?;
+        )
+        .map_err(failed)?;
         let root = root.to_bytes().into();
         Ok(Joined { writes, root })
     }

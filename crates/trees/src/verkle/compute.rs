@@ -6,6 +6,7 @@ use arbor_ipa::Point;
 use arbor_tree_verkle::{StemUpdate, TreeStats, apply_together};
 use arbor_versions::{Changes, View};
 
+use super::failed;
 use super::nodes::AtHead;
 use super::updates::updates;
 use super::{NODES, Verkle};
@@ -44,7 +45,8 @@ pub(crate) fn compute(
     let updates: Vec<&[StemUpdate]> = updates.iter().map(|updates| &updates[..]).collect();
     let keyed = Instant::now();
     let at_keyed = Counts::now();
-    let update = apply_together(&AtHead(view), stems.committer(), &updates, &settings.tree)?;
+    let update = apply_together(&AtHead(view), stems.committer(), &updates, &settings.tree)
+        .map_err(failed)?;
     let applied = Instant::now();
     let work = Work {
         keys: at_keyed - at_start,

@@ -1,11 +1,12 @@
 //! What a stored record of a Verkle tree stands for.
 
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::KECCAK256_EMPTY;
 use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecord, corrupt};
 use arbor_tree_verkle::{NodeKey, Record};
 
 use super::NODES;
-use crate::stems::{AccountRecord, account_key, slot_name};
+use crate::stems::AccountRecord;
 
 /// Reports an account that exists, a slot, or a node. A slot that is zero again keeps its record.
 pub(super) fn inspect(

@@ -6,13 +6,14 @@ use arbor_versions::{Changes, Versions};
 use rayon::prelude::*;
 
 use super::Verkle;
+use super::failed;
 use super::nodes::node_write;
 use crate::node_load::NodeLoad;
 use crate::stems::{OrderedLeaves, first_bytes, load_flat};
 use arbor_state_tree::{AccountSource, Computed, StateError};
 
 /// First bytes of stems whose nodes are made together: those of a sixteenth of the state.
-const TOGETHER: usize = 16;
+const FIRST_BYTES_LOADED_TOGETHER: usize = 16;
 
 /// Fills an empty database with a whole state.
 ///
@@ -34,7 +35,7 @@ pub(crate) fn load(
     let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
     for firsts in first_bytes(versions.view(), settings.leaf_bytes)? {
         let leaves = OrderedLeaves::read(versions.view(), stems, &firsts, &Err)?;
-        for firsts in firsts.chunks(TOGETHER) {
+        for firsts in firsts.chunks(FIRST_BYTES_LOADED_TOGETHER) {
             let view = versions.view();
             let built = firsts.par_iter().map(|first| {
                 let (leaves, mut failed) = (leaves.take(*first), None);
@@ -48,7 +49,7 @@ pub(crate) fn load(
                 let part = build_part(committer, &settings.tree, found, &mut sink);
                 match failed {
                     Some(error) => Err(error),
-                    None => Ok((part?, nodes)),
+                    None => Ok((part.map_err(super::failed)?, nodes)),
                 }
             });
             let built: Result<Vec<(Part, Vec<Write>)>, StateError> = built.collect();
@@ -62,7 +63,8 @@ pub(crate) fn load(
     let mut nodes = Vec::new();
     let root = join(committer, &settings.tree, parts, &mut |key, record| {
         nodes.push(node_write(&key, Some(record)));
-    })?;
+    })
+    .map_err(failed)?;
     load.add(versions, nodes)?;
     load.finish(versions)?;
     let root = root.to_bytes().into();

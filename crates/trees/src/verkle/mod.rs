@@ -22,9 +22,8 @@ pub use arbor_tree_verkle::{Form, TreeError};
 pub use arbor_verify::verkle::*;
 use arbor_versions::{TableKind, TableSpec};
 
-use arbor_state_tree::COMMON;
+use arbor_state_tree::{COMMON, StateError};
 
-pub use arbor_state_tree::BlockLeaves;
 pub use arbor_state_tree::Touched;
 pub use settings::{Verkle, VerkleSettings};
 pub use tree::{VERKLE, VERKLE_2023};
@@ -47,3 +46,8 @@ pub(crate) const TABLES: [TableSpec; 5] = [
     COMMON[2],
     COMMON[3],
 ];
+
+/// An error of the pure tree, as the state has it.
+pub(crate) fn failed(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
+    StateError::of_tree(VERKLE.name, error)
+}

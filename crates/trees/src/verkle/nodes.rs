@@ -8,6 +8,7 @@ use arbor_tree::ReadError;
 use arbor_tree_verkle::{NodeKey, NodeReader, TreeUpdate, apply};
 use arbor_versions::{Change, Meta, View};
 
+use super::failed;
 use super::updates::updates;
 use super::{NODES, Verkle};
 use crate::stems::{leaf_changes, stored_code};
@@ -59,7 +60,7 @@ impl AtVersion<'_> {
         let (settings, stems) = (verkle.settings(), verkle.stems());
         let code = |hash| stored_code(self.head.0, hash);
         let updates = updates(leaf_changes(flat, settings.layout, stems, &code)?);
-        Ok(apply(self, stems.committer(), &updates, &settings.tree)?)
+        apply(self, stems.committer(), &updates, &settings.tree).map_err(failed)
     }
 }
 

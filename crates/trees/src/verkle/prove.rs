@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::BlockLeaves;
 use super::Verkle;
+use super::failed;
 use super::nodes::{AtHead, AtVersion};
 use super::{Stem, StemHash};
 use crate::stems::{AccountRecord, Leaves, StemChanges, flat_changes, leaf_changes, stored_code};
 use arbor_state_tree::ACCOUNTS;
-use arbor_state_tree::{AccountSlots, StateError};
+use arbor_state_tree::{AccountSlots, BlockLeaves, StateError};
 use arbor_state_tree::{Then, Touched, own};
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{NodeKey, NodeReader, Value, ValueReader, Witness, prove, prove_guarded};
@@ -64,8 +64,8 @@ fn prove_places(
     };
     let committer = verkle.stems().committer();
     Ok(match guarded {
-        true => prove_guarded(&reader, committer, &keys)?,
-        false => prove(&reader, committer, &keys)?,
+        true => prove_guarded(&reader, committer, &keys).map_err(failed)?,
+        false => prove(&reader, committer, &keys).map_err(failed)?,
     })
 }
 
@@ -125,18 +125,16 @@ pub(super) fn block_leaves(
     }
     if places.is_empty() {
         return Ok(BlockLeaves {
-            witness: Witness::default(),
+            proof: Box::new(Witness::default()),
             chunks: 0,
-            committer: Arc::clone(verkle.stems().committer()),
         });
     }
     let places: Vec<_> = places.into_iter().collect();
     let mut witness = prove_places(verkle, state, &places, touched.guarded)?;
     set_new(&mut witness, &changed);
     Ok(BlockLeaves {
-        witness,
+        proof: Box::new(witness),
         chunks: chunks_read,
-        committer: Arc::clone(verkle.stems().committer()),
     })
 }
 

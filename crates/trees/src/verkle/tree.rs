@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, U256};
-use arbor_store::{Table, Write};
-use arbor_tree::Hash;
+use alloy_primitives::B256;
+use arbor_store::Write;
 use arbor_verify::Proof;
-use arbor_versions::{Meta, Version, Versions, View};
+use arbor_versions::{Meta, Versions, View};
 
 use super::nodes::Undone;
 use super::prove::{block_leaves, prove_accounts};
@@ -15,16 +14,13 @@ use super::{HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspe
 use crate::stems;
 use arbor_state_tree::Build;
 use arbor_state_tree::Check;
+use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    Account, AccountOrder, AccountSlots, AccountSource, BY_NAME, Computed, SettingError,
-    StateChanges, StateError, StateTree, Tree,
+    AccountSlots, AccountSource, Computed, FlatRecords, Lookup, SettingError, StateChanges,
+    StateError, StateTree, Tree,
 };
-use arbor_state_tree::{
-    Accounts, InnerRoots, Leaves, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses,
-    own_mut,
-};
-use arbor_state_tree::{Ahead, Flat, FlatKey, Lookup};
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, Settings, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut};
 use arbor_state_tree::{Seen, StoredRecord};
 
 /// The row of EIP-6800 since July 2024.
@@ -76,14 +72,7 @@ const fn row(
             first: 850,
             later: 2_200,
         },
-        #[cfg(feature = "conformance")]
-        model: |tree| {
-            let verkle: &Verkle = tree.downcast().expect("a tree of this row");
-            Box::new(super::model::Kept {
-                layout: verkle.settings().layout,
-                leaves: Default::default(),
-            })
-        },
+        model: MODEL,
         make,
     }
 }
@@ -93,6 +82,17 @@ fn make(row: &TreeKind, layout: HeaderLayout, settings: &Settings) -> Result<Tre
     let settings = VerkleSettings::of(settings);
     Ok(Arc::new(Verkle::new(VerkleSettings { layout, ..settings })))
 }
+
+#[cfg(feature = "conformance")]
+const MODEL: Option<ModelOf> = Some(|tree| {
+    let verkle: &Verkle = tree.downcast().expect("a tree of this row");
+    Box::new(super::model::Kept {
+        layout: verkle.settings().layout,
+        leaves: Default::default(),
+    })
+});
+#[cfg(not(feature = "conformance"))]
+const MODEL: Option<ModelOf> = None;
 
 impl StateTree for Verkle {
     fn kind(&self) -> &'static TreeKind {
@@ -124,61 +124,8 @@ impl StateTree for Verkle {
         self.stems_telling(placed);
     }
 
-    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
-        stems::account(flat, address)
-    }
-
-    fn accounts(
-        &self,
-        flat: &dyn Flat,
-        addresses: &[Address],
-    ) -> Result<Vec<Option<Account>>, StateError> {
-        stems::accounts_named(flat, addresses)
-    }
-
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2] {
-        stems::flat_keys(accounts, slots)
-    }
-
-    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
-        stems::storage(flat, address, slot)
-    }
-
-    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
-        stems::has_storage(flat, address)
-    }
-
-    fn order(&self) -> &'static AccountOrder {
-        &BY_NAME
-    }
-
-    fn listing<'a>(
-        &'a self,
-        flat: &'a dyn Flat,
-        first: Option<u8>,
-    ) -> Result<Accounts<'a>, StateError> {
-        Ok(Box::new(stems::accounts(flat, first.as_slice())?))
-    }
-
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        stems::flat_root(flat)
-    }
-
-    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
-        stems::account_from(view, from)
-    }
-
-    fn slot_from(
-        &self,
-        view: View<'_>,
-        account: &Hash,
-        slot: &Hash,
-    ) -> Result<Option<(Address, U256)>, StateError> {
-        stems::slot_from(view, account, slot)
+    fn records(&self) -> &dyn FlatRecords {
+        &stems::RECORDS
     }
 
     fn compute(
@@ -202,10 +149,6 @@ impl StateTree for Verkle {
         Some(self)
     }
 
-    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
-        self.prove_together(then, std::slice::from_ref(account))
-    }
-
     fn prove_together(
         &self,
         then: &dyn Then,
@@ -214,16 +157,8 @@ impl StateTree for Verkle {
         Ok(Box::new(prove_accounts(self, then, accounts)?))
     }
 
-    fn leaves(&self) -> Option<&dyn Leaves> {
-        None
-    }
-
     fn witnesses(&self) -> Option<&dyn Witnesses> {
         Some(self)
-    }
-
-    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
-        None
     }
 
     fn nodes(&self, _: View<'_>) -> Nodes {
@@ -257,15 +192,6 @@ impl StateTree for Verkle {
         verify::check_state(check, self, check.root(self))
     }
 
-    fn check_history(
-        &self,
-        check: &Check<'_>,
-        oldest: Version,
-        newest: Version,
-    ) -> Result<(), StateError> {
-        check.walk_back(self, oldest, newest)
-    }
-
     fn inspect(
         &self,
         record: StoredRecord<'_>,
@@ -281,7 +207,6 @@ impl Witnesses for Verkle {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        let leaves = block_leaves(self, then, touched)?;
-        Ok(StateWitness::Leaves(Box::new(leaves)))
+        Ok(StateWitness::Leaves(block_leaves(self, then, touched)?))
     }
 }

@@ -4,6 +4,8 @@ use std::iter::Peekable;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::failed;
+use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
 use arbor_store::Value;
 use arbor_tree_verkle::{
@@ -14,10 +16,7 @@ use arbor_versions::{Entries, Entry};
 use rayon::prelude::*;
 
 use super::{NODES, Verkle};
-use crate::stems::{
-    AccountRecord, OrderedLeaves, UnderStem, account_key, decode_slot, first_bytes, flat_root,
-    slot_name,
-};
+use crate::stems::{AccountRecord, OrderedLeaves, RECORDS, UnderStem, decode_slot, first_bytes};
 use arbor_state_tree::Check;
 use arbor_state_tree::corrupt;
 use arbor_state_tree::{ACCOUNTS, SLOTS};
@@ -51,7 +50,7 @@ pub(crate) fn check_state(
     if !all_readable {
         return Ok(B256::ZERO);
     }
-    match flat_root(&check.view) {
+    match RECORDS.header_root(&check.view) {
         // A slot of nobody.
         Err(error @ StateError::Corrupt { .. }) => {
             check.tell_fault(error.to_string());
@@ -65,7 +64,7 @@ pub(crate) fn check_state(
 type TwoLeaves = (NodeKey, [LeafRecord; 2]);
 
 /// Leaves whose points are computed together.
-const TOGETHER: usize = 1024;
+const POINTS_COMPUTED_TOGETHER: usize = 1024;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -119,7 +118,8 @@ impl Rebuild<'_> {
                 let leaves = leaves.take(first);
                 let leaves = leaves.stems().map_while(|under| self.leaf(&under));
                 let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
-                let part = build_part(committer, &Self::SETTINGS, leaves.flatten(), &mut sink)?;
+                let part = build_part(committer, &Self::SETTINGS, leaves.flatten(), &mut sink)
+                    .map_err(failed)?;
                 self.count_rest(stored);
                 self.check.part_done();
                 Ok(part)
@@ -129,7 +129,7 @@ impl Rebuild<'_> {
         }
         let mut stored = vec![self.stored(0, &[0])?];
         let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
-        let root = join(committer, &Self::SETTINGS, parts, &mut sink)?;
+        let root = join(committer, &Self::SETTINGS, parts, &mut sink).map_err(failed)?;
         self.count_rest(stored);
         let unsettled = lock(&self.unsettled).split_off(0);
         self.settle(&unsettled);
@@ -322,7 +322,7 @@ impl Rebuild<'_> {
         let full = {
             let mut unsettled = lock(&self.unsettled);
             unsettled.push((*key, [built, stored]));
-            (unsettled.len() >= TOGETHER).then(|| unsettled.split_off(0))
+            (unsettled.len() >= POINTS_COMPUTED_TOGETHER).then(|| unsettled.split_off(0))
         };
         self.settle(&full.unwrap_or_default());
         true

@@ -9,18 +9,18 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
-use arbor_state_tree::Build;
 use arbor_state_tree::{
-    ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_KECCAK,
-    BY_NAME, BlockMemory, COMMON, Check, Computed, Flat, FlatKey, InnerRoots, Leaves, LoadedCodes,
-    Lookup, Nodes, RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree,
-    StoredAs, StoredRecord, Then, TreeKind, WithSlots, Witnesses, Zeros, account_leaves,
-    check_old_account, check_old_slot, code_writes, one_by_one, own_mut, root_of_leaves,
+    ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_NAME,
+    BlockMemory, COMMON, Check, Computed, Flat, FlatKey, FlatRecords, LoadedCodes, Lookup, Nodes,
+    RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree, StoredAs,
+    StoredRecord, Then, TreeKind, WithSlots, Zeros, check_old_account, check_old_slot, code_writes,
+    one_by_one, own_mut,
 };
 use arbor_store::{Table, Value, Write};
 use arbor_tree::Hash;
 use arbor_verify::Proof;
-use arbor_versions::{Change, Changes, Meta, TableSpec, Version, Versions, View};
+use arbor_verify::mpt::{BY_KECCAK, account_leaves, root_of_leaves};
+use arbor_versions::{Change, Changes, Meta, TableSpec, Versions, View};
 
 use proof::AllRecords;
 use records::{account_record, account_records, decode_account, decode_slot, root, slot_key};
@@ -46,7 +46,7 @@ pub(crate) static TOY: TreeKind = TreeKind {
         first: 1_000,
         later: 1_000,
     },
-    model: |_| Box::new(records::Model),
+    model: Some(|_| Box::new(records::Model)),
     make: |settings| {
         TOY.check(settings)?;
         Ok(Arc::new(Toy))
@@ -152,34 +152,10 @@ fn header_root(records: &Records) -> Result<B256, StateError> {
     let accounts = accounts(records)?.into_iter();
     let mut accounts = BY_KECCAK.with_keys(accounts.map(Into::into).collect());
     accounts.sort_by_key(|account| account.key);
-    root_of_leaves(&account_leaves(&accounts)?)
+    Ok(root_of_leaves(&account_leaves(&accounts)?)?)
 }
 
-impl StateTree for Toy {
-    fn kind(&self) -> &'static TreeKind {
-        &TOY
-    }
-
-    fn hash(&self) -> &'static str {
-        TOY.hashes[0]
-    }
-
-    fn empty_root(&self) -> B256 {
-        root(&Records::new())
-    }
-
-    fn computes_together(&self) -> bool {
-        false
-    }
-
-    fn writes_through(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, placed: Box<dyn FnOnce() + '_>) {
-        placed();
-    }
-
+impl FlatRecords for Toy {
     fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
         let found = flat.value(ACCOUNTS, address.as_slice())?;
         found
@@ -196,11 +172,7 @@ impl StateTree for Toy {
         accounts.collect()
     }
 
-    fn flat_keys(
-        &self,
-        accounts: &[Address],
-        slots: &[(Address, U256)],
-    ) -> [(Table, Vec<FlatKey>); 2] {
+    fn keys(&self, accounts: &[Address], slots: &[(Address, U256)]) -> [(Table, Vec<FlatKey>); 2] {
         let accounts = accounts.iter().map(|address| address.as_slice().into());
         let slots = slots
             .iter()
@@ -234,7 +206,7 @@ impl StateTree for Toy {
         Ok(Box::new(accounts.map(Ok)))
     }
 
-    fn flat_root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
         header_root(&records_of(flat)?)
     }
 
@@ -263,6 +235,24 @@ impl StateTree for Toy {
         let next = view.scan(SLOTS, &first[..20], &from)?.next().transpose()?;
         Ok(Some(named(&next.map_or(first, |(key, _)| key))))
     }
+}
+
+impl StateTree for Toy {
+    fn kind(&self) -> &'static TreeKind {
+        &TOY
+    }
+
+    fn hash(&self) -> &'static str {
+        TOY.hashes[0]
+    }
+
+    fn empty_root(&self) -> B256 {
+        root(&Records::new())
+    }
+
+    fn records(&self) -> &dyn FlatRecords {
+        self
+    }
 
     fn compute(
         &self,
@@ -286,10 +276,6 @@ impl StateTree for Toy {
             let after = Other(writes).all(view)?;
             Ok(Computed::on_head(view, root(&after), flat))
         })
-    }
-
-    fn build(&self) -> Option<&dyn Build> {
-        None
     }
 
     fn load(
@@ -326,28 +312,12 @@ impl StateTree for Toy {
         Ok(Computed::of_load(root(&records), Changes::default()))
     }
 
-    fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {
-        self.prove_together(then, std::slice::from_ref(account))
-    }
-
     fn prove_together(
         &self,
         then: &dyn Then,
         accounts: &[AccountSlots],
     ) -> Result<Box<dyn Proof>, StateError> {
         Ok(Box::new(AllRecords::new(accounts, &records_of(then)?)))
-    }
-
-    fn leaves(&self) -> Option<&dyn Leaves> {
-        None
-    }
-
-    fn witnesses(&self) -> Option<&dyn Witnesses> {
-        None
-    }
-
-    fn inner_roots(&self) -> Option<&dyn InnerRoots> {
-        None
     }
 
     fn nodes(&self, _: View<'_>) -> Nodes {
@@ -414,15 +384,6 @@ impl StateTree for Toy {
             }
         }
         header_root(&records)
-    }
-
-    fn check_history(
-        &self,
-        check: &Check<'_>,
-        oldest: Version,
-        newest: Version,
-    ) -> Result<(), StateError> {
-        check.walk_back(self, oldest, newest)
     }
 
     fn inspect(

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::embedding::{Embedding, header_key};
 use super::header::{FIELDS, account_of};
+use crate::quantity::{nonce, quantity};
 
 /// An account with the nodes that prove it and some of its slots.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -25,10 +26,12 @@ pub struct AccountProof {
     /// delegation. Each once, in any order.
     pub account_proof: Vec<Bytes>,
     /// Balance in wei; zero if the account does not exist.
+    #[serde(deserialize_with = "quantity")]
     pub balance: U256,
     /// Keccak-256 of the code; zero, or that of no code, if the account does not exist.
     pub code_hash: B256,
     /// The account's nonce.
+    #[serde(deserialize_with = "nonce")]
     pub nonce: U64,
     /// Zero: accounts have no storage root.
     pub storage_hash: B256,
@@ -40,8 +43,10 @@ pub struct AccountProof {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SlotProof {
     /// The slot's number.
+    #[serde(deserialize_with = "quantity")]
     pub key: U256,
     /// The value; zero if absent.
+    #[serde(deserialize_with = "quantity")]
     pub value: U256,
     /// Messages of the nodes from the state's root towards the slot.
     pub proof: Vec<Bytes>,

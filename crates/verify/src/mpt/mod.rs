@@ -8,6 +8,7 @@ mod leaf;
 mod pending;
 mod proof;
 mod references;
+mod state_root;
 mod witness;
 
 pub use embedding::{KeyedChange, KeyedSlot, keyed, tree_updates};
@@ -17,4 +18,7 @@ pub use leaf::{AccountRecord, SlotRecord};
 pub use pending::{Base, PendingRoots};
 pub use proof::{AccountProof, FalseProof, SlotProof};
 pub use references::References;
+pub use state_root::{
+    account_leaves, account_part, records, root_of_leaves, state_root, storage_root,
+};
 pub use witness::{CorruptLeaf, MissingAccounts, UnreadWitness, WitnessState};

@@ -1,15 +1,13 @@
 //! Account and storage proofs in the form of `eth_getProof` (EIP-1186).
 
-use std::borrow::Cow;
-
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U64, U256};
 use arbor_accounts::Account;
 use arbor_tree_mpt::{EMPTY_ROOT, ProofError, Verdict, verify, verify_value};
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::keys::{account_key, slot_key};
 use super::leaf::{AccountRecord, SlotRecord};
+use crate::quantity::{nonce, quantity};
 
 /// An account with the nodes that prove it and some of its slots, root first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,6 +24,7 @@ pub struct AccountProof {
     /// then have the hash of the empty code.
     pub code_hash: B256,
     /// The account's nonce.
+    #[serde(deserialize_with = "nonce")]
     pub nonce: U64,
     /// Root of the account's storage trie. Zero if the account does not exist, as in geth; proofs of other
     /// clients then have the root of the empty trie.
@@ -45,19 +44,6 @@ pub struct SlotProof {
     /// The value; zero if absent.
     #[serde(deserialize_with = "quantity")]
     pub value: U256,
-}
-
-/// Reads a number as `0x` and at least one hex digit; some clients pad them, none leaves the digits out.
-fn quantity<'de, D: Deserializer<'de>>(from: D) -> Result<U256, D::Error> {
-    let text = Cow::<'de, str>::deserialize(from)?;
-    text.strip_prefix("0x")
-        .filter(|digits| !digits.is_empty())
-        .and_then(|digits| U256::from_str_radix(digits, 16).ok())
-        .ok_or_else(|| {
-            D::Error::custom(format!(
-                "'{text}' is not a number of 256 bits as 0x and hex digits"
-            ))
-        })
 }
 
 /// What does not hold in a well-formed proof.

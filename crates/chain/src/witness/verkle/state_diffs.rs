@@ -6,7 +6,8 @@ use arbor_verify::verkle::{StemDiff, SuffixDiff};
 use serde::de::{MapAccess, SeqAccess};
 use serde_json::Value;
 
-use crate::json::{self, JsonError, ListOr, Listed, ListsApart, ReadList, UniqueWithin, ValueRoom};
+use crate::json::{self, JsonError, ListsApart, UniqueWithin, ValueRoom};
+use crate::witness::lists::{ListOr, Listed, ReadList};
 
 /// Bytes that a stem takes as a JSON value: 256 suffixes of 1,200 bytes, and a comment.
 const MOST_OF_STEM: u64 = 1 << 22;

@@ -1,0 +1,226 @@
+//! Flat records keyed by plain names: accounts by address, slots by address and number. Execution reads them
+//! without any hash, and several trees share them.
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_state_tree::{
+    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, Flat, FlatKey, FlatRecords, SLOTS,
+    StateError, WithSlots, corrupt,
+};
+use arbor_store::{Table, Value};
+use arbor_tree::Hash;
+use arbor_versions::View;
+
+use crate::header_root::header_root;
+
+/// The way in which a tree writes the records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedRecords {
+    /// Decodes the record of an account; `None` if the record stays of an account that is gone.
+    pub(crate) account: fn(&[u8], &[u8]) -> Result<Option<Account>, StateError>,
+    /// Decodes the record of a slot; zero if the record stays of a slot that is gone.
+    pub(crate) slot: fn(&[u8], &[u8]) -> Result<U256, StateError>,
+}
+
+impl NamedRecords {
+    /// The account that a record has, if there is a record.
+    fn decoded(&self, key: &[u8], bytes: Option<Value>) -> Result<Option<Account>, StateError> {
+        match bytes {
+            Some(bytes) => (self.account)(key, &bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// The accounts whose addresses begin with `prefix`, ascending by address.
+    fn listed<'a>(
+        self,
+        flat: &'a dyn Flat,
+        prefix: &[u8],
+    ) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {
+        let mut accounts = flat.entries(ACCOUNTS, prefix)?;
+        let mut slots = flat.entries(SLOTS, prefix)?.map(move |entry| {
+            let (key, bytes) = entry?;
+            let (owner, slot) = slot_name(&key)?;
+            let value = (self.slot)(&key, &bytes)?;
+            Ok((!value.is_zero()).then_some((owner, slot, value)))
+        });
+        let mut slots = std::iter::from_fn(move || slots.find_map(Result::transpose)).peekable();
+        let orphan = |owner: Address, slot: U256| {
+            corrupt(
+                "slots",
+                &slot_key(owner, slot),
+                "its account does not exist",
+            )
+        };
+        let mut next = move || {
+            let found = loop {
+                let Some((key, bytes)) = accounts.next().transpose()? else {
+                    break None;
+                };
+                if let Some(account) = (self.account)(&key, &bytes)? {
+                    break Some((account_key(&key)?, account));
+                }
+            };
+            let Some((address, account)) = found else {
+                return match slots.next().transpose()? {
+                    Some((owner, slot, _)) => Err(orphan(owner, slot)),
+                    None => Ok(None),
+                };
+            };
+            let up_to = |entry: &Result<(Address, U256, U256), StateError>| match entry {
+                Ok((owner, ..)) => *owner <= address,
+                Err(_) => true,
+            };
+            let mut own = Vec::new();
+            while let Some(entry) = slots.next_if(up_to) {
+                let (owner, slot, value) = entry?;
+                if owner != address {
+                    return Err(orphan(owner, slot));
+                }
+                own.push((slot, value));
+            }
+            Ok(Some(WithSlots {
+                address,
+                account,
+                slots: own,
+                storage_root: None,
+            }))
+        };
+        Ok(std::iter::from_fn(move || next().transpose()))
+    }
+
+    /// The Merkle-Patricia root of the accounts.
+    pub(crate) fn header_root(&self, flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
+        header_root(|first| self.listed(flat, &[first]))
+    }
+}
+
+impl FlatRecords for NamedRecords {
+    fn account(&self, flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
+        let key = address.as_slice();
+        self.decoded(key, flat.value(ACCOUNTS, key)?)
+    }
+
+    fn accounts(
+        &self,
+        flat: &dyn Flat,
+        addresses: &[Address],
+    ) -> Result<Vec<Option<Account>>, StateError> {
+        let keys: Vec<&[u8]> = addresses.iter().map(|address| &address[..]).collect();
+        let records = keys.iter().zip(flat.values(ACCOUNTS, &keys)?);
+        let accounts = records.map(|(key, record)| self.decoded(key, record));
+        accounts.collect()
+    }
+
+    fn keys(&self, accounts: &[Address], slots: &[(Address, U256)]) -> [(Table, Vec<FlatKey>); 2] {
+        let account = |address: &Address| address.as_slice().into();
+        let slot =
+            |&(address, slot): &(Address, U256)| -> FlatKey { slot_key(address, slot).into() };
+        [
+            (ACCOUNTS, accounts.iter().map(account).collect()),
+            (SLOTS, slots.iter().map(slot).collect()),
+        ]
+    }
+
+    fn storage(&self, flat: &dyn Flat, address: Address, slot: U256) -> Result<U256, StateError> {
+        let key = slot_key(address, slot);
+        match flat.value(SLOTS, &key)? {
+            Some(bytes) => (self.slot)(&key, &bytes),
+            None => Ok(U256::ZERO),
+        }
+    }
+
+    fn has_storage(&self, flat: &dyn Flat, address: Address) -> Result<bool, StateError> {
+        for entry in flat.entries(SLOTS, address.as_slice())? {
+            let (key, bytes) = entry?;
+            if !(self.slot)(&key, &bytes)?.is_zero() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn order(&self) -> &'static AccountOrder {
+        &BY_NAME
+    }
+
+    fn listing<'a>(
+        &'a self,
+        flat: &'a dyn Flat,
+        first: Option<u8>,
+    ) -> Result<Accounts<'a>, StateError> {
+        Ok(Box::new(self.listed(flat, first.as_slice())?))
+    }
+
+    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+        self.header_root(flat)
+    }
+
+    fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
+        for entry in view.scan(ACCOUNTS, &[], &from[..20])? {
+            let (key, bytes) = entry?;
+            if (self.account)(&key, &bytes)?.is_some() {
+                return Ok(Some(account_key(&key)?));
+            }
+        }
+        Ok(None)
+    }
+
+    fn slot_from(
+        &self,
+        view: View<'_>,
+        account: &Hash,
+        slot: &Hash,
+    ) -> Result<Option<(Address, U256)>, StateError> {
+        let set = |prefix: &[u8], from: &[u8]| -> Result<Option<(Address, U256)>, StateError> {
+            for entry in view.scan(SLOTS, prefix, from)? {
+                let (key, bytes) = entry?;
+                if !(self.slot)(&key, &bytes)?.is_zero() {
+                    return Ok(Some(slot_name(&key)?));
+                }
+            }
+            Ok(None)
+        };
+        slot_near(account, slot, set)
+    }
+}
+
+/// Returns a slot of the first account with storage whose address is not below the first bytes of `account`: the
+/// first from `slot` on, else the account's first. `set` finds the first slot whose name begins with some bytes and
+/// is not below others.
+pub(crate) fn slot_near(
+    account: &Hash,
+    slot: &Hash,
+    set: impl Fn(&[u8], &[u8]) -> Result<Option<(Address, U256)>, StateError>,
+) -> Result<Option<(Address, U256)>, StateError> {
+    let Some(first) = set(&[], &account[..20])? else {
+        return Ok(None);
+    };
+    let owner = first.0.as_slice();
+    let found = set(owner, &[owner, slot].concat())?;
+    Ok(found.or(Some(first)))
+}
+
+/// The address that is an account's key in the flat table.
+pub(crate) fn account_key(key: &[u8]) -> Result<Address, StateError> {
+    let address = <[u8; 20]>::try_from(key);
+    let address =
+        address.map_err(|_| corrupt("accounts", key, "key of another length than an address"))?;
+    Ok(address.into())
+}
+
+/// A slot's key in the flat table.
+pub(crate) fn slot_key(address: Address, slot: U256) -> [u8; 52] {
+    let mut key = [0; 52];
+    key[..20].copy_from_slice(address.as_slice());
+    key[20..].copy_from_slice(&slot.to_be_bytes::<32>());
+    key
+}
+
+/// The name behind a slot's key.
+pub(crate) fn slot_name(key: &[u8]) -> Result<(Address, U256), StateError> {
+    let split = key.split_first_chunk::<20>();
+    let parts = split.and_then(|(address, slot)| Some((address, <[u8; 32]>::try_from(slot).ok()?)));
+    let (address, slot) = parts
+        .ok_or_else(|| corrupt("slots", key, "key of another length than address and slot"))?;
+    Ok((address.into(), U256::from_be_bytes(slot)))
+}
