@@ -4,6 +4,7 @@ mod at_head;
 mod at_version;
 mod build;
 mod compute;
+mod flat_records;
 mod inspect;
 mod keys;
 mod load;

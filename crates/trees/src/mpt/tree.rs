@@ -9,8 +9,8 @@ use arbor_verify::Proof;
 use arbor_verify::mpt::{ManyAccounts, PendingRoots};
 use arbor_versions::{Meta, Versions, View};
 
+use super::flat_records::Records;
 use super::keys::{LAYOUT, TABLES};
-use super::reader::Records;
 use super::undo::Undone;
 use super::{
     AtHead, AtVersion, compute, inspect, load, prove_account, undo, verify, witness_nodes,
