@@ -62,6 +62,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds.extend(targets::commitment_seeds());
     seeds.extend(targets::verkle_seeds());
     seeds.extend(targets::ar16mt_seeds());
+    seeds.extend(targets::eip7864_seeds());
     seeds.extend(targets::eip8297_seeds());
     seeds.extend(targets::sender_seeds());
     seeds.extend(targets::proof_form_seeds());

@@ -37,7 +37,7 @@ fn dumped(folder: &Folder, db: &str) -> BTreeMap<String, (u64, u64)> {
 #[test]
 fn counts_are_those_of_the_state() {
     let folder = Folder::with_chain();
-    for tree in ["mpt", "verkle", "ar16mt", "eip8297"] {
+    for tree in ["mpt", "verkle", "ar16mt", "eip8297", "eip7864"] {
         let replay = format!("replay --db {tree} --tree {tree} chain");
         folder.run(&words(&replay)).ok();
         let found = folder
@@ -118,7 +118,7 @@ fn nodes_agree(found: &Value, tree: &str, accounts: u64) {
             assert_eq!(occupied, 0);
         }
         "verkle" => assert_eq!(count("state", "leaf"), occupied),
-        "eip8297" => {
+        "eip8297" | "eip7864" => {
             // Each account has two leaves of fields at least, and a branch of two children above every leaf but one.
             let leaves = count("state", "leaf");
             assert!(leaves >= 2 * accounts, "{leaves} leaves");

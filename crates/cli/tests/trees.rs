@@ -338,7 +338,14 @@ fn accounts_and_slots_are_proven_under_a_verkle_root() {
 #[test]
 fn a_proof_is_held_to_the_account_that_is_asked_for() {
     let folder = Folder::with_chain();
-    for tree in ["mpt", "verkle", "verkle-2023", "ar16mt", "eip8297"] {
+    for tree in [
+        "mpt",
+        "verkle",
+        "verkle-2023",
+        "ar16mt",
+        "eip8297",
+        "eip7864",
+    ] {
         replay(&folder, tree, &["--tree", tree]).ok();
         let status = folder.status(tree);
         let root = status["stateRoot"].as_str().expect("a root");

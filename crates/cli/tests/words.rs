@@ -223,11 +223,17 @@ fn trees_without_witnesses_are_refused_before_blocks_are_read() {
     for (trees, words) in [
         (
             "mpt,none",
-            ["'none'", "values: mpt, verkle, verkle-2023, eip8297]"],
+            [
+                "'none'",
+                "values: mpt, verkle, verkle-2023, eip8297, eip7864, eip7864-a]",
+            ],
         ),
         (
             "mpt,ar16mt",
-            ["'ar16mt'", "values: mpt, verkle, verkle-2023, eip8297]"],
+            [
+                "'ar16mt'",
+                "values: mpt, verkle, verkle-2023, eip8297, eip7864, eip7864-a]",
+            ],
         ),
         ("mpt,verkle,mpt", ["--trees", "mpt twice"]),
     ] {

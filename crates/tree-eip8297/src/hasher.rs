@@ -1,6 +1,8 @@
-//! The hash function, and nodes hashed in batches.
+//! What nodes hash to.
 
-use arbor_hashing::{Blake3, Blake3Batch, Keccak, KeccakBatch, Sha256, Sha256Batch};
+use std::ops::Deref;
+
+use arbor_tree_binary::{Contents, HashFunction, NodeHash, NodeKind, NodeView};
 
 use crate::{Hash, Path};
 
@@ -10,101 +12,70 @@ pub const LEAF: u8 = 0;
 pub const BRANCH: u8 = 1;
 
 /// The hash function of a tree, which the EIP leaves open: BLAKE3 is its placeholder.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hasher {
-    /// BLAKE3.
-    Blake3(Blake3),
-    /// SHA-256.
-    Sha256(Sha256),
-    /// Keccak-256.
-    Keccak256(Keccak),
-}
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Hasher(pub HashFunction);
 
 impl Hasher {
     /// The names of all functions as a database has them, the usual one first.
-    pub const NAMES: [&'static str; 3] = ["blake3", "sha256", "keccak256"];
+    pub const NAMES: [&'static str; 3] = HashFunction::NAMES;
 
     /// BLAKE3, on the widest instructions that the processor has.
     #[must_use]
     pub fn blake3() -> Self {
-        Self::Blake3(Blake3::new())
+        Self::default()
     }
 
     /// Returns the function with this name, on the widest instructions that the processor has.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "blake3" => Some(Self::blake3()),
-            "sha256" => Some(Self::Sha256(Sha256::new())),
-            "keccak256" => Some(Self::Keccak256(Keccak::new())),
-            _ => None,
-        }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Blake3(_) => "blake3",
-            Self::Sha256(_) => "sha256",
-            Self::Keccak256(_) => "keccak256",
-        }
-    }
-
-    /// Hashes one message.
-    #[must_use]
-    pub fn hash(self, message: &[u8]) -> Hash {
-        match self {
-            Self::Blake3(function) => function.hash(message),
-            Self::Sha256(function) => function.hash(message),
-            Self::Keccak256(function) => function.hash(message),
-        }
-    }
-
-    /// Hashes messages of one length known to the compiler: names of accounts and slots.
-    #[must_use]
-    pub fn hash_fixed<const LEN: usize>(self, messages: &[[u8; LEN]]) -> Vec<Hash> {
-        let mut digests = vec![[0; 32]; messages.len()];
-        match self {
-            Self::Blake3(function) => function.hash_fixed(messages, &mut digests),
-            Self::Sha256(function) => function.hash_fixed(messages, &mut digests),
-            Self::Keccak256(function) => function.hash_fixed(messages, &mut digests),
-        }
-        digests
-    }
-
-    pub(crate) fn batch(self) -> Batch {
-        match self {
-            Self::Blake3(function) => Batch::Blake3(Blake3Batch::on(function)),
-            Self::Sha256(function) => Batch::Sha256(Sha256Batch::on(function)),
-            Self::Keccak256(function) => Batch::Keccak256(KeccakBatch::on(function)),
-        }
+        HashFunction::named(name).map(Self)
     }
 }
 
-/// Messages that are hashed together.
-pub(crate) enum Batch {
-    Blake3(Blake3Batch),
-    Sha256(Sha256Batch),
-    Keccak256(KeccakBatch),
+impl Deref for Hasher {
+    type Target = HashFunction;
+
+    fn deref(&self) -> &HashFunction {
+        &self.0
+    }
 }
 
-impl Batch {
-    pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        match self {
-            Self::Blake3(batch) => batch.push_with(write),
-            Self::Sha256(batch) => batch.push_with(write),
-            Self::Keccak256(batch) => batch.push_with(write),
-        };
+/// A node commits to its own bits: a leaf to its whole key, wherever it hangs, and a branch to
+/// those behind the branch above. The first byte tells one from the other.
+impl NodeHash for Hasher {
+    /// Zero is absence (EIP-8297, revision of 31 July 2026).
+    type Value = Hash;
+
+    fn hash_nodes<'a>(self, nodes: impl Iterator<Item = NodeView<'a>>) -> Vec<Hash> {
+        let mut batch = self.batch();
+        for node in nodes {
+            batch.push_with(|message| write_node(&node, message));
+        }
+        batch.finish().to_vec()
     }
 
-    /// Hashes what has been pushed, and returns the digests in the order of the pushes.
-    pub(crate) fn finish(&mut self) -> &[Hash] {
-        match self {
-            Self::Blake3(batch) => batch.finish(),
-            Self::Sha256(batch) => batch.finish(),
-            Self::Keccak256(batch) => batch.finish(),
-        }
+    fn is_moved(kind: NodeKind, _: usize, _: [usize; 2]) -> bool {
+        kind == NodeKind::Branch
+    }
+
+    fn calls(_: usize, _: usize) -> u64 {
+        1
+    }
+
+    fn shows_left(_: &Path, _: &Hash) -> bool {
+        false
+    }
+
+    fn shows_leaf(_: &Path, _: usize) -> bool {
+        false
+    }
+}
+
+/// Writes the message of a node.
+pub(crate) fn write_node(node: &NodeView<'_>, out: &mut Vec<u8>) {
+    match node.contents {
+        Contents::Leaf(value) => write_leaf(node.path, value, out),
+        Contents::Branch(children) => write_branch(node.path, node.start, children, out),
     }
 }
 

@@ -15,6 +15,8 @@
 //! does not depend on its place. A removal takes the branch above away, and lengthens the prefix of
 //! a branch that was next to it. So the tree is a function of its contents.
 //!
+//! The engine is `arbor-tree-binary`'s, which says what is stored; here is what makes it this tree.
+//!
 //! - [`apply`] takes updates and a [`Reader`], and returns the records written and deleted and the
 //!   new root.
 //! - [`Builder`] makes a tree from leaves that come in their order, or a [`Part`] of one; [`join`]
@@ -23,7 +25,7 @@
 //!   they prove.
 //! - [`prove_many`] proves many keys together, in a [`Multiproof`] that has no hash that follows
 //!   from the others.
-//! - [`witness`] gives the nodes that reading and changing some keys needs; a [`WitnessTree`] reads
+//! - [`witness`] gives the nodes that reading and changing some keys needs; a [`witness_tree`] reads
 //!   and changes them with these alone.
 //! - [`Hasher`] is the hash function, of which the EIP leaves the choice open: BLAKE3, SHA-256 or
 //!   Keccak-256.
@@ -45,37 +47,44 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is stored is described in `record.rs`; figures and the count of hashes are in
-//! docs/math/eip8297.md.
+//! Figures and the count of hashes are in docs/math/eip8297.md.
 #![forbid(unsafe_code)]
 
-mod apply;
-mod arena;
-mod build;
-mod error;
 mod hasher;
-mod merge;
-mod multiproof;
 #[cfg(feature = "conformance")]
 pub mod naive;
-mod path;
 mod proof;
-mod reader;
-mod record;
-mod settle;
-mod update;
-mod witness;
-mod work;
 
-pub use apply::{apply, root};
-pub use arbor_tree::{Hash, ReadError};
-pub use build::{Builder, Part, Sink, join};
-pub use error::TreeError;
+use arbor_tree_binary as binary;
+pub use arbor_tree_binary::{
+    Entry, FoundNode, Hash, LONGEST_KEY, MemoryRecords, MultiproofError, NodeChange,
+    NodeKind as EntryKind, Packing, Part, Path, PathError, PathKey, ReadError, Reader, RecordError,
+    Shown, Sink, TreeError, TreeStats, TreeUpdate, apply, join, root,
+};
 pub use hasher::{BRANCH, Hasher, LEAF, write_branch, write_leaf};
-pub use multiproof::{Multiproof, MultiproofError, prove_many};
-pub use path::{LONGEST_KEY, Path, PathError, PathKey};
-pub use proof::{Message, Messages, NodeMessage, Shown, prove};
-pub use reader::{MemoryRecords, Reader};
-pub use record::{Entry, EntryKind, Packing, RecordError, entries, rewrite};
-pub use update::{LeafUpdate, NodeChange, TreeStats, TreeUpdate};
-pub use witness::{WitnessTree, witness};
+pub use proof::{Messages, NodeMessage, prove, prove_many, read_message, witness, witness_tree};
+
+/// A tree that grows by leaves ascending by key.
+pub type Builder = binary::Builder<Hasher>;
+/// A leaf that gets a value; zeros remove it.
+pub type LeafUpdate = binary::LeafUpdate<Hash>;
+/// One proof of many keys.
+pub type Multiproof = binary::Multiproof<Hasher>;
+/// A tree of which only some nodes are known.
+pub type WitnessTree = binary::WitnessTree<Hasher>;
+
+/// Reads the record at a path and writes it again: the same bytes, or an error.
+///
+/// # Errors
+/// [`RecordError`].
+pub fn rewrite(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
+    binary::rewrite::<Hasher>(packing, path, bytes)
+}
+
+/// The branches and leaves of the record at a path.
+///
+/// # Errors
+/// [`RecordError`].
+pub fn entries(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, RecordError> {
+    binary::entries::<Hasher>(packing, path, bytes)
+}

@@ -1,27 +1,16 @@
-//! Proofs of single keys: the messages of the nodes on the way to them.
+//! Proofs by the messages of nodes.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use arbor_tree_binary::{FoundNode, Shown, WitnessTree, select, select_for_updates};
 use foldhash::fast::RandomState;
 
-use crate::arena::{Id, Kind};
-use crate::hasher::{BRANCH, LEAF, write_branch, write_leaf};
-use crate::path::LONGEST_KEY;
-use crate::work::Work;
-use crate::{Hash, Hasher, LeafUpdate, Packing, Path, Reader, TreeError};
+use crate::hasher::{BRANCH, LEAF, write_node};
+use crate::{Hash, Hasher, LONGEST_KEY, LeafUpdate, Multiproof, Packing, Path, Reader, TreeError};
 
 /// The message of a node, by which a verifier finds it under its hash.
 pub type NodeMessage = Vec<u8>;
-
-/// What a proof shows of a key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
-    /// It has this value.
-    Value(Hash),
-    /// It is absent.
-    Absent,
-}
 
 /// Proves keys, present or absent: for each the messages of the nodes on its way, from the root on.
 /// The last is the key's leaf, or the node at which the way parts from the key. The keys may come
@@ -37,116 +26,90 @@ pub fn prove(
     packing: Packing,
     keys: &[Path],
 ) -> Result<(Hash, Vec<Vec<NodeMessage>>), TreeError> {
-    let (root, work) = read_ways(reader, hasher, packing, keys)?;
+    let selection = select(reader, hasher, packing, keys)?;
     let proofs = keys.iter().map(|key| {
         let mut messages = Vec::new();
-        work.way(key, |id| messages.push(work.message(id)));
+        selection.way(key, |node| {
+            let mut message = Vec::new();
+            write_node(&node, &mut message);
+            messages.push(message);
+        });
         messages
     });
-    Ok((root, proofs.collect()))
+    Ok((selection.root(), proofs.collect()))
 }
 
-/// Reads the ways to keys, and computes the hashes of all that was read.
-pub(crate) fn read_ways<'r, R: Reader>(
-    reader: &'r R,
+/// Proves keys, present or absent, in any order, by one proof. Returns the root, too.
+///
+/// # Errors
+/// [`TreeError`].
+pub fn prove_many(
+    reader: &impl Reader,
     hasher: Hasher,
     packing: Packing,
     keys: &[Path],
-) -> Result<(Hash, Work<'r, R>), TreeError> {
-    let mut updates: Vec<LeafUpdate> = keys
-        .iter()
-        .map(|key| LeafUpdate {
-            key: *key,
-            value: [0; 32],
-        })
-        .collect();
-    updates.sort_unstable_by_key(|update| update.key);
-    updates.dedup();
-    let mut work = Work::begin(reader, packing)?;
-    work.descend(&updates)?;
-    work.forget_hashes();
-    let root = work.hash(hasher)?;
-    Ok((root, work))
+) -> Result<(Hash, Multiproof), TreeError> {
+    let selection = select(reader, hasher, packing, keys)?;
+    Ok((selection.root(), selection.multiproof()))
 }
 
-impl<R: Reader> Work<'_, R> {
-    /// Visits the nodes on the way of a key, from the top on: down to the leaf, or to the node that
-    /// is not on the key's way any more.
-    pub(crate) fn way(&self, key: &Path, mut visit: impl FnMut(Id)) {
-        let mut next = self.top;
-        while let Some(id) = next {
-            visit(id);
-            let node = self.arena.get(id);
-            next = match node.kind {
-                Kind::Branch(children)
-                    if node.path.len() < key.len() && node.path.is_prefix_of(key) =>
-                {
-                    Some(children[usize::from(key.bit(node.path.len()))])
-                }
-                _ => None,
-            };
-        }
-    }
-
-    /// The message of a node with its children's hashes.
-    pub(crate) fn message(&self, id: Id) -> NodeMessage {
-        let node = self.arena.get(id);
+/// Returns the root of a tree, and the messages of the nodes that it takes to read some keys and to
+/// apply updates, ascending by key. Beside the nodes on their ways these are the ones that a
+/// removal leaves alone below a branch. Each comes once, the messages ascend.
+///
+/// # Errors
+/// [`TreeError`].
+pub fn witness(
+    reader: &impl Reader,
+    hasher: Hasher,
+    packing: Packing,
+    touched: &[Path],
+    updates: &[LeafUpdate],
+) -> Result<(Hash, Vec<NodeMessage>), TreeError> {
+    let selection = select_for_updates(reader, hasher, packing, touched, updates)?;
+    let messages = selection.nodes().map(|node| {
         let mut message = Vec::new();
-        match &node.kind {
-            Kind::Leaf { value } => write_leaf(&node.path, value, &mut message),
-            Kind::Branch(children) => {
-                let hashes = children.map(|child| &self.arena.get(child).hash);
-                write_branch(&node.path, usize::from(node.start), hashes, &mut message);
-            }
-            Kind::Unread | Kind::Unknown => {}
-        }
+        write_node(&node, &mut message);
         message
-    }
+    });
+    let mut messages: Vec<NodeMessage> = messages.collect();
+    messages.sort_unstable();
+    Ok((selection.root(), messages))
 }
 
-/// A node as its message has it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Message {
-    /// A leaf.
-    Leaf {
-        /// Its whole key.
-        key: Path,
-        /// Its value.
-        value: Hash,
-    },
-    /// A branch.
-    Branch {
-        /// The bits from the branch above on.
-        prefix: Path,
-        /// The hashes of its children.
-        children: [Hash; 2],
-    },
+/// The tree with a root, of whose nodes these messages are known, in any order. Messages that no
+/// node leads to are passed over.
+pub fn witness_tree<'m>(
+    hasher: Hasher,
+    root: Hash,
+    messages: impl IntoIterator<Item = &'m [u8]>,
+) -> WitnessTree<Hasher> {
+    let messages = Messages::new(hasher, messages);
+    WitnessTree::grow(hasher, root, |hash| messages.node(hash).ok())
 }
 
-impl Message {
-    /// Reads a message; `None` if it is not one.
-    #[must_use]
-    pub fn read(message: &[u8]) -> Option<Self> {
-        let (kind, rest) = message.split_first()?;
-        match *kind {
-            LEAF => {
-                let (key, value) = rest.split_last_chunk::<32>()?;
-                let key = Path::of_key(key).ok().filter(|key| !key.is_empty())?;
-                Some(Self::Leaf { key, value: *value })
-            }
-            BRANCH => {
-                let (bits, rest) = rest.split_first_chunk::<2>()?;
-                let (rest, right) = rest.split_last_chunk::<32>()?;
-                let (packed, left) = rest.split_last_chunk::<32>()?;
-                let bits = usize::from(u16::from_be_bytes(*bits));
-                let prefix = Path::of_bits(bits, packed).ok()?;
-                Some(Self::Branch {
-                    prefix,
-                    children: [*left, *right],
-                })
-            }
-            _ => None,
+/// Reads the message of a node; `None` if it is not one.
+#[must_use]
+pub fn read_message(message: &[u8]) -> Option<FoundNode> {
+    let (kind, rest) = message.split_first()?;
+    match *kind {
+        LEAF => {
+            let (key, value) = rest.split_last_chunk::<32>()?;
+            let key = Path::of_key(key).ok().filter(|key| !key.is_empty())?;
+            Some(FoundNode::Leaf { key, value: *value })
         }
+        BRANCH => {
+            let (bits, rest) = rest.split_first_chunk::<2>()?;
+            let (rest, right) = rest.split_last_chunk::<32>()?;
+            let (packed, left) = rest.split_last_chunk::<32>()?;
+            let bits = usize::from(u16::from_be_bytes(*bits));
+            let prefix = Path::of_bits(bits, packed).ok()?;
+            Some(FoundNode::Branch {
+                prefix,
+                children: [*left, *right],
+            })
+        }
+        _ => None,
     }
 }
 
@@ -188,10 +151,10 @@ impl<'a> Messages<'a> {
     }
 
     /// The node with a hash; the error names a hash without a message, or whose message is no node.
-    pub(crate) fn node(&self, hash: &Hash) -> Result<Message, Hash> {
+    pub(crate) fn node(&self, hash: &Hash) -> Result<FoundNode, Hash> {
         let known = self.0.get(hash).ok_or(*hash)?;
         known.is_shown.set(true);
-        Message::read(known.message).ok_or(*hash)
+        read_message(known.message).ok_or(*hash)
     }
 
     /// Finds what the messages show of a key under a root. The error is the hash of a node that is
@@ -210,7 +173,7 @@ impl<'a> Messages<'a> {
         let (mut hash, mut known) = (*root, Path::ROOT);
         loop {
             match self.node(&hash)? {
-                Message::Leaf { key: other, value } => {
+                FoundNode::Leaf { key: other, value } => {
                     let is_here = known.is_prefix_of(&other) && value != [0; 32];
                     return match other == *key {
                         _ if !is_here => Err(hash),
@@ -220,7 +183,7 @@ impl<'a> Messages<'a> {
                         false => Ok(Shown::Absent),
                     };
                 }
-                Message::Branch { prefix, children } => {
+                FoundNode::Branch { prefix, children } => {
                     let len = known.len() + prefix.len();
                     if len >= 8 * LONGEST_KEY {
                         return Err(hash);

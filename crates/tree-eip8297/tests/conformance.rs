@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use arbor_tree_eip8297::{
     Builder, Hash, Hasher, LeafUpdate, MemoryRecords, Messages, Multiproof, Packing, Path, Shown,
-    TreeError, WitnessTree, apply, join, naive, prove, prove_many, rewrite, root, witness,
+    TreeError, apply, join, naive, prove, prove_many, rewrite, root, witness, witness_tree,
 };
 use proptest::prelude::*;
 
@@ -203,8 +203,7 @@ fn check_witness(
     after: Hash,
 ) {
     let (before, nodes) = witness(records, hasher, packing, touched, updates).unwrap();
-    let tree =
-        |nodes: &[Vec<u8>]| WitnessTree::new(hasher, before, nodes.iter().map(Vec::as_slice));
+    let tree = |nodes: &[Vec<u8>]| witness_tree(hasher, before, nodes.iter().map(Vec::as_slice));
     let read = tree(&nodes);
     let keys: Vec<Path> = updates
         .iter()

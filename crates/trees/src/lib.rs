@@ -1,6 +1,6 @@
 //! The trees of this project: what each supplies to the state over it, and the row that everything else knows it by.
 //!
-//! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]), AR16MT ([`ar16mt`]) and the partitioned binary tree ([`eip8297`]), each in a folder. [`standard`] lists them.
+//! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]), AR16MT ([`ar16mt`]), and the partitioned and the unified binary tree ([`eip8297`], [`eip7864`]), each in a folder. [`standard`] lists them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -28,6 +28,8 @@
 #![forbid(unsafe_code)]
 
 pub mod ar16mt;
+mod binary;
+pub mod eip7864;
 pub mod eip8297;
 mod header_root;
 mod mpt;
@@ -50,5 +52,7 @@ pub fn standard() -> Registry {
         &verkle::VERKLE_2023,
         &ar16mt::AR16MT,
         &eip8297::EIP8297,
+        &eip7864::EIP7864,
+        &eip7864::EIP7864_A,
     ])
 }

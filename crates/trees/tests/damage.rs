@@ -22,6 +22,7 @@ use arbor_state::{
 };
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_trees::MPT;
+use arbor_trees::eip7864::{EIP7864, Eip7864};
 use arbor_trees::eip8297::Eip8297;
 use arbor_trees::verkle::{Verkle, VerkleSettings};
 
@@ -47,9 +48,15 @@ static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
         leaf_bytes: 2 << 10,
         ..Eip8297::default()
     };
+    let eip7864 = EIP7864.tree();
+    let eip7864 = Eip7864 {
+        leaf_bytes: 2 << 10,
+        ..*eip7864.downcast().unwrap()
+    };
     let mut all: Vec<Tree> = vec![
         Arc::new(Verkle::with(committer, settings)),
         Arc::new(eip8297),
+        Arc::new(eip7864),
     ];
     let in_groups: Vec<&str> = all.iter().map(|tree| tree.kind().name).collect();
     let others = trees::trees().into_iter();

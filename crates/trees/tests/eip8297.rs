@@ -6,6 +6,9 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
+#[path = "support/vectors.rs"]
+mod vectors;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -24,55 +27,12 @@ use arbor_verify::PartialState;
 use arbor_verify::stems::chunk_code;
 use arbor_versions::Version;
 use serde_json::Value;
+use vectors::{allocation, bytes, code_hash, hash, hex_of, json, number, number_of, text};
 
 const NETWORK: Network = Network {
     chain_id: 1,
     genesis_hash: B256::ZERO,
 };
-
-fn bytes(test: &str, name: &str) -> Option<Vec<u8>> {
-    let path = arbor_testdata::find(test, &format!("vectors/{name}"))?;
-    Some(std::fs::read(path).unwrap())
-}
-
-fn json(test: &str, name: &str) -> Option<Value> {
-    Some(serde_json::from_slice(&bytes(test, name)?).unwrap())
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap()
-}
-
-fn hex_of(value: &Value) -> Vec<u8> {
-    hex::decode(text(value)).unwrap()
-}
-
-fn hash(value: &Value) -> B256 {
-    text(value).parse().unwrap()
-}
-
-fn number_of(text: &str) -> U256 {
-    match text.strip_prefix("0x") {
-        Some("") => U256::ZERO,
-        Some(digits) => U256::from_str_radix(digits, 16).unwrap(),
-        None => text.parse().unwrap(),
-    }
-}
-
-fn number(value: &Value) -> U256 {
-    match value {
-        Value::Null => U256::ZERO,
-        Value::String(text) => number_of(text),
-        other => other.to_string().parse().unwrap(),
-    }
-}
-
-fn code_hash(code: &[u8]) -> B256 {
-    match code.is_empty() {
-        true => KECCAK256_EMPTY,
-        false => keccak256(code),
-    }
-}
 
 #[test]
 fn keys_and_values_are_those_published() {
@@ -311,26 +271,6 @@ impl Chain {
         assert!(report.is_ok(), "{:?}", report.faults);
         root
     }
-}
-
-/// An allocation as genesis files and test tools write it.
-fn allocation(alloc: &Value) -> (Contents, Codes) {
-    let (mut contents, mut codes) = (Contents::new(), Codes::new());
-    for (address, of) in alloc.as_object().unwrap() {
-        let code = of["code"].as_str().map(|code| hex::decode(code).unwrap());
-        let code = code.unwrap_or_default();
-        let account = Account {
-            nonce: number(&of["nonce"]).to(),
-            balance: number(&of["balance"]),
-            code_hash: code_hash(&code),
-        };
-        codes.insert(account.code_hash, code.into());
-        let slots = of["storage"].as_object().into_iter().flatten();
-        let slots = slots.map(|(slot, value)| (number_of(slot), number(value)));
-        let slots = slots.filter(|(_, value)| !value.is_zero());
-        contents.insert(address.parse().unwrap(), (account, slots.collect()));
-    }
-    (contents, codes)
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn nodes_are_those_of_the_tree() {
             }
             "ar16mt" => assert!(leaves > values && stems == 0),
             "toy" => assert!(found.nodes.is_empty()),
-            "eip8297" => {
+            "eip8297" | "eip7864" | "eip7864-a" => {
                 assert!(leaves > values && stems == 0);
                 assert_eq!(count("state", "branch"), leaves - 1);
             }

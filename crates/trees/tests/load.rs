@@ -21,6 +21,7 @@ use arbor_state::{
 use arbor_store::{MemoryStore, Reader, Store, Table};
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::eip7864::{EIP7864, Eip7864};
 use arbor_trees::eip8297::{Eip8297, Packing};
 use arbor_trees::verkle::{Committer, HeaderLayout, Verkle, VerkleSettings};
 use arbor_versions::{Retain, Version};
@@ -160,6 +161,26 @@ fn a_loaded_eip8297_state_is_that_of_a_block() {
             },
             leaf_bytes,
             ..Eip8297::default()
+        });
+        // Without the one of 30,000 slots.
+        for count in [0, 1, 2, 17, 300] {
+            loaded_is_made(&tree, 7..7 + count, Some(258));
+        }
+    }
+}
+
+#[test]
+fn a_loaded_eip7864_state_is_that_of_a_block() {
+    // All leaves at once, and in many groups; parts whose records are shared, and are not.
+    let usual = EIP7864.tree();
+    for (levels, leaf_bytes) in [(4, 512 << 20), (3, 1 << 12), (7, 1 << 12), (8, 1 << 20)] {
+        let tree: Tree = Arc::new(Eip7864 {
+            packing: Packing {
+                levels,
+                inner_hashes: levels == 7,
+            },
+            leaf_bytes,
+            ..*usual.downcast().unwrap()
         });
         // Without the one of 30,000 slots.
         for count in [0, 1, 2, 17, 300] {

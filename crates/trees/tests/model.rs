@@ -22,9 +22,11 @@ use arbor_state_tree::conformance::Codes;
 use arbor_store::{MemoryStore, Store};
 use arbor_store_fjall::FjallStore;
 use arbor_tree::naive;
+use arbor_tree_eip7864::Hasher as UnifiedHasher;
 use arbor_tree_eip8297::Hasher;
 use arbor_tree_verkle::{Form, Settings};
 use arbor_trees::ar16mt::AR16MT;
+use arbor_trees::eip7864::{EIP7864, Eip7864};
 use arbor_trees::eip8297::{EIP8297, Eip8297, Packing};
 use arbor_trees::verkle::{HeaderLayout, Verkle, VerkleSettings};
 use arbor_trees::{MPT, naive_root};
@@ -352,6 +354,20 @@ proptest! {
             hasher: Hasher::named(EIP8297.hashes[hash]).unwrap(),
             packing: Packing { levels, inner_hashes },
             leaf_bytes: 4 << 10,
+        };
+        agrees_with_the_model(&memory(), &(Arc::new(tree) as Tree), steps)?;
+    }
+
+    #[test]
+    fn an_eip7864_history_agrees_with_the_model(
+        steps in prop::collection::vec(step(), 1..20), hash in 0..3usize, levels in 1u8..=8, inner_hashes: bool,
+    ) {
+        let usual = EIP7864.tree();
+        let tree = Eip7864 {
+            hasher: UnifiedHasher::named(EIP7864.hashes[hash]).unwrap(),
+            packing: Packing { levels, inner_hashes },
+            leaf_bytes: 4 << 10,
+            ..*usual.downcast().unwrap()
         };
         agrees_with_the_model(&memory(), &(Arc::new(tree) as Tree), steps)?;
     }

@@ -1,12 +1,12 @@
 //! The forms of proofs, and how a file is known to have one of them.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use arbor_accounts::{AccountSlots, IntermediateRoots, StateView};
+use arbor_accounts::{AccountSlots, IntermediateRoots, ReadError, StateView};
 use serde_json::Value;
 
 use crate::named_leaves::NamedLeaves;
 use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, WrongField};
-use crate::{ar16mt, eip8297, mpt, verkle};
+use crate::{ar16mt, eip7864, eip8297, mpt, verkle};
 
 /// What proven leaves show of an account.
 pub type AccountOf = fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>;
@@ -48,6 +48,13 @@ pub struct WitnessParts<'a> {
 pub trait PartialState: StateView {
     /// Roots of changes laid over this state.
     fn pending_roots(&self) -> Box<dyn IntermediateRoots + '_>;
+
+    /// Checks that the nodes are those of the root, as far as that shows before one of them is
+    /// read.
+    ///
+    /// # Errors
+    /// A malformed witness, or one that leads to another root.
+    fn check(&self) -> Result<(), ReadError>;
 
     /// Counts the nodes that the root leads to, and the codes that accounts among them have.
     fn reached(&self) -> Reached;
@@ -168,6 +175,8 @@ pub fn standard() -> Kinds {
         &verkle::VERIFY_2023,
         &ar16mt::VERIFY,
         &eip8297::VERIFY,
+        &eip7864::VERIFY,
+        &eip7864::VERIFY_A,
     ])
 }
 

@@ -22,7 +22,9 @@
 #![forbid(unsafe_code)]
 
 pub mod ar16mt;
+pub mod eip7864;
 pub mod eip8297;
+mod hash_name;
 mod kinds;
 pub mod mpt;
 mod named_leaves;

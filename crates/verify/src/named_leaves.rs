@@ -33,6 +33,13 @@ pub enum Origin {
         /// Its number.
         slot: U256,
     },
+    /// A chunk of an account's code, which is the account's alone.
+    AccountChunk {
+        /// The account.
+        address: Address,
+        /// Its number.
+        chunk: u32,
+    },
     /// A chunk of a code, which accounts with this code share.
     Chunk {
         /// Keccak-256 of the code.

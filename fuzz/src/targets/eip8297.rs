@@ -1,8 +1,8 @@
 //! EIP-8297: stored records of nodes, multiproofs, witnesses.
 
 use arbor_tree_eip8297::{
-    Hash, Hasher, LeafUpdate, MemoryRecords, Multiproof, Packing, Path, Shown, WitnessTree, apply,
-    prove_many, rewrite, witness,
+    Hash, Hasher, LeafUpdate, MemoryRecords, Multiproof, Packing, Path, Shown, apply, prove_many,
+    rewrite, witness, witness_tree,
 };
 
 /// A stored record, after a byte with the packing and a byte with the length of its database key.
@@ -56,7 +56,7 @@ pub(super) fn eip8297_witness(bytes: &[u8]) {
         rest = after;
     }
     TREE.with(|(_, root)| {
-        let mut tree = WitnessTree::new(Hasher::blake3(), *root, nodes);
+        let mut tree = witness_tree(Hasher::blake3(), *root, nodes);
         for (key, value) in leaves().into_iter().chain([(absent(), [0; 32])]) {
             if let Ok(found) = tree.get(&key) {
                 assert_eq!(found.unwrap_or_default(), value, "a witness forged");

@@ -5,6 +5,7 @@ mod ar16mt;
 mod chain;
 mod commitments;
 mod database;
+mod eip7864;
 mod eip8297;
 mod entries;
 mod files;
@@ -16,6 +17,7 @@ mod verkle;
 pub(crate) use ar16mt::ar16mt_seeds;
 pub(crate) use commitments::commitment_seeds;
 pub(crate) use database::record_seeds;
+pub(crate) use eip7864::eip7864_seeds;
 pub(crate) use eip8297::eip8297_seeds;
 pub(crate) use proof_forms::proof_form_seeds;
 pub(crate) use senders::sender_seeds;
@@ -49,6 +51,8 @@ pub(crate) const TARGETS: &[Target] = &[
     ("ar16mt_accounts", ar16mt::ar16mt_accounts),
     ("ar16mt_range", ar16mt::ar16mt_range),
     ("ar16mt_logs", ar16mt::ar16mt_logs),
+    ("eip7864_record", eip7864::eip7864_record),
+    ("eip7864_multiproof", eip7864::eip7864_multiproof),
     ("eip8297_record", eip8297::eip8297_record),
     ("eip8297_multiproof", eip8297::eip8297_multiproof),
     ("eip8297_witness", eip8297::eip8297_witness),

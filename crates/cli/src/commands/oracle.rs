@@ -136,6 +136,7 @@ fn described(origin: Origin) -> String {
     match origin {
         Origin::Field { address, field } => format!("account {address:#x} {field}"),
         Origin::Slot { address, slot } => format!("account {address:#x} slot {slot:#x}"),
+        Origin::AccountChunk { address, chunk } => format!("account {address:#x} chunk {chunk}"),
         Origin::Chunk { code_hash, chunk } => format!("code {code_hash} chunk {chunk}"),
     }
 }

@@ -7,10 +7,10 @@ use arbor_state_tree::{Computed, StateChanges, StateError, Timings, code_writes}
 use arbor_tree_eip8297::apply;
 use arbor_versions::View;
 
+use super::Eip8297;
 use super::changes::flat_changes;
 use super::leaves::leaf_updates;
-use super::nodes::AtHead;
-use super::{Eip8297, NODES};
+use crate::binary::{AtHead, NODES};
 use crate::stems::stored_code;
 
 /// What changes on top of the head make of the state.

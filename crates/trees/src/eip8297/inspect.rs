@@ -2,11 +2,12 @@
 
 use crate::named_records::{account_key, slot_name};
 use alloy_primitives::KECCAK256_EMPTY;
-use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecord, corrupt};
-use arbor_tree_eip8297::{EntryKind, Path, entries};
+use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, StateError, StoredRecord};
+use arbor_tree_eip8297::Hasher;
 
+use super::Eip8297;
 use super::records::{AccountRecord, decode_slot};
-use super::{Eip8297, NODES};
+use crate::binary::{NODES, inspect_nodes};
 
 /// Reports an account, a slot, or the branches and leaves of a record, each at its depth in bits.
 pub(super) fn inspect(
@@ -32,21 +33,7 @@ pub(super) fn inspect(
             });
         }
         NODES => {
-            let path = Path::of_database_key(key);
-            let path = path.map_err(|_| corrupt("nodes", key, "not a path"))?;
-            let entries = entries(tree.packing, &path, value);
-            for entry in entries.map_err(|_| corrupt("nodes", key, "not a record of nodes"))? {
-                see(Seen::Nodes(SeenNodes {
-                    trie: "state",
-                    kind: match entry.kind {
-                        EntryKind::Branch => "branch",
-                        EntryKind::Leaf => "leaf",
-                    },
-                    depth: entry.depth,
-                    count: 1,
-                    values: None,
-                }));
-            }
+            inspect_nodes::<Hasher>(tree.packing, (key, value), see)?;
         }
         _ => {}
     }

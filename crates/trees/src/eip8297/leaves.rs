@@ -6,14 +6,16 @@ use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{Address, U256};
 use arbor_state_tree::{ACCOUNTS, SLOTS, StateError};
 use arbor_tree::Hash;
-use arbor_tree_eip8297::LeafUpdate;
+use arbor_tree_eip8297::{Hasher, LeafUpdate, Packing};
 use arbor_verify::eip8297::{Embedding, code_leaves, field_updates};
-use arbor_versions::Change;
+use arbor_versions::{Change, View};
 use foldhash::fast::RandomState;
 
-use super::CODE_USERS;
 use super::changes::CodeOf;
 use super::records::{AccountRecord, code_key, decode_slot, decode_users};
+use super::{CODE_USERS, Eip8297};
+use crate::binary::{FlatChanges, Undo};
+use crate::stems::stored_code;
 
 /// Returns the updates of leaves, ascending by key, that flat changes in any order come to.
 pub(super) fn leaf_updates<'a>(
@@ -34,6 +36,26 @@ pub(super) fn leaf_updates<'a>(
     changed.updates(embedding, &mut updates);
     updates.sort_unstable_by_key(|update| update.key);
     Ok(updates)
+}
+
+impl Undo for Eip8297 {
+    type Hash = Hasher;
+
+    fn name(&self) -> &'static str {
+        super::settings::NAME
+    }
+
+    fn nodes(&self) -> (Hasher, Packing) {
+        (self.hasher, self.packing)
+    }
+
+    fn updates(
+        &self,
+        view: View<'_>,
+        flat: FlatChanges<'_, '_>,
+    ) -> Result<Vec<LeafUpdate>, StateError> {
+        leaf_updates(flat, self.embedding(), &|hash| stored_code(view, hash))
+    }
 }
 
 /// What changes of accounts and slots, by plain name.

@@ -16,10 +16,10 @@ use arbor_tree_eip8297::{Builder, LeafUpdate, Path, join};
 use arbor_verify::eip8297::Code;
 use arbor_versions::{Changes, Versions};
 
-use super::nodes::node_write;
 use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
 use super::records::{AccountRecord, encode_slot, encode_users};
 use super::{CODE_USERS, Eip8297};
+use crate::binary::{depth_of_key, node_write};
 use crate::node_load::NodeLoad;
 
 /// Bits that the keys of a zone share.
@@ -134,15 +134,10 @@ struct Zone {
 
 impl Zone {
     fn new(tree: Eip8297) -> Self {
-        // The last two bytes of a key are the number of bits.
-        let depth = |key: &[u8]| {
-            let bits = key.last_chunk().copied().unwrap_or_default();
-            u16::from_be_bytes(bits)
-        };
         Self {
             builder: Builder::part(tree.hasher, tree.packing, ZONE_BITS),
             nodes: Vec::new(),
-            load: NodeLoad::by(depth),
+            load: NodeLoad::by(depth_of_key),
         }
     }
 

@@ -16,7 +16,6 @@ mod leaves;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;
-mod nodes;
 mod ordered;
 mod prove;
 mod reader;
@@ -29,13 +28,13 @@ use arbor_state_tree::{COMMON, StateError};
 use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
+use crate::binary::NODES_TABLE;
+
 pub use arbor_tree_eip8297::{Packing, TreeError};
 pub use arbor_verify::eip8297::*;
 pub use settings::Eip8297;
 pub use tree::EIP8297;
 
-/// Records of nodes by path.
-const NODES: Table = Table(3);
 /// Codes that have leaves, with the numbers of accounts that have them.
 const CODE_USERS: Table = Table(4);
 
@@ -44,11 +43,7 @@ const CODE_USERS: Table = Table(4);
 pub(crate) const TABLES: [TableSpec; 6] = [
     COMMON[0],
     COMMON[1],
-    TableSpec {
-        table: NODES,
-        name: "nodes",
-        kind: TableKind::Nodes,
-    },
+    NODES_TABLE,
     TableSpec {
         table: CODE_USERS,
         name: "code users",

@@ -14,8 +14,8 @@ use arbor_verify::eip8297::{
 use super::Eip8297;
 use super::changes::flat_changes;
 use super::leaves::leaf_updates;
-use super::nodes::{AtHead, AtVersion};
 use super::reader::{RECORDS, account_record};
+use crate::binary::{AtHead, AtVersion};
 use crate::stems::stored_code;
 
 fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
@@ -60,7 +60,7 @@ pub(super) fn prove_account(
     });
     Ok(AccountProof {
         proof_format: ProofFormat::Eip8297,
-        hash: HashName::of(tree.hasher),
+        hash: HashName::of(tree.hasher.0),
         address,
         account_proof: bytes(account_proof),
         balance: account.map_or(U256::ZERO, |account| account.balance),
@@ -80,7 +80,7 @@ pub(super) fn prove_accounts(
     let keys = keys_of(tree.embedding(), accounts);
     let (_, proof) = prove_many(&nodes(then)?, tree.hasher, tree.packing, &keys).map_err(failed)?;
     Ok(StateMultiproof {
-        hash: HashName::of(tree.hasher),
+        hash: HashName::of(tree.hasher.0),
         accounts: accounts.to_vec(),
         multiproof: proof.encode().into(),
     })

@@ -14,11 +14,11 @@ use arbor_tree_eip8297::Hasher;
 use arbor_verify::Proof;
 use arbor_versions::{Meta, Versions, View};
 
-use super::nodes::Undone;
 use super::prove::{block_nodes, prove_account, prove_accounts};
 use super::reader::RECORDS;
-use super::settings::{NAME, SETTINGS};
+use super::settings::NAME;
 use super::{Eip8297, TABLES, compute, inspect, load, verify};
+use crate::binary::{SETTINGS, Undone};
 
 /// Layout of flat records and node records; a change of either raises it.
 const LAYOUT: u32 = 1;
@@ -121,7 +121,7 @@ impl StateTree for Eip8297 {
         then: &[Write],
         now: Lookup<'_>,
     ) -> Result<(), StateError> {
-        own_mut::<Undone>(nodes).step((*self, view), to, then, now)
+        own_mut::<Undone>(nodes).step((self, view), to, then, now)
     }
 
     fn writes_back(
@@ -132,7 +132,7 @@ impl StateTree for Eip8297 {
     ) -> Result<Vec<Write>, StateError> {
         let mut nodes = Undone::default();
         let now = |table, key: &[u8]| Ok(view.get(table, key)?);
-        nodes.step((*self, view), to, undo, &now)?;
+        nodes.step((self, view), to, undo, &now)?;
         Ok(nodes.into_writes())
     }
 

@@ -2,29 +2,26 @@
 //! compared record by record.
 
 use std::collections::BTreeMap;
-use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::failed;
 use crate::named_records::{account_key, slot_name};
 use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
 use arbor_state_tree::{ACCOUNTS, Check, ReadError, SLOTS, StateError, corrupt};
-use arbor_tree_eip8297::{Builder, LeafUpdate, Packing, Part, Path, PathKey, join};
+use arbor_tree_eip8297::{Builder, LeafUpdate, Part, Path, join};
 use arbor_verify::eip8297::{Code, delegation_code};
-use foldhash::fast::FixedState;
 use rayon::prelude::*;
 
 use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
 use super::reader::RECORDS;
 use super::records::{self, AccountRecord, decode_slot};
-use super::{CODE_USERS, Eip8297, NODES};
+use super::{CODE_USERS, Eip8297};
+use crate::binary::Comparison;
 use crate::stems::stored_code;
 
 /// Bits that the keys of a zone share.
 const ZONE_BITS: usize = 8;
-/// Records that are looked up together.
-const RECORDS_LOOKED_UP_TOGETHER: usize = 1 << 12;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the
 /// same flat tables, zero if they have none.
@@ -34,16 +31,15 @@ pub(super) fn check_state(
     stored: B256,
 ) -> Result<B256, StateError> {
     // The records are compared as they are packed.
-    let root = check.view.get(NODES, &Path::ROOT.database_key())?;
-    let packing = root.as_deref().and_then(Packing::of_root);
+    let comparison = Comparison::new(check);
     let tree = Eip8297 {
-        packing: packing.unwrap_or(tree.packing),
+        packing: comparison.packing()?.unwrap_or(tree.packing),
         ..tree
     };
     let rebuild = Rebuild {
         check,
         tree,
-        matched: Keys::default(),
+        comparison,
         stopped: Mutex::new(None),
     };
     let root = rebuild.root()?;
@@ -53,7 +49,7 @@ pub(super) fn check_state(
         ));
     }
     let all_readable = rebuild.every_record()?;
-    rebuild.spare_nodes()?;
+    rebuild.comparison.spare_nodes()?;
     if !all_readable {
         return Ok(B256::ZERO);
     }
@@ -70,8 +66,7 @@ pub(super) fn check_state(
 struct Rebuild<'a> {
     check: &'a Check<'a>,
     tree: Eip8297,
-    /// Stored records that the flat state gives.
-    matched: Keys,
+    comparison: Comparison<'a>,
     /// Why the check cannot go on.
     stopped: Mutex<Option<StateError>>,
 }
@@ -91,8 +86,8 @@ impl Zone<'_> {
             self.builder
                 .add(leaf.key, leaf.value, &mut sink)
                 .map_err(failed)?;
-            if self.built.len() >= RECORDS_LOOKED_UP_TOGETHER {
-                self.rebuild.compare(&mut self.built)?;
+            if self.built.len() >= Comparison::TOGETHER {
+                self.rebuild.comparison.compare(&mut self.built)?;
             }
         }
         Ok(())
@@ -102,7 +97,7 @@ impl Zone<'_> {
         let built = &mut self.built;
         let mut sink = |path, record| built.push((path, record));
         let part = self.builder.finish_part(&mut sink).map_err(failed)?;
-        self.rebuild.compare(&mut self.built)?;
+        self.rebuild.comparison.compare(&mut self.built)?;
         Ok(part)
     }
 }
@@ -141,36 +136,13 @@ impl<'a> Rebuild<'a> {
         let mut built = Vec::new();
         let mut sink = |path, record| built.push((path, record));
         let root = join(self.tree.hasher, self.tree.packing, &parts, &mut sink).map_err(failed)?;
-        self.compare(&mut built)?;
+        self.comparison.compare(&mut built)?;
         let stopped = self
             .stopped
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         stopped.map_or(Ok(root.into()), Err)
-    }
-
-    /// Compares records with the stored ones, and forgets them.
-    fn compare(&self, built: &mut Vec<(Path, Arc<[u8]>)>) -> Result<(), StateError> {
-        built.sort_unstable_by_key(|(path, _)| *path);
-        let keys: Vec<PathKey> = built.iter().map(|(path, _)| path.database_key()).collect();
-        let keys: Vec<&[u8]> = keys.iter().map(|key| &**key).collect();
-        let stored = self.check.view.multi_get(NODES, &keys)?;
-        for (((path, built), stored), key) in built.drain(..).zip(stored).zip(keys) {
-            self.check.count(&self.check.counts.nodes);
-            match stored {
-                None => self.fault(format!("the nodes at path {path}: missing")),
-                Some(stored) => {
-                    self.matched.add(key);
-                    if stored != built {
-                        self.fault(format!(
-                            "the nodes at path {path}: they differ from what the flat state gives"
-                        ));
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Looks at every account, slot and code that has users. Returns whether all could be read.
@@ -295,54 +267,8 @@ impl<'a> Rebuild<'a> {
         Ok(())
     }
 
-    /// Compares the records of nodes that a scan gives with those that were looked up.
-    fn spare_nodes(&self) -> Result<(), StateError> {
-        let stored = Keys::default();
-        if self.check.view.get(NODES, &[])?.is_some() {
-            stored.add(&[]);
-        }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
-            for entry in self.check.scan(NODES, &[first], &[])? {
-                stored.add(&entry?.0);
-            }
-            Ok::<(), StateError>(())
-        })?;
-        let ([stored, stored_sum], [matched, matched_sum]) = (stored.read(), self.matched.read());
-        if stored > matched {
-            let spare = stored - matched;
-            self.fault(format!(
-                "{spare} records of nodes are stored that nothing leads to"
-            ));
-        } else if stored < matched || stored_sum != matched_sum {
-            let hidden = (matched - stored).max(1);
-            self.fault(format!(
-                "{hidden} records of nodes are found by their keys, and a scan does not find them"
-            ));
-        }
-        Ok(())
-    }
-
     fn fault(&self, fault: String) {
         self.check.tell_fault(fault);
-    }
-}
-
-/// How many keys there are, and a sum in which no two sets of keys agree by chance.
-#[derive(Default)]
-struct Keys {
-    count: AtomicU64,
-    sum: AtomicU64,
-}
-
-impl Keys {
-    fn add(&self, key: &[u8]) {
-        let hash = FixedState::default().hash_one(key);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.sum.fetch_add(hash, Ordering::Relaxed);
-    }
-
-    fn read(&self) -> [u64; 2] {
-        [&self.count, &self.sum].map(|number| number.load(Ordering::Relaxed))
     }
 }
 

@@ -11,9 +11,11 @@
 //! that. A load and a check want the leaves in the tree's order, so they hash all names and sort
 //! them.
 //!
-//! Nodes, proofs and the naive model belong to each tree. Verkle is the only user today.
+//! Nodes, proofs and the naive model belong to each tree: Verkle and EIP-7864.
 
 mod changes;
+mod check;
+mod inspect;
 mod load;
 mod ordered;
 mod reader;
@@ -22,10 +24,12 @@ mod spread;
 mod values;
 
 pub(crate) use changes::{StemChanges, flat_changes, leaf_changes, leaf_changes_together};
+pub(crate) use check::RecordCheck;
+pub(crate) use inspect::inspect_flat;
 pub(crate) use load::load_flat;
 pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes};
 pub(crate) use reader::{RECORDS, stored_code};
-pub(crate) use records::{AccountRecord, decode_slot};
+pub(crate) use records::AccountRecord;
 pub(crate) use spread::{read_leaf_group, spread};
 pub(crate) use values::Leaves;
 

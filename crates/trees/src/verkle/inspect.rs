@@ -1,12 +1,10 @@
 //! What a stored record of a Verkle tree stands for.
 
-use crate::named_records::{account_key, slot_name};
-use alloy_primitives::KECCAK256_EMPTY;
-use arbor_state_tree::{ACCOUNTS, SLOTS, Seen, SeenNodes, StateError, StoredRecord, corrupt};
+use arbor_state_tree::{Seen, SeenNodes, StateError, StoredRecord, corrupt};
 use arbor_tree_verkle::{NodeKey, Record};
 
 use super::NODES;
-use crate::stems::AccountRecord;
+use crate::stems::inspect_flat;
 
 /// Reports an account that exists, a slot, or a node. A slot that is zero again keeps its record.
 pub(super) fn inspect(
@@ -15,24 +13,6 @@ pub(super) fn inspect(
 ) -> Result<(), StateError> {
     let StoredRecord { table, key, value } = record;
     match table {
-        ACCOUNTS => {
-            let address = account_key(key)?;
-            if let Some(account) = AccountRecord::decode(key, value)?.account {
-                let code_hash = account.code_hash;
-                see(Seen::Account {
-                    address,
-                    code_hash: Some(code_hash).filter(|hash| *hash != KECCAK256_EMPTY),
-                });
-            }
-            Ok(())
-        }
-        SLOTS => {
-            let (address, _) = slot_name(key)?;
-            see(Seen::Slot {
-                owner: address.as_slice(),
-            });
-            Ok(())
-        }
         NODES => {
             let at = NodeKey::decode(key);
             let at = at.map_err(|_| corrupt("nodes", key, "not a node's place"))?;
@@ -51,6 +31,6 @@ pub(super) fn inspect(
             }));
             Ok(())
         }
-        _ => Ok(()),
+        _ => inspect_flat(record, see),
     }
 }

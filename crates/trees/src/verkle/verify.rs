@@ -1,12 +1,11 @@
 //! Checking a Verkle database: the tree rebuilt from the flat tables, in the order of stems, and compared node by node.
 
 use std::iter::Peekable;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::failed;
-use crate::named_records::{account_key, slot_name};
-use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
+use alloy_primitives::B256;
 use arbor_store::Value;
 use arbor_tree_verkle::{
     BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
@@ -16,11 +15,9 @@ use arbor_versions::{Entries, Entry};
 use rayon::prelude::*;
 
 use super::{NODES, Verkle};
-use crate::stems::{AccountRecord, OrderedLeaves, RECORDS, UnderStem, decode_slot, first_bytes};
+use crate::stems::{OrderedLeaves, RecordCheck, UnderStem, first_bytes};
 use arbor_state_tree::Check;
-use arbor_state_tree::corrupt;
-use arbor_state_tree::{ACCOUNTS, SLOTS};
-use arbor_state_tree::{ReadError, StateError};
+use arbor_state_tree::StateError;
 
 /// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
 pub(crate) fn check_state(
@@ -34,8 +31,7 @@ pub(crate) fn check_state(
         verkle,
         depths,
         spare: spare.into(),
-        accounts: AtomicU64::new(0),
-        slots: AtomicU64::new(0),
+        records: RecordCheck::new(check, verkle.settings().layout),
         unsettled: Mutex::default(),
         stopped: Mutex::new(None),
     };
@@ -45,19 +41,8 @@ pub(crate) fn check_state(
             "root: the flat state gives {root}, the head has {stored}"
         ));
     }
-    let all_readable = rebuild.every_record_has_its_leaf()?;
     rebuild.tell_spare_nodes();
-    if !all_readable {
-        return Ok(B256::ZERO);
-    }
-    match RECORDS.header_root(&check.view) {
-        // A slot of nobody.
-        Err(error @ StateError::Corrupt { .. }) => {
-            check.tell_fault(error.to_string());
-            Ok(B256::ZERO)
-        }
-        root => root,
-    }
+    rebuild.records.finish()
 }
 
 /// A leaf as it was built and as it is stored.
@@ -77,9 +62,7 @@ struct Rebuild<'a> {
     depths: Vec<u8>,
     /// Stored nodes that the flat state does not give.
     spare: AtomicU64,
-    /// Records that were reached through stems.
-    accounts: AtomicU64,
-    slots: AtomicU64,
+    records: RecordCheck<'a>,
     /// Leaves that agree if their points do.
     unsettled: Mutex<Vec<TwoLeaves>>,
     /// Why the check cannot go on.
@@ -154,77 +137,13 @@ impl Rebuild<'_> {
 
     /// The leaf of a stem, nothing if it cannot be known; `None` where the check cannot go on.
     fn leaf(&self, under: &UnderStem<'_>) -> Option<Option<BuildLeaf>> {
-        match under.values(self.check.view, self.verkle.settings().layout) {
-            Ok(values) => {
-                self.accounts.fetch_add(under.accounts(), Ordering::Relaxed);
-                self.slots.fetch_add(under.slots(), Ordering::Relaxed);
-                Some((!values.is_empty()).then_some((under.stem, values)))
-            }
-            // Told where every record is looked at.
-            Err(StateError::View(ReadError::MissingCode(_))) => Some(None),
-            Err(error @ StateError::NoRoom { .. }) => {
-                self.fault(error.to_string());
-                Some(None)
-            }
+        match self.records.values(under) {
+            Ok(values) => Some((!values.is_empty()).then_some((under.stem, values))),
             Err(error) => {
                 self.stop(error);
                 None
             }
         }
-    }
-
-    /// Looks at every account and slot, and whether each was reached through a stem. Returns whether all could be read.
-    fn every_record_has_its_leaf(&self) -> Result<bool, StateError> {
-        let check = self.check;
-        let all_readable = AtomicBool::new(true);
-        let unreadable = |error: StateError| {
-            all_readable.store(false, Ordering::Relaxed);
-            self.fault(error.to_string());
-        };
-        for (table, name) in [(ACCOUNTS, "accounts"), (SLOTS, "slots")] {
-            if check.view.get(table, &[])?.is_some() {
-                unreadable(corrupt(name, &[], "a key is empty"));
-            }
-        }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
-            for entry in check.scan(ACCOUNTS, &[first], &[])? {
-                let (key, bytes) = entry?;
-                check.count(&check.counts.accounts);
-                let record = account_key(&key).and_then(|_| AccountRecord::decode(&key, &bytes));
-                match record.map(|record| record.code_hash()) {
-                    Ok(KECCAK256_EMPTY) => {}
-                    Ok(hash) if check.has_code(hash)? => {}
-                    Ok(hash) => self.fault(format!(
-                        "account {}: code {hash} is missing",
-                        hex::encode(&key)
-                    )),
-                    Err(error) => unreadable(error),
-                }
-            }
-            for entry in check.scan(SLOTS, &[first], &[])? {
-                let (key, bytes) = entry?;
-                check.count(&check.counts.slots);
-                let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
-                slot.map_or_else(unreadable, drop);
-            }
-            Ok::<(), StateError>(())
-        })?;
-        let pairs = [
-            ("accounts", &check.counts.accounts, &self.accounts),
-            ("slots", &check.counts.slots, &self.slots),
-        ];
-        for (what, stored, reached) in pairs {
-            let (stored, reached) = (
-                stored.load(Ordering::Relaxed),
-                reached.load(Ordering::Relaxed),
-            );
-            if stored != reached {
-                self.fault(format!(
-                    "{stored} {what} are stored, {reached} lie under a stem"
-                ));
-            }
-        }
-        Ok(all_readable.into_inner())
     }
 
     /// Holds a node to the one that is stored. Of all nodes at one depth each comes after those before it.

@@ -29,6 +29,7 @@ mod named;
 mod proof;
 mod witness;
 
+pub use crate::hash_name::HashName;
 pub use embedding::{
     Embedding, HEADER_SLOTS, code_key, group_of, header_key, header_slots, storage_of, storage_ways,
 };
@@ -39,5 +40,5 @@ pub use header::{
 };
 pub use leaves::{code_leaves, field_updates};
 pub use multi::{MalformedMultiproof, StateMultiproof, keys_of};
-pub use proof::{AccountProof, HashName, ProofFormat, SlotProof};
+pub use proof::{AccountProof, ProofFormat, SlotProof};
 pub use witness::{UnreadWitness, WitnessState};

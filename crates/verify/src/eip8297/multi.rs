@@ -2,12 +2,12 @@
 
 use alloy_primitives::{B256, Bytes, U256};
 use arbor_accounts::AccountSlots;
-use arbor_tree_eip8297::{Multiproof, MultiproofError, Path, Shown};
+use arbor_tree_eip8297::{Hasher, Multiproof, MultiproofError, Path, Shown};
 use serde::{Deserialize, Serialize};
 
 use super::embedding::{Embedding, header_key};
 use super::header::{FIELDS, account_of};
-use super::proof::HashName;
+use crate::hash_name::HashName;
 use crate::proof::ProvenAccount;
 
 /// Several accounts, present or absent, and slots of them, with one proof of all their leaves.
@@ -79,7 +79,7 @@ impl StateMultiproof {
         if self.accounts.is_empty() {
             return Err(MalformedMultiproof::Nothing);
         }
-        let hasher = self.hash.hasher();
+        let hasher = Hasher(self.hash.function());
         let proof = Multiproof::decode(&self.multiproof)?;
         let found = proof.root(hasher);
         if found != root.0 {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::embedding::{Embedding, header_key};
 use super::header::{FIELDS, account_of};
+use crate::hash_name::HashName;
 use crate::quantity::{nonce, quantity};
 
 /// An account with the nodes that prove it and some of its slots.
@@ -60,42 +61,6 @@ pub enum ProofFormat {
     Eip8297,
 }
 
-/// The name of a hash function.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HashName {
-    /// BLAKE3.
-    #[default]
-    Blake3,
-    /// SHA-256.
-    Sha256,
-    /// Keccak-256.
-    Keccak256,
-}
-
-impl HashName {
-    /// The name of a hash function.
-    #[must_use]
-    pub fn of(hasher: Hasher) -> Self {
-        match hasher {
-            Hasher::Blake3(_) => Self::Blake3,
-            Hasher::Sha256(_) => Self::Sha256,
-            Hasher::Keccak256(_) => Self::Keccak256,
-        }
-    }
-
-    /// The function with this name.
-    #[must_use]
-    pub fn hasher(self) -> Hasher {
-        let name = match self {
-            Self::Blake3 => "blake3",
-            Self::Sha256 => "sha256",
-            Self::Keccak256 => "keccak256",
-        };
-        Hasher::named(name).expect("invariant: each of them is known")
-    }
-}
-
 /// What does not hold in a well-formed proof.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FalseProof {
@@ -134,7 +99,7 @@ impl AccountProof {
     /// # Errors
     /// What is not proven.
     pub fn verify(&self, root: B256) -> Result<Option<Account>, FalseProof> {
-        let (address, hasher) = (self.address, self.hash.hasher());
+        let (address, hasher) = (self.address, Hasher(self.hash.function()));
         let embedding = Embedding(hasher);
         let account = embedding.account(address);
         let node = |hash| FalseProof::Node { address, hash };

@@ -8,7 +8,7 @@ pub type Stem = [u8; 31];
 /// The hash that makes stems of names: what trees of stems differ in.
 ///
 /// Both methods take many names, so that a call costs nothing beside the hashes.
-pub trait StemHash: Sync {
+pub trait StemHash: Send + Sync {
     /// Computes the stems of names, in their order. The hash may remember them, because names are
     /// asked for again.
     fn of(&self, names: &[StemName]) -> Vec<Stem>;

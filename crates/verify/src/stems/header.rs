@@ -81,6 +81,16 @@ impl HeaderLayout {
         }
     }
 
+    /// The size of an account's code that its leaves say, by suffix.
+    pub fn code_size(self, leaf: impl Fn(u8) -> Option<LeafValue>) -> u32 {
+        let leaf = |suffix| leaf(suffix).unwrap_or_default();
+        let size = match self {
+            Self::BasicData => U256::from_be_bytes(leaf(0)) >> 192 & U256::from(0xff_ffff),
+            Self::FiveLeaves => U256::from_le_bytes(leaf(CODE_SIZE)),
+        };
+        u32::try_from(size).unwrap_or(u32::MAX)
+    }
+
     /// The account that leaves say, by suffix; none where all of them are absent or zero, as those of an account that was deleted are.
     ///
     /// # Errors
@@ -138,7 +148,7 @@ const CODE_SIZE: u8 = 4;
 
 /// Version 0 in byte 0, code size in bytes 5 to 7, nonce in 8 to 15, balance in 16 to 31, most significant byte first.
 fn basic_data(account: &Account, code_size: u32) -> Result<LeafValue, NoRoom> {
-    let no_room = |what, value| NoRoom::new(what, value, "EIP-6800");
+    let no_room = |what, value| NoRoom::new(what, value, "EIP-6800 and EIP-7864");
     let mut leaf = [0; 32];
     let [0, size @ ..] = code_size.to_be_bytes() else {
         return Err(no_room("code size", U256::from(code_size)));
@@ -201,6 +211,10 @@ mod tests {
                     .map(|leaf| leaf.1)
             };
             assert_eq!(layout.account(leaf), Ok(Some(account)));
+            assert_eq!(
+                (layout.code_size(leaf), layout.code_size(|_| None)),
+                (0xff_ffff, 0)
+            );
             assert_eq!(layout.account(|_| None), Ok(None));
             assert_eq!(layout.account(|_| Some([0; 32])), Ok(None));
             // Read in the other layout they are no account's.

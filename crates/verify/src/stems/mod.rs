@@ -15,12 +15,14 @@
 //!   [`HeaderLayout`] say where things sit.
 //! - [`chunk_code`] cuts code.
 //! - [`account_of`] reads an account from proven leaves.
+//! - [`WitnessState`] executes over the leaves of a witness.
 
 mod account;
 mod chunks;
 mod hash;
 mod header;
 mod places;
+mod witness;
 
 pub use account::{account_of, account_places};
 pub use chunks::{CHUNK, chunk_code};
@@ -29,6 +31,7 @@ pub use header::{HeaderLayout, NoAccount, NoRoom};
 pub use places::{
     CODE, HEADER_SLOTS, MAIN_STORAGE_INDEX, StemContents, StemName, chunk_place, slot_place,
 };
+pub use witness::{UnreadLeaf, WitnessLeaves, WitnessState};
 
 /// The value of a leaf.
 pub type LeafValue = [u8; 32];

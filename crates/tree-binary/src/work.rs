@@ -9,11 +9,12 @@ use crate::arena::{Arena, Id, Kind, Node};
 use crate::merge::merge;
 use crate::record::{decode, encode};
 use crate::settle::{Heights, find_dirty, hash};
-use crate::{Hash, Hasher, LeafUpdate, NodeChange, Packing, Path, Reader, TreeError, TreeStats};
+use crate::{Hash, LeafUpdate, NodeChange, NodeHash, Packing, Path, Reader, TreeError, TreeStats};
 
 /// A part of a tree in memory, and the records that it was read from.
-pub(crate) struct Work<'r, R> {
+pub(crate) struct Work<'r, R, H> {
     reader: &'r R,
+    hash: H,
     pub(crate) packing: Packing,
     pub(crate) arena: Arena,
     pub(crate) top: Option<Id>,
@@ -22,17 +23,18 @@ pub(crate) struct Work<'r, R> {
 }
 
 /// A branch to be read, and the updates that come to it.
-struct Stop<'u> {
+struct Stop<'u, V> {
     id: Id,
-    updates: &'u [LeafUpdate],
+    updates: &'u [LeafUpdate<V>],
 }
 
-impl<'r, R: Reader> Work<'r, R> {
+impl<'r, R: Reader, H: NodeHash> Work<'r, R, H> {
     /// Reads the record of the root, which says how the tree is packed; one without leaves will be
     /// packed as the caller says.
-    pub(crate) fn begin(reader: &'r R, packing: Packing) -> Result<Self, TreeError> {
+    pub(crate) fn begin(reader: &'r R, hash: H, packing: Packing) -> Result<Self, TreeError> {
         let mut work = Self {
             reader,
+            hash,
             packing,
             arena: Arena::default(),
             top: None,
@@ -50,7 +52,7 @@ impl<'r, R: Reader> Work<'r, R> {
     /// A tree that is in memory down to branches that have not been read; of those that were, these
     /// are the records.
     pub(crate) fn of(
-        reader: &'r R,
+        (reader, hash): (&'r R, H),
         packing: Packing,
         (arena, top): (Arena, Option<Id>),
         read: HashMap<Path, Arc<[u8]>, RandomState>,
@@ -58,6 +60,7 @@ impl<'r, R: Reader> Work<'r, R> {
         let stats = TreeStats::default();
         Self {
             reader,
+            hash,
             packing,
             arena,
             top,
@@ -69,7 +72,7 @@ impl<'r, R: Reader> Work<'r, R> {
     fn take(&mut self, path: Path, bytes: Arc<[u8]>) -> Result<Id, TreeError> {
         self.stats.records_read += 1;
         self.stats.bytes_read += bytes.len() as u64;
-        let top = decode(&mut self.arena, self.packing, &path, &bytes);
+        let top = decode::<H>(&mut self.arena, self.packing, &path, &bytes);
         let top = top.map_err(|error| TreeError::Record { path, error })?;
         self.read.insert(path, bytes);
         Ok(top)
@@ -103,7 +106,7 @@ impl<'r, R: Reader> Work<'r, R> {
     }
 
     /// Reads all branches on the way of updates, those to which they come together.
-    pub(crate) fn descend(&mut self, updates: &[LeafUpdate]) -> Result<(), TreeError> {
+    pub(crate) fn descend<V>(&mut self, updates: &[LeafUpdate<V>]) -> Result<(), TreeError> {
         let mut stops = Vec::new();
         if let Some(id) = self.top {
             self.follow(id, updates, &mut stops);
@@ -121,7 +124,7 @@ impl<'r, R: Reader> Work<'r, R> {
     }
 
     /// Follows updates down to branches that have not been read.
-    fn follow<'u>(&self, id: Id, updates: &'u [LeafUpdate], stops: &mut Vec<Stop<'u>>) {
+    fn follow<'u, V>(&self, id: Id, updates: &'u [LeafUpdate<V>], stops: &mut Vec<Stop<'u, V>>) {
         if updates.is_empty() {
             return;
         }
@@ -132,7 +135,7 @@ impl<'r, R: Reader> Work<'r, R> {
             Kind::Branch(children) => {
                 // Those that come to this branch lie together.
                 let len = node.path.len();
-                let comes = |update: &LeafUpdate| {
+                let comes = |update: &LeafUpdate<V>| {
                     update.key.len() > len && node.path.is_prefix_of(&update.key)
                 };
                 let begin = updates.partition_point(|update| update.key.prefix(len) < node.path);
@@ -145,27 +148,40 @@ impl<'r, R: Reader> Work<'r, R> {
         }
     }
 
+    /// Visits the nodes on the way of a key, from the top on: down to the leaf, or to the node that
+    /// is not on the key's way any more.
+    pub(crate) fn way(&self, key: &Path, mut visit: impl FnMut(Id)) {
+        let mut next = self.top;
+        while let Some(id) = next {
+            visit(id);
+            let node = self.arena.get(id);
+            next = match node.kind {
+                Kind::Branch(children)
+                    if node.path.len() < key.len() && node.path.is_prefix_of(key) =>
+                {
+                    Some(children[usize::from(key.bit(node.path.len()))])
+                }
+                _ => None,
+            };
+        }
+    }
+
     /// Merges updates whose way has been read.
-    pub(crate) fn merge(&mut self, updates: &[LeafUpdate]) -> Result<(), TreeError> {
+    pub(crate) fn merge(&mut self, updates: &[LeafUpdate<H::Value>]) -> Result<(), TreeError> {
         self.top = merge(&mut self.arena, self.top, updates)?;
         Ok(())
     }
 
-    /// Has the hashes of all that was read computed, so that none is believed.
-    pub(crate) fn forget_hashes(&mut self) {
-        self.arena.forget_hashes();
-    }
-
     /// Hashes what has changed, and returns the root.
-    pub(crate) fn hash(&mut self, hasher: Hasher) -> Result<Hash, TreeError> {
+    pub(crate) fn hash(&mut self) -> Result<Hash, TreeError> {
         let Some(top) = self.top else {
             return Ok([0; 32]);
         };
         loop {
             let (mut heights, mut unread) = (Heights::default(), Vec::new());
-            find_dirty(&mut self.arena, top, 0, &mut heights, &mut unread);
+            find_dirty::<H>(&mut self.arena, top, 0, &mut heights, &mut unread);
             if unread.is_empty() {
-                hash(&mut self.arena, hasher, heights, &mut self.stats);
+                hash(&mut self.arena, self.hash, heights, &mut self.stats);
                 return Ok(self.arena.get(top).hash);
             }
             let missing = unread.iter().map(|id| self.arena.get(*id));
@@ -173,7 +189,7 @@ impl<'r, R: Reader> Work<'r, R> {
                 let (path, hash) = (node.path, node.hash);
                 return Err(TreeError::MissingNode { path, hash });
             }
-            // A removal has left them alone below a branch, which goes: their prefixes grow.
+            // A removal has left them alone below a branch, which goes.
             self.read_branches(&unread)?;
         }
     }

@@ -7,33 +7,18 @@ use crate::apply::apply;
 use crate::arena::{Arena, Id, Kind};
 use crate::reader::MemoryRecords;
 use crate::work::Work;
-use crate::{Hash, Hasher, LeafUpdate, NodeChange, Packing, Path, TreeError, TreeStats};
+use crate::{Hash, LeafUpdate, NodeChange, NodeHash, Packing, Path, TreeError, TreeStats, Value};
 
 /// Leaves that are merged and hashed together.
 const LEAVES_MERGED_TOGETHER: usize = 1 << 16;
 
 /// A tree that grows by leaves ascending by key. Only the records on the way to the last leaf are
 /// in memory: no later leaf lies below any other.
-///
-/// ```
-/// use arbor_tree_eip8297::{Builder, Hasher, Packing, Path};
-///
-/// let mut builder = Builder::new(Hasher::blake3(), Packing::default());
-/// let mut records = 0;
-/// let mut sink = |_path, _record| records += 1;
-/// for number in 0..100u8 {
-///     let key = Path::of_key(&[&[0][..], &[number; 33]].concat())?;
-///     builder.add(key, [7; 32], &mut sink)?;
-/// }
-/// let root = builder.finish(&mut sink)?;
-/// assert_ne!(root, [0; 32]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
-pub struct Builder {
-    hasher: Hasher,
+pub struct Builder<H: NodeHash> {
+    hash: H,
     packing: Packing,
-    waiting: Vec<LeafUpdate>,
+    waiting: Vec<LeafUpdate<H::Value>>,
     last: Option<Path>,
     /// The records on the way to the last leaf.
     spine: MemoryRecords,
@@ -55,12 +40,12 @@ pub struct Part {
 /// Takes the path of a record and the record. Each path comes once.
 pub type Sink<'a> = &'a mut dyn FnMut(Path, Arc<[u8]>);
 
-impl Builder {
+impl<H: NodeHash> Builder<H> {
     /// A tree without leaves.
     #[must_use]
-    pub fn new(hasher: Hasher, packing: Packing) -> Self {
+    pub fn new(hash: H, packing: Packing) -> Self {
         Self {
-            hasher,
+            hash,
             packing,
             waiting: Vec::new(),
             last: None,
@@ -74,19 +59,19 @@ impl Builder {
     /// A part of a tree that will be [joined](join) with others: all its keys share this many first
     /// bits, which other parts do not have.
     #[must_use]
-    pub fn part(hasher: Hasher, packing: Packing, bits: usize) -> Self {
+    pub fn part(hash: H, packing: Packing, bits: usize) -> Self {
         Self {
             held: bits,
-            ..Self::new(hasher, packing)
+            ..Self::new(hash, packing)
         }
     }
 
-    /// Adds a leaf behind all others. A value of zeros is no leaf.
+    /// Adds a leaf behind all others. The value of a removal is no leaf.
     ///
     /// # Errors
     /// Keys that do not ascend or are not free of prefixes.
-    pub fn add(&mut self, key: Path, value: Hash, sink: Sink<'_>) -> Result<(), TreeError> {
-        if value == [0; 32] {
+    pub fn add(&mut self, key: Path, value: H::Value, sink: Sink<'_>) -> Result<(), TreeError> {
+        if value.stored().is_none() {
             return Ok(());
         }
         if self.last.is_some_and(|last| last >= key) {
@@ -140,10 +125,11 @@ impl Builder {
         let Some(last) = self.last.filter(|_| !waiting.is_empty()) else {
             return Ok(());
         };
-        let update = apply(&self.spine, self.hasher, self.packing, &waiting)?;
+        let update = apply(&self.spine, self.hash, self.packing, &waiting)?;
         self.root = update.root;
         self.stats.leaf_hashes += update.stats.leaf_hashes;
         self.stats.branch_hashes += update.stats.branch_hashes;
+        self.stats.calls += update.stats.calls;
         for change in update.nodes {
             match change.record {
                 Some(record) if !change.path.is_prefix_of(&last) => {
@@ -167,8 +153,8 @@ impl Builder {
 ///
 /// # Errors
 /// Parts that do not ascend, or whose keys share the bits that should be theirs alone.
-pub fn join(
-    hasher: Hasher,
+pub fn join<H: NodeHash>(
+    hash: H,
     packing: Packing,
     parts: &[Part],
     sink: Sink<'_>,
@@ -176,7 +162,7 @@ pub fn join(
     let (mut arena, mut tops) = (Arena::default(), Vec::new());
     let mut read = HashMap::default();
     for Part { spine, held } in parts {
-        let mut work = Work::begin(spine, packing)?;
+        let mut work = Work::begin(spine, hash, packing)?;
         let Some(top) = work.top else {
             continue;
         };
@@ -201,8 +187,8 @@ pub fn join(
     }
     let top = above(&mut arena, &tops);
     let nothing = MemoryRecords::default();
-    let mut work = Work::of(&nothing, packing, (arena, top), read);
-    let root = work.hash(hasher)?;
+    let mut work = Work::of((&nothing, hash), packing, (arena, top), read);
+    let root = work.hash()?;
     for NodeChange { path, record } in work.changes() {
         if let Some(record) = record {
             sink(path, record);

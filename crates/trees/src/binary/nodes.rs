@@ -3,21 +3,18 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::failed;
 use arbor_state_tree::{Lookup, StateError};
 use arbor_store::Write;
 use arbor_tree::ReadError;
-use arbor_tree_eip8297::{NodeChange, Path, PathKey, Reader, apply};
+use arbor_tree_binary::{LeafUpdate, NodeChange, NodeHash, Packing, Path, PathKey, Reader, apply};
 use arbor_versions::{Change, Meta, View};
 use foldhash::fast::RandomState;
 
-use super::leaves::leaf_updates;
-use super::{Eip8297, NODES};
-use crate::stems::stored_code;
+use super::NODES;
 
 /// The records of the latest version.
 #[derive(Clone, Copy)]
-pub(super) struct AtHead<'a>(pub(super) View<'a>);
+pub(crate) struct AtHead<'a>(pub(crate) View<'a>);
 
 impl Reader for AtHead<'_> {
     fn records(&self, paths: &[Path]) -> Result<Vec<Option<Arc<[u8]>>>, ReadError> {
@@ -30,15 +27,15 @@ impl Reader for AtHead<'_> {
 /// The records of another version than the head's: what changed on the way there laid over those of
 /// the head.
 #[derive(Default)]
-pub(super) struct Undone {
+pub(crate) struct Undone {
     changed: HashMap<Path, Option<Arc<[u8]>>, RandomState>,
 }
 
 /// Those records laid over the head's.
 #[derive(Clone, Copy)]
-pub(super) struct AtVersion<'u> {
-    pub(super) undone: &'u Undone,
-    pub(super) head: AtHead<'u>,
+pub(crate) struct AtVersion<'u> {
+    pub(crate) undone: &'u Undone,
+    pub(crate) head: AtHead<'u>,
 }
 
 impl Reader for AtVersion<'_> {
@@ -59,9 +56,31 @@ impl Reader for AtVersion<'_> {
     }
 }
 
+/// Flat changes from one version to another.
+pub(crate) type FlatChanges<'i, 'c> = &'i mut (dyn Iterator<Item = Change<'c>> + 'i);
+
+/// A tree whose nodes follow from flat records, forwards and backwards.
+pub(crate) trait Undo {
+    /// What its nodes hash to.
+    type Hash: NodeHash;
+
+    /// The name of the tree, for errors.
+    fn name(&self) -> &'static str;
+
+    /// The hash, and how new records are packed.
+    fn nodes(&self) -> (Self::Hash, Packing);
+
+    /// The updates of leaves, ascending by key, that flat changes in any order come to.
+    fn updates(
+        &self,
+        view: View<'_>,
+        flat: FlatChanges<'_, '_>,
+    ) -> Result<Vec<LeafUpdate<<Self::Hash as NodeHash>::Value>>, StateError>;
+}
+
 impl Undone {
     /// The writes of records that lead back.
-    pub(super) fn into_writes(self) -> Vec<Write> {
+    pub(crate) fn into_writes(self) -> Vec<Write> {
         let changed = self.changed.into_iter();
         changed
             .map(|(path, record)| node_write(&path, record))
@@ -69,27 +88,29 @@ impl Undone {
     }
 
     /// See [`StateTree::step`](arbor_state_tree::StateTree::step).
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
-        (tree, view): (Eip8297, View<'_>),
+        (tree, view): (&impl Undo, View<'_>),
         to: &Meta,
         then: &[Write],
         now: Lookup<'_>,
     ) -> Result<(), StateError> {
         let present = then.iter().map(|write| now(write.table, &write.key));
         let present: Vec<_> = present.collect::<Result<_, StateError>>()?;
-        let flat = then.iter().zip(&present).map(|(write, now)| Change {
+        let mut flat = then.iter().zip(&present).map(|(write, now)| Change {
             table: write.table,
             key: &write.key,
             old: now.as_deref(),
             new: write.value.as_deref(),
         });
-        let updates = leaf_updates(flat, tree.embedding(), &|hash| stored_code(view, hash))?;
+        let updates = tree.updates(view, &mut flat)?;
         let here = AtVersion {
             undone: self,
             head: AtHead(view),
         };
-        let update = apply(&here, tree.hasher, tree.packing, &updates).map_err(failed)?;
+        let (hash, packing) = tree.nodes();
+        let update = apply(&here, hash, packing, &updates)
+            .map_err(|error| StateError::of_tree(tree.name(), error))?;
         if update.root != to.root {
             return Err(StateError::RebuiltRoot {
                 version: to.version.0,
@@ -104,10 +125,15 @@ impl Undone {
     }
 }
 
-pub(super) fn node_write(path: &Path, record: Option<Arc<[u8]>>) -> Write {
+pub(crate) fn node_write(path: &Path, record: Option<Arc<[u8]>>) -> Write {
     Write {
         table: NODES,
         key: path.database_key()[..].into(),
         value: record,
     }
+}
+
+/// The number of bits of a node's path, which its key ends with.
+pub(crate) fn depth_of_key(key: &[u8]) -> u16 {
+    u16::from_be_bytes(key.last_chunk().copied().unwrap_or_default())
 }

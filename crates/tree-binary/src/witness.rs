@@ -1,103 +1,60 @@
-//! The nodes that reading and changing some keys needs, and a tree of these alone.
-
-use std::collections::BTreeSet;
+//! A tree of some nodes alone.
 
 use crate::apply::check;
 use crate::arena::{Arena, Id, Kind, Node};
 use crate::merge::merge;
-use crate::proof::{Message, Messages, NodeMessage};
+use crate::multiproof::Multiproof;
+use crate::node_hash::{NodeHash, Value};
 use crate::settle::{Heights, find_dirty, hash};
-use crate::work::Work;
-use crate::{Hash, Hasher, LeafUpdate, Packing, Path, Reader, TreeError, TreeStats};
+use crate::{Hash, LeafUpdate, Path, TreeError, TreeStats};
 
-/// Returns the root of a tree, and the messages of the nodes that it takes to read some keys and to
-/// apply updates, ascending by key. Beside the nodes on their ways these are the ones that a
-/// removal leaves alone below a branch. Each comes once, the messages ascend.
-///
-/// # Errors
-/// [`TreeError`].
-pub fn witness(
-    reader: &impl Reader,
-    hasher: Hasher,
-    packing: Packing,
-    touched: &[Path],
-    updates: &[LeafUpdate],
-) -> Result<(Hash, Vec<NodeMessage>), TreeError> {
-    check(updates)?;
-    let keys = touched.iter().copied();
-    let keys: BTreeSet<Path> = keys
-        .chain(updates.iter().map(|update| update.key))
-        .collect();
-    let ways = keys.iter().map(|key| LeafUpdate {
-        key: *key,
-        value: [0; 32],
-    });
-    let mut work = Work::begin(reader, packing)?;
-    work.descend(&ways.collect::<Vec<_>>())?;
-    let mut wanted = BTreeSet::new();
-    for key in &keys {
-        work.way(key, |id| {
-            wanted.insert(id);
-        });
-    }
-    loop {
-        let moved = moved(&work, updates)?;
-        let unread = moved.iter().copied();
-        let unread: Vec<Id> = unread
-            .filter(|id| work.arena.get(*id).kind == Kind::Unread)
-            .collect();
-        if unread.is_empty() {
-            wanted.extend(moved);
-            break;
-        }
-        work.read_branches(&unread)?;
-    }
-    work.forget_hashes();
-    let root = work.hash(hasher)?;
-    let mut messages: Vec<NodeMessage> = wanted.into_iter().map(|id| work.message(id)).collect();
-    messages.sort_unstable();
-    Ok((root, messages))
-}
-
-/// The nodes of a tree that updates put below another branch than before.
-fn moved<R: Reader>(work: &Work<'_, R>, updates: &[LeafUpdate]) -> Result<Vec<Id>, TreeError> {
-    let mut arena = work.arena.clone();
-    let top = merge(&mut arena, work.top, updates)?;
-    let mut moved = Vec::new();
-    let mut next = Vec::from_iter(top.map(|top| (top, 0)));
-    while let Some((id, start)) = next.pop() {
-        let node = arena.get(id);
-        if (id as usize) < work.arena.len() && usize::from(work.arena.get(id).start) != start {
-            moved.push(id);
-        }
-        if let Kind::Branch(children) = node.kind {
-            next.extend(children.map(|child| (child, node.path.len() + 1)));
-        }
-    }
-    // A leaf that another one comes next to goes deeper, and was on its way.
-    Ok(moved)
+/// A node as it is found by its hash.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FoundNode {
+    /// A leaf.
+    Leaf {
+        /// Its whole key.
+        key: Path,
+        /// Its value.
+        value: Hash,
+    },
+    /// A branch.
+    Branch {
+        /// The bits from the branch above on.
+        prefix: Path,
+        /// The hashes of its children.
+        children: [Hash; 2],
+    },
 }
 
 /// A tree of which only some nodes are known.
 #[derive(Clone, Debug)]
-pub struct WitnessTree {
-    hasher: Hasher,
+pub struct WitnessTree<H> {
+    hasher: H,
     arena: Arena,
     top: Option<Id>,
     root: Hash,
 }
 
-impl WitnessTree {
-    /// The tree with a root, of whose nodes these messages are known, in any order. Messages that
-    /// no node leads to are passed over.
-    pub fn new<'m>(
-        hasher: Hasher,
-        root: Hash,
-        messages: impl IntoIterator<Item = &'m [u8]>,
-    ) -> Self {
-        let messages = Messages::new(hasher, messages);
+impl<H: NodeHash> WitnessTree<H> {
+    /// The tree with a root, whose nodes are looked up by their hashes. A node that cannot be where
+    /// its hash stands counts as unknown.
+    pub fn grow(hasher: H, root: Hash, find: impl Fn(&Hash) -> Option<FoundNode>) -> Self {
         let mut arena = Arena::default();
-        let top = (root != [0; 32]).then(|| grow(&mut arena, &messages, root, Path::ROOT));
+        let top = (root != [0; 32]).then(|| grow::<H>(&mut arena, &find, root, Path::ROOT));
+        Self {
+            hasher,
+            arena,
+            top,
+            root,
+        }
+    }
+
+    /// The tree that a proof is a part of. The caller compares its [root](Self::root).
+    #[must_use]
+    pub fn of_proof(hasher: H, proof: &Multiproof<H>) -> Self {
+        let mut arena = Arena::default();
+        let (top, root) = proof.grow(hasher, &mut arena);
         Self {
             hasher,
             arena,
@@ -208,7 +165,7 @@ impl WitnessTree {
     ///
     /// # Errors
     /// [`TreeError`]: also nodes that it takes and that are not known.
-    pub fn apply(&mut self, updates: &[LeafUpdate]) -> Result<Hash, TreeError> {
+    pub fn apply(&mut self, updates: &[LeafUpdate<H::Value>]) -> Result<Hash, TreeError> {
         check(updates)?;
         self.top = merge(&mut self.arena, self.top, updates)?;
         let Some(top) = self.top else {
@@ -216,7 +173,7 @@ impl WitnessTree {
             return Ok(self.root);
         };
         let (mut heights, mut unknown) = (Heights::default(), Vec::new());
-        find_dirty(&mut self.arena, top, 0, &mut heights, &mut unknown);
+        find_dirty::<H>(&mut self.arena, top, 0, &mut heights, &mut unknown);
         if let Some(id) = unknown.first() {
             let node = self.arena.get(*id);
             let (path, hash) = (node.path, node.hash);
@@ -233,22 +190,27 @@ impl WitnessTree {
     }
 }
 
-/// Adds the node with a hash and all known ones below it. One that cannot be where it is counts as
-/// unknown.
-fn grow(arena: &mut Arena, messages: &Messages<'_>, hash: Hash, known: Path) -> Id {
+/// Adds the node with a hash and all known ones below it.
+fn grow<H: NodeHash>(
+    arena: &mut Arena,
+    find: &impl Fn(&Hash) -> Option<FoundNode>,
+    hash: Hash,
+    known: Path,
+) -> Id {
     let start = known.len();
-    let (path, kind) = match messages.node(&hash) {
-        Ok(Message::Leaf { key, value }) if known.is_prefix_of(&key) && value != [0; 32] => {
+    let has_value = |value: &Hash| H::Value::HAS_ZEROS || *value != [0; 32];
+    let (path, kind) = match find(&hash) {
+        Some(FoundNode::Leaf { key, value }) if known.is_prefix_of(&key) && has_value(&value) => {
             (key, Kind::Leaf { value })
         }
-        Ok(Message::Branch { prefix, children })
+        Some(FoundNode::Branch { prefix, children })
             if start + prefix.len() < crate::LONGEST_KEY * 8 =>
         {
             let bits = 0..prefix.len();
             let path = bits.fold(known, |path, bit| path.with_bit(prefix.bit(bit)));
             let [left, right] = children;
-            let left = grow(arena, messages, left, path.with_bit(false));
-            let right = grow(arena, messages, right, path.with_bit(true));
+            let left = grow::<H>(arena, find, left, path.with_bit(false));
+            let right = grow::<H>(arena, find, right, path.with_bit(true));
             (path, Kind::Branch([left, right]))
         }
         _ => (known, Kind::Unknown),

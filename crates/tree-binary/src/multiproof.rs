@@ -2,14 +2,25 @@
 //! from it.
 
 use std::collections::HashSet;
+use std::fmt;
+use std::marker::PhantomData;
 
 use foldhash::fast::RandomState;
 
-use crate::arena::{Arena, Id, Kind};
-use crate::hasher::{write_branch, write_leaf};
+use crate::arena::{self, Arena, Id, Kind};
+use crate::node_hash::{NodeHash, Value};
 use crate::path::LONGEST_KEY;
-use crate::proof::{Shown, read_ways};
-use crate::{Hash, Hasher, Packing, Path, Reader, TreeError};
+use crate::settle::{Heights, find_dirty, hash};
+use crate::{Hash, Path, TreeStats};
+
+/// What a proof shows of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// It has this value.
+    Value(Hash),
+    /// It is absent.
+    Absent,
+}
 
 /// A part of a tree: nodes on the ways to keys, and the hashes of what hangs beside them.
 ///
@@ -21,8 +32,20 @@ use crate::{Hash, Hasher, Packing, Path, Reader, TreeError};
 /// | 0 | any node by its hash (32 bytes) |
 /// | 1 | branch: the count of bits of its prefix (2 bytes, big-endian), these bits packed |
 /// | 2 | leaf: the length of its key in bytes (1), the key from the byte on that has the first bit behind the branch above, the length of the value without leading zeros (1), and those bytes |
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Multiproof(Option<Node>);
+///
+/// If a branch [could be another node](NodeHash::shows_left), the proof shows the node that rules
+/// this out, or is refused.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Multiproof<H> {
+    top: Option<Node>,
+    hash: PhantomData<H>,
+}
+
+impl<H> fmt::Debug for Multiproof<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Multiproof").field(&self.top).finish()
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Node {
@@ -52,35 +75,19 @@ pub enum MultiproofError {
     /// A key or path that does not lie where it stands, or is longer than any.
     #[error("a node of the multiproof below path {0} does not lie there")]
     Place(Path),
-    /// A value with leading zeros, or of zeros alone.
+    /// A value with leading zeros, or of zeros in a tree that does not have them.
     #[error("a leaf of the multiproof below path {0} has no value, or one with leading zeros")]
     Value(Path),
+    /// A branch that could be another node.
+    #[error(
+        "the branch of the multiproof at path {0} may be another node: nothing below it shows what it is"
+    )]
+    Doubtful(Path),
 }
 
 const HASH: u8 = 0;
 const BRANCH: u8 = 1;
 const LEAF: u8 = 2;
-
-/// Proves keys, present or absent, in any order, by one proof. Returns the root, too.
-///
-/// # Errors
-/// [`TreeError`].
-pub fn prove_many(
-    reader: &impl Reader,
-    hasher: Hasher,
-    packing: Packing,
-    keys: &[Path],
-) -> Result<(Hash, Multiproof), TreeError> {
-    let (root, work) = read_ways(reader, hasher, packing, keys)?;
-    let mut wanted = HashSet::<Id, RandomState>::default();
-    for key in keys {
-        work.way(key, |id| {
-            wanted.insert(id);
-        });
-    }
-    let top = work.top.map(|top| part(&work.arena, &wanted, top));
-    Ok((root, Multiproof(top)))
-}
 
 fn part(arena: &Arena, wanted: &HashSet<Id, RandomState>, id: Id) -> Node {
     let node = arena.get(id);
@@ -97,18 +104,40 @@ fn part(arena: &Arena, wanted: &HashSet<Id, RandomState>, id: Id) -> Node {
     }
 }
 
-impl Multiproof {
+impl<H: NodeHash> Multiproof<H> {
+    /// The selected nodes of a tree.
+    pub(crate) fn of(arena: &Arena, selected: &HashSet<Id, RandomState>, top: Option<Id>) -> Self {
+        Self::with(top.map(|top| part(arena, selected, top)))
+    }
+
+    fn with(top: Option<Node>) -> Self {
+        let hash = PhantomData;
+        Self { top, hash }
+    }
+
     /// The root that the proof leads to.
     #[must_use]
-    pub fn root(&self, hasher: Hasher) -> Hash {
-        let top = self.0.as_ref();
-        top.map_or([0; 32], |top| top.hash(hasher, 0))
+    pub fn root(&self, hash: H) -> Hash {
+        let mut arena = Arena::default();
+        self.grow(hash, &mut arena).1
+    }
+
+    /// Adds the proof's nodes, whose hashes are computed, and returns the top and its hash.
+    pub(crate) fn grow(&self, hasher: H, arena: &mut Arena) -> (Option<Id>, Hash) {
+        let Some(top) = &self.top else {
+            return (None, [0; 32]);
+        };
+        let top = top.grow(arena, Path::ROOT);
+        let mut heights = Heights::default();
+        find_dirty::<H>(arena, top, 0, &mut heights, &mut Vec::new());
+        hash(arena, hasher, heights, &mut TreeStats::default());
+        (Some(top), arena.get(top).hash)
     }
 
     /// What the proof shows of a key, if it leads to the tree's root; `None` if nothing.
     #[must_use]
     pub fn show(&self, key: &Path) -> Option<Shown> {
-        let mut next = self.0.as_ref();
+        let mut next = self.top.as_ref();
         loop {
             match next {
                 None => return Some(Shown::Absent),
@@ -138,7 +167,7 @@ impl Multiproof {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        if let Some(top) = &self.0 {
+        if let Some(top) = &self.top {
             top.encode(0, &mut out);
         }
         out
@@ -150,31 +179,49 @@ impl Multiproof {
     /// [`MultiproofError`].
     pub fn decode(bytes: &[u8]) -> Result<Self, MultiproofError> {
         if bytes.is_empty() {
-            return Ok(Self(None));
+            return Ok(Self::with(None));
         }
         let mut rest = bytes;
-        let top = Node::decode(Path::ROOT, &mut rest)?;
+        let top = Node::decode::<H>(Path::ROOT, &mut rest)?;
         match rest.len() {
-            0 => Ok(Self(Some(top))),
+            0 => Ok(Self::with(Some(top))),
             more => Err(MultiproofError::Trailing(more)),
         }
     }
 }
 
 impl Node {
-    fn hash(&self, hasher: Hasher, start: usize) -> Hash {
-        let mut message = Vec::new();
-        match self {
-            Self::Hash(hash) => return *hash,
-            Self::Leaf { key, value } => write_leaf(key, value, &mut message),
+    /// Adds this node and those below it; `known` leads to it.
+    fn grow(&self, arena: &mut Arena, known: Path) -> Id {
+        let (path, kind) = match self {
+            Self::Hash(_) => (known, Kind::Unknown),
+            Self::Leaf { key, value } => (*key, Kind::Leaf { value: *value }),
             Self::Branch { path, children } => {
                 let [left, right] = &**children;
-                let below = path.len() + 1;
-                let hashes = [left.hash(hasher, below), right.hash(hasher, below)];
-                write_branch(path, start, [&hashes[0], &hashes[1]], &mut message);
+                let left = left.grow(arena, path.with_bit(false));
+                let right = right.grow(arena, path.with_bit(true));
+                (*path, Kind::Branch([left, right]))
             }
+        };
+        let known_hash = match self {
+            Self::Hash(hash) => Some(*hash),
+            _ => None,
+        };
+        arena.add(arena::Node {
+            path,
+            start: known.len() as u16,
+            kind,
+            is_dirty: known_hash.is_none(),
+            hash: known_hash.unwrap_or_default(),
+        })
+    }
+
+    fn has_leaf(&self) -> bool {
+        match self {
+            Self::Hash(_) => false,
+            Self::Leaf { .. } => true,
+            Self::Branch { children, .. } => children.iter().any(Self::has_leaf),
         }
-        hasher.hash(&message)
     }
 
     fn encode(&self, start: usize, out: &mut Vec<u8>) {
@@ -202,7 +249,7 @@ impl Node {
     }
 
     /// Reads a node below a path.
-    fn decode(known: Path, rest: &mut &[u8]) -> Result<Self, MultiproofError> {
+    fn decode<H: NodeHash>(known: Path, rest: &mut &[u8]) -> Result<Self, MultiproofError> {
         let place = MultiproofError::Place(known);
         match take(rest, 1)?[0] {
             HASH => {
@@ -224,7 +271,10 @@ impl Node {
                 if !known.is_prefix_of(&key) {
                     return Err(place);
                 }
-                if length > 32 || bytes.first().is_none_or(|first| *first == 0) {
+                let has_value = bytes
+                    .first()
+                    .map_or(H::Value::HAS_ZEROS, |first| *first != 0);
+                if length > 32 || !has_value {
                     return Err(MultiproofError::Value(known));
                 }
                 let mut value = [0; 32];
@@ -240,10 +290,16 @@ impl Node {
                 let bits = Path::of_bits(count, take(rest, count.div_ceil(8))?);
                 let bits = bits.map_err(|_| place)?;
                 let path = (0..count).fold(known, |path, bit| path.with_bit(bits.bit(bit)));
-                let left = Self::decode(path.with_bit(false), rest)?;
-                let right = Self::decode(path.with_bit(true), rest)?;
+                let left = Self::decode::<H>(path.with_bit(false), rest)?;
+                let right = Self::decode::<H>(path.with_bit(true), rest)?;
+                let hides_left = matches!(&left, Self::Hash(left) if H::shows_left(&path, left));
                 let children = Box::new([left, right]);
-                Ok(Self::Branch { path, children })
+                let branch = Self::Branch { path, children };
+                let hides_leaf = H::shows_leaf(&path, known.len()) && !branch.has_leaf();
+                match hides_left || hides_leaf {
+                    true => Err(MultiproofError::Doubtful(path)),
+                    false => Ok(branch),
+                }
             }
             kind => Err(MultiproofError::Kind(kind)),
         }

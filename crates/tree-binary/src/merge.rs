@@ -1,6 +1,7 @@
 //! Updates merged into the nodes that have been read.
 
 use crate::arena::{Arena, Id, Kind};
+use crate::node_hash::Value;
 use crate::{LeafUpdate, Path, TreeError};
 
 /// Merges updates, ascending, into the subtree of a node, and returns what is then at its place.
@@ -8,10 +9,10 @@ use crate::{LeafUpdate, Path, TreeError};
 ///
 /// # Errors
 /// Keys that are not free of prefixes; nodes that a witness does not have.
-pub(crate) fn merge(
+pub(crate) fn merge<V: Value>(
     arena: &mut Arena,
     node: Option<Id>,
-    updates: &[LeafUpdate],
+    updates: &[LeafUpdate<V>],
 ) -> Result<Option<Id>, TreeError> {
     let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
         return Ok(node);
@@ -42,11 +43,11 @@ pub(crate) fn merge(
             if first.key != path || updates.len() > 1 {
                 return Err(TreeError::Prefix(last.key));
             }
-            if first.value == [0; 32] {
+            let Some(value) = first.value.stored() else {
                 return Ok(None);
-            }
+            };
             let leaf = arena.get_mut(id);
-            leaf.kind = Kind::Leaf { value: first.value };
+            leaf.kind = Kind::Leaf { value };
             leaf.is_dirty = true;
             Ok(node)
         }
@@ -72,13 +73,16 @@ pub(crate) fn merge(
 }
 
 /// Builds the subtree of updates, ascending; removals have nothing to remove.
-pub(crate) fn build(arena: &mut Arena, updates: &[LeafUpdate]) -> Result<Option<Id>, TreeError> {
+pub(crate) fn build<V: Value>(
+    arena: &mut Arena,
+    updates: &[LeafUpdate<V>],
+) -> Result<Option<Id>, TreeError> {
     let (Some(first), Some(last)) = (updates.first(), updates.last()) else {
         return Ok(None);
     };
     if updates.len() == 1 {
-        let leaf = || arena.add_leaf(first.key, first.value);
-        return Ok((first.value != [0; 32]).then(leaf));
+        let value = first.value.stored();
+        return Ok(value.map(|value| arena.add_leaf(first.key, value)));
     }
     let shared = first.key.shared(&last.key);
     let (zeros, ones) = split(updates, shared)?;
@@ -93,8 +97,11 @@ fn join(arena: &mut Arena, path: Path, sides: [Option<Id>; 2]) -> Option<Id> {
     }
 }
 
+/// Updates with a zero, and those with a one.
+type Sides<'u, V> = (&'u [LeafUpdate<V>], &'u [LeafUpdate<V>]);
+
 /// Updates, ascending, by a bit.
-fn split(updates: &[LeafUpdate], bit: usize) -> Result<(&[LeafUpdate], &[LeafUpdate]), TreeError> {
+fn split<V>(updates: &[LeafUpdate<V>], bit: usize) -> Result<Sides<'_, V>, TreeError> {
     // A key that ends there stands first.
     match updates.first() {
         Some(update) if update.key.len() <= bit => Err(TreeError::Prefix(update.key)),

@@ -3,8 +3,8 @@
 use arbor_cpu::threads::prelude::*;
 
 use crate::arena::{Arena, Id, Kind};
-use crate::hasher::{write_branch, write_leaf};
-use crate::{Hash, Hasher, TreeStats};
+use crate::node_hash::{NodeHash, NodeKind};
+use crate::{Hash, TreeStats};
 
 /// Messages that a thread hashes together.
 const MESSAGES_OF_A_THREAD: usize = 1 << 11;
@@ -22,12 +22,12 @@ impl Heights {
     }
 }
 
-/// Finds the nodes to be hashed below a node whose prefix begins with bit `start`. A branch that is
-/// under another one than before has another prefix; of those that have not been read, which are
-/// put into `unread`, the message is not known.
+/// Finds the nodes to be hashed below a node that `start` bits lead to. A node under another branch
+/// than before may have another hash. If it has not been read, its hash cannot be computed: such
+/// nodes are put into `unread`.
 ///
 /// Returns the height, 0 for a node with a known hash.
-pub(crate) fn find_dirty(
+pub(crate) fn find_dirty<H: NodeHash>(
     arena: &mut Arena,
     id: Id,
     start: usize,
@@ -35,10 +35,19 @@ pub(crate) fn find_dirty(
     unread: &mut Vec<Id>,
 ) -> usize {
     let node = arena.get_mut(id);
-    let is_moved = usize::from(node.start) != start;
+    let kind = match node.kind {
+        Kind::Leaf { .. } => NodeKind::Leaf,
+        Kind::Branch(_) | Kind::Unread | Kind::Unknown => NodeKind::Branch,
+    };
+    let before = usize::from(node.start);
+    let is_moved = before != start && H::is_moved(kind, node.path.len(), [before, start]);
     match node.kind {
-        Kind::Leaf { .. } if !node.is_dirty => 0,
         Kind::Leaf { .. } => {
+            node.start = start as u16;
+            node.is_dirty |= is_moved;
+            if !node.is_dirty {
+                return 0;
+            }
             heights.put(0, id);
             1
         }
@@ -51,14 +60,15 @@ pub(crate) fn find_dirty(
             let below = node.path.len() + 1;
             let height = children
                 .into_iter()
-                .map(|child| find_dirty(arena, child, below, heights, unread))
+                .map(|child| find_dirty::<H>(arena, child, below, heights, unread))
                 .fold(0, usize::max);
             heights.put(height, id);
             height + 1
         }
         Kind::Unread | Kind::Unknown => {
-            if is_moved {
-                unread.push(id);
+            match is_moved {
+                true => unread.push(id),
+                false => node.start = start as u16,
             }
             0
         }
@@ -66,9 +76,14 @@ pub(crate) fn find_dirty(
 }
 
 /// Hashes nodes, the lowest first.
-pub(crate) fn hash(arena: &mut Arena, hasher: Hasher, heights: Heights, stats: &mut TreeStats) {
+pub(crate) fn hash<H: NodeHash>(
+    arena: &mut Arena,
+    hash: H,
+    heights: Heights,
+    stats: &mut TreeStats,
+) {
     for ids in heights.0 {
-        let some = |ids: &[Id]| digests(arena, hasher, ids);
+        let some = |ids: &[Id]| digests(arena, hash, ids);
         let digests: Vec<Hash> = match ids.len() > 2 * MESSAGES_OF_A_THREAD {
             true => {
                 let parts: Vec<Vec<Hash>> =
@@ -81,6 +96,7 @@ pub(crate) fn hash(arena: &mut Arena, hasher: Hasher, heights: Heights, stats: &
             let node = arena.get_mut(id);
             node.hash = digest;
             node.is_dirty = false;
+            stats.calls += H::calls(node.path.len(), usize::from(node.start));
             match node.kind {
                 Kind::Leaf { .. } => stats.leaf_hashes += 1,
                 _ => stats.branch_hashes += 1,
@@ -89,18 +105,6 @@ pub(crate) fn hash(arena: &mut Arena, hasher: Hasher, heights: Heights, stats: &
     }
 }
 
-fn digests(arena: &Arena, hasher: Hasher, ids: &[Id]) -> Vec<Hash> {
-    let mut batch = hasher.batch();
-    for id in ids {
-        let node = arena.get(*id);
-        batch.push_with(|message| match &node.kind {
-            Kind::Leaf { value } => write_leaf(&node.path, value, message),
-            Kind::Branch(children) => {
-                let hashes = children.map(|child| &arena.get(child).hash);
-                write_branch(&node.path, usize::from(node.start), hashes, message);
-            }
-            Kind::Unread | Kind::Unknown => {}
-        });
-    }
-    batch.finish().to_vec()
+fn digests<H: NodeHash>(arena: &Arena, hash: H, ids: &[Id]) -> Vec<Hash> {
+    hash.hash_nodes(ids.iter().filter_map(|id| arena.view(*id)))
 }

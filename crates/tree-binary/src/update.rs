@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use crate::{Hash, Path};
 
-/// A leaf that gets a value.
+/// A leaf that gets a value, or is removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LeafUpdate {
+pub struct LeafUpdate<V = Hash> {
     /// The whole key.
     pub key: Path,
-    /// The value; zeros remove the leaf, because zero is absence (EIP-8297, revision of 31 July
-    /// 2026).
-    pub value: Hash,
+    /// The value. Which one removes the leaf is up to the tree: see [`Value`](crate::Value).
+    pub value: V,
 }
 
 /// A record written (`Some`) or deleted (`None`).
@@ -51,4 +50,6 @@ pub struct TreeStats {
     pub leaf_hashes: u64,
     /// Hashes of branches.
     pub branch_hashes: u64,
+    /// Calls of the hash function, those for nodes between two branches included.
+    pub calls: u64,
 }

@@ -1,23 +1,23 @@
 //! Updates applied to a tree.
 
 use crate::work::Work;
-use crate::{Hash, Hasher, LeafUpdate, Packing, Path, Reader, TreeError, TreeUpdate};
+use crate::{Hash, LeafUpdate, NodeHash, Packing, Path, Reader, TreeError, TreeUpdate};
 
 /// Applies updates, ascending by key, to the tree that the reader has.
 ///
 /// # Errors
 /// [`TreeError`].
-pub fn apply(
+pub fn apply<H: NodeHash>(
     reader: &impl Reader,
-    hasher: Hasher,
+    hash: H,
     packing: Packing,
-    updates: &[LeafUpdate],
+    updates: &[LeafUpdate<H::Value>],
 ) -> Result<TreeUpdate, TreeError> {
     check(updates)?;
-    let mut work = Work::begin(reader, packing)?;
+    let mut work = Work::begin(reader, hash, packing)?;
     work.descend(updates)?;
     work.merge(updates)?;
-    let root = work.hash(hasher)?;
+    let root = work.hash()?;
     let nodes = work.changes();
     let stats = work.stats;
     Ok(TreeUpdate { root, nodes, stats })
@@ -27,11 +27,15 @@ pub fn apply(
 ///
 /// # Errors
 /// [`TreeError`] when the record of the root cannot be read.
-pub fn root(reader: &impl Reader, hasher: Hasher, packing: Packing) -> Result<Hash, TreeError> {
-    Work::begin(reader, packing)?.hash(hasher)
+pub fn root<H: NodeHash>(
+    reader: &impl Reader,
+    hash: H,
+    packing: Packing,
+) -> Result<Hash, TreeError> {
+    Work::begin(reader, hash, packing)?.hash()
 }
 
-pub(crate) fn check(updates: &[LeafUpdate]) -> Result<(), TreeError> {
+pub(crate) fn check<V>(updates: &[LeafUpdate<V>]) -> Result<(), TreeError> {
     let is_whole = |key: &Path| !key.is_empty() && key.len().is_multiple_of(8);
     if let Some(update) = updates.iter().find(|update| !is_whole(&update.key)) {
         return Err(TreeError::NoKey(update.key));

@@ -1,5 +1,6 @@
 //! The part of a tree that an update works on.
 
+use crate::node_hash::{Contents, NodeView};
 use crate::{Hash, Path};
 
 /// A node's index.
@@ -10,8 +11,7 @@ pub(crate) type Id = u32;
 pub(crate) struct Node {
     /// A leaf's key; for a branch the path down to the bit in which its children differ.
     pub(crate) path: Path,
-    /// The first bit of a branch's prefix: the first one of its path that is behind the branch
-    /// above.
+    /// Bits of the path that lead to the node: see [`NodeView`].
     pub(crate) start: u16,
     pub(crate) kind: Kind,
     /// Whether the hash is to be computed.
@@ -72,6 +72,21 @@ impl Arena {
 
     pub(crate) fn get(&self, id: Id) -> &Node {
         &self.0[id as usize]
+    }
+
+    /// A leaf or branch as it is hashed; `None` for a node of which only the hash is known.
+    pub(crate) fn view(&self, id: Id) -> Option<NodeView<'_>> {
+        let node = self.get(id);
+        let contents = match &node.kind {
+            Kind::Leaf { value } => Contents::Leaf(value),
+            Kind::Branch(children) => Contents::Branch(children.map(|id| &self.get(id).hash)),
+            Kind::Unread | Kind::Unknown => return None,
+        };
+        Some(NodeView {
+            path: &node.path,
+            start: usize::from(node.start),
+            contents,
+        })
     }
 
     pub(crate) fn get_mut(&mut self, id: Id) -> &mut Node {

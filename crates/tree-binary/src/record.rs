@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | 0 | branch | bits of its path that the entry has: those behind the branch above it, for the top those behind the record's path; if there are any, a byte has them in its upper bits |
 //! | 1 | branch with its hash | as above; the hash (32 bytes) follows the bits |
-//! | 2 | leaf | 1 for a key of 34 bytes, 2 for one of 66; 0 for any other, whose length is the next byte. Then the key from the byte on that has the first bit behind the branch above, the length of the value without its leading zeros, and those bytes |
+//! | 2 | leaf | 1 for a key of 34 bytes, 2 for one of 66, 3 for one of 32; 0 for any other, whose length is the next byte. Then the key from the byte on that has the first bit behind the branch above, the length of the value without its leading zeros, and those bytes |
 //! | 3 | top of another record | 0. Then the number of bits of its path (2 bytes, big-endian), the path from that byte on, and the hash |
 //!
 //! A leaf has its whole key and its value, so that it can be moved and proven without being looked
@@ -24,6 +24,7 @@
 //! records on its way, many of them at once.
 
 use crate::arena::{Arena, Id, Kind, Node};
+use crate::node_hash::{NodeHash, NodeKind, Value};
 use crate::path::LONGEST_KEY;
 use crate::{Hash, Path};
 
@@ -103,7 +104,7 @@ pub enum RecordError {
     /// The record of a root that says another packing, or none that there is.
     #[error("it begins with {0:#04x}, which is not the packing of its tree")]
     Packing(u8),
-    /// A value of zeros, or with leading zeros.
+    /// A value with leading zeros, or of zeros in a tree that does not have them.
     #[error("the value of a leaf has {0} bytes with a leading zero, or none at all")]
     Value(usize),
     /// A hash of an inner branch where the packing has none, or none where it has one.
@@ -116,8 +117,9 @@ const BRANCH_WITH_HASH: u8 = 1;
 const LEAF: u8 = 2;
 const OTHER: u8 = 3;
 
-/// Lengths of keys, in bytes, that a leaf's first byte can name: account and code, storage.
-const LENGTHS: [usize; 2] = [34, 66];
+/// Lengths of keys, in bytes, that a leaf's first byte can name: EIP-8297's of accounts and code,
+/// and of storage; EIP-7864's.
+const LENGTHS: [usize; 3] = [34, 66, 32];
 
 /// Writes the record at a path, whose top is a node with a known hash, behind what is in `out`.
 pub(crate) fn encode(arena: &Arena, packing: Packing, path: &Path, top: Id, out: &mut Vec<u8>) {
@@ -193,7 +195,7 @@ impl Encoder<'_> {
 ///
 /// # Errors
 /// [`RecordError`].
-pub(crate) fn decode(
+pub(crate) fn decode<H: NodeHash>(
     arena: &mut Arena,
     packing: Packing,
     path: &Path,
@@ -204,6 +206,7 @@ pub(crate) fn decode(
         packing,
         path,
         rest: bytes,
+        has_zeros: H::Value::HAS_ZEROS,
     };
     if path.is_empty() && decoder.take(1)?[0] != packing.byte() {
         return Err(RecordError::Packing(bytes[0]));
@@ -220,6 +223,8 @@ struct Decoder<'a> {
     packing: Packing,
     path: &'a Path,
     rest: &'a [u8],
+    /// Whether a leaf can have a value of zeros, which has no bytes.
+    has_zeros: bool,
 }
 
 impl Decoder<'_> {
@@ -249,7 +254,7 @@ impl Decoder<'_> {
             LEAF => {
                 let length = match upper {
                     0 => usize::from(self.take(1)?[0]),
-                    1 | 2 => LENGTHS[usize::from(upper) - 1],
+                    1..=3 => LENGTHS[usize::from(upper) - 1],
                     _ => return Err(RecordError::Kind(first)),
                 };
                 if upper == 0 && LENGTHS.contains(&length) {
@@ -280,6 +285,7 @@ impl Decoder<'_> {
     }
 
     fn value(&mut self) -> Result<Hash, RecordError> {
+        let has_zeros = self.has_zeros;
         let length = usize::from(self.take(1)?[0]);
         let error = RecordError::Value(length);
         let bytes = self.take(length)?;
@@ -289,6 +295,7 @@ impl Decoder<'_> {
             .and_then(|from| value.get_mut(from..));
         match (end, bytes.first()) {
             (Some(end), Some(first)) if *first != 0 => end.copy_from_slice(bytes),
+            (Some(_), None) if has_zeros => {}
             _ => return Err(error),
         }
         Ok(value)
@@ -367,9 +374,13 @@ impl Decoder<'_> {
 ///
 /// # Errors
 /// [`RecordError`].
-pub fn rewrite(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<u8>, RecordError> {
+pub fn rewrite<H: NodeHash>(
+    packing: Packing,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<u8>, RecordError> {
     let mut arena = Arena::default();
-    let top = decode(&mut arena, packing, path, bytes)?;
+    let top = decode::<H>(&mut arena, packing, path, bytes)?;
     let mut out = Vec::new();
     encode(&arena, packing, path, top, &mut out);
     Ok(out)
@@ -379,36 +390,31 @@ pub fn rewrite(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<u8>, R
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: NodeKind,
     /// Bits of its path above it: for a leaf those down to the branch above, with the bit that
     /// leads to it.
     pub depth: usize,
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EntryKind {
-    /// A branch.
-    Branch,
-    /// A leaf.
-    Leaf,
 }
 
 /// The branches and leaves of the record at a path.
 ///
 /// # Errors
 /// [`RecordError`].
-pub fn entries(packing: Packing, path: &Path, bytes: &[u8]) -> Result<Vec<Entry>, RecordError> {
+pub fn entries<H: NodeHash>(
+    packing: Packing,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Vec<Entry>, RecordError> {
     let mut arena = Arena::default();
-    let top = decode(&mut arena, packing, path, bytes)?;
+    let top = decode::<H>(&mut arena, packing, path, bytes)?;
     let (mut entries, mut next) = (Vec::new(), vec![top]);
     while let Some(id) = next.pop() {
         let node = arena.get(id);
         let (kind, depth) = match node.kind {
-            Kind::Leaf { .. } => (EntryKind::Leaf, usize::from(node.start)),
+            Kind::Leaf { .. } => (NodeKind::Leaf, usize::from(node.start)),
             Kind::Branch(children) => {
                 next.extend(children);
-                (EntryKind::Branch, node.path.len())
+                (NodeKind::Branch, node.path.len())
             }
             Kind::Unread | Kind::Unknown => continue,
         };

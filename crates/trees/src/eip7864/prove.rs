@@ -1,0 +1,71 @@
+//! Proofs of accounts and slots, and what a block touches.
+
+use alloy_primitives::Bytes;
+use arbor_state_tree::{AccountSlots, StateError, Then, Touched, own};
+use arbor_tree_eip7864::{Path, select, select_for_updates};
+use arbor_verify::eip7864::{AccountsMultiproof, HashName, MultiproofFile, keys_of};
+
+use super::updates::updates;
+use super::{Eip7864, failed};
+use crate::binary::{AtHead, AtVersion};
+use crate::stems::{flat_changes, leaf_changes, stored_code};
+
+fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
+    Ok(AtVersion {
+        undone: own(then.nodes()?),
+        head: AtHead(then.view()),
+    })
+}
+
+/// Proves accounts and slots of them by one proof.
+pub(super) fn prove_accounts(
+    tree: Eip7864,
+    then: &dyn Then,
+    accounts: &[AccountSlots],
+) -> Result<AccountsMultiproof, StateError> {
+    let keys = keys_of(tree.stems(), accounts);
+    let nodes = nodes(then)?;
+    let selection = select(&nodes, tree.hasher, tree.packing, &keys).map_err(failed)?;
+    Ok(AccountsMultiproof {
+        revision: tree.revision,
+        file: MultiproofFile {
+            hash: HashName::of(tree.hasher.0),
+            accounts: accounts.to_vec(),
+            multiproof: selection.multiproof().encode().into(),
+        },
+    })
+}
+
+/// One proof of the leaves that a block reads and changes: all fields of every account, and slots.
+pub(super) fn block_proof(
+    tree: Eip7864,
+    then: &dyn Then,
+    touched: Touched<'_>,
+) -> Result<Bytes, StateError> {
+    let stems = tree.stems();
+    let code = |hash| match touched.changes.codes.get(&hash) {
+        Some(code) => Ok(code.clone()),
+        None => stored_code(then.view(), hash),
+    };
+    let flat = flat_changes(then, touched.changes, &code)?;
+    let changes = leaf_changes(flat.flat(), Eip7864::LAYOUT, &stems, &code)?;
+    let reads = touched.reads.iter().map(|(address, slots)| AccountSlots {
+        address: *address,
+        slots: slots.iter().copied().collect(),
+    });
+    // What changes is also read: fields that stay, and slots that stay absent.
+    let changed = touched.changes.accounts.iter();
+    let changed = changed.map(|(address, change)| AccountSlots {
+        address: *address,
+        slots: change.slots.keys().copied().collect(),
+    });
+    let accounts: Vec<AccountSlots> = reads.chain(changed).collect();
+    let mut keys: Vec<Path> = keys_of(stems, &accounts);
+    keys.sort_unstable();
+    keys.dedup();
+    let nodes = nodes(then)?;
+    let updates = updates(&changes);
+    let selection = select_for_updates(&nodes, tree.hasher, tree.packing, &keys, &updates);
+    let selection = selection.map_err(failed)?;
+    Ok(selection.multiproof().encode().into())
+}
