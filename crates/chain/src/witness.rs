@@ -236,6 +236,9 @@ pub enum WitnessProblem {
         /// Stems in doubt.
         doubtful: usize,
     },
+    /// The nodes that it has are not those of its root.
+    #[error(transparent)]
+    State(#[from] arbor_state::ReadError),
     /// It is JSON, but not what a witness can be.
     #[error(
         "not a witness: a JSON {0}, where one object is wanted: a block with its trie nodes (stateNodes) or with executionWitness, or stateDiff and verkleProof alone"
@@ -398,6 +401,7 @@ impl MptWitness {
     pub fn reach(&self) -> Result<WitnessReach, WitnessProblem> {
         self.decode()?;
         if let Some(state) = self.partial_state()? {
+            state.check()?;
             let Reached { nodes, codes } = state.reached();
             return Ok(WitnessReach {
                 nodes,
