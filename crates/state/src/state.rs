@@ -43,11 +43,9 @@ pub struct BlockRef {
 pub const ANCESTORS: u64 = 256;
 
 /// Has versions keep the records of [`ANCESTORS`].
-fn with_ancestors(options: Options) -> Options {
-    Options {
-        metas_below: ANCESTORS,
-        ..options
-    }
+fn with_ancestors(mut options: Options) -> Options {
+    options.metas_below = ANCESTORS;
+    options
 }
 
 /// A chain's state: flat tables, nodes and history over a store.

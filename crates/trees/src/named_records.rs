@@ -12,13 +12,16 @@ use arbor_versions::View;
 
 use crate::header_root::header_root;
 
+/// Decodes a record by its key.
+type Decode<T> = fn(&[u8], &[u8]) -> Result<T, StateError>;
+
 /// The way in which a tree writes the records.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedRecords {
     /// Decodes the record of an account; `None` if the record stays of an account that is gone.
-    pub(crate) account: fn(&[u8], &[u8]) -> Result<Option<Account>, StateError>,
+    pub(crate) account: Decode<Option<Account>>,
     /// Decodes the record of a slot; zero if the record stays of a slot that is gone.
-    pub(crate) slot: fn(&[u8], &[u8]) -> Result<U256, StateError>,
+    pub(crate) slot: Decode<U256>,
 }
 
 impl NamedRecords {

@@ -468,10 +468,8 @@ mod tests {
         assert_eq!(used.len(), 9, "{used:?}");
         used.retain(|name| !listed.contains(name));
         assert!(used.is_empty(), "not on the page: {used:?}");
-        let named = listed.iter().chain(&names("| call or type"));
-        let gone: Vec<&&str> = named
-            .filter(|name| !code().contains(*name.rsplit('.').next().unwrap_or(name)))
-            .collect();
+        let mut gone = [listed, names("| call or type")].concat();
+        gone.retain(|name| !code().contains(name.rsplit('.').next().unwrap_or_default()));
         assert!(gone.is_empty(), "on the page, but not used: {gone:?}");
     }
 

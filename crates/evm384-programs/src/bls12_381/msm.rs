@@ -125,7 +125,7 @@ fn multiples(mut points: Points, words: Words) -> Program {
     let last = words.wide.get() * ((many - few) * point_bytes) + (few * point_bytes + buckets);
     c.set(words.bucket, last.clone());
     let next = |c: &mut arbor_evm384::build::Contract| {
-        c.set(words.bucket, words.bucket.get() - point_bytes)
+        c.set(words.bucket, words.bucket.get() - point_bytes);
     };
     c.loop_while(words.bucket.get().above(buckets), |c| {
         c.copy(words.bucket, m.zero, point_bytes);

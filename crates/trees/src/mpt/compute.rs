@@ -229,7 +229,7 @@ fn apply_spread(
         None => 1,
     };
     if threads == 1 || slots < SPREAD_FROM {
-        return Ok(apply_nodes(head, root, updates, each).map_err(failed)?);
+        return apply_nodes(head, root, updates, each).map_err(failed);
     }
     // Some more pieces than threads, since accounts differ in size; but few, since a piece fills the hash lanes alone.
     let most = slots.div_ceil(2 * threads);

@@ -8,7 +8,7 @@ use arbor_tree_eip7864::{HashFunction, Hasher, LeafUpdate, Multiproof, WitnessTr
 
 use super::stems::{Revision, Stems};
 use crate::kinds::{PartialState, WitnessParts};
-use crate::stems::{HeaderLayout, LeafValue, Stem, WitnessLeaves, WitnessState};
+use crate::stems::{HeaderLayout, KeyedLeaf, LeafValue, Stem, WitnessLeaves, WitnessState};
 
 /// Makes the state of a witness, whose one node is a multiproof. `None` for a hash function that the
 /// tree does not have. A witness that is no multiproof, or leads to another root, has no leaf.
@@ -84,7 +84,7 @@ impl WitnessLeaves for Leaves {
         value.map_err(ReadError::below)
     }
 
-    fn set(&mut self, leaves: &[((Stem, u8), LeafValue)]) -> Result<B256, ReadError> {
+    fn set(&mut self, leaves: &[KeyedLeaf]) -> Result<B256, ReadError> {
         let updates = leaves.iter().map(|((stem, suffix), value)| LeafUpdate {
             key: key(stem, *suffix),
             value: Some(*value),
@@ -96,7 +96,7 @@ impl WitnessLeaves for Leaves {
         Ok(root.into())
     }
 
-    fn present(&self) -> (Vec<((Stem, u8), LeafValue)>, usize) {
+    fn present(&self) -> (Vec<KeyedLeaf>, usize) {
         let (mut leaves, mut nodes) = (HashMap::new(), 0);
         if let Ok(tree) = &self.0 {
             nodes = tree.visit(|key, value| {

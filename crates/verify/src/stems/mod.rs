@@ -31,7 +31,7 @@ pub use header::{HeaderLayout, NoAccount, NoRoom};
 pub use places::{
     CODE, HEADER_SLOTS, MAIN_STORAGE_INDEX, StemContents, StemName, chunk_place, slot_place,
 };
-pub use witness::{UnreadLeaf, WitnessLeaves, WitnessState};
+pub use witness::{KeyedLeaf, UnreadLeaf, WitnessLeaves, WitnessState};
 
 /// The value of a leaf.
 pub type LeafValue = [u8; 32];

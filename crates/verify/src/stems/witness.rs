@@ -21,6 +21,9 @@ use super::header::{HeaderLayout, NoAccount};
 use super::places::{StemName, chunk_place, slot_place};
 use crate::kinds::{PartialState, Reached};
 
+/// A leaf under its key: stem and suffix.
+pub type KeyedLeaf = ((Stem, u8), LeafValue);
+
 /// The leaves that a witness has.
 pub trait WitnessLeaves: Clone {
     /// Checks that the witness is one of its root.
@@ -39,10 +42,10 @@ pub trait WitnessLeaves: Clone {
     ///
     /// # Errors
     /// Nodes that the witness lacks.
-    fn set(&mut self, leaves: &[((Stem, u8), LeafValue)]) -> Result<B256, ReadError>;
+    fn set(&mut self, leaves: &[KeyedLeaf]) -> Result<B256, ReadError>;
 
     /// The leaves that are there with their keys, and the number of nodes beside them.
-    fn present(&self) -> (Vec<((Stem, u8), LeafValue)>, usize);
+    fn present(&self) -> (Vec<KeyedLeaf>, usize);
 }
 
 /// A read that a witness cannot answer.
