@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY};
 use arbor_accounts::{Account, AccountSource, ReadError};
 use arbor_versions::Versions;
 
@@ -53,6 +53,14 @@ impl<'a> LoadedCodes<'a> {
         let mut sizes = self.sizes.write().unwrap_or_else(PoisonError::into_inner);
         sizes.insert(code_hash, code.len());
         Ok(code.len())
+    }
+
+    /// Reads the code with this hash.
+    ///
+    /// # Errors
+    /// The source's errors.
+    pub fn bytes(&self, code_hash: B256) -> Result<Bytes, StateError> {
+        Ok(self.source.code_bytes(code_hash)?)
     }
 
     /// Stores all codes that accounts have, ascending by hash.

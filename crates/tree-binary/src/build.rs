@@ -148,6 +148,52 @@ impl<H: NodeHash> Builder<H> {
     }
 }
 
+impl Part {
+    /// Writes the part: the number of first bits that its keys share (2 bytes), then for each record
+    /// the lengths of its key and of its bytes (1 and 4), its database key and its bytes. Records
+    /// ascend by key; integers are big-endian.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = (self.held as u16).to_be_bytes().to_vec();
+        let mut records: Vec<_> = self.spine.records().iter().collect();
+        records.sort_unstable_by_key(|(path, _)| **path);
+        for (path, record) in records {
+            let key = path.database_key();
+            out.push(key.len() as u8);
+            out.extend((record.len() as u32).to_be_bytes());
+            out.extend_from_slice(&key);
+            out.extend_from_slice(record);
+        }
+        out
+    }
+
+    /// Reads the bytes of a part; `None` if they are none.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (held, mut rest) = bytes.split_first_chunk()?;
+        let mut spine = MemoryRecords::default();
+        let mut last = None;
+        while !rest.is_empty() {
+            let (length, after) = rest.split_first()?;
+            let (size, after) = after.split_first_chunk()?;
+            let (key, after) = after.split_at_checked(usize::from(*length))?;
+            let (record, after) = after.split_at_checked(u32::from_be_bytes(*size) as usize)?;
+            let path = Path::of_database_key(key).ok()?;
+            if last.is_some_and(|last| last >= path) {
+                return None;
+            }
+            last = Some(path);
+            let record = Some(record.into());
+            spine.change([NodeChange { path, record }]);
+            rest = after;
+        }
+        Some(Self {
+            spine,
+            held: usize::from(u16::from_be_bytes(*held)),
+        })
+    }
+}
+
 /// Joins the parts of a tree, ascending by key, and returns the root. The records that they share
 /// go to the sink.
 ///

@@ -8,17 +8,18 @@
 #[allow(dead_code, reason = "other suites use the rest")]
 mod trees;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountChange, AccountOrder, AccountSource, BlockRef, FullAccount, KeyedAccounts,
-    Network, ReadError, SlotChange, SortedAccounts, State, StateChanges, StateError, StateView,
-    Tree,
+    Account, AccountChange, AccountOrder, AccountSource, BlockRef, Computed, FullAccount,
+    KeyedAccount, KeyedAccounts, LoadedCodes, Network, NumberedLeaf, ReadError, SlotChange,
+    SortedAccounts, SpreadLeaf, State, StateChanges, StateError, StateView, Tree, code_write,
 };
-use arbor_store::{MemoryStore, Reader, Store, Table};
+use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_trees::MPT;
 use arbor_trees::ar16mt::AR16MT;
 use arbor_trees::eip7864::{EIP7864, Eip7864};
@@ -247,6 +248,8 @@ fn loaded_is_made(tree: &Tree, numbers: Range<u64>, of_steps: Option<u64>) {
         assert!(same, "table {table} of {numbers:?}");
     }
 
+    built_is_loaded(tree, numbers.clone(), &loaded);
+
     // It goes on as any other, and back.
     let mut state = open(&loaded).unwrap();
     assert_eq!(state.root(), root);
@@ -259,6 +262,62 @@ fn loaded_is_made(tree: &Tree, numbers: Range<u64>, of_steps: Option<u64>) {
     assert_eq!(state.root(), root);
     assert_eq!(state.account(account(numbers.end).0).unwrap(), None);
     state.prune(Retain::None).unwrap();
+}
+
+/// Builds the same state in parts, as a conversion does, and compares all tables.
+fn built_is_loaded(tree: &Tree, numbers: Range<u64>, loaded: &MemoryStore) {
+    let Some(build) = tree.build() else { return };
+    let what = format!("{} of {numbers:?}", tree.kind().name);
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open_as(tree.clone(), &store).unwrap();
+    let source = source(tree, numbers);
+    let codes = LoadedCodes::of(&source);
+    let (mut leaves, mut hashes) = (Vec::new(), BTreeSet::new());
+    for first in 0..=u8::MAX {
+        let accounts: Result<Vec<KeyedAccount>, _> = source.stream(Some(first)).unwrap().collect();
+        for accounts in accounts.unwrap().chunks(3) {
+            hashes.extend(accounts.iter().map(|account| account.account.code_hash));
+            let spread = build.spread(accounts.to_vec(), &codes).unwrap();
+            for list in spread.records {
+                state.load_part(&mut list.into_iter()).unwrap();
+            }
+            for SpreadLeaf { key, value } in spread.leaves {
+                let number = leaves.len() as u64;
+                leaves.push(NumberedLeaf { number, key, value });
+            }
+        }
+    }
+    hashes.remove(&KECCAK256_EMPTY);
+    let mut writes = hashes
+        .iter()
+        .map(|hash| code_write(hash, &code(*hash).unwrap()));
+    state.load_part(&mut writes).unwrap();
+    let count = leaves.len() as u64;
+    leaves.sort_by_key(|leaf| leaf.key);
+    let (mut parts, mut nodes) = (Vec::new(), Vec::new());
+    for first in 0..=u8::MAX {
+        let of_part = leaves.iter().filter(|leaf| leaf.key[0] == first).cloned();
+        let view = state.versions().view();
+        let built = build.part(view, first, of_part.collect()).unwrap();
+        nodes.extend(built.records);
+        nodes.extend(built.nodes);
+        parts.push(built.part);
+    }
+    let joined = build.join(parts, count).unwrap();
+    nodes.extend(joined.writes);
+    nodes.sort_by(Write::cmp_place);
+    let is_once = nodes
+        .windows(2)
+        .all(|pair| pair[0].cmp_place(&pair[1]).is_lt());
+    assert!(is_once, "{what}: a node is made twice");
+    state.load_part(&mut nodes.into_iter()).unwrap();
+    let computed = Computed::of_load(joined.root, Default::default());
+    let blocks = vec![(block(0), joined.root)];
+    state.commit_loaded(blocks, computed).unwrap();
+    for table in 0..=u8::MAX {
+        let same = contents(&store, table) == contents(loaded, table);
+        assert!(same, "table {table} of {what}");
+    }
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn load_flat(
     let codes = LoadedCodes::of(source);
     let mut users: BTreeMap<B256, u64> = BTreeMap::new();
     load_each(versions, source, &mut |account| {
-        let record = account_record(&account, source, &codes)?;
+        let record = account_record(&account, &codes)?;
         if let Some(code) = record.code_with_leaves() {
             *users.entry(code).or_default() += 1;
         }
@@ -103,9 +103,8 @@ fn load_each(
     }
 }
 
-fn account_record(
+pub(super) fn account_record(
     of: &KeyedAccount,
-    source: &dyn AccountSource,
     codes: &LoadedCodes<'_>,
 ) -> Result<AccountRecord, StateError> {
     let (address, account) = (of.address, of.account);
@@ -113,7 +112,7 @@ fn account_record(
     // Only code of this size can be a delegation.
     let code = match codes.size(address, &account)? {
         0 => Code::None,
-        23 => Code::of(&source.code_bytes(account.code_hash)?).map_err(no_room)?,
+        23 => Code::of(&codes.bytes(account.code_hash)?).map_err(no_room)?,
         size => Code::Bytes(u32::try_from(size).map_err(|_| too_long(size))?),
     };
     let record = AccountRecord { account, code };

@@ -9,6 +9,7 @@
 //! has the number of accounts for each such code: the first one brings the leaves, the last one
 //! takes them away. Delegations have no leaves of code and are not counted.
 
+mod build;
 mod changes;
 mod compute;
 mod inspect;

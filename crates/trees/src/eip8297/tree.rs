@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    AccountSlots, AccountSource, BlockMemory, Check, Computed, FlatRecords, Lookup, Nodes,
+    AccountSlots, AccountSource, BlockMemory, Build, Check, Computed, FlatRecords, Lookup, Nodes,
     RootPlace, RootThreads, Seen, StateChanges, StateError, StateTree, StateWitness, StoredAs,
     StoredRecord, Then, Touched, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own_mut,
 };
@@ -91,6 +91,10 @@ impl StateTree for Eip8297 {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(*self, versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        Some(self)
     }
 
     fn prove(&self, then: &dyn Then, account: &AccountSlots) -> Result<Box<dyn Proof>, StateError> {

@@ -11,9 +11,12 @@ pub const HEADER_SLOTS: u8 = 64;
 /// The suffix of slot 0 there.
 const HEADER_STORAGE: u8 = 64;
 
-const HEADER_ZONE: u8 = 0x00;
-const CODE_ZONE: u8 = 0x01;
-const STORAGE_ZONE: u8 = 0xff;
+/// The first byte of the keys of accounts' fields and first slots.
+pub const HEADER_ZONE: u8 = 0x00;
+/// The first byte of the keys of code.
+pub const CODE_ZONE: u8 = 0x01;
+/// The first byte of the keys of all other slots.
+pub const STORAGE_ZONE: u8 = 0xff;
 
 /// Where accounts, slots and chunks of code lie in a tree with this hash function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -31,7 +31,8 @@ mod witness;
 
 pub use crate::hash_name::HashName;
 pub use embedding::{
-    Embedding, HEADER_SLOTS, code_key, group_of, header_key, header_slots, storage_of, storage_ways,
+    CODE_ZONE, Embedding, HEADER_SLOTS, HEADER_ZONE, STORAGE_ZONE, code_key, group_of, header_key,
+    header_slots, storage_of, storage_ways,
 };
 pub use forms::VERIFY;
 pub use header::{
