@@ -1,14 +1,19 @@
 //! Accounts and slots in flat tables: what is read and listed without any node.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use alloy_primitives::{Address, B256, U256};
 use arbor_store::Table;
 use arbor_tree::Hash;
-use arbor_versions::View;
+use arbor_versions::{Change, View};
 
 use crate::{Account, AccountOrder, Ahead, Flat, FlatKey, StateError, WithSlots};
 
 /// Accounts with their slots, in the order of a tree's flat tables.
 pub type Accounts<'a> = Box<dyn Iterator<Item = Result<WithSlots, StateError>> + 'a>;
+
+/// Accounts that change in any way, and the slots that do.
+pub type ChangedNames = BTreeMap<Address, BTreeSet<U256>>;
 
 /// The way in which accounts and slots lie in flat tables. Several trees may share one.
 pub trait FlatRecords: Send + Sync {
@@ -45,6 +50,16 @@ pub trait FlatRecords: Send + Sync {
     /// Computes the Merkle-Patricia root of the flat tables on the threads of the caller's pool,
     /// without reading a node.
     fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError>;
+
+    /// Returns the accounts, each with those of its slots, whose flat records these are the changes of. A change that names
+    /// no account or slot is passed over. `None` if records do not lead to names.
+    ///
+    /// # Errors
+    /// A record that is not what its table promises.
+    fn changed_names(&self, changes: &[Change<'_>]) -> Result<Option<ChangedNames>, StateError> {
+        let _ = changes;
+        Ok(None)
+    }
 
     /// Returns the first account whose key is `from` or above, in the order of the flat tables.
     fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError>;

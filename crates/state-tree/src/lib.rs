@@ -36,7 +36,7 @@ pub use checks::{check_code_hashes, check_consistent, check_old_account, check_o
 pub use computed::{Computed, Timings, check_run};
 pub use error::{StateError, TreeFault, Unfinished, corrupt};
 pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
-pub use flat_records::{Accounts, FlatRecords};
+pub use flat_records::{Accounts, ChangedNames, FlatRecords};
 pub use head_id::HeadId;
 pub use inspect::{Seen, SeenNodes, StoredRecord};
 pub use leaves::{LeafLogs, LeafProofs, LeafStats, LeafWrite, ProvenLeaves};

@@ -10,6 +10,7 @@
 //! No tree is named here: they are in `arbor-trees`, which has an example.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod dump;
 mod head;
 mod history;
@@ -34,7 +35,7 @@ pub use arbor_state_tree::{
     VerifyProgress, VerifyReport, WithSlots, WitnessForm, Witnesses, Work, WrongChanges, Zeros,
     check_listed_once, code_write,
 };
-pub use arbor_verify::mpt::{BY_KECCAK, state_root};
+pub use arbor_verify::mpt::{BY_KECCAK, state_root, storage_root};
 pub use dump::{DumpAccount, DumpHead};
 pub use head::Head;
 pub use history::{Historical, LeavesThen};

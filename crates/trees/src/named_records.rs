@@ -3,12 +3,12 @@
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
-    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, Flat, FlatKey, FlatRecords, SLOTS,
+    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, ChangedNames, Flat, FlatKey, FlatRecords, SLOTS,
     StateError, WithSlots, corrupt,
 };
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;
-use arbor_versions::View;
+use arbor_versions::{Change, View};
 
 use crate::header_root::header_root;
 
@@ -156,6 +156,21 @@ impl FlatRecords for NamedRecords {
 
     fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
         self.header_root(flat)
+    }
+
+    fn changed_names(&self, changes: &[Change<'_>]) -> Result<Option<ChangedNames>, StateError> {
+        let mut names = ChangedNames::new();
+        for change in changes {
+            match change.table {
+                ACCOUNTS => drop(names.entry(account_key(change.key)?).or_default()),
+                SLOTS => {
+                    let (address, slot) = slot_name(change.key)?;
+                    names.entry(address).or_default().insert(slot);
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(names))
     }
 
     fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {

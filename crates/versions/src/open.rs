@@ -17,6 +17,7 @@ use crate::layer::Layer;
 use crate::layout;
 use crate::meta::{HeadRecord, Meta, array, partly_loaded, read_head};
 use crate::options::Options;
+use crate::pins::Pins;
 use crate::snapshot::Snapshot;
 use crate::unflushed::{Filters, Unflushed};
 use crate::version::Version;
@@ -166,6 +167,7 @@ impl Versions {
             store_snapshot: None,
             flushed: crate::FlushStats::default(),
             flush_wait: std::time::Duration::ZERO,
+            pins: Pins::of(lock.as_ref().map(DirLock::dir)),
             _lock: lock,
         }
     }

@@ -61,6 +61,7 @@ impl Versions {
             return Ok(PruneStats::default());
         };
         let oldest = keep.oldest(head, self.unflushed.oldest);
+        let oldest = self.not_pinned(oldest);
         self.prune_before(Version(oldest))
     }
 
@@ -90,7 +91,14 @@ impl Versions {
     /// Forgets what the options do not retain under a new head.
     pub(crate) fn forget_unretained(&mut self, head: u64) {
         let oldest = self.options.retain.oldest(head, self.unflushed.oldest);
+        let oldest = self.not_pinned(oldest);
         self.forget_before(oldest);
+    }
+
+    /// Returns the oldest version that stays readable, if this one is to be it: an older one that a reader keeps.
+    fn not_pinned(&mut self, oldest: u64) -> u64 {
+        let pinned = self.pins.oldest().unwrap_or(oldest);
+        oldest.min(pinned).max(self.unflushed.oldest)
     }
 
     /// Moves the oldest readable version up: drops unflushed undo at once, the rest at a flush. Returns how many indexes go.

@@ -18,6 +18,7 @@ use crate::identity::TableKind;
 use crate::layer::Layer;
 use crate::meta::{HeadRecord, Meta, read_head};
 use crate::options::{Options, Retain};
+use crate::pins::Pins;
 use crate::slot::Base;
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, Stats};
@@ -57,6 +58,8 @@ pub struct Versions {
     pub(crate) store_snapshot: Option<Arc<dyn Reader>>,
     pub(crate) flushed: FlushStats,
     pub(crate) flush_wait: Duration,
+    /// Versions that readers keep.
+    pub(crate) pins: Pins,
     pub(crate) _lock: Option<DirLock>,
 }
 

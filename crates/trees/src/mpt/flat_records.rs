@@ -1,18 +1,20 @@
 //! The way in which accounts and slots of a Merkle-Patricia state lie in flat tables.
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::{Address, B256, U256};
 use arbor_hashing::keccak256_fixed;
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;
 use arbor_verify::mpt::BY_KECCAK;
-use arbor_versions::View;
+use arbor_versions::{Change, View};
 
 use super::keys::{ACCOUNTS, SLOTS, account_key, contract_key, flat_slot_key, slot_key};
 use super::reader::{account_record, slot_value};
 use super::rebuild::flat_root;
 use super::records::{AccountRecord, FlatRecord, SlotRecord};
 use arbor_state_tree::{Account, AccountOrder, Accounts, StateError, WithSlots, corrupt};
-use arbor_state_tree::{Ahead, Flat, FlatKey, FlatRecords};
+use arbor_state_tree::{Ahead, ChangedNames, Flat, FlatKey, FlatRecords};
 
 /// The flat records: accounts keyed by the hash of the address, slots by that and the hash of the slot's number.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +94,30 @@ impl FlatRecords for Records {
         flat_root(flat)
     }
 
+    /// A slot's record has the slot's number, and its key the hash of the address. The account's record changes with the
+    /// root of its storage, and has the address.
+    fn changed_names(&self, changes: &[Change<'_>]) -> Result<Option<ChangedNames>, StateError> {
+        let (mut addresses, mut names) = (BTreeMap::new(), ChangedNames::new());
+        for change in changes.iter().filter(|change| change.table == ACCOUNTS) {
+            for bytes in before_and_after(change) {
+                let address = AccountRecord::decode(change.key, bytes)?.address;
+                addresses.insert(change.key, address);
+                names.entry(address).or_default();
+            }
+        }
+        for change in changes.iter().filter(|change| change.table == SLOTS) {
+            let owner = change.key.get(..32).and_then(|owner| addresses.get(owner));
+            let owner = owner.ok_or_else(|| {
+                corrupt("slots", change.key, "its account does not change with it")
+            })?;
+            for bytes in before_and_after(change) {
+                let slot = SlotRecord::decode(change.key, bytes)?.slot;
+                names.entry(*owner).or_default().insert(slot);
+            }
+        }
+        Ok(Some(names))
+    }
+
     fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {
         let Some(entry) = view.scan(ACCOUNTS, &[], from)?.next() else {
             return Ok(None);
@@ -120,4 +146,9 @@ impl FlatRecords for Records {
         let slot = SlotRecord::decode(&key, &bytes)?.slot;
         Ok(Some((account.address, slot)))
     }
+}
+
+/// The records of a key before and after.
+fn before_and_after<'a>(change: &Change<'a>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    [change.old, change.new].into_iter().flatten()
 }
