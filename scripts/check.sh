@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 other_target=aarch64-unknown-linux-gnu
-steps=(format lint test docs examples report portable wasm others audit image)
+steps=(format lint test docs examples report geth_guide portable wasm others audit image)
 log=$(mktemp)
 notes=()
 step=
@@ -65,6 +65,22 @@ portable_crates() {
 
 # Crates that are built without threads, too: the checks of proofs and all that is below them.
 serial_crates() { crates_of -p arbor-verify --edges normal --no-default-features; }
+
+# The commands of the guide that begin with a data folder of geth.
+geth_guide() {
+    local status=0
+    if ! command -v python3 >/dev/null; then
+        notes+=("geth_guide: NOT checked, there is no python3")
+        return 0
+    fi
+    cargo build --locked -q -p arbor-cli
+    scripts/geth-guide.py "${CARGO_TARGET_DIR:-target}/debug/arbor" || status=$?
+    case $status in
+    0) ;;
+    2) notes+=("geth_guide: the commands with geth in docs/guide/convert.md are NOT checked, there is no Go") ;;
+    *) return "$status" ;;
+    esac
+}
 
 # Whether there is a standard library for a target, now or after an attempt to get it.
 has_target() {

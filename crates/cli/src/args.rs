@@ -38,7 +38,7 @@ pub(crate) use bench::{
     BenchWitnesses, Loadtest, NumberingChoice,
 };
 pub(crate) use compare::Compare;
-pub(crate) use convert::Convert;
+pub(crate) use convert::{Conversion, Convert, ConvertJoin, Joining};
 pub(crate) use evm384::{
     Evm384, Evm384Asm, Evm384Bench, Evm384Call, Evm384Debug, Evm384Gas, Evm384Includes,
     Evm384Rules, Evm384Run, Evm384Text, Evm384Vectors, GoalChoice,

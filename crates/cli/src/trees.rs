@@ -1,11 +1,13 @@
 //! The trees as words of the command line.
 
+use std::ffi::OsStr;
 use std::sync::LazyLock;
 
 use arbor_database::TreeSettings;
 use arbor_state::{Registry, Setting, TreeKind};
 use arbor_trees::standard;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
 
 /// The trees that this program knows.
 pub(crate) static TREES: LazyLock<Registry> = LazyLock::new(standard);
@@ -62,6 +64,51 @@ pub(crate) fn usual() -> &'static TreeKind {
 /// Parses the name of a tree.
 pub(crate) fn tree_parser() -> impl TypedValueParser<Value = &'static TreeKind> {
     parser_of(|_| true)
+}
+
+/// A tree with settings, as one word: `TREE` or `TREE:WORD+WORD`.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeWord {
+    /// The tree.
+    pub(crate) kind: &'static TreeKind,
+    /// Settings of the tree, which it may not have.
+    pub(crate) settings: Vec<String>,
+}
+
+/// Parses a tree with settings.
+#[derive(Clone)]
+pub(crate) struct TreeWordParser;
+
+impl TypedValueParser for TreeWordParser {
+    type Value = TreeWord;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<TreeWord, clap::Error> {
+        let text = value.to_string_lossy();
+        let (name, words) = match text.split_once(':') {
+            Some((name, words)) => (name, words.split('+').collect()),
+            None => (&*text, Vec::new()),
+        };
+        let settings = words.into_iter().map(|word| {
+            let wrong = |why: String| {
+                let message = format!("'{word}' in --tree {text} is no setting: {why}\n");
+                clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command)
+            };
+            parse_setting(word).map_err(wrong)
+        });
+        Ok(TreeWord {
+            kind: tree_parser().parse_ref(command, arg, OsStr::new(name))?,
+            settings: settings.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(TREES.rows().map(value)))
+    }
 }
 
 /// Parses the name of a tree that blocks have witnesses of.

@@ -170,7 +170,10 @@ fn nothing_goes_on_over_a_target_that_is_not_its_source() {
     for tree in trees() {
         let chain = ["--tree", tree, "--ancestors", "chain", "--at", "6"];
         convert(&folder, "dump", "to", &chain).fails_with(&["root"]);
-        let told = ["conversion into to is not finished", "delete the folder"];
+        let told = [
+            "the conversion into to is not finished",
+            "`arbor convert --memory 64MiB --from dump --to to",
+        ];
         replay(&folder, "to", "chain", &["--tree", tree]).fails_with(&told);
         folder
             .run(&["rollback", "--db", "to", "--to", "6"])
@@ -238,6 +241,9 @@ fn what_cannot_be_converted_is_refused_before_anything_is_written() {
         convert(&folder, from, to, &words).fails_with(why);
     };
     refused("db", "db", &[], &["db has a database already"]);
+    refused("db", "chain/chain.rlp", &[], &["chain.rlp is a file"]);
+    refused("db", "to", &["--part", "3/2"], &["'3/2' is no part"]);
+    refused("db", "to", &["--hash", "keccak"], &["--hash"]);
     refused("nothing", "to", &[], &["nothing"]);
     refused("chain/chain.rlp", "to", &[], &["no dump"]);
     refused(
@@ -259,4 +265,141 @@ fn what_cannot_be_converted_is_refused_before_anything_is_written() {
         &["block 1000 is not in the database"],
     );
     assert!(!folder.path("to").exists());
+}
+
+/// A dump of another tree than Merkle-Patricia's named that tree's root, and was refused as a source.
+#[test]
+fn a_dump_of_every_tree_is_a_source() {
+    let folder = Folder::with_chain();
+    let mut roots = BTreeMap::new();
+    for tree in trees() {
+        replay(&folder, "db", "chain", &["--tree", tree]).ok();
+        for at in ["latest", "5"] {
+            let dump = folder
+                .run(&["dump", "--db", "db", "--at", at])
+                .ok()
+                .stdout();
+            let first: Value =
+                serde_json::from_str(dump.lines().next().expect("a line")).expect("JSON");
+            let root = roots.entry(at).or_insert_with(|| first.clone());
+            assert_eq!(&first, root, "{tree} at {at}");
+            std::fs::write(folder.path("dump"), &dump).expect("written");
+            let chain = ["--tree", tree, "--ancestors", "chain"];
+            let number: &[&str] = if at == "latest" { &[] } else { &["--at", at] };
+            convert(&folder, "dump", "to", &[&chain, number].concat()).ok();
+            replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
+            assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"), "{tree}");
+            remove(&folder, &["to"]);
+        }
+        remove(&folder, &["db"]);
+    }
+}
+
+#[test]
+fn a_finished_conversion_has_nothing_to_do() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", "chain", &["--to", "6"]).ok();
+    let words = ["--tree", trees()[1]];
+    convert(&folder, "db", "to", &words).ok();
+    let before = files(&folder.path("to"));
+    convert(&folder, "db", "to", &words).ok();
+    assert_eq!(files(&folder.path("to")), before);
+    // Also after blocks were replayed over it.
+    replay(&folder, "to", "chain", &["--to", "7"]).ok();
+    convert(&folder, "db", "to", &words).ok();
+    assert_eq!(folder.status("to")["block"], 7);
+    let other = ["--tree", trees()[1], "--at", "5"];
+    convert(&folder, "db", "to", &other).fails_with(&["has a database already", "block 6"]);
+}
+
+#[test]
+fn the_target_has_the_settings_that_are_asked_for() {
+    let folder = Folder::with_chain();
+    let rows = arbor_trees::standard();
+    for row in rows.rows() {
+        let words = row.settings.iter().map(|setting| match setting.usual {
+            Some(usual) => format!("{}={usual}", setting.name),
+            None => setting.name.to_owned(),
+        });
+        for word in words {
+            let tree = format!("{}:{word}", row.name);
+            let whole = ["--tree", row.name, "--tree-settings", &word];
+            convert(&folder, "chain/genesis.json", "a", &["--tree", &tree]).ok();
+            convert(&folder, "chain/genesis.json", "b", &whole).ok();
+            let settings = ["a", "b"].map(|db| folder.status(db)["treeSettings"].clone());
+            assert_eq!(settings[0], settings[1], "{tree}");
+            replay(&folder, "a", "chain", &[]).ok();
+            remove(&folder, &["a", "b"]);
+        }
+        for hash in row.hashes.iter().skip(1) {
+            let words = ["--tree", row.name, "--hash", hash];
+            convert(&folder, "chain/genesis.json", "a", &words).ok();
+            assert_eq!(folder.status("a")["hash"], *hash, "{}", row.name);
+            replay(&folder, "a", "chain", &[]).ok();
+            remove(&folder, &["a"]);
+        }
+    }
+    convert(
+        &folder,
+        "chain/genesis.json",
+        "a",
+        &["--tree", "mpt:nothing"],
+    )
+    .fails_with(&["'nothing' in --tree mpt:nothing is no setting"]);
+}
+
+#[test]
+fn parts_are_joined_to_a_database_that_goes_on() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", "chain", &["--to", "6"]).ok();
+    replay(&folder, "end", "chain", &[]).ok();
+    for row in arbor_trees::standard()
+        .rows()
+        .filter(|row| row.tree().build().is_some())
+    {
+        let tree = ["--tree", row.name];
+        convert(&folder, "db", "whole", &tree).ok();
+        for part in ["1/2", "2/2"] {
+            let to = format!("part-{}", &part[..1]);
+            convert(&folder, "db", &to, &[&tree[..], &["--part", part]].concat()).ok();
+        }
+        let join = |parts: &[&str]| {
+            let words = ["convert", "join", "--memory", "64MiB", "--to", "to"];
+            folder.run(&[&words[..], parts].concat())
+        };
+        join(&["part-1"]).fails_with(&["part 2/2 is missing"]);
+        join(&["part-1", "whole"]).fails_with(&["whole is not a part"]);
+        assert!(!folder.path("to").exists());
+        join(&["part-2", "part-1"]).ok();
+        join(&["part-2", "part-1"]).ok();
+        let roots = ["to", "whole"].map(|db| folder.status(db)["stateRoot"].clone());
+        assert_eq!(roots[0], roots[1], "{}", row.name);
+        assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"));
+        replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
+        assert_eq!(accounts(&folder, "to"), accounts(&folder, "end"));
+        folder
+            .run(&["verify", "--memory", "64MiB", "--db", "to"])
+            .ok();
+        remove(&folder, &["to", "whole", "part-1", "part-2"]);
+    }
+}
+
+/// Commands that read a target named no way to go on with its conversion.
+#[test]
+fn commands_say_that_a_conversion_is_not_finished() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", "chain", &["--to", "6"]).ok();
+    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
+    // The estimate would find the line before anything is written.
+    let words = ["--tree", trees()[0], "--skip-disk-check"];
+    // A line that cannot be converted ends the sort.
+    std::fs::write(folder.path("dump"), dump.clone() + "{}\n").expect("written");
+    convert(&folder, "dump", "to", &words).fails_with(&["line "]);
+    for command in ["status", "dump", "verify"] {
+        let told = ["conversion into to is not finished", "--from dump --to to"];
+        folder.run(&[command, "--db", "to"]).fails_with(&told);
+    }
+    // Another dump with the same first line does not go on in the folder.
+    std::fs::write(folder.path("dump"), dump).expect("written");
+    convert(&folder, "dump", "to", &words).fails_with(&["was begun as another conversion"]);
 }

@@ -65,6 +65,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds.extend(targets::eip7864_seeds());
     seeds.extend(targets::eip8297_seeds());
     seeds.extend(targets::sender_seeds());
+    seeds.extend(targets::convert_seeds());
     seeds.extend(targets::proof_form_seeds());
     seeds.extend([
         ("export", chain[..chain.len().min(1_500)].to_vec()),

@@ -26,12 +26,6 @@ fn with_hashed_dump(tree: &str) -> (Folder, Vec<Value>) {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a JSON line"))
         .collect();
-    // The first line has the root of the tree, and geth's has that of the header.
-    let header = folder
-        .run(&["verify", "--db", "db", "--json", "--memory", "64MiB"])
-        .ok()
-        .json();
-    lines[0] = json!({ "root": header["flatRoot"] });
     for line in &mut lines[1..] {
         let account = line.as_object_mut().expect("an object");
         account.remove("address");
@@ -352,6 +346,8 @@ fn the_conformance_state_has_its_published_file() {
         ("truncated-record", "ends within a record"),
         ("slot-count-huge", "ends within a record"),
         ("empty-file", "have no preimage"),
+        // Its number is that of a slot of other accounts, too.
+        ("missing-header-slot", "1 of "),
     ] {
         let broken = vectors.join(format!("preimages/{case}/preimages.bin"));
         let words = ["preimages", "audit", "--from", "db", "--preimages"];

@@ -6,6 +6,7 @@
 //! writes the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
@@ -24,24 +25,131 @@ use crate::done::{Done, DoneFile};
 use crate::frames::{Frame, FrameFile, Frames, Origin, cut_torn};
 use crate::leaf_records::{self, LeafRecords};
 use crate::progress::Watch;
+use crate::range_result::OfRange;
+use crate::ranges::RANGES;
+use crate::sorted::CodeByHash;
 
 /// Accounts and slots that are spread together.
 const CHUNK: usize = 1 << 15;
 /// Bytes that are loaded between two checkpoints, unless a range has more.
-const BETWEEN: usize = 64 << 20;
+pub(crate) const BETWEEN: usize = 64 << 20;
 /// Bytes of memory that a write takes beside its key and value.
 const OVERHEAD: usize = 80;
-/// Ranges of keys, by their first byte.
-const RANGES: u32 = 256;
 
-/// What is built, and of what.
+/// What is built, and in which folder.
 pub(crate) struct Building<'a> {
     pub(crate) build: &'a dyn Build,
-    pub(crate) source: &'a dyn AccountSource,
     pub(crate) folder: &'a Path,
     pub(crate) watch: &'a Watch<'a>,
     /// The number of this run of the conversion.
     pub(crate) run: u32,
+}
+
+/// Takes the flat records of ranges that are spread.
+pub(crate) trait RecordSink: Send {
+    /// Keeps the lists of some ranges. They are durable on return.
+    fn put(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError>;
+}
+
+/// A range whose accounts are spread, and whose leaves are written.
+pub(crate) struct SpreadRange {
+    pub(crate) range: u32,
+    /// Flat records in [lists](Spread::records).
+    pub(crate) records: Vec<Vec<Write>>,
+    result: OfRange,
+}
+
+impl RecordSink for &mut State {
+    fn put(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError> {
+        load_lists(self, ranges.into_iter().map(|range| range.records))
+    }
+}
+
+/// Loads the lists of some ranges, which ascend: each list with the same list of the other ranges.
+pub(crate) fn load_lists(
+    state: &mut State,
+    ranges: impl Iterator<Item = Vec<Vec<Write>>>,
+) -> Result<(), ConvertError> {
+    let mut lists: Vec<Vec<Write>> = Vec::new();
+    for records in ranges {
+        for (place, list) in records.into_iter().enumerate() {
+            match lists.get_mut(place) {
+                Some(all) => all.extend(list),
+                None => lists.push(list),
+            }
+        }
+    }
+    for list in lists {
+        state.load_part(&mut list.into_iter())?;
+    }
+    Ok(())
+}
+
+/// The files of ranges of accounts that are spread, in one folder.
+pub(crate) struct SpreadFiles {
+    folder: PathBuf,
+    done: Done,
+    /// What is known of each range.
+    results: BTreeMap<u32, Vec<u8>>,
+}
+
+impl SpreadFiles {
+    /// Reads what there is in a folder.
+    pub(crate) fn read(folder: &Path) -> Result<Self, ConvertError> {
+        let step = Step::of(folder, RANGES_STEP);
+        let done = Done::read(&step.done)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            results: read_results(&step, &done)?,
+            done,
+        })
+    }
+
+    /// Whether a frame of a range counts.
+    pub(crate) fn has_frame(&self, origin: Origin) -> bool {
+        self.done.counts(origin)
+    }
+
+    /// The ranges.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = u32> + '_ {
+        self.results.keys().copied()
+    }
+
+    fn leaves(&self, first: u8) -> PathBuf {
+        leaves_file(&self.folder, first)
+    }
+
+    fn decoded(&self) -> Result<Vec<OfRange>, ConvertError> {
+        let results = self.results.values().map(|bytes| {
+            OfRange::decode(bytes).ok_or_else(|| ConvertError::Damaged {
+                path: self.folder.join(RANGES_STEP),
+                offset: 0,
+                why: "what it says of a range is malformed",
+            })
+        });
+        results.collect()
+    }
+
+    /// The hashes of the codes that accounts have.
+    pub(crate) fn codes(&self) -> Result<BTreeSet<B256>, ConvertError> {
+        let ranges = self.decoded()?.into_iter();
+        Ok(ranges.flat_map(|range| range.codes).collect())
+    }
+
+    /// The accounts and slots.
+    pub(crate) fn counts(&self) -> Result<Counts, ConvertError> {
+        let mut all = Counts::default();
+        let ranges = self.decoded()?.into_iter();
+        ranges.for_each(|range| all.add(range.counts));
+        Ok(all)
+    }
+}
+
+/// The name of the step that spreads ranges of accounts.
+const RANGES_STEP: &str = "ranges";
+
+fn leaves_file(folder: &Path, first: u8) -> PathBuf {
+    folder.join(format!("leaves-{first:02x}"))
 }
 
 /// The files of a step.
@@ -51,61 +159,83 @@ struct Step {
     done: PathBuf,
 }
 
-impl Building<'_> {
-    fn step(&self, name: &str) -> Step {
-        Step {
-            results: self.folder.join(name),
-            done: self.folder.join(format!("{name}-done")),
+impl Step {
+    fn of(folder: &Path, name: &str) -> Self {
+        Self {
+            results: folder.join(name),
+            done: folder.join(format!("{name}-done")),
         }
     }
+}
 
-    fn leaves(&self, first: u8) -> PathBuf {
-        self.folder.join(format!("leaves-{first:02x}"))
+impl Building<'_> {
+    fn step(&self, name: &str) -> Step {
+        Step::of(self.folder, name)
     }
 
     /// Builds all of it, or what earlier runs have not; returns what is then to be committed.
-    pub(crate) fn run(&self, state: &mut State) -> Result<Computed, ConvertError> {
-        let spread = self.step("ranges");
+    pub(crate) fn run(
+        &self,
+        source: &dyn AccountSource,
+        state: &mut State,
+    ) -> Result<Computed, ConvertError> {
+        self.spread_all(source, 0..RANGES, &mut &mut *state)?;
+        let files = [SpreadFiles::read(self.folder)?];
+        let code = |hash| source.code_bytes(hash);
+        Ok(self.finish(state, &files, &code)?.0)
+    }
+
+    /// Builds the rest of a state whose ranges are spread and loaded: its codes and nodes, or what earlier runs have not. Returns what is
+    /// then to be committed, and the hashes of all codes.
+    pub(crate) fn finish(
+        &self,
+        state: &mut State,
+        spread: &[SpreadFiles],
+        code: CodeByHash<'_>,
+    ) -> Result<(Computed, BTreeSet<B256>), ConvertError> {
         let nodes = self.step("nodes");
-        for path in [&spread.results, &nodes.results] {
-            cut_torn(path)?;
-        }
-        let firsts: Vec<u8> = (0..=u8::MAX).collect();
-        firsts
-            .par_iter()
-            .try_for_each(|first| cut_torn(&self.leaves(*first)))?;
-        self.spread_all(state, &spread)?;
-        let spread_done = Done::read(&spread.done)?;
-        let ranges = read_results(&spread, &spread_done)?;
-        let (numbers, codes) = of_ranges(&spread.results, &ranges)?;
-        self.load_codes(state, &codes)?;
-        self.make_nodes(state, &nodes, (&spread_done, &numbers))?;
+        cut_torn(&nodes.results)?;
+        let (numbers, codes) = of_ranges(self.folder, spread)?;
+        self.load_codes(state, &codes, code)?;
+        self.make_nodes(state, &nodes, (spread, &numbers))?;
         let parts = read_results(&nodes, &Done::read(&nodes.done)?)?;
         let leaves = numbers.iter().map(|of_range| of_range.leaves).sum();
         let joined = self.build.join(parts.into_values().collect(), leaves)?;
         let mut gathered = Gathered::default();
         gathered.add(joined.writes);
         gathered.load(state)?;
-        Ok(Computed::of_load(joined.root, Default::default()))
+        Ok((Computed::of_load(joined.root, Default::default()), codes))
     }
 
-    /// Spreads the ranges that are not done.
-    fn spread_all(&self, state: &mut State, step: &Step) -> Result<(), ConvertError> {
+    /// Spreads those of some ranges that are not done.
+    pub(crate) fn spread_all(
+        &self,
+        source: &dyn AccountSource,
+        ranges: Range<u32>,
+        sink: &mut dyn RecordSink,
+    ) -> Result<(), ConvertError> {
+        let step = self.step(RANGES_STEP);
+        cut_torn(&step.results)?;
+        let firsts: Vec<u8> = (0..=u8::MAX).collect();
+        firsts
+            .par_iter()
+            .try_for_each(|first| cut_torn(&leaves_file(self.folder, *first)))?;
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
         let results = FrameFile::new(step.results.clone());
-        let wanted: Vec<u32> = (0..RANGES).filter(|range| !done.has(*range)).collect();
-        let codes = LoadedCodes::of(self.source);
+        let all = ranges.len();
+        let wanted: Vec<u32> = ranges.filter(|range| !done.has(*range)).collect();
+        let codes = LoadedCodes::of(source);
         let leaf_files: Vec<FrameFile> = (0..=u8::MAX)
-            .map(|first| FrameFile::new(self.leaves(first)))
+            .map(|first| FrameFile::new(leaves_file(self.folder, first)))
             .collect();
         // One batch is being loaded, one waits, one is being made.
-        let (sender, batches) = sync_channel::<Loaded>(1);
+        let (sender, batches) = sync_channel::<SpreadRange>(1);
         let before = done.len();
         thread::scope(|scope| {
             let loading = scope.spawn(|| {
                 let loader = Loader {
-                    state,
+                    sink,
                     done_file: &done_file,
                     results: &results,
                     run: self.run,
@@ -113,15 +243,15 @@ impl Building<'_> {
                 loader.load_all(batches)
             });
             let made = (|| {
-                let mut next = wanted.first().map(|range| self.accounts(*range));
+                let mut next = wanted.first().map(|range| accounts(source, *range));
                 for (place, range) in wanted.iter().enumerate() {
                     self.watch.check()?;
-                    let Some(accounts) = next.take() else { break };
-                    let accounts = accounts?;
+                    let Some(of_range) = next.take() else { break };
+                    let of_range = of_range?;
                     let after = wanted.get(place + 1);
                     let (read, spread) = rayon::join(
-                        || after.map(|range| self.accounts(*range)),
-                        || self.spread_range(*range, accounts, (&codes, &leaf_files)),
+                        || after.map(|range| accounts(source, *range)),
+                        || self.spread_range(*range, of_range, (&codes, &leaf_files)),
                     );
                     next = read;
                     // If nobody listens the load has failed, and returns why.
@@ -129,7 +259,7 @@ impl Building<'_> {
                         break;
                     }
                     self.watch
-                        .done((before + place + 1) as f64 / f64::from(RANGES) / 2.0);
+                        .done((before + place + 1) as f64 / all as f64 / 2.0);
                 }
                 Ok::<(), ConvertError>(())
             })();
@@ -141,18 +271,13 @@ impl Building<'_> {
         })
     }
 
-    fn accounts(&self, range: u32) -> Result<Vec<KeyedAccount>, ConvertError> {
-        let accounts = self.source.stream(Some(range as u8))?;
-        Ok(accounts.collect::<Result<_, _>>()?)
-    }
-
     /// Spreads the accounts of a range, and writes its leaves.
     fn spread_range(
         &self,
         range: u32,
         accounts: Vec<KeyedAccount>,
         (codes, leaf_files): (&LoadedCodes<'_>, &[FrameFile]),
-    ) -> Result<Loaded, ConvertError> {
+    ) -> Result<SpreadRange, ConvertError> {
         let hashes = accounts.iter().map(|account| account.account.code_hash);
         let hashes: BTreeSet<B256> = hashes.filter(|hash| *hash != KECCAK256_EMPTY).collect();
         let slots: usize = accounts.iter().map(|account| account.slots.len()).sum();
@@ -167,11 +292,12 @@ impl Building<'_> {
         });
         let spread: Vec<(Vec<Vec<Write>>, LeafRecords)> =
             spread.collect::<Result<_, ConvertError>>()?;
-        let mut loaded = Loaded {
+        let mut loaded = SpreadRange {
             range,
             records: Vec::new(),
             result: OfRange {
                 leaves: 0,
+                counts,
                 codes: hashes,
             },
         };
@@ -194,7 +320,12 @@ impl Building<'_> {
     }
 
     /// Loads all codes, ascending by hash. A run that is interrupted is made again.
-    fn load_codes(&self, state: &mut State, codes: &BTreeSet<B256>) -> Result<(), ConvertError> {
+    fn load_codes(
+        &self,
+        state: &mut State,
+        codes: &BTreeSet<B256>,
+        code: CodeByHash<'_>,
+    ) -> Result<(), ConvertError> {
         let step = self.step("codes-loaded");
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
@@ -210,7 +341,7 @@ impl Building<'_> {
                 .range(from..)
                 .take_while(|hash| u32::from(hash[0]) == first);
             for hash in of_first {
-                let code = self.source.code_bytes(*hash)?;
+                let code = code(*hash)?;
                 bytes += code.len() + OVERHEAD;
                 writes.push(code_write(hash, &code));
             }
@@ -233,7 +364,7 @@ impl Building<'_> {
         &self,
         state: &mut State,
         step: &Step,
-        spread: (&Done, &[Numbers]),
+        spread: (&[SpreadFiles], &[Numbers]),
     ) -> Result<(), ConvertError> {
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
@@ -245,7 +376,7 @@ impl Building<'_> {
             self.watch.check()?;
             let view = state.versions().view();
             let built = group.par_iter().map(|first| {
-                let leaves = self.numbered(*first as u8, spread)?;
+                let leaves = numbered(*first as u8, spread)?;
                 Ok(self.build.part(view, *first as u8, leaves)?)
             });
             let built: Vec<_> = built.collect::<Result<_, ConvertError>>()?;
@@ -270,18 +401,25 @@ impl Building<'_> {
         }
         Ok(())
     }
+}
 
-    /// Reads the leaves of a range, ascending by key, with their numbers.
-    fn numbered(
-        &self,
-        first: u8,
-        (spread, numbers): (&Done, &[Numbers]),
-    ) -> Result<Vec<NumberedLeaf>, ConvertError> {
-        let path = self.leaves(first);
+/// Reads the accounts of a range.
+fn accounts(source: &dyn AccountSource, range: u32) -> Result<Vec<KeyedAccount>, ConvertError> {
+    let accounts = source.stream(Some(range as u8))?;
+    Ok(accounts.collect::<Result<_, _>>()?)
+}
+
+/// Reads the leaves of a range, ascending by key, with their numbers.
+fn numbered(
+    first: u8,
+    (spread, numbers): (&[SpreadFiles], &[Numbers]),
+) -> Result<Vec<NumberedLeaf>, ConvertError> {
+    let mut leaves = Vec::new();
+    for files in spread {
+        let path = files.leaves(first);
         let mut frames = Frames::open(&path)?;
-        let mut leaves = Vec::new();
         while let Some(frame) = frames.next()? {
-            if !spread.counts(frame.origin) {
+            if !files.has_frame(frame.origin) {
                 frames.skip(&frame)?;
                 continue;
             }
@@ -290,9 +428,9 @@ impl Building<'_> {
             let read = base.and_then(|base| leaf_records::read(&payload, base, &mut leaves));
             read.ok_or_else(|| malformed(&path, &frame))?;
         }
-        leaves.sort_unstable_by_key(|leaf| leaf.key);
-        Ok(leaves)
     }
+    leaves.sort_unstable_by_key(|leaf| leaf.key);
+    Ok(leaves)
 }
 
 fn malformed(path: &Path, frame: &Frame) -> ConvertError {
@@ -318,100 +456,54 @@ fn in_chunks(accounts: Vec<KeyedAccount>) -> Vec<Vec<KeyedAccount>> {
     chunks
 }
 
-/// What is known of a range once it is spread.
-struct OfRange {
-    leaves: u64,
-    codes: BTreeSet<B256>,
-}
-
-impl OfRange {
-    /// The number of leaves (8 bytes, big-endian), then the hashes of codes.
-    fn encode(&self) -> Vec<u8> {
-        let mut out = self.leaves.to_be_bytes().to_vec();
-        self.codes
-            .iter()
-            .for_each(|hash| out.extend_from_slice(hash.as_slice()));
-        out
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (leaves, hashes) = bytes.split_first_chunk()?;
-        let (hashes, rest) = hashes.as_chunks::<32>();
-        rest.is_empty().then(|| Self {
-            leaves: u64::from_be_bytes(*leaves),
-            codes: hashes.iter().map(B256::from).collect(),
-        })
-    }
-}
-
 /// The numbers of a range's leaves.
-struct Numbers {
+pub(crate) struct Numbers {
     /// Leaves of the ranges before.
     first: u64,
     leaves: u64,
 }
 
-/// A range that was spread, and is to be loaded.
-struct Loaded {
-    range: u32,
-    records: Vec<Vec<Write>>,
-    result: OfRange,
-}
-
-/// Loads ranges, and notes them once they are durable.
+/// Has ranges kept, and notes them once they are durable.
 struct Loader<'a> {
-    state: &'a mut State,
+    sink: &'a mut dyn RecordSink,
     done_file: &'a DoneFile,
     results: &'a FrameFile,
     run: u32,
 }
 
 impl Loader<'_> {
-    fn load_all(mut self, ranges: Receiver<Loaded>) -> Result<(), ConvertError> {
-        let (mut lists, mut bytes, mut loaded) = (Vec::<Vec<Write>>::new(), 0, Vec::new());
-        for Loaded {
-            range,
-            records,
-            result,
-        } in ranges
-        {
-            for (place, list) in records.into_iter().enumerate() {
-                bytes += list.iter().map(size).sum::<usize>();
-                match lists.get_mut(place) {
-                    Some(all) => all.extend(list),
-                    None => lists.push(list),
-                }
-            }
-            loaded.push((range, result));
+    fn load_all(mut self, ranges: Receiver<SpreadRange>) -> Result<(), ConvertError> {
+        let (mut together, mut bytes) = (Vec::new(), 0);
+        for range in ranges {
+            bytes += range.records.iter().flatten().map(size).sum::<usize>();
+            together.push(range);
             if bytes >= BETWEEN {
-                self.load(std::mem::take(&mut lists), loaded.drain(..))?;
+                self.load(std::mem::take(&mut together))?;
                 bytes = 0;
             }
         }
-        self.load(lists, loaded.drain(..))
+        self.load(together)
     }
 
-    fn load(
-        &mut self,
-        lists: Vec<Vec<Write>>,
-        ranges: impl Iterator<Item = (u32, OfRange)>,
-    ) -> Result<(), ConvertError> {
-        for list in lists {
-            self.state.load_part(&mut list.into_iter())?;
-        }
-        for (part, result) in ranges {
+    fn load(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError> {
+        let results: Vec<(u32, Vec<u8>)> = ranges
+            .iter()
+            .map(|range| (range.range, range.result.encode()))
+            .collect();
+        self.sink.put(ranges)?;
+        for (part, result) in results {
             let origin = Origin {
                 part,
                 run: self.run,
             };
-            self.results.append(origin, &result.encode())?;
+            self.results.append(origin, &result)?;
             self.done_file.add(origin)?;
         }
         Ok(())
     }
 }
 
-fn size(write: &Write) -> usize {
+pub(crate) fn size(write: &Write) -> usize {
     OVERHEAD + write.key.len() + write.value.as_ref().map_or(0, |value| value.len())
 }
 
@@ -432,15 +524,16 @@ fn read_results(step: &Step, done: &Done) -> Result<BTreeMap<u32, Vec<u8>>, Conv
 }
 
 /// The numbers of the leaves of each range, and all codes.
-fn of_ranges(
-    path: &Path,
-    results: &BTreeMap<u32, Vec<u8>>,
+pub(crate) fn of_ranges(
+    folder: &Path,
+    spread: &[SpreadFiles],
 ) -> Result<(Vec<Numbers>, BTreeSet<B256>), ConvertError> {
     let (mut numbers, mut codes, mut first) = (Vec::new(), BTreeSet::new(), 0);
     for range in 0..RANGES {
-        let result = results.get(&range).and_then(|bytes| OfRange::decode(bytes));
+        let mut results = spread.iter().filter_map(|files| files.results.get(&range));
+        let result = results.next().and_then(|bytes| OfRange::decode(bytes));
         let mut result = result.ok_or_else(|| ConvertError::Damaged {
-            path: path.to_owned(),
+            path: folder.join(RANGES_STEP),
             offset: 0,
             why: "it lacks a range that is noted as done",
         })?;

@@ -1,7 +1,8 @@
 //! The independent pass: the target is read again and compared with the source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
@@ -10,7 +11,10 @@ use rayon::prelude::*;
 
 use crate::ConvertError;
 use crate::counts::Counts;
+use crate::done::{Done, DoneFile};
+use crate::frames::{FrameFile, Frames, Origin, cut_torn};
 use crate::progress::Watch;
+use crate::range_result::OfRange;
 
 /// Differences that are named; further ones are counted.
 const NAMED: usize = 100;
@@ -44,6 +48,8 @@ pub enum Difference {
     },
     /// A code is absent, or its bytes have another hash.
     Code(B256),
+    /// The target has all accounts and slots of the source, and so many more.
+    More(Counts),
 }
 
 impl fmt::Display for Difference {
@@ -79,6 +85,11 @@ impl fmt::Display for Difference {
                 f,
                 "account {address:#x}: slot {slot:#x} is {target:#x} in the target, and {source:#x} in the source"
             ),
+            Self::More(more) => write!(
+                f,
+                "the target has all accounts and slots of the source, and {} accounts and {} slots more",
+                more.accounts, more.slots
+            ),
             Self::Code(hash) => {
                 write!(f, "code {hash} is missing in the target or has other bytes")
             }
@@ -102,21 +113,28 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// No difference yet in a target with so many accounts and slots.
+    pub(crate) fn of(counts: Counts) -> Self {
+        Self {
+            counts,
+            ..Self::default()
+        }
+    }
+
     /// Whether target and source are the same.
     pub fn is_same(&self) -> bool {
         self.difference_count == 0
     }
 
-    fn add(&mut self, difference: Difference) {
+    pub(crate) fn add(&mut self, difference: Difference) {
         self.difference_count += 1;
         if self.differences.len() < NAMED {
             self.differences.push(difference);
         }
     }
 
-    fn merge(&mut self, other: Self) {
-        self.counts.accounts += other.counts.accounts;
-        self.counts.slots += other.counts.slots;
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.counts.add(other.counts);
         self.difference_count += other.difference_count;
         let room = NAMED - self.differences.len();
         self.differences
@@ -124,19 +142,78 @@ impl Comparison {
     }
 }
 
-/// Reads all of two states of one order, some of their 256 ranges at a time, and compares them. Codes are read from the target
-/// and hashed.
+/// Where a comparison notes the ranges that are the same, so that a later run passes over them.
+pub(crate) struct Verified<'a> {
+    results: PathBuf,
+    done_path: PathBuf,
+    run: u32,
+    watch: &'a Watch<'a>,
+}
+
+impl<'a> Verified<'a> {
+    /// In a folder, in the run with this number.
+    pub(crate) fn in_folder(folder: &Path, run: u32, watch: &'a Watch<'a>) -> Self {
+        Self {
+            results: folder.join("verified"),
+            done_path: folder.join("verified-done"),
+            run,
+            watch,
+        }
+    }
+
+    /// The ranges that earlier runs have found to be the same.
+    fn read(&self, done: &Done) -> Result<BTreeMap<u32, OfRange>, ConvertError> {
+        cut_torn(&self.results)?;
+        let mut frames = Frames::open(&self.results)?;
+        let mut found = BTreeMap::new();
+        while let Some(frame) = frames.next()? {
+            let payload = frames.payload(&frame)?;
+            if let Some(range) = OfRange::decode(&payload).filter(|_| done.counts(frame.origin)) {
+                found.insert(frame.origin.part, range);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Reads two states of one order, some of their 256 ranges at a time, and compares them. Codes are read from the target and hashed.
 pub(crate) fn compare(
     source: &dyn AccountSource,
     target: &dyn AccountSource,
-    watch: &Watch<'_>,
+    verified: &Verified<'_>,
 ) -> Result<Comparison, ConvertError> {
-    let all = Mutex::new((Comparison::default(), BTreeSet::new(), 0u32));
+    let watch = verified.watch;
+    let done = Done::read(&verified.done_path)?;
+    let before = verified.read(&done)?;
+    let done_file = DoneFile::open(verified.done_path.clone(), &done)?;
+    let results = FrameFile::new(verified.results.clone());
+    let mut begin = (Comparison::default(), BTreeSet::new(), before.len() as u32);
+    for range in before.values() {
+        begin.0.counts.add(range.counts);
+        begin.1.extend(&range.codes);
+    }
+    let all = Mutex::new(begin);
     (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+        if before.contains_key(&u32::from(first)) {
+            return Ok(());
+        }
         watch.check()?;
         let mut range = Range::default();
         range.compare(source.stream(Some(first))?, target.stream(Some(first))?)?;
         watch.count(range.found.counts);
+        if range.found.is_same() {
+            let origin = Origin {
+                part: u32::from(first),
+                run: verified.run,
+            };
+            let result = OfRange {
+                leaves: 0,
+                counts: range.found.counts,
+                codes: range.codes.clone(),
+            };
+            results.append(origin, &result.encode())?;
+            done_file.add(origin)?;
+        }
         let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
         let (found, codes, ranges) = &mut *all;
         found.merge(range.found);
@@ -146,6 +223,17 @@ pub(crate) fn compare(
         Ok::<(), ConvertError>(())
     })?;
     let (mut found, codes, _) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    check_codes(target, codes, watch, &mut found)?;
+    Ok(found)
+}
+
+/// Reads codes from the target and hashes them.
+pub(crate) fn check_codes(
+    target: &dyn AccountSource,
+    codes: BTreeSet<B256>,
+    watch: &Watch<'_>,
+    found: &mut Comparison,
+) -> Result<(), ConvertError> {
     for hash in codes {
         watch.check()?;
         match target.code_bytes(hash) {
@@ -157,7 +245,7 @@ pub(crate) fn compare(
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// A range of keys under comparison.

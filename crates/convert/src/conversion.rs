@@ -1,42 +1,21 @@
 //! A conversion from its first phase to its last.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use alloy_primitives::{B256, Bytes};
-use arbor_state::{AccountSource, BlockRef, ReadError, RootPlace, State};
+use alloy_primitives::B256;
+use arbor_state::{AccountSource, Computed, RootPlace, State};
 use arbor_versions::Version;
 
 use crate::ConvertError;
+use crate::blame::{SOURCE_IS_DAMAGED, compare_by_name, why_dump_is_wrong};
 use crate::building::Building;
-use crate::compare::{Comparison, compare};
-use crate::counts::Counts;
-use crate::dump::Dump;
-use crate::job::{Job, Stage};
-use crate::naming::Naming;
-use crate::progress::{Hooks, Phase, Watch};
-use crate::sorted::SortedFiles;
-use crate::sorting::{Sorting, sort_ranges};
-
-/// The state to convert.
-pub enum Source<'a> {
-    /// A state that is read by ranges of keys.
-    State(&'a dyn AccountSource),
-    /// A dump, whose accounts come in any order.
-    Dump(Dump),
-    /// A dump of hashed keys, and files with their preimages.
-    Hashed(Dump, Vec<PathBuf>),
-}
-
-/// A block that the target is to remember.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SourceBlock {
-    /// Number, hash, and what is kept of the header.
-    pub block: BlockRef,
-    /// The state root in the header; `None` without a header.
-    pub state_root: Option<B256>,
-}
+use crate::compare::{Comparison, Verified, check_codes, compare};
+use crate::job::{Job, Stage, next_run};
+use crate::parts::Join;
+use crate::progress::{Hooks, Phase, PhaseDone, Timed, Watch};
+use crate::sorting::Sorting;
+use crate::source::{Source, SourceBlock, with_ordered};
 
 /// What is to be converted, and how.
 pub struct Conversion<'a> {
@@ -52,17 +31,6 @@ pub struct Conversion<'a> {
     pub memory: u64,
     /// What is called on the way.
     pub hooks: Hooks<'a>,
-}
-
-/// A phase that is over.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct PhaseDone {
-    /// The phase.
-    pub phase: Phase,
-    /// How long it took in this run.
-    pub time: Duration,
-    /// What it read in this run.
-    pub counts: Counts,
 }
 
 /// A conversion that is over.
@@ -100,103 +68,61 @@ impl Conversion<'_> {
             hooks,
         } = self;
         let files = Job::folder(folder);
-        let run = Job::next_run(folder)?;
+        let run = next_run(&files)?;
         let order = state.tree().order();
         let mut timed = Timed::default();
-        let (by_state, dump) = match source {
-            Source::State(source) => (Some(source), None),
-            Source::Dump(dump) => (None, Some((dump, Vec::new()))),
-            Source::Hashed(dump, preimages) => (None, Some((dump, preimages))),
-        };
+        let (by_state, dump_path) = (source.state(), source.dump_path());
         let is_ordered = by_state.is_some_and(|source| source.order() == order);
         if !is_ordered && job.stage == Stage::Sort {
             let watch = Watch::new(&hooks, Phase::Sort);
             let sorting = Sorting::open(&files, order, (memory, run), &watch)?;
-            if !sorting.is_complete() {
-                match (by_state, dump) {
-                    (Some(source), _) => sort_ranges(source, &sorting)?,
-                    (None, Some((dump, preimages))) if preimages.is_empty() => {
-                        dump.sort(&sorting)?;
-                    }
-                    (None, Some((dump, preimages))) => {
-                        let naming = Naming::begin(&files, &watch)?;
-                        dump.sort_named(&preimages, &naming, &sorting)?;
-                    }
-                    (None, None) => {}
-                }
-                sorting.finish()?;
-            }
+            source.sort(&files, sorting, &watch)?;
             phases.push(timed.end(&watch));
         }
-        let code = by_state.map(|source| {
-            move |hash| -> Result<Bytes, ReadError> { AccountSource::code_bytes(source, hash) }
-        });
-        let code = code
-            .as_ref()
-            .map(|code| code as crate::sorted::CodeByHash<'_>);
-        let sorted;
-        let ordered: &dyn AccountSource = match by_state {
-            Some(source) if is_ordered => source,
-            _ => {
-                sorted = SortedFiles::open(&files, order, code)?;
-                &sorted
+        let built = |ordered: &dyn AccountSource| {
+            if job.stage < Stage::Verify {
+                job.reach(Stage::Build, folder)?;
+                let watch = Watch::new(&hooks, Phase::Build);
+                let computed = build(ordered, state, (&files, run), &watch)?;
+                commit(state, blocks, computed)?;
+                job.reach(Stage::Verify, folder)?;
+                phases.push(timed.end(&watch));
             }
-        };
-        if job.stage < Stage::Verify {
-            job.reach(Stage::Build, folder)?;
-            let watch = Watch::new(&hooks, Phase::Build);
-            let tree = Arc::clone(state.tree());
-            let computed = match tree.build() {
-                Some(build) => Building {
-                    build,
-                    source: ordered,
-                    folder: &files,
-                    watch: &watch,
-                    run,
-                }
-                .run(state)?,
-                None => {
-                    let progress = |done: u64, of: u64| watch.done(done as f64 / of.max(1) as f64);
-                    state.load(ordered, &progress)?
-                }
-            };
-            let is_in_headers = state.tree().kind().roots == RootPlace::InHeaders;
-            if let Some(expected) =
-                state_root.filter(|root| is_in_headers && *root != computed.root())
+            let watch = Watch::new(&hooks, Phase::Verify);
+            let head = state.reader();
+            let version = head.meta().map_or(Version(0), |meta| meta.version);
+            let target = head.at(version)?;
+            let mut comparison =
+                compare(ordered, &target, &Verified::in_folder(&files, run, &watch))?;
+            let flat_root = head.flat_root()?;
+            let wrong = state_root.filter(|root| *root != flat_root);
+            if let Some(source) = by_state.filter(|_| !is_ordered)
+                && (wrong.is_some() || !comparison.is_same())
             {
-                let actual = computed.root();
-                return Err(ConvertError::Root { expected, actual });
+                // The files of the sorting may be what is wrong.
+                let found = compare_by_name(source, &target, &watch)?;
+                if !found.is_same() {
+                    comparison = found;
+                }
             }
-            let last = blocks.len().saturating_sub(1);
-            let blocks = blocks.into_iter().enumerate().map(|(place, block)| {
-                let of_header = block.state_root.filter(|_| is_in_headers);
-                let root = match place == last {
-                    true => computed.root(),
-                    false => of_header.unwrap_or_default(),
-                };
-                (block.block, root)
-            });
-            let blocks = blocks.collect();
-            state.commit_loaded(blocks, computed)?;
-            job.reach(Stage::Verify, folder)?;
             phases.push(timed.end(&watch));
-        }
-        let watch = Watch::new(&hooks, Phase::Verify);
-        let head = state.reader();
-        let version = head.meta().map_or(Version(0), |meta| meta.version);
-        let target = head.at(version)?;
-        let comparison = compare(ordered, &target, &watch)?;
-        let flat_root = head.flat_root()?;
-        let root = head.root();
-        phases.push(timed.end(&watch));
+            let root = head.root();
+            Ok::<_, ConvertError>((comparison, wrong, Roots { root, flat_root }))
+        };
+        let (comparison, wrong, Roots { root, flat_root }) =
+            with_ordered(by_state, (&files, order), built)?;
         if comparison.is_same() {
-            if let Some(expected) = state_root.filter(|root| *root != flat_root) {
+            if let Some(expected) = wrong {
                 return Err(ConvertError::Root {
                     expected,
                     actual: flat_root,
+                    why: match dump_path {
+                        None => SOURCE_IS_DAMAGED.to_owned(),
+                        Some((path, is_hashed)) => why_dump_is_wrong(&path, is_hashed)?,
+                    },
                 });
             }
-            Job::remove(folder)?;
+            job.finish(folder)?;
         }
         Ok(Converted {
             phases,
@@ -207,22 +133,123 @@ impl Conversion<'_> {
     }
 }
 
-/// The time since the last phase.
-struct Timed(Instant);
-
-impl Default for Timed {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
+/// The root of the target's tree, and the Merkle-Patricia root of what was read of it.
+struct Roots {
+    root: B256,
+    flat_root: B256,
 }
 
-impl Timed {
-    fn end(&mut self, watch: &Watch<'_>) -> PhaseDone {
-        let begin = std::mem::replace(&mut self.0, Instant::now());
-        PhaseDone {
-            phase: watch.phase(),
-            time: self.0 - begin,
-            counts: watch.counts(),
+/// Builds the target, or loads it at once if its tree is not built in parts.
+fn build(
+    source: &dyn AccountSource,
+    state: &mut State,
+    (folder, run): (&Path, u32),
+    watch: &Watch<'_>,
+) -> Result<Computed, ConvertError> {
+    let tree = Arc::clone(state.tree());
+    let Some(build) = tree.build() else {
+        let progress = |done: u64, of: u64| watch.done(done as f64 / of.max(1) as f64);
+        return Ok(state.load(source, &progress)?);
+    };
+    let building = Building {
+        build,
+        folder,
+        watch,
+        run,
+    };
+    building.run(source, state)
+}
+
+/// Makes a state that was built the first version of a database, which remembers some blocks.
+fn commit(
+    state: &mut State,
+    blocks: Vec<SourceBlock>,
+    computed: Computed,
+) -> Result<(), ConvertError> {
+    let is_in_headers = state.tree().kind().roots == RootPlace::InHeaders;
+    let last = blocks.len().saturating_sub(1);
+    let blocks = blocks.into_iter().enumerate().map(|(place, block)| {
+        let of_header = block.state_root.filter(|_| is_in_headers);
+        let root = match place == last {
+            true => computed.root(),
+            false => of_header.unwrap_or_default(),
+        };
+        (block.block, root)
+    });
+    let blocks = blocks.collect();
+    Ok(state.commit_loaded(blocks, computed)?)
+}
+
+/// The joining of all parts of a conversion.
+pub struct Joining<'a> {
+    /// The parts.
+    pub join: &'a Join,
+    /// The target's folder.
+    pub folder: &'a Path,
+    /// What is called on the way.
+    pub hooks: Hooks<'a>,
+}
+
+impl Joining<'_> {
+    /// Joins the parts into an empty database, or goes on with an earlier run. The database is then read again: its codes are hashed, and
+    /// its accounts and slots have the Merkle-Patricia root of the source, if that is known.
+    ///
+    /// # Errors
+    /// Parts that cannot be read; another root; a target that cannot be written.
+    pub fn run(self, job: &mut Job, state: &mut State) -> Result<Converted, ConvertError> {
+        let Self {
+            join,
+            folder,
+            hooks,
+        } = self;
+        let files = Job::folder(folder);
+        let run = next_run(&files)?;
+        let (mut phases, mut timed) = (Vec::new(), Timed::default());
+        if job.stage < Stage::Verify {
+            job.reach(Stage::Build, folder)?;
+            let watch = Watch::new(&hooks, Phase::Build);
+            let tree = Arc::clone(state.tree());
+            let Some(build) = tree.build() else {
+                return Err(ConvertError::Parts(format!(
+                    "the tree {} is not built in parts",
+                    tree.kind().name
+                )));
+            };
+            let building = Building {
+                build,
+                folder: &files,
+                watch: &watch,
+                run,
+            };
+            let computed = join.build(&building, state)?.0;
+            commit(state, join.first().1.blocks(), computed)?;
+            job.reach(Stage::Verify, folder)?;
+            phases.push(timed.end(&watch));
         }
+        let watch = Watch::new(&hooks, Phase::Verify);
+        let head = state.reader();
+        let version = head.meta().map_or(Version(0), |meta| meta.version);
+        let target = head.at(version)?;
+        let mut comparison = Comparison::of(join.counts());
+        check_codes(&target, join.codes(&files)?, &watch, &mut comparison)?;
+        let flat_root = head.flat_root()?;
+        let root = head.root();
+        phases.push(timed.end(&watch));
+        if let Some(expected) = join.first().1.state_root.filter(|root| *root != flat_root) {
+            return Err(ConvertError::Root {
+                expected,
+                actual: flat_root,
+                why: "a part is damaged, or the source is: make the parts again".to_owned(),
+            });
+        }
+        if comparison.is_same() {
+            job.finish(folder)?;
+        }
+        Ok(Converted {
+            phases,
+            comparison,
+            root,
+            flat_root,
+        })
     }
 }

@@ -56,6 +56,11 @@ impl Done {
         self.runs.get(&origin.part) == Some(&origin.run)
     }
 
+    /// Enters a part that was added to the file.
+    pub(crate) fn add(&mut self, origin: Origin) {
+        self.runs.insert(origin.part, origin.run);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }

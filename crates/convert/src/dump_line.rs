@@ -20,6 +20,8 @@ pub(crate) struct DumpLine {
     pub(crate) account: FullAccount,
     /// The code and its hash; `None` for an account without code.
     pub(crate) code: Option<(B256, Bytes)>,
+    /// The root of the account's storage, if the line has it.
+    pub(crate) storage_root: Option<B256>,
 }
 
 /// The fields of a line that a conversion reads.
@@ -38,6 +40,8 @@ struct Fields<'a> {
     code_hash: Option<&'a str>,
     #[serde(borrow, default)]
     code: Option<&'a str>,
+    #[serde(borrow, default)]
+    root: Option<&'a str>,
     #[serde(borrow, default)]
     storage: Option<Slots<'a>>,
 }
@@ -103,6 +107,7 @@ impl DumpLine {
         let nonce =
             u64::try_from(nonce).map_err(|_| named(format!("nonce {nonce} is too large")))?;
         let code = fields.code().map_err(named)?;
+        let storage_root = fields.storage_root();
         let slots = fields.storage.map_or_else(Vec::new, |slots| slots.0);
         let slots = slots.into_iter().map(|(slot, value)| {
             let number = parse_hex(slot).ok_or_else(|| format!("slot {slot:.70?} is not a number"));
@@ -124,12 +129,20 @@ impl DumpLine {
                 slots,
             },
             code,
+            storage_root,
         })
     }
 }
 
-/// An account of a dump of hashed keys, and its code with the code's hash.
-pub(crate) type HashedLine = (HashedAccount, Option<(B256, Bytes)>);
+/// What a line of a dump of hashed keys has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct HashedLine {
+    pub(crate) account: HashedAccount,
+    /// The code and its hash; `None` for an account without code.
+    pub(crate) code: Option<(B256, Bytes)>,
+    /// The root of the account's storage, if the line has it.
+    pub(crate) storage_root: Option<B256>,
+}
 
 /// Reads a line of hashed keys, as `geth snapshot dump` writes it: values are RLP.
 pub(crate) fn parse_hashed(line: &[u8]) -> Result<HashedLine, String> {
@@ -148,6 +161,7 @@ pub(crate) fn parse_hashed(line: &[u8]) -> Result<HashedLine, String> {
     let nonce = nonce.map_err(|why| named(format!("nonce {why}")))?;
     let nonce = u64::try_from(nonce).map_err(|_| named(format!("nonce {nonce} is too large")))?;
     let code = fields.code().map_err(named)?;
+    let storage_root = fields.storage_root();
     let slots = fields.storage.map_or_else(Vec::new, |slots| slots.0);
     let slots = slots.into_iter().map(|(slot, value)| {
         let hash: Result<B256, _> = slot.parse();
@@ -167,7 +181,11 @@ pub(crate) fn parse_hashed(line: &[u8]) -> Result<HashedLine, String> {
         },
         slots: slots.map_err(named)?,
     };
-    Ok((account, code))
+    Ok(HashedLine {
+        account,
+        code,
+        storage_root,
+    })
 }
 
 /// Parses the RLP of a number that is not zero, in hexadecimal digits.
@@ -183,6 +201,11 @@ fn parse_rlp(text: &str) -> Option<U256> {
 }
 
 impl Fields<'_> {
+    /// The root of the account's storage. geth writes 32 bytes, in hexadecimal or as base64 in old versions.
+    fn storage_root(&self) -> Option<B256> {
+        self.root.and_then(|root| root.parse().ok())
+    }
+
     /// The code, which has the hash that the line names.
     fn code(&self) -> Result<Option<(B256, Bytes)>, String> {
         let code: Bytes = match self.code {
@@ -274,8 +297,13 @@ mod tests {
                 slots: vec![(U256::from(5), U256::from(0x102))],
             },
             code: Some((hash, Bytes::from_static(&[0x60, 0x01]))),
+            storage_root: None,
         };
-        assert_eq!(parsed(&geth), Ok(expected.clone()));
+        let with_root = DumpLine {
+            storage_root: HASH.parse().ok(),
+            ..expected.clone()
+        };
+        assert_eq!(parsed(&geth), Ok(with_root));
         assert_eq!(parsed(&reth), Ok(expected));
         let plain =
             format!(r#"{{"balance":"0","address":"{address}","storage":null,"code":"0x"}}"#);
@@ -294,7 +322,7 @@ mod tests {
             let line = format!(
                 r#"{{"balance":"5","nonce":1,"key":"{HASH}","storage":{{"{HASH}":"{value}"}}}}"#
             );
-            parse_hashed(line.as_bytes()).map(|(account, _)| account.slots[0].1)
+            parse_hashed(line.as_bytes()).map(|line| line.account.slots[0].1)
         };
         let max = format!("a0{}", "ff".repeat(32));
         for (text, value) in [

@@ -37,6 +37,21 @@ pub enum ConvertError {
         /// What is wrong with it.
         why: String,
     },
+    /// A dump begins with an account.
+    #[error(
+        "line 1 is an account, and a dump begins with the line {{\"root\": \"0x...\"}}: the beginning is missing. Dump the state again, or put the line with the block's state root before the dump"
+    )]
+    NoHead,
+    /// A dump has other lines than that with which the conversion was begun.
+    #[error(
+        "lines {first} to {last} have other bytes than when this conversion was begun: it is another dump, or it ended early then. Give the same dump to go on, or delete the target's folder to begin again"
+    )]
+    OtherDump {
+        /// The first line of the part that differs.
+        first: u64,
+        /// Its last line.
+        last: u64,
+    },
     /// The folder has the files of another conversion.
     #[error(
         "{} was begun as another conversion ({found}), and this one is {wanted}: go on with the same command, or remove the folder",
@@ -50,18 +65,26 @@ pub enum ConvertError {
         /// The conversion that was asked for.
         wanted: String,
     },
+    /// Folders that are not the parts of one conversion, or no part at all.
+    #[error("{0}")]
+    Parts(String),
+    /// A target that cannot be kept level with its source.
+    #[error("{0}")]
+    Follow(String),
     /// The source cannot be read, or the target cannot be written.
     #[error(transparent)]
     State(#[from] StateError),
     /// The accounts do not have the root that the header carries.
     #[error(
-        "the accounts and slots have the Merkle-Patricia root {actual}, and the source has the state root {expected}"
+        "the accounts and slots have the Merkle-Patricia root {actual}, and the source has the state root {expected}: {why}"
     )]
     Root {
         /// The source's state root.
         expected: B256,
         /// The root of what was read.
         actual: B256,
+        /// Where the fault is, as far as it was found, and what to do.
+        why: String,
     },
     /// A file of preimages is not one.
     #[error("{}, byte {offset}: {why}", path.display())]

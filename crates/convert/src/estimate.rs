@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_state::{
     AccountSource, FullAccount, LoadedCodes, Network, ReadError, SortedAccounts, State, Tree,
 };
@@ -14,12 +14,13 @@ use rayon::prelude::*;
 
 use crate::dump::Dump;
 use crate::dump_line::DumpLine;
+use crate::naming::HashedAccount;
 use crate::{ConvertError, record};
 
-/// Ranges of a source that are sampled.
-const RANGES: [u8; 4] = [0x13, 0x57, 0x9b, 0xdf];
-/// Accounts and slots of a range, or of a dump, at which its sample ends.
-const ENOUGH: usize = 1 << 14;
+/// Accounts and slots at which a sample ends. A state with fewer is read as a whole.
+const ENOUGH: usize = 1 << 16;
+/// Accounts and slots of a range at which its sample ends.
+const OF_RANGE: usize = ENOUGH / 16;
 /// Bytes that the store adds to a record, and what it takes until merges have given space back, in 16ths.
 const STORE: u64 = 20;
 
@@ -59,29 +60,37 @@ struct Sample {
 /// # Errors
 /// A source that cannot be read.
 pub fn estimate(source: &dyn AccountSource, tree: &Tree) -> Result<Estimate, ConvertError> {
-    let (mut sample, mut parts) = (Sample::default(), 0.0);
-    for range in RANGES {
+    let (mut sample, mut parts, mut all) = (Sample::default(), 0.0, 0);
+    // Ranges far from each other come first: addresses need not be spread evenly.
+    for range in (0..=u8::MAX).map(u8::reverse_bits) {
+        if all >= ENOUGH {
+            break;
+        }
         let (mut size, mut last) = (0, None);
-        let mut is_cut = false;
         for account in source.stream(Some(range))? {
             let account = account?;
             size += 1 + account.slots.len();
-            last = Some(account.key);
+            let key = account.key;
             sample.add(account.into(), |hash| source.code_bytes(hash))?;
-            if size >= ENOUGH {
-                is_cut = true;
+            if size >= OF_RANGE {
+                last = Some(key);
                 break;
             }
         }
-        // Keys are spread evenly, so that the last one says how much of the range was read.
-        let read = match last.filter(|_| is_cut) {
+        all += size;
+        // Within a range keys are spread evenly enough that the last one says how much of it was read.
+        let read = match last {
             Some(key) => (f64::from(u16::from_be_bytes([key[1], key[2]])) + 1.0) / 65_536.0,
             None => 1.0,
         };
         parts += read / 256.0;
     }
     sample.scale = 1.0 / parts;
-    sample.estimate(tree, source.order() == tree.order(), false)
+    let scratch = Scratch {
+        accounts: source.order() != tree.order(),
+        ..Scratch::default()
+    };
+    sample.estimate(tree, scratch)
 }
 
 /// Estimates a conversion of a dump to a tree; `None` for a pipe, which cannot be read twice.
@@ -101,7 +110,7 @@ pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Conve
             is_whole = true;
             break;
         };
-        let DumpLine { account, code } = line;
+        let DumpLine { account, code, .. } = line;
         size += 1 + account.slots.len();
         let code = code.map(|(_, code)| code);
         sample.add(account, |hash| {
@@ -112,7 +121,72 @@ pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Conve
         true => 1.0,
         false => 1.0 / lines.part().max(1e-9),
     };
-    sample.estimate(tree, false, true).map(Some)
+    let scratch = Scratch {
+        accounts: true,
+        codes: true,
+        names: 0,
+    };
+    sample.estimate(tree, scratch).map(Some)
+}
+
+/// Estimates a conversion of a dump of hashed keys to a tree; `None` for a pipe.
+///
+/// # Errors
+/// As [`estimate_dump`].
+pub fn estimate_hashed(path: &Path, tree: &Tree) -> Result<Option<Estimate>, ConvertError> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let (mut sample, mut size, mut names) = (Sample::default(), 0, 0);
+    let mut lines = Dump::open(path)?.into_lines();
+    sample.scale = 1.0;
+    while let Some(line) = lines.hashed()? {
+        let code = line.code.map(|(_, code)| code);
+        let HashedAccount {
+            key,
+            account,
+            slots,
+        } = line.account;
+        // The name and the account; each slot with its name, under its own key and under the account's.
+        names += 21 + 104 + 24;
+        let bytes = |value: &U256| 1 + value.byte_len() as u64;
+        let slots_bytes = slots
+            .iter()
+            .map(|(_, value)| 97 + 64 + 32 + 33 + 2 * bytes(value));
+        names += slots_bytes.sum::<u64>();
+        size += 1 + slots.len();
+        let numbers = slots.into_iter().map(|(slot, value)| (slot.into(), value));
+        let account = FullAccount {
+            // A name of the right length.
+            address: Address::from_slice(&key[..20]),
+            account,
+            slots: numbers.collect(),
+        };
+        sample.add(account, |hash| {
+            code.clone().ok_or(ReadError::MissingCode(hash))
+        })?;
+        if size >= ENOUGH {
+            sample.scale = 1.0 / lines.part().max(1e-9);
+            break;
+        }
+    }
+    let scratch = Scratch {
+        accounts: true,
+        codes: true,
+        names,
+    };
+    sample.estimate(tree, scratch).map(Some)
+}
+
+/// What goes to files on the way, besides leaves.
+#[derive(Default)]
+struct Scratch {
+    /// The accounts, sorted.
+    accounts: bool,
+    /// The codes of a dump.
+    codes: bool,
+    /// Bytes of names and of hashed accounts and slots, for the accounts of the sample.
+    names: u64,
 }
 
 impl Sample {
@@ -149,12 +223,7 @@ impl Sample {
         (bytes as f64 * self.scale) as u64
     }
 
-    fn estimate(
-        self,
-        tree: &Tree,
-        is_ordered: bool,
-        with_codes: bool,
-    ) -> Result<Estimate, ConvertError> {
+    fn estimate(self, tree: &Tree, files: Scratch) -> Result<Estimate, ConvertError> {
         let accounts = self.accounts.len() as u64;
         let slots: usize = self
             .accounts
@@ -163,15 +232,15 @@ impl Sample {
             .sum();
         let (accounts, slots) = (self.scaled(accounts), self.scaled(slots as u64));
         let code_bytes = self.code_bytes();
-        let mut scratch = 0;
-        if !is_ordered {
+        let mut scratch = self.scaled(files.names);
+        if files.accounts {
             let mut records = Vec::new();
             self.accounts
                 .iter()
                 .for_each(|account| record::encode(account, &mut records));
             scratch += self.scaled(records.len() as u64);
         }
-        if with_codes {
+        if files.codes {
             scratch += code_bytes;
         }
         let codes = |hash| {

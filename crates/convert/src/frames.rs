@@ -73,9 +73,9 @@ impl FrameFile {
 }
 
 /// Reads a file frame by frame, from its beginning. A file that is absent has no frames.
-pub(crate) struct Frames<'a> {
+pub(crate) struct Frames<'a, R = File> {
     path: &'a Path,
-    file: Option<BufReader<File>>,
+    file: Option<BufReader<R>>,
     offset: u64,
     length: u64,
 }
@@ -104,6 +104,18 @@ impl<'a> Frames<'a> {
             offset: 0,
             length,
         })
+    }
+}
+
+impl<'a, R: Read + Seek> Frames<'a, R> {
+    /// Reads the frames in bytes of this length; the path is for errors.
+    pub(crate) fn of(path: &'a Path, bytes: R, length: u64) -> Self {
+        Self {
+            path,
+            file: Some(BufReader::new(bytes)),
+            offset: 0,
+            length,
+        }
     }
 
     /// The next frame; `None` at the end, and before a frame that is cut.

@@ -1,7 +1,7 @@
 //! A file, a pipe or standard input, plain or compressed with gzip or zstd.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Stdin};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,16 +28,23 @@ impl Input {
     /// # Errors
     /// What keeps it from being read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let read = Arc::new(AtomicU64::new(0));
-        let (raw, length) = match path == Path::new("-") {
-            true => (Raw::Stdin(io::stdin()), None),
+        match path == Path::new("-") {
+            true => Self::of(Box::new(io::stdin()), None),
             false => {
                 let file = File::open(path)?;
                 let found = file.metadata()?;
                 let length = found.is_file().then_some(found.len());
-                (Raw::File(file), length)
+                Self::of(Box::new(file), length)
             }
-        };
+        }
+    }
+
+    /// Takes bytes of any kind, `length` of them if that is known.
+    ///
+    /// # Errors
+    /// What keeps them from being read.
+    pub fn of(raw: Box<dyn Read + Send>, length: Option<u64>) -> io::Result<Self> {
+        let read = Arc::new(AtomicU64::new(0));
         let counted = Counted {
             raw,
             read: Arc::clone(&read),
@@ -56,6 +63,12 @@ impl Input {
             Box::new(packed)
         };
         Ok(Self { text, read, length })
+    }
+
+    /// Puts bytes that were read back before what comes next.
+    pub(crate) fn unread(&mut self, bytes: Vec<u8>) {
+        let text = std::mem::replace(&mut self.text, Box::new(io::empty()));
+        self.text = Box::new(io::Cursor::new(bytes).chain(text));
     }
 
     /// The part of the input that was read, 0 to 1; `None` for a pipe.
@@ -86,22 +99,14 @@ impl BufRead for Input {
     }
 }
 
-enum Raw {
-    File(File),
-    Stdin(Stdin),
-}
-
 struct Counted {
-    raw: Raw,
+    raw: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = match &mut self.raw {
-            Raw::File(file) => file.read(bytes),
-            Raw::Stdin(stdin) => stdin.read(bytes),
-        }?;
+        let count = self.raw.read(bytes)?;
         self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }

@@ -10,6 +10,8 @@ use crate::ConvertError;
 
 /// The name of the folder within the target's.
 const FOLDER: &str = "convert";
+/// The name of the file in the target's folder that a finished conversion leaves.
+const FINISHED: &str = "converted.json";
 
 /// How far a conversion has come: what is before its stage is done.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -33,6 +35,12 @@ pub struct Job {
     pub target: String,
     /// How far it has come.
     pub stage: Stage,
+    /// The command that goes on with it.
+    #[serde(default)]
+    pub command: String,
+    /// The number of the source's block, if that is known.
+    #[serde(default)]
+    pub block: Option<u64>,
 }
 
 impl Job {
@@ -50,7 +58,32 @@ impl Job {
     /// # Errors
     /// A file that cannot be read, or that is damaged.
     pub fn read(target: &Path) -> Result<Option<Self>, ConvertError> {
-        let path = Self::file(target);
+        Self::read_file(Self::file(target))
+    }
+
+    /// Reads which conversion made a database's folder, and is finished; `None` if none did.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is damaged.
+    pub fn finished(target: &Path) -> Result<Option<Self>, ConvertError> {
+        Self::read_file(target.join(FINISHED))
+    }
+
+    /// Whether this is the same conversion as another one, however far either has come.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.source, &self.target) == (&other.source, &other.target)
+    }
+
+    /// Notes in the target's folder that the conversion is finished, and removes its files.
+    ///
+    /// # Errors
+    /// Files that cannot be written or removed.
+    pub(crate) fn finish(&self, target: &Path) -> Result<(), ConvertError> {
+        self.write_to(&target.join(FINISHED))?;
+        Self::remove(target)
+    }
+
+    fn read_file(path: PathBuf) -> Result<Option<Self>, ConvertError> {
         let text = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read.map_err(ConvertError::file(&path))?,
@@ -70,9 +103,7 @@ impl Job {
     pub fn begin(&self, target: &Path) -> Result<Stage, ConvertError> {
         let described = |job: &Self| format!("from {} to {}", job.source, job.target);
         match Self::read(target)? {
-            Some(found) if (&found.source, &found.target) == (&self.source, &self.target) => {
-                Ok(found.stage)
-            }
+            Some(found) if found.is_same(self) => Ok(found.stage),
             Some(found) => Err(ConvertError::OtherJob {
                 folder: target.to_owned(),
                 found: described(&found),
@@ -97,31 +128,12 @@ impl Job {
     }
 
     fn write(&self, target: &Path) -> Result<(), ConvertError> {
-        let path = Self::file(target);
-        let write = || write_whole(&path, &serde_json::to_vec_pretty(self)?);
-        write().map_err(ConvertError::file(&path))
+        self.write_to(&Self::file(target))
     }
 
-    /// Returns the number of this run of the conversion, which is above that of every run before.
-    ///
-    /// # Errors
-    /// A file that cannot be read or written.
-    pub(crate) fn next_run(target: &Path) -> Result<u32, ConvertError> {
-        let path = Self::folder(target).join("run");
-        let before = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            read => {
-                let text = read.map_err(ConvertError::file(&path))?;
-                text.trim().parse().map_err(|_| ConvertError::Damaged {
-                    path: path.clone(),
-                    offset: 0,
-                    why: "it is not the number of a run",
-                })?
-            }
-        };
-        let run: u32 = before + 1;
-        write_whole(&path, run.to_string().as_bytes()).map_err(ConvertError::file(&path))?;
-        Ok(run)
+    fn write_to(&self, path: &Path) -> Result<(), ConvertError> {
+        let write = || write_whole(path, &serde_json::to_vec_pretty(self)?);
+        write().map_err(ConvertError::file(path))
     }
 
     /// Removes the files of a conversion.
@@ -137,8 +149,30 @@ impl Job {
     }
 }
 
+/// Returns the number of this run of a conversion, which is above that of every run before; `folder` has its files.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(crate) fn next_run(folder: &Path) -> Result<u32, ConvertError> {
+    let path = folder.join("run");
+    let before = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        read => {
+            let text = read.map_err(ConvertError::file(&path))?;
+            text.trim().parse().map_err(|_| ConvertError::Damaged {
+                path: path.clone(),
+                offset: 0,
+                why: "it is not the number of a run",
+            })?
+        }
+    };
+    let run: u32 = before + 1;
+    write_whole(&path, run.to_string().as_bytes()).map_err(ConvertError::file(&path))?;
+    Ok(run)
+}
+
 /// Replaces a file, so that a kill leaves the old one or the new one.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = path.with_added_extension("new");
     let mut file = File::create(&part)?;
     file.write_all(bytes)?;

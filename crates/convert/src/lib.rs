@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod blame;
 mod building;
 mod codes;
 mod compare;
@@ -24,27 +25,38 @@ mod dump;
 mod dump_line;
 mod error;
 mod estimate;
+mod follow;
 mod frames;
+#[doc(hidden)]
+pub mod fuzzing;
 mod input;
 mod job;
 mod leaf_records;
 mod naming;
+mod parts;
 mod preimage_file;
 mod preimages;
 mod progress;
+mod range_result;
+mod ranges;
 mod record;
 mod sorted;
 mod sorting;
+mod source;
 
 pub use audit::{Audit, MissingName};
 pub use compare::{Comparison, Difference};
-pub use conversion::{Conversion, Converted, PhaseDone, Source, SourceBlock};
+pub use conversion::{Conversion, Converted, Joining};
 pub use counts::Counts;
 pub use dump::Dump;
 pub use error::ConvertError;
-pub use estimate::{Estimate, estimate, estimate_dump};
+pub use estimate::{Estimate, estimate, estimate_dump, estimate_hashed};
+pub use follow::{FollowHooks, Level, catch_up};
 pub use input::Input;
 pub use job::{Job, Stage};
+pub use parts::{Join, PartBlock, PartConversion, PartJob};
 pub use preimage_file::{Preimage, PreimageFile, PreimageForm};
 pub use preimages::{HashedSource, Preimages, WrittenForm};
-pub use progress::{Hooks, Phase};
+pub use progress::{Hooks, Phase, PhaseDone};
+pub use ranges::PartOf;
+pub use source::{Source, SourceBlock};

@@ -10,18 +10,19 @@
 //!
 //! Then the accounts of a byte, their slots, and the names of the byte are in memory together.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Address, B256, U256};
 use arbor_state::{Account, BY_KECCAK, FullAccount};
 use rayon::prelude::*;
 
 use crate::audit::{Audit, MissingName};
 use crate::counts::Counts;
-use crate::frames::{FrameFile, Frames, Origin};
-use crate::preimage_file::{Preimage, PreimageFile};
+use crate::done::{Done, DoneFile};
+use crate::frames::{FrameFile, Frames, Origin, cut_torn};
+use crate::preimage_file::{Preimage, PreimageFile, PreimageForm};
 use crate::progress::Watch;
 use crate::{ConvertError, record};
 
@@ -72,15 +73,20 @@ impl Kind {
         })
     }
 
-    /// Reads a file, and calls `each` until nothing is left of a frame.
+    /// Reads the frames of a file that count, and calls `each` until nothing is left of a frame.
     fn read(
         &self,
         first: u8,
+        counts: impl Fn(Origin) -> bool,
         mut each: impl FnMut(&mut &[u8]) -> Option<()>,
     ) -> Result<(), ConvertError> {
         let path = self.path(first);
         let mut frames = Frames::open(&path)?;
         while let Some(frame) = frames.next()? {
+            if !counts(frame.origin) {
+                frames.skip(&frame)?;
+                continue;
+            }
             let payload = frames.payload(&frame)?;
             let mut rest = &payload[..];
             while !rest.is_empty() {
@@ -98,14 +104,16 @@ impl Kind {
 /// Records on their way to the files of a kind.
 struct Spreading<'a> {
     kind: &'a Kind,
+    origin: Origin,
     records: Vec<Vec<u8>>,
     bytes: usize,
 }
 
 impl<'a> Spreading<'a> {
-    fn new(kind: &'a Kind) -> Self {
+    fn new(kind: &'a Kind, origin: Origin) -> Self {
         Self {
             kind,
+            origin,
             records: vec![Vec::new(); 256],
             bytes: 0,
         }
@@ -125,11 +133,9 @@ impl<'a> Spreading<'a> {
 
     fn write(&mut self) -> Result<(), ConvertError> {
         self.bytes = 0;
-        // All frames count: a naming that was interrupted is made again from its begin.
-        let origin = Origin { part: 0, run: 0 };
         for (records, file) in self.records.iter_mut().zip(&self.kind.files) {
             if !records.is_empty() {
-                file.append(origin, records)?;
+                file.append(self.origin, records)?;
                 *records = Vec::new();
             }
         }
@@ -143,25 +149,67 @@ pub(crate) struct Naming<'a> {
     accounts: Kind,
     hashed_slots: Kind,
     named_slots: Kind,
+    /// The steps that are done: [`NAMES`], [`ACCOUNTS`], and [`SLOTS`] with each first byte.
+    done_path: PathBuf,
+    done: Mutex<Done>,
+    /// A frame for each step that has a result.
+    results: PathBuf,
+    run: u32,
     watch: &'a Watch<'a>,
 }
 
+/// The step that reads the names. Its result is their number (8 bytes).
+const NAMES: u32 = 0;
+/// The step that reads the accounts. Its result is the numbers of accounts and slots (8 bytes each).
+const ACCOUNTS: u32 = 1;
+/// The step that names the slots whose hashes have first byte 0; those of the other bytes follow.
+const SLOTS: u32 = 2;
+
 impl<'a> Naming<'a> {
-    /// Begins in a folder, without what an interrupted naming left there.
-    pub(crate) fn begin(folder: &Path, watch: &'a Watch<'a>) -> Result<Self, ConvertError> {
+    /// Begins in a folder, or goes on in the run with this number.
+    pub(crate) fn open(
+        folder: &Path,
+        run: u32,
+        watch: &'a Watch<'a>,
+    ) -> Result<Self, ConvertError> {
+        let done_path = folder.join("naming-done");
+        let done = Done::read(&done_path)?;
         let naming = Self {
             names: Kind::new(folder, "names"),
             accounts: Kind::new(folder, "hashed"),
             hashed_slots: Kind::new(folder, "hashed-slots"),
             named_slots: Kind::new(folder, "named-slots"),
+            results: folder.join("naming"),
+            done_path,
+            done: Mutex::new(done.clone()),
+            run,
             watch,
         };
-        naming.remove()?;
+        // What an interrupted step left of its files goes; the slots' frames say themselves whether they count.
+        if !done.has(NAMES) {
+            naming.names.remove()?;
+        }
+        if !done.has(ACCOUNTS) {
+            naming.accounts.remove()?;
+            naming.hashed_slots.remove()?;
+        }
+        cut_torn(&naming.results)?;
+        let firsts: Vec<u8> = (0..=u8::MAX).collect();
+        firsts
+            .par_iter()
+            .try_for_each(|first| cut_torn(&naming.named_slots.path(*first)))?;
         Ok(naming)
     }
 
-    /// Removes all files.
+    /// Removes all files, after which the naming begins again.
     pub(crate) fn remove(&self) -> Result<(), ConvertError> {
+        *self.done() = Done::default();
+        for path in [&self.done_path, &self.results] {
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                removed => removed.map_err(ConvertError::file(path))?,
+            }
+        }
         let kinds = [
             &self.names,
             &self.accounts,
@@ -171,12 +219,72 @@ impl<'a> Naming<'a> {
         kinds.into_iter().try_for_each(Kind::remove)
     }
 
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn origin(&self, part: u32) -> Origin {
+        let run = self.run;
+        Origin { part, run }
+    }
+
+    /// The result of a step that is done, as numbers.
+    fn result<const N: usize>(&self, step: u32) -> Result<Option<[u64; N]>, ConvertError> {
+        let done = self.done().clone();
+        let mut frames = Frames::open(&self.results)?;
+        while let Some(frame) = frames.next()? {
+            let payload = frames.payload(&frame)?;
+            if frame.origin.part == step && done.counts(frame.origin) {
+                let (numbers, rest) = payload.as_chunks::<8>();
+                let numbers: Vec<u64> = numbers
+                    .iter()
+                    .map(|bytes| u64::from_be_bytes(*bytes))
+                    .collect();
+                let numbers: Option<[u64; N]> = numbers.try_into().ok();
+                let numbers = numbers.filter(|_| rest.is_empty());
+                return numbers.map(Some).ok_or_else(|| ConvertError::Damaged {
+                    path: self.results.clone(),
+                    offset: frame.begin,
+                    why: "the result of a step is malformed",
+                });
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that a step is done.
+    fn finish(&self, step: u32, result: &[u64]) -> Result<(), ConvertError> {
+        let origin = self.origin(step);
+        let mut done = self.done();
+        if !result.is_empty() {
+            let bytes: Vec<u8> = result
+                .iter()
+                .flat_map(|number| number.to_be_bytes())
+                .collect();
+            FrameFile::new(self.results.clone()).append(origin, &bytes)?;
+        }
+        DoneFile::open(self.done_path.clone(), &done)?.add(origin)?;
+        done.add(origin);
+        Ok(())
+    }
+
+    /// Whether the accounts are read.
+    pub(crate) fn has_accounts(&self) -> bool {
+        self.done().has(ACCOUNTS)
+    }
+
     /// Takes in the names of files; returns how many there are.
     pub(crate) fn read_names(&self, files: &[PathBuf]) -> Result<u64, ConvertError> {
-        let mut out = Spreading::new(&self.names);
+        if let Some([count]) = self.result(NAMES)? {
+            return Ok(count);
+        }
+        let mut out = Spreading::new(&self.names, self.origin(NAMES));
         let (mut names, mut count) = (Vec::with_capacity(TOGETHER), 0);
         for path in files {
             let mut file = PreimageFile::open(path)?;
+            let is_records = file.form() == PreimageForm::Records;
+            // The key of the account whose record is being read.
+            let mut owner = B256::ZERO;
             loop {
                 let name = file.read_next()?;
                 names.extend(name);
@@ -185,6 +293,14 @@ impl<'a> Naming<'a> {
                     count += names.len() as u64;
                     for (key, name) in hashed(&names).into_iter().zip(names.drain(..)) {
                         let bytes = name.bytes();
+                        match name {
+                            Preimage::Address(_) => owner = key,
+                            Preimage::Slot(_) if is_records => {
+                                out.add(key[0], &[&[OWNED], bytes, &owner[..]])?;
+                                continue;
+                            }
+                            Preimage::Slot(_) => {}
+                        }
                         out.add(key[0], &[&[bytes.len() as u8], bytes])?;
                     }
                 }
@@ -194,6 +310,7 @@ impl<'a> Naming<'a> {
             }
         }
         out.write()?;
+        self.finish(NAMES, &[count])?;
         Ok(count)
     }
 
@@ -202,10 +319,14 @@ impl<'a> Naming<'a> {
         &self,
         accounts: &mut dyn Iterator<Item = Result<HashedAccount, ConvertError>>,
     ) -> Result<Counts, ConvertError> {
+        if let Some([accounts, slots]) = self.result(ACCOUNTS)? {
+            return Ok(Counts { accounts, slots });
+        }
         let mut counts = Counts::default();
+        let origin = self.origin(ACCOUNTS);
         let (mut out, mut slots) = (
-            Spreading::new(&self.accounts),
-            Spreading::new(&self.hashed_slots),
+            Spreading::new(&self.accounts, origin),
+            Spreading::new(&self.hashed_slots, origin),
         );
         for account in accounts {
             self.watch.check()?;
@@ -231,6 +352,14 @@ impl<'a> Naming<'a> {
         Ok(counts)
     }
 
+    /// Notes that all accounts are taken in.
+    pub(crate) fn finish_accounts(&self, counts: Counts) -> Result<(), ConvertError> {
+        match self.has_accounts() {
+            true => Ok(()),
+            false => self.finish(ACCOUNTS, &[counts.accounts, counts.slots]),
+        }
+    }
+
     /// Finds the names of all slots, and counts the hashed keys without a name.
     pub(crate) fn find_names(&self, names: u64, counts: Counts) -> Result<Audit, ConvertError> {
         let audit = Audit {
@@ -241,35 +370,50 @@ impl<'a> Naming<'a> {
         let audit = Mutex::new(audit);
         (0..=u8::MAX).into_par_iter().try_for_each(|first| {
             self.watch.check()?;
+            let step = SLOTS + u32::from(first);
+            if self.done().has(step) {
+                return Ok(());
+            }
             let names = self.names_of(first)?;
             let mut missing = Vec::new();
-            self.accounts.read(first, |rest| {
-                let key = read_account(rest)?.key;
-                if !matches!(names.get(&key), Some(Preimage::Address(_))) {
-                    missing.push((key, None));
-                }
-                Some(())
-            })?;
-            let mut out = Spreading::new(&self.named_slots);
-            let mut failed = None;
-            self.hashed_slots.read(first, |rest| {
-                let slot = hash(rest)?;
-                let account = hash(rest)?;
-                let value = record::number(rest)?;
-                match names.get(&slot) {
-                    Some(Preimage::Slot(number)) => {
-                        let mut bytes = Vec::with_capacity(66);
-                        record::put((*number).into(), &mut bytes);
-                        record::put(value, &mut bytes);
-                        let added = out.add(account[0], &[&account[..], &bytes]);
-                        failed = failed.take().or(added.err());
+            self.accounts.read(
+                first,
+                |_| true,
+                |rest| {
+                    let key = read_account(rest)?.key;
+                    if names.address(&key).is_none() {
+                        missing.push((key, None));
                     }
-                    _ => missing.push((account, Some(slot))),
-                }
-                Some(())
-            })?;
+                    Some(())
+                },
+            )?;
+            let mut out = Spreading::new(&self.named_slots, self.origin(step));
+            let mut failed = None;
+            self.hashed_slots.read(
+                first,
+                |_| true,
+                |rest| {
+                    let slot = hash(rest)?;
+                    let account = hash(rest)?;
+                    let value = record::number(rest)?;
+                    match names.slot(&slot, &account) {
+                        Some(number) => {
+                            let mut bytes = Vec::with_capacity(66);
+                            record::put(number.into(), &mut bytes);
+                            record::put(value, &mut bytes);
+                            let added = out.add(account[0], &[&account[..], &bytes]);
+                            failed = failed.take().or(added.err());
+                        }
+                        None => missing.push((account, Some(slot))),
+                    }
+                    Some(())
+                },
+            )?;
             failed.map_or(Ok(()), Err)?;
             out.write()?;
+            if missing.is_empty() {
+                self.finish(step, &[])?;
+            }
             let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
             for (account, slot) in missing {
                 match slot {
@@ -291,9 +435,7 @@ impl<'a> Naming<'a> {
         audit.missing.sort_unstable();
         for missing in &mut audit.missing {
             let names = self.names_of(missing.account[0])?;
-            if let Some(Preimage::Address(address)) = names.get(&missing.account) {
-                missing.address = Some(*address);
-            }
+            missing.address = names.address(&missing.account);
         }
         Ok(audit)
     }
@@ -302,44 +444,112 @@ impl<'a> Naming<'a> {
     pub(crate) fn named(&self, first: u8) -> Result<Vec<FullAccount>, ConvertError> {
         let names = self.names_of(first)?;
         let mut slots: HashMap<B256, Vec<(U256, U256)>> = HashMap::new();
-        self.named_slots.read(first, |rest| {
-            let account = hash(rest)?;
-            let slot = (record::number(rest)?, record::number(rest)?);
-            slots.entry(account).or_default().push(slot);
-            Some(())
-        })?;
+        let done = self.done().clone();
+        self.named_slots.read(
+            first,
+            |origin| done.counts(origin),
+            |rest| {
+                let account = hash(rest)?;
+                let slot = (record::number(rest)?, record::number(rest)?);
+                slots.entry(account).or_default().push(slot);
+                Some(())
+            },
+        )?;
         let mut accounts = Vec::new();
-        self.accounts.read(first, |rest| {
-            let HashedAccount { key, account, .. } = read_account(rest)?;
-            let Some(Preimage::Address(address)) = names.get(&key) else {
-                return None;
-            };
-            accounts.push(FullAccount {
-                address: *address,
-                account,
-                slots: slots.remove(&key).unwrap_or_default(),
-            });
-            Some(())
-        })?;
+        self.accounts.read(
+            first,
+            |_| true,
+            |rest| {
+                let HashedAccount { key, account, .. } = read_account(rest)?;
+                let address = names.address(&key)?;
+                accounts.push(FullAccount {
+                    address,
+                    account,
+                    slots: slots.remove(&key).unwrap_or_default(),
+                });
+                Some(())
+            },
+        )?;
         Ok(accounts)
     }
 
     /// All names whose hashes have this first byte.
-    fn names_of(&self, first: u8) -> Result<HashMap<B256, Preimage>, ConvertError> {
-        let mut names = Vec::new();
-        self.names.read(first, |rest| {
-            let (length, after) = rest.split_first()?;
-            let (name, after) = after.split_at_checked(usize::from(*length))?;
-            *rest = after;
-            names.push(Preimage::of(name)?);
-            Some(())
-        })?;
-        let mut by_hash = HashMap::with_capacity(names.len());
-        for names in names.chunks(TOGETHER) {
-            by_hash.extend(hashed(names).into_iter().zip(names.iter().copied()));
+    fn names_of(&self, first: u8) -> Result<Names, ConvertError> {
+        let (mut names, mut owned) = (Vec::new(), Vec::new());
+        self.names.read(
+            first,
+            |_| true,
+            |rest| {
+                let (length, after) = rest.split_first()?;
+                *rest = after;
+                if *length == OWNED {
+                    names.push(Preimage::Slot(hash(rest)?));
+                    owned.push(Some(hash(rest)?));
+                    return Some(());
+                }
+                let (name, after) = rest.split_at_checked(usize::from(*length))?;
+                *rest = after;
+                names.push(Preimage::of(name)?);
+                owned.push(None);
+                Some(())
+            },
+        )?;
+        let mut found = Names::default();
+        found.by_hash.reserve(names.len());
+        let owners = owned.chunks(TOGETHER);
+        for (names, owners) in names.chunks(TOGETHER).zip(owners) {
+            for ((key, name), owner) in hashed(names).into_iter().zip(names).zip(owners) {
+                let (_, is_of_any) = found.by_hash.entry(key).or_insert((*name, false));
+                match owner {
+                    Some(owner) => drop(found.owned.insert(pair(&key, owner))),
+                    None => *is_of_any = true,
+                }
+            }
         }
-        Ok(by_hash)
+        Ok(found)
     }
+}
+
+/// Marks the name of a slot that a record has for its account: the slot's number (32 bytes) and the account's key (32) follow.
+const OWNED: u8 = 64;
+
+/// Names by their hashes.
+#[derive(Default)]
+struct Names {
+    /// Each with whether it may name a slot of any account.
+    by_hash: HashMap<B256, (Preimage, bool)>,
+    /// Slots of accounts whose records list them.
+    owned: HashSet<[u8; 16]>,
+}
+
+impl Names {
+    fn address(&self, key: &B256) -> Option<Address> {
+        match self.by_hash.get(key) {
+            Some((Preimage::Address(address), _)) => Some(*address),
+            _ => None,
+        }
+    }
+
+    /// The number of a slot of an account. A file of records is to have the record of an account with all of its slots, so a slot that
+    /// it lists for other accounts alone has no name.
+    fn slot(&self, slot: &B256, account: &B256) -> Option<B256> {
+        match self.by_hash.get(slot) {
+            Some((Preimage::Slot(number), is_of_any))
+                if *is_of_any || self.owned.contains(&pair(slot, account)) =>
+            {
+                Some(*number)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Eight bytes of each of two hashes. The first byte of a slot's hash is that of its file.
+fn pair(slot: &B256, account: &B256) -> [u8; 16] {
+    let mut pair = [0; 16];
+    pair[..8].copy_from_slice(&slot[1..9]);
+    pair[8..].copy_from_slice(&account[..8]);
+    pair
 }
 
 /// Names that are hashed together.

@@ -76,6 +76,14 @@ impl PreimageFile {
     /// A file that cannot be read.
     pub fn open(path: &Path) -> Result<Self, ConvertError> {
         let input = Input::open(path).map_err(ConvertError::file(path))?;
+        Self::read(path, input)
+    }
+
+    /// Recognises the form of a file; the path is for errors.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn read(path: &Path, input: Input) -> Result<Self, ConvertError> {
         let mut file = Self {
             path: path.to_owned(),
             input,

@@ -56,7 +56,7 @@ impl Preimages<'_> {
         files: &[PathBuf],
     ) -> Result<Audit, ConvertError> {
         let watch = Watch::new(&self.hooks, Phase::Sort);
-        let naming = Naming::begin(self.folder, &watch)?;
+        let naming = Naming::open(self.folder, 1, &watch)?;
         let audit = self.take_in(&naming, source, files)?;
         naming.remove()?;
         Ok(audit)
@@ -73,7 +73,7 @@ impl Preimages<'_> {
             HashedSource::Dump(dump) => {
                 let mut lines = dump.into_lines();
                 let mut accounts = std::iter::from_fn(|| lines.hashed().transpose());
-                naming.read_accounts(&mut accounts.by_ref().map(|line| Ok(line?.0)))?
+                naming.read_accounts(&mut accounts.by_ref().map(|line| Ok(line?.account)))?
             }
             HashedSource::State(source) => {
                 let accounts = source.full(None)?;
@@ -83,6 +83,7 @@ impl Preimages<'_> {
                 )?
             }
         };
+        naming.finish_accounts(counts)?;
         naming.find_names(names, counts)
     }
 
@@ -209,7 +210,7 @@ impl Preimages<'_> {
         out: &mut dyn Write,
     ) -> Result<u64, ConvertError> {
         let watch = Watch::new(&self.hooks, Phase::Sort);
-        let naming = Naming::begin(self.folder, &watch)?;
+        let naming = Naming::open(self.folder, 1, &watch)?;
         let audit = self.take_in(&naming, HashedSource::Dump(dump), files)?;
         if !audit.is_complete() {
             return Err(ConvertError::MissingNames(Box::new(audit)));

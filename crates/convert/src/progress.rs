@@ -1,6 +1,7 @@
 //! How far a conversion has come, and whether it is to stop.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::ConvertError;
 use crate::counts::Counts;
@@ -89,5 +90,36 @@ impl<'a> Watch<'a> {
     fn tell(&self) {
         let done = f64::from_bits(self.done.load(Ordering::Relaxed));
         (self.hooks.progress)(self.phase, done, self.counts());
+    }
+}
+
+/// A phase that is over.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PhaseDone {
+    /// The phase.
+    pub phase: Phase,
+    /// How long it took in this run.
+    pub time: Duration,
+    /// What it read in this run.
+    pub counts: Counts,
+}
+
+/// The time since the last phase.
+pub(crate) struct Timed(Instant);
+
+impl Default for Timed {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Timed {
+    pub(crate) fn end(&mut self, watch: &Watch<'_>) -> PhaseDone {
+        let begin = std::mem::replace(&mut self.0, Instant::now());
+        PhaseDone {
+            phase: watch.phase(),
+            time: self.0 - begin,
+            counts: watch.counts(),
+        }
     }
 }

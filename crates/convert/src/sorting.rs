@@ -1,5 +1,7 @@
 //! Sorting a state outside of memory: accounts go to a file by the first byte of their keys.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,8 +12,9 @@ use rayon::prelude::*;
 use crate::codes::CodeFile;
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
-use crate::frames::{FrameFile, Origin, cut_torn};
+use crate::frames::{FrameFile, Frames, Origin, cut_torn};
 use crate::progress::Watch;
+use crate::ranges::RANGES;
 use crate::{ConvertError, record};
 
 /// Accounts whose keys are computed together.
@@ -36,6 +39,11 @@ impl SortFiles {
         self.0.join("parts")
     }
 
+    /// A frame for each part of a dump: the XXH3 (16 bytes, big-endian) of its text.
+    fn texts(&self) -> PathBuf {
+        self.0.join("texts")
+    }
+
     pub(crate) fn codes(&self) -> PathBuf {
         self.0.join("codes")
     }
@@ -48,7 +56,12 @@ pub(crate) struct Sorting<'a> {
     pub(crate) codes: CodeFile,
     done: Done,
     done_file: DoneFile,
+    /// The hashes of the parts of a dump that earlier runs have sorted.
+    texts: HashMap<u32, u128>,
+    texts_file: FrameFile,
     run: u32,
+    /// The first bytes of keys whose accounts are kept.
+    kept: Range<u32>,
     /// Bytes of accounts that a part keeps in memory before it writes them.
     buffer: usize,
     pub(crate) watch: &'a Watch<'a>,
@@ -62,6 +75,17 @@ impl<'a> Sorting<'a> {
         (memory, run): (u64, u32),
         watch: &'a Watch<'a>,
     ) -> Result<Self, ConvertError> {
+        Self::open_part(folder, order, (memory, run), watch, 0..RANGES)
+    }
+
+    /// Like [`open`](Self::open), but keeps the accounts alone whose keys have these first bytes.
+    pub(crate) fn open_part(
+        folder: &Path,
+        order: &'static AccountOrder,
+        (memory, run): (u64, u32),
+        watch: &'a Watch<'a>,
+        kept: Range<u32>,
+    ) -> Result<Self, ConvertError> {
         let files = SortFiles::in_folder(folder);
         let done = Done::read(&files.done())?;
         let firsts: Vec<u8> = (0..=u8::MAX).collect();
@@ -69,6 +93,7 @@ impl<'a> Sorting<'a> {
             .par_iter()
             .try_for_each(|first| cut_torn(&files.accounts(*first)))?;
         cut_torn(&files.codes())?;
+        cut_torn(&files.texts())?;
         let threads = rayon::current_num_threads() as u64;
         Ok(Self {
             order,
@@ -77,9 +102,12 @@ impl<'a> Sorting<'a> {
                 .map(|first| FrameFile::new(files.accounts(*first)))
                 .collect(),
             codes: CodeFile::open(files.codes(), &done)?,
+            texts: read_texts(&files.texts(), &done)?,
+            texts_file: FrameFile::new(files.texts()),
             done_file: DoneFile::open(files.done(), &done)?,
             done,
             run,
+            kept,
             buffer: usize::try_from(memory / threads.max(1)).unwrap_or(usize::MAX),
             watch,
         })
@@ -93,6 +121,16 @@ impl<'a> Sorting<'a> {
     /// Whether an earlier run has sorted this part.
     pub(crate) fn has(&self, part: u32) -> bool {
         self.done.has(part)
+    }
+
+    /// The hash of a part of a dump that an earlier run has sorted.
+    pub(crate) fn text_of(&self, part: u32) -> Option<u128> {
+        self.texts.get(&part).copied()
+    }
+
+    /// The number of this run of the conversion.
+    pub(crate) fn run(&self) -> u32 {
+        self.run
     }
 
     /// How many parts earlier runs have sorted.
@@ -156,6 +194,9 @@ impl PartSorting<'_> {
         let mut keys = vec![[0; 32]; addresses.len()];
         (self.sorting.order.account_keys)(&addresses, &mut keys);
         for (account, key) in waiting.iter().zip(keys) {
+            if !self.sorting.kept.contains(&u32::from(key[0])) {
+                continue;
+            }
             let bucket = &mut self.buckets[usize::from(key[0])];
             let before = bucket.len();
             record::encode(account, bucket);
@@ -193,6 +234,31 @@ impl PartSorting<'_> {
         self.write()?;
         self.sorting.done_file.add(self.origin)
     }
+
+    /// Ends a part of a dump, whose text has this hash.
+    pub(crate) fn finish_text(self, hash: u128) -> Result<(), ConvertError> {
+        let file = &self.sorting.texts_file;
+        file.append(self.origin, &hash.to_be_bytes())?;
+        self.finish()
+    }
+}
+
+/// Reads the hashes of the parts that are sorted.
+fn read_texts(path: &Path, done: &Done) -> Result<HashMap<u32, u128>, ConvertError> {
+    let mut frames = Frames::open(path)?;
+    let mut texts = HashMap::new();
+    while let Some(frame) = frames.next()? {
+        let payload = frames.payload(&frame)?;
+        if done.counts(frame.origin) {
+            let hash = payload.try_into().map_err(|_| ConvertError::Damaged {
+                path: path.to_owned(),
+                offset: frame.begin,
+                why: "the hash of a part does not have 16 bytes",
+            })?;
+            texts.insert(frame.origin.part, u128::from_be_bytes(hash));
+        }
+    }
+    Ok(texts)
 }
 
 /// Sorts a source whose accounts come in another order, its 256 ranges next to each other.

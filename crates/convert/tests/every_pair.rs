@@ -89,7 +89,7 @@ fn write_dump(state: &State, path: &Path) {
     writeln!(
         out,
         "{}",
-        serde_json::to_string(&DumpHead { root }).unwrap()
+        serde_json::to_string(&DumpHead { root, tree: None }).unwrap()
     )
     .unwrap();
     let mut accounts: Vec<DumpAccount> = dump(state).into_values().collect();
@@ -114,6 +114,8 @@ impl Run<'_> {
             source: name,
             target: kind,
             stage: Stage::Sort,
+            command: String::new(),
+            block: None,
         };
         job.stage = job.begin(self.folder)?;
         let conversion = Conversion {
@@ -143,7 +145,12 @@ impl Run<'_> {
         };
         let mut target = empty(tree);
         let converted = run.run(source, &mut target).unwrap();
-        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+        let left: Vec<_> = left
+            .into_iter()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(left, ["converted.json"]);
         (target, converted)
     }
 }
@@ -205,6 +212,8 @@ fn earlier_blocks_are_remembered() {
             source: String::new(),
             target: String::new(),
             stage: Stage::Sort,
+            command: String::new(),
+            block: None,
         };
         job.begin(folder.path()).unwrap();
         let blocks = (3..=5).map(|number| SourceBlock {
@@ -285,6 +294,8 @@ fn another_conversion_is_refused_in_the_same_folder() {
         source: source.to_owned(),
         target: target.to_owned(),
         stage: Stage::Sort,
+        command: String::new(),
+        block: None,
     };
     assert_eq!(job("a", "b").begin(folder.path()).unwrap(), Stage::Sort);
     job("a", "b").reach(Stage::Verify, folder.path()).unwrap();

@@ -95,10 +95,15 @@ pub enum DatabaseError {
     Input(#[from] InputError),
     /// A conversion into the folder did not end, or what it made was not found to be its source.
     #[error(
-        "a conversion into {} is not finished: run the same conversion again, or delete the folder to begin anew",
-        .0.display()
+        "the conversion into {} is not finished: `{command}` goes on with it. Delete the folder to begin again",
+        .dir.display()
     )]
-    UnfinishedConversion(PathBuf),
+    UnfinishedConversion {
+        /// The folder.
+        dir: PathBuf,
+        /// The command that began it.
+        command: String,
+    },
     /// A file or folder cannot be used.
     #[error("{action} {}", .path.display())]
     Io {

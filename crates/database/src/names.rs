@@ -13,11 +13,13 @@ pub const CONVERSION: &str = "convert";
 pub const CONVERSION_JOB: &str = "job.json";
 
 /// Other names than those of stores.
-const FILES: [&str; 8] = [
+const FILES: [&str; 10] = [
     "HEAD",
     "LOCK",
     CONVERSION,
+    "converted.json",
     GENESIS,
+    "pins",
     RETAIN,
     // Databases of before 2026-11-27 have it.
     "roots",

@@ -110,11 +110,21 @@ impl Folder<'_> {
     /// # Errors
     /// A folder without a database; a database whose load or recovery did not finish; errors of the store.
     pub fn open_to_read(self, memory: u64) -> Result<StateSnapshot, DatabaseError> {
-        let network = self.network()?;
-        let snapshot = self.snapshot(memory, network);
-        let snapshot = snapshot.map_err(|error| self.open_error(true, error))?;
-        self.log_opened(snapshot.reader(), "to read");
-        Ok(snapshot)
+        let unfinished = self.unfinished_conversion();
+        let opened = self.network().and_then(|network| {
+            let opened = self.snapshot(memory, network);
+            let opened = opened.map_err(|error| self.open_error(true, error))?;
+            self.log_opened(opened.reader(), "to read");
+            Ok(opened)
+        });
+        match (opened, unfinished) {
+            (Ok(opened), Some(unfinished)) => {
+                tracing::warn!("{unfinished}");
+                Ok(opened)
+            }
+            (Err(_), Some(unfinished)) => Err(unfinished),
+            (opened, None) => opened,
+        }
     }
 
     fn log_opened(self, head: Head<'_>, how: &str) {
@@ -189,10 +199,22 @@ impl Folder<'_> {
 
     /// A target that is not verified yet may differ from its source: nothing may go on over it.
     fn refuse_unfinished_conversion(self) -> Result<(), DatabaseError> {
-        match self.dir.join(CONVERSION).join(CONVERSION_JOB).exists() {
-            true => Err(DatabaseError::UnfinishedConversion(self.dir.to_owned())),
-            false => Ok(()),
-        }
+        self.unfinished_conversion().map_or(Ok(()), Err)
+    }
+
+    /// Returns an error that names the command of a conversion into the folder that is not finished or not verified yet, if there is
+    /// one.
+    #[must_use]
+    pub fn unfinished_conversion(self) -> Option<DatabaseError> {
+        let job = self.dir.join(CONVERSION).join(CONVERSION_JOB);
+        let text = std::fs::read(job).ok()?;
+        let job: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+        let command = job.as_ref().and_then(|job| job["command"].as_str());
+        let command = command.filter(|command| !command.is_empty());
+        Some(DatabaseError::UnfinishedConversion {
+            dir: self.dir.to_owned(),
+            command: command.unwrap_or("arbor convert").to_owned(),
+        })
     }
 
     /// Like [`open_or_create`](Self::open_or_create), but opens a database whose recovery did not finish, too.

@@ -93,9 +93,12 @@ fn hex_value(value: U256) -> String {
     alloy_primitives::hex::encode(value.to_be_bytes_trimmed_vec())
 }
 
-/// The state root that a dump's first line names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// A dump's first line.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DumpHead {
-    /// The state root.
+    /// The Merkle-Patricia root of the state, or the root of the tree that is named.
     pub root: B256,
+    /// The tree that has this root; left out for the Merkle-Patricia root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }

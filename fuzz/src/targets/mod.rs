@@ -4,6 +4,7 @@
 mod ar16mt;
 mod chain;
 mod commitments;
+mod convert;
 mod database;
 mod eip7864;
 mod eip8297;
@@ -16,6 +17,7 @@ mod verkle;
 
 pub(crate) use ar16mt::ar16mt_seeds;
 pub(crate) use commitments::commitment_seeds;
+pub(crate) use convert::convert_seeds;
 pub(crate) use database::record_seeds;
 pub(crate) use eip7864::eip7864_seeds;
 pub(crate) use eip8297::eip8297_seeds;
@@ -59,4 +61,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("proof_forms", proof_forms::proof_forms),
     ("entries", entries::entries),
     ("senders", senders::senders),
+    ("dump", convert::dump),
+    ("preimages", convert::preimages),
+    ("frames", convert::frames),
 ];

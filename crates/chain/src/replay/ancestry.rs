@@ -37,7 +37,7 @@ impl KeptBlock {
     }
 
     /// The block that a version remembers.
-    fn kept(meta: Meta) -> Self {
+    pub fn kept(meta: Meta) -> Self {
         let record = BlockRecord::decode(&meta);
         Self {
             state_root: record.ok().map(|record| record.block.header.state_root),

@@ -119,6 +119,11 @@ Examples:
   arbor convert --from db --to verkle-db --tree verkle
   arbor convert --from db --at -100 --to copy --tree mpt --memory 512MiB
   arbor convert --from dump.jsonl.zst --ancestors chain --to db --tree mpt";
+pub(super) const CONVERT_JOIN: &str = "\
+Example:
+  arbor convert --from db --to part-1 --tree verkle --part 1/2
+  arbor convert --from db --to part-2 --tree verkle --part 2/2
+  arbor convert join --to verkle-db part-1 part-2";
 pub(super) const PREIMAGES_AUDIT: &str = "\
 Exit code 1: a hashed key has no preimage.
 

@@ -1,50 +1,56 @@
 //! `arbor convert`: a whole state from one tree to another.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{KeptBlock, blocks_of_chain, blocks_up_to};
-use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_convert::{
-    Conversion, ConvertError, Converted, Counts, Dump, Estimate, Hooks, Job, Source, SourceBlock,
-    Stage, estimate, estimate_dump,
+    Conversion as Work, ConvertError, Dump, Estimate, Hooks, Job, Source, SourceBlock, Stage,
+    estimate, estimate_dump, estimate_hashed,
 };
 use arbor_database::{Budget, NO_CHAIN, RETAINED, Remembered, TreeSettings, network};
 use arbor_metrics::Measurement;
-use arbor_state::{BlockRef, Historical, Network, Settings, StateSnapshot};
-use arbor_versions::read_head_file;
-use serde_json::{Value, json};
+use arbor_state::{BlockRef, Historical, Settings};
 
-use crate::args::{Convert, Database};
+use super::conversion::{
+    Facts, Shown, command, finished, has_version, is_finished, missing, print, refuse_file,
+    results, stopped, verdict,
+};
+use super::replay::genesis_of;
+use super::{convert_follow, convert_parts};
+use crate::args::{Conversion, Convert, Joining};
 use crate::block_choice::BlockChoice;
-use crate::commands::replay::genesis_of;
-use crate::progress::PartDone;
 use crate::trees::{self, TREES};
 use crate::{bytes, database, files, metrics_server, output, report, stop};
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
-    metrics_server::serve(args.metrics)?;
-    files::check_report(args.report.as_deref(), Some(&args.to))?;
+    let args = match &args.joining {
+        Some(Joining::Join(args)) => return convert_parts::join(args),
+        None => &args.one,
+    };
+    metrics_server::serve(args.work.metrics)?;
+    files::check_report(args.work.report.as_deref(), Some(args.to()))?;
     let settings = Settings {
-        words: args.tree_settings.clone(),
+        words: args.setting_words(),
+        hash: args.hash.clone(),
         ..Settings::default()
     };
-    args.tree.check(&settings).context("--tree-settings")?;
+    let kind = args.tree().kind;
+    kind.check(&settings).context("the settings of --tree")?;
+    refuse_file(args.to())?;
     let mut measurement = report::measure("convert");
     note_settings(&mut measurement, args);
     stop::listen_between("part");
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.work.threads);
     let pool = pool.build().context("starting threads")?;
-    let from = || format!("reading {}", args.from.display());
-    if args.from.is_dir() {
+    let from = || format!("reading {}", args.from().display());
+    if args.from().is_dir() {
         return pool.install(|| from_database(args, measurement));
     }
-    match opened(&args.from).with_context(from)? {
+    match opened(args.from()).with_context(from)? {
         Opened::Dump(dump) => pool.install(|| from_dump(args, measurement, dump)),
         Opened::Genesis(genesis, text) => {
             pool.install(|| from_genesis(args, measurement, &genesis, text))
@@ -52,15 +58,17 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     }
 }
 
-fn note_settings(measurement: &mut Measurement, args: &Convert) {
-    measurement.setting("from", args.from.display().to_string());
+fn note_settings(measurement: &mut Measurement, args: &Conversion) {
+    measurement.setting("from", args.from().display().to_string());
+    measurement.setting("part", args.part.map(|part| part.to_string()));
     measurement.setting("at", args.at.map(|at| at.to_string()));
-    measurement.setting("to", args.to.display().to_string());
-    measurement.setting("tree", args.tree.name);
-    measurement.setting("tree_settings", args.tree_settings.clone());
+    measurement.setting("to", args.to().display().to_string());
+    measurement.setting("tree", args.tree().kind.name);
+    measurement.setting("hash", args.hash.clone());
+    measurement.setting("tree_settings", args.setting_words());
     measurement.setting("store", args.store.name());
-    measurement.setting("memory_bytes", args.memory);
-    measurement.setting("threads", args.threads);
+    measurement.setting("memory_bytes", args.work.memory);
+    measurement.setting("threads", args.work.threads);
 }
 
 /// A source that is a file.
@@ -92,17 +100,6 @@ fn opened(path: &Path) -> Result<Opened> {
     }
 }
 
-/// The facts that a source gives for the database that is made of it.
-struct Facts {
-    /// Description of the source, by which a conversion that goes on is recognised.
-    name: String,
-    network: Network,
-    genesis: Option<String>,
-    rules: Option<ChainRules>,
-    blocks: Vec<SourceBlock>,
-    state_root: Option<B256>,
-}
-
 fn source_blocks(blocks: Vec<KeptBlock>) -> Vec<SourceBlock> {
     let blocks = blocks.into_iter();
     let blocks = blocks.map(|kept| SourceBlock {
@@ -112,17 +109,25 @@ fn source_blocks(blocks: Vec<KeptBlock>) -> Vec<SourceBlock> {
     blocks.collect()
 }
 
-fn from_database(args: &Convert, measurement: Measurement) -> Result<()> {
+fn from_database(args: &Conversion, measurement: Measurement) -> Result<()> {
     no_chain_flags(args, "a database")?;
-    let dir = args.from.as_path();
-    let snapshot: StateSnapshot = database::look(&Database {
-        db: dir.to_owned(),
-        memory: args.memory / 4,
-        write_back: None,
-    })?;
+    let dir = args.from();
+    if args.follow && convert_follow::is_converted(args.to())? {
+        return convert_follow::follow(args, None);
+    }
+    // A conversion that goes on has the block that it was begun with, also if the source has later ones.
+    let begun = Job::read(args.to())?.and_then(|job| job.block);
+    let at = args.at.or(begun.map(BlockChoice::Number));
+    let (mut pin, snapshot) = match args.follow && at.is_none() {
+        true => convert_follow::pin_latest(args)?,
+        false => (None, convert_follow::look(args)?),
+    };
     let reader = snapshot.reader();
-    let at = args.at.unwrap_or(BlockChoice::Latest);
+    let at = at.unwrap_or(BlockChoice::Latest);
     let then: Historical<'_> = reader.at(at.version(reader)?)?;
+    if args.follow && pin.is_none() {
+        pin = convert_follow::pin(dir, then.meta().version);
+    }
     let (network, genesis) = database::folder(dir).chain()?;
     let blocks = source_blocks(blocks_up_to(reader, then.meta().version)?);
     let of_header = blocks.last().and_then(|block| block.state_root);
@@ -146,16 +151,21 @@ fn from_database(args: &Convert, measurement: Measurement) -> Result<()> {
         blocks,
         state_root,
     };
-    convert(args, measurement, facts, Source::State(&then))
+    convert(args, measurement, facts, Source::State(&then))?;
+    match args.follow && !stop::asked() {
+        true => convert_follow::follow(args, pin),
+        false => Ok(()),
+    }
 }
 
 fn from_genesis(
-    args: &Convert,
+    args: &Conversion,
     measurement: Measurement,
     genesis: &Genesis,
     text: String,
 ) -> Result<()> {
     no_chain_flags(args, "a genesis")?;
+    no_follow(args, "a genesis")?;
     if let Some(at) = args.at {
         bail!("--at {at} is of no use with a genesis, which is the state of block 0");
     }
@@ -168,11 +178,20 @@ fn from_genesis(
         state_root: block.state_root,
         blocks: source_blocks(vec![block]),
     };
-    let source = genesis.alloc.source(args.tree.tree().order());
+    let source = genesis.alloc.source(args.tree().kind.tree().order());
     convert(args, measurement, facts, Source::State(&*source))
 }
 
-fn no_chain_flags(args: &Convert, source: &str) -> Result<()> {
+fn no_follow(args: &Conversion, source: &str) -> Result<()> {
+    match args.follow {
+        true => bail!(
+            "--follow is of no use with {source}, which has no later blocks: it is for databases"
+        ),
+        false => Ok(()),
+    }
+}
+
+fn no_chain_flags(args: &Conversion, source: &str) -> Result<()> {
     if !args.ancestors.is_empty() {
         bail!("--ancestors is of no use with {source}, which has its blocks: it is for dumps");
     }
@@ -187,8 +206,9 @@ fn no_chain_flags(args: &Convert, source: &str) -> Result<()> {
     Ok(())
 }
 
-fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()> {
-    let root = dump.root();
+fn from_dump(args: &Conversion, measurement: Measurement, dump: Dump) -> Result<()> {
+    no_follow(args, "a dump")?;
+    let root = dump.state_root();
     let number = match args.at {
         None | Some(BlockChoice::Latest) => None,
         Some(BlockChoice::Number(number)) => Some(number),
@@ -197,12 +217,12 @@ fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()>
         ),
     };
     let mut facts = Facts {
-        name: format!("dump with state root {root}"),
+        name: dump.name(),
         network: NO_CHAIN,
         genesis: None,
         rules: None,
         blocks: Vec::new(),
-        state_root: Some(root),
+        state_root: root,
     };
     if !args.ancestors.is_empty() {
         let input = open_sources(&args.ancestors).context("--ancestors")?;
@@ -210,11 +230,12 @@ fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()>
         drop(input);
         let blocks = blocks_of_chain(&args.ancestors, &genesis, number).context("--ancestors")?;
         let last = blocks.last().context("--ancestors has no block")?;
-        if let Some(found) = last.state_root.filter(|found| *found != root) {
-            bail!(
+        match (root, last.state_root) {
+            (Some(root), Some(found)) if found != root => bail!(
                 "the dump has state root {root}, and block {} of --ancestors has {found}: give the dump's block with --at",
                 last.block.number
-            );
+            ),
+            (root, found) => facts.state_root = root.or(found),
         }
         facts.network = network(&genesis);
         facts.genesis = Some(text);
@@ -232,7 +253,7 @@ fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()>
                 hash: B256::ZERO,
                 record: Vec::new(),
             },
-            state_root: Some(root),
+            state_root: root,
         });
     }
     let source = match args.preimages.is_empty() {
@@ -243,12 +264,15 @@ fn from_dump(args: &Convert, measurement: Measurement, dump: Dump) -> Result<()>
 }
 
 fn convert(
-    args: &Convert,
+    args: &Conversion,
     mut measurement: Measurement,
     facts: Facts,
     source: Source<'_>,
 ) -> Result<()> {
-    let dir = args.to.as_path();
+    if let Some(part) = args.part {
+        return convert_parts::one(args, part, measurement, facts, source);
+    }
+    let dir = args.to();
     let Facts {
         name,
         network,
@@ -257,28 +281,38 @@ fn convert(
         blocks,
         state_root,
     } = facts;
-    let settings = TreeSettings::new(&args.tree_settings, &TREES);
-    let tree = settings.tree(args.tree, None, args.memory / 2)?;
+    let kind = args.tree().kind;
+    let settings = TreeSettings::new(&args.setting_words(), &TREES);
+    let tree = settings.tree(kind, args.hash.clone(), args.work.memory / 2)?;
     let mut job = Job {
         source: name,
-        target: format!("{} with {}", args.tree.name, trees::words(&settings)),
+        target: format!(
+            "{} ({}) with {}",
+            kind.name,
+            tree.hash(),
+            trees::words(&settings)
+        ),
         stage: Stage::Sort,
+        command: command(),
+        block: blocks.last().map(|block| block.block.number),
     };
-    refuse_database(dir)?;
+    if is_finished(dir, &job)? {
+        return finished(dir, args.work.json);
+    }
     if tree.build().is_none() {
         clear_interrupted_build(dir)?;
     }
     if !args.skip_disk_check && Job::read(dir)?.is_none() {
         let needed = match &source {
             Source::State(source) => Some(estimate(*source, &tree)?),
-            Source::Dump(_) => estimate_dump(&args.from, &tree)?,
-            Source::Hashed(..) => None,
+            Source::Dump(_) => estimate_dump(args.from(), &tree)?,
+            Source::Hashed(..) => estimate_hashed(args.from(), &tree)?,
         };
         needed.map_or(Ok(()), |needed| check_disk(dir, needed))?;
     }
     let budget = Budget {
         retain: RETAINED,
-        ..Budget::new(args.memory / 4)
+        ..Budget::new(args.work.memory / 4)
     };
     let folder = database::folder(dir);
     let mut state = folder.open_to_load((args.store, tree), network, budget)?;
@@ -289,15 +323,20 @@ fn convert(
         tree_settings: Some(&settings),
         ..Remembered::default()
     };
-    database::remember(dir, args.tree, what)?;
+    database::remember(dir, kind, what)?;
     let block = blocks.last().map_or(0, |block| block.block.number);
+    let is_known = network != NO_CHAIN || block > 0;
+    let of_block = match is_known {
+        true => format!("block {block}"),
+        false => "an unknown block".to_owned(),
+    };
     let shown = Shown::default();
-    let conversion = Conversion {
+    let conversion = Work {
         source,
         blocks,
         state_root,
         folder: dir,
-        memory: args.memory / 4,
+        memory: args.work.memory / 4,
         hooks: Hooks {
             progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
             stop: &stop::asked,
@@ -306,29 +345,19 @@ fn convert(
     let converted = conversion.run(&mut job, &mut state);
     shown.finish();
     let converted = match converted {
-        Err(ConvertError::MissingNames(audit)) => {
-            for missing in &audit.missing {
-                output::tell(&format!("no preimage: {missing}"));
-            }
-            return Err(ConvertError::MissingNames(audit).into());
-        }
-        Err(ConvertError::Stopped) => {
-            return output::remark(
-                args.json,
-                "stopped as asked; run the same command again to go on",
-            );
-        }
+        Err(ConvertError::MissingNames(audit)) => return Err(missing(audit)),
+        Err(ConvertError::Stopped) => return stopped(args.work.json),
         converted => converted.with_context(|| format!("converting into {}", dir.display()))?,
     };
     drop(state);
     let disk_bytes = database::folder(dir).disk_bytes()?;
     measurement.setting("state_root", state_root.map(|root| root.to_string()));
     let envelope = measurement.finish(results(&converted, block, disk_bytes));
-    match args.json {
+    match args.work.json {
         true => output::json(&envelope)?,
-        false => print(&converted, block, (envelope.wall_seconds, disk_bytes))?,
+        false => print(&converted, &of_block, (envelope.wall_seconds, disk_bytes))?,
     }
-    files::write_report(args.report.as_deref(), &envelope)?;
+    files::write_report(args.work.report.as_deref(), &envelope)?;
     verdict(&converted, dir)
 }
 
@@ -359,19 +388,6 @@ fn check_disk(dir: &Path, needed: Estimate) -> Result<()> {
     Ok(())
 }
 
-/// Whether a folder has a database with a version.
-fn has_version(dir: &Path) -> bool {
-    read_head_file(dir).is_ok_and(|file| file.head.is_some())
-}
-
-/// Refuses a database that no conversion is making.
-fn refuse_database(dir: &Path) -> Result<()> {
-    match Job::read(dir)? {
-        None if has_version(dir) => bail!("{} has a database already", dir.display()),
-        _ => Ok(()),
-    }
-}
-
 /// Removes what a killed run left of a target's store, if the tree cannot be built in parts: its load does not go on.
 fn clear_interrupted_build(dir: &Path) -> Result<()> {
     let is_interrupted = Job::read(dir)?.is_some_and(|job| job.stage == Stage::Build);
@@ -379,120 +395,4 @@ fn clear_interrupted_build(dir: &Path) -> Result<()> {
         return Ok(());
     }
     Ok(database::folder(dir).remove_stores()?)
-}
-
-fn results(converted: &Converted, block: u64, disk_bytes: u64) -> Value {
-    let phases = converted.phases.iter().map(|done| {
-        json!({
-            "phase": done.phase.name(),
-            "seconds": done.time.as_secs_f64(),
-            "accounts": done.counts.accounts,
-            "slots": done.counts.slots,
-        })
-    });
-    let found = &converted.comparison;
-    json!({
-        "block": block,
-        "root": converted.root,
-        "stateRoot": converted.flat_root,
-        "accounts": found.counts.accounts,
-        "slots": found.counts.slots,
-        "codes": found.codes,
-        "codeBytes": found.code_bytes,
-        "diskBytes": disk_bytes,
-        "differenceCount": found.difference_count,
-        "differences": found.differences.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "phases": phases.collect::<Vec<_>>(),
-    })
-}
-
-fn print(converted: &Converted, block: u64, (seconds, disk_bytes): (f64, u64)) -> Result<()> {
-    let found = &converted.comparison;
-    for phase in &converted.phases {
-        output::line(&format!(
-            "  {}: {:.2} s",
-            phase.phase.name(),
-            phase.time.as_secs_f64()
-        ))?;
-    }
-    if !found.is_same() {
-        return Ok(());
-    }
-    output::line(&format!(
-        "converted {} accounts, {} slots and {} codes of block {block} in {seconds:.2} s ({:.0} accounts and slots/s): root {}, {}",
-        found.counts.accounts,
-        found.counts.slots,
-        found.codes,
-        rate(found.counts, Duration::from_secs_f64(seconds)),
-        converted.root,
-        bytes::show(disk_bytes)
-    ))?;
-    output::line(&format!(
-        "all of it was read again and compared with the source: the state root is {}",
-        converted.flat_root
-    ))
-}
-
-fn verdict(converted: &Converted, dir: &Path) -> Result<()> {
-    let found = &converted.comparison;
-    for difference in &found.differences {
-        output::tell(&format!("difference: {difference}"));
-    }
-    match found.is_same() {
-        true => Ok(()),
-        false => bail!(
-            "{} is not the state that it was converted from: {} differences found",
-            dir.display(),
-            found.difference_count
-        ),
-    }
-}
-
-fn rate(counts: Counts, time: Duration) -> f64 {
-    (counts.accounts + counts.slots) as f64 / time.as_secs_f64().max(1e-3)
-}
-
-/// The progress of the phase that is under way.
-#[derive(Default)]
-pub(super) struct Shown(Mutex<Option<(&'static str, Instant, PartDone)>>);
-
-impl Shown {
-    /// Takes the name of the phase, the part of it that is done, and what it has read.
-    pub(super) fn tell(&self, phase: &'static str, done: f64, counts: Counts) {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if shown.as_ref().is_none_or(|(before, _, _)| *before != phase) {
-            end(shown.take());
-            tracing::info!("{phase}: begins");
-            *shown = Some((phase, Instant::now(), PartDone::new(phase)));
-        }
-        let Some((_, begin, progress)) = &*shown else {
-            return;
-        };
-        let what = match counts == Counts::default() {
-            true => phase.to_owned(),
-            false => format!(
-                "{} accounts, {} slots, {:.0}/s",
-                counts.accounts,
-                counts.slots,
-                rate(counts, begin.elapsed())
-            ),
-        };
-        progress.set(done, &what);
-    }
-
-    pub(super) fn finish(&self) {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        end(shown.take());
-    }
-}
-
-/// Ends the progress of a phase.
-fn end(shown: Option<(&'static str, Instant, PartDone)>) {
-    if let Some((phase, begin, progress)) = shown {
-        progress.finish();
-        tracing::info!(
-            "{phase}: ended after {:.1} s",
-            begin.elapsed().as_secs_f64()
-        );
-    }
 }

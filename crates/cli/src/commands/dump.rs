@@ -2,8 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
+use alloy_primitives::B256;
 use anyhow::{Context, Result};
-use arbor_state::DumpHead;
+use arbor_chain::replay::KeptBlock;
+use arbor_state::{DumpHead, Head, Historical, RootPlace};
 use serde::Serialize;
 
 use crate::args::Dump;
@@ -20,10 +22,7 @@ fn write(args: &Dump) -> Result<()> {
     let state = state.reader();
     let then = state.at(args.at.version(state)?)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let head = DumpHead {
-        root: then.meta().root.into(),
-    };
-    line(&mut out, &head)?;
+    line(&mut out, &head(state, &then)?)?;
     let progress = PartDone::while_printing("dump");
     // Accounts come in the order of their addresses or of the hashes of these, as the tree has them.
     let (mut by_hash, mut by_address) = (KeyPart::default(), KeyPart::default());
@@ -41,6 +40,28 @@ fn write(args: &Dump) -> Result<()> {
     })?;
     progress.finish();
     out.flush().context(WRITING)
+}
+
+/// The first line. Its root is the Merkle-Patricia root, as geth writes it, if that is known without reading all accounts of an older
+/// block; else the root of the database's tree, with the tree's name.
+fn head(state: Head<'_>, then: &Historical<'_>) -> Result<DumpHead> {
+    let meta = then.meta();
+    let root = B256::from(meta.root);
+    if state.tree().kind().roots == RootPlace::InHeaders {
+        return Ok(DumpHead { root, tree: None });
+    }
+    if let Some(root) = KeptBlock::kept(meta.clone()).state_root {
+        return Ok(DumpHead { root, tree: None });
+    }
+    if state
+        .meta()
+        .is_some_and(|head| head.version == meta.version)
+    {
+        let root = state.flat_root()?;
+        return Ok(DumpHead { root, tree: None });
+    }
+    let tree = Some(state.tree().kind().name.to_owned());
+    Ok(DumpHead { root, tree })
 }
 
 /// Accounts between two looks at the progress, by which their order is known, too.

@@ -11,7 +11,7 @@ use serde_json::json;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::args::{Database, Preimages, PreimagesAudit, PreimagesExport, PreimagesImport};
-use crate::commands::convert::Shown;
+use crate::commands::conversion::Shown;
 use crate::{bytes, database, output, stop};
 
 pub(crate) fn run(args: &Preimages) -> Result<()> {
@@ -60,6 +60,9 @@ fn work<'a>(
     }
 }
 
+/// Missing preimages that are printed as lines.
+const SHOWN: usize = 20;
+
 fn audit(args: &PreimagesAudit) -> Result<()> {
     let folder = scratch(args.work.scratch.as_deref(), None)?;
     let work = work(folder.path(), args.memory, &|_, _, _| ());
@@ -92,8 +95,13 @@ fn audit(args: &PreimagesAudit) -> Result<()> {
             })).collect::<Vec<_>>(),
         }))?;
     } else {
-        for missing in missing {
+        for missing in missing.take(SHOWN) {
             output::line(&format!("no preimage: {missing}"))?;
+        }
+        let all = found.missing_accounts + found.missing_slots;
+        if all > SHOWN as u64 {
+            let more = all - SHOWN as u64;
+            output::line(&format!("and {more} more; --json lists up to 1,000 of all"))?;
         }
         output::line(&format!(
             "{} accounts and {} slots, {} preimages: {} accounts and {} slots have none",

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 use anyhow::{Result, bail};
-use arbor_database::{DatabaseError, show_retain};
+use arbor_database::{DatabaseError, NO_CHAIN, show_retain};
 use arbor_state::recovery::is_recovering;
 use arbor_versions::{FlushedVersion, Meta, Version, read_head_file};
 use serde::Serialize;
@@ -53,7 +53,15 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     if !dir.is_dir() {
         bail!("{} is not a database: it is no folder", dir.display());
     }
+    if let Some(unfinished) = folder.unfinished_conversion()
+        && read_head_file(dir).is_ok_and(|file| file.head.is_none())
+    {
+        return Err(unfinished.into());
+    }
     if !folder.has("HEAD")? {
+        if let Some(unfinished) = folder.unfinished_conversion() {
+            return Err(unfinished.into());
+        }
         if let Some(store) = folder.store_name() {
             bail!(
                 "{} has a {store} store, but no HEAD file, which names the version that was flushed last. If the command that made the database was interrupted, run it again. If the file was lost, `arbor repair` restores it",
@@ -130,11 +138,15 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         Some([]) => {}
         Some(names) => output::line(&format!("settings    {}", names.join(",")))?,
     }
-    output::line(&format!(
-        "chain       id {}, genesis {}",
-        identity.chain_id,
-        B256::from(identity.genesis)
-    ))?;
+    let genesis = B256::from(identity.genesis);
+    let of_no_chain = genesis == NO_CHAIN.genesis_hash;
+    match of_no_chain {
+        true => output::line("chain       none: no block can follow")?,
+        false => output::line(&format!(
+            "chain       id {}, genesis {genesis}",
+            identity.chain_id
+        ))?,
+    }
     match rules.as_deref() {
         None => output::line("rules       not known")?,
         Some([]) => {}
@@ -148,7 +160,15 @@ pub(crate) fn run(args: &Status) -> Result<()> {
     if recovering {
         return output::line("being recovered: `arbor recover` with the same file goes on with it");
     }
-    output::line(&format!("block       {} {hash}", head.block_number))?;
+    let is_known = !of_no_chain || head.block_number > 0 || !hash.is_zero();
+    match (is_known, hash.is_zero()) {
+        (false, _) => output::line("block       not known")?,
+        (true, true) => output::line(&format!(
+            "block       {}, of unknown hash",
+            head.block_number
+        ))?,
+        (true, false) => output::line(&format!("block       {} {hash}", head.block_number))?,
+    }
     output::line(&format!("state root  {root}"))?;
     let range = match retained {
         Some([oldest, newest]) if oldest == newest => format!("block {newest} alone"),

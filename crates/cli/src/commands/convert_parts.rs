@@ -1,0 +1,208 @@
+//! `arbor convert --part` and `arbor convert join`: a conversion in parts.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use arbor_convert::{
+    ConvertError, Hooks, Job, Join, Joining, PartConversion, PartJob, PartOf, Source, Stage,
+};
+use arbor_database::{Budget, RETAINED, TreeSettings};
+use arbor_metrics::Measurement;
+use arbor_state::Network;
+use arbor_versions::DirLock;
+use serde_json::json;
+
+use super::conversion::{self, Facts, Shown};
+use crate::args::{Conversion, ConvertJoin};
+use crate::trees::TREES;
+use crate::{bytes, database, files, metrics_server, output, report, stop};
+
+/// Makes one part.
+pub(super) fn one(
+    args: &Conversion,
+    part: PartOf,
+    mut measurement: Measurement,
+    facts: Facts,
+    source: Source<'_>,
+) -> Result<()> {
+    let dir = args.to();
+    if conversion::has_version(dir) || Job::read(dir)?.is_some() {
+        bail!(
+            "{} has a database: name another folder for the part",
+            dir.display()
+        );
+    }
+    let (kind, work) = (args.tree().kind, &args.work);
+    let settings = TreeSettings::new(&args.setting_words(), &TREES);
+    let tree = settings.tree(kind, args.hash.clone(), work.memory / 2)?;
+    let Some(build) = tree.build() else {
+        bail!("the tree {} is not built in parts", kind.name);
+    };
+    let Facts {
+        name,
+        network,
+        genesis,
+        rules,
+        blocks,
+        state_root,
+    } = facts;
+    let target = format!("{} ({}) with {settings}", kind.name, tree.hash());
+    let job = PartJob {
+        tree: kind.name.to_owned(),
+        hash: tree.hash().to_owned(),
+        settings: settings.as_slice().to_vec(),
+        chain_id: network.chain_id,
+        genesis_hash: network.genesis_hash,
+        state_root,
+        command: conversion::command(),
+        ..PartJob::new(name, target, part)
+    };
+    let _lock = DirLock::acquire(dir)?;
+    let folder = database::folder(dir);
+    rules.map_or(Ok(()), |rules| folder.remember_rules(rules))?;
+    if let Some(text) = &genesis {
+        database::keep_genesis(dir, text)?;
+    }
+    let shown = Shown::default();
+    let conversion = PartConversion {
+        source,
+        build,
+        order: tree.order(),
+        folder: dir,
+        memory: work.memory / 4,
+        hooks: Hooks {
+            progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
+            stop: &stop::asked,
+        },
+    };
+    let made = conversion.run(job.with_blocks(&blocks));
+    shown.finish();
+    let (job, phases) = match made {
+        Err(ConvertError::Stopped) => return conversion::stopped(work.json),
+        Err(ConvertError::MissingNames(audit)) => return Err(conversion::missing(audit)),
+        made => made.with_context(|| format!("making part {part} in {}", dir.display()))?,
+    };
+    let counts = job.counts.unwrap_or_default();
+    measurement.setting("state_root", state_root.map(|root| root.to_string()));
+    let envelope = measurement.finish(json!({
+        "part": part.to_string(),
+        "accounts": counts.accounts,
+        "slots": counts.slots,
+        "phases": conversion::phases(&phases),
+    }));
+    match work.json {
+        true => output::json(&envelope)?,
+        false => output::line(&format!(
+            "part {part} has {} accounts and {} slots",
+            counts.accounts, counts.slots
+        ))?,
+    }
+    files::write_report(work.report.as_deref(), &envelope)
+}
+
+/// Makes a database of all parts.
+pub(super) fn join(args: &ConvertJoin) -> Result<()> {
+    metrics_server::serve(args.work.metrics)?;
+    files::check_report(args.work.report.as_deref(), Some(&args.to))?;
+    conversion::refuse_file(&args.to)?;
+    let mut measurement = report::measure("convert join");
+    let parts = args.parts.iter().map(|part| part.display().to_string());
+    measurement.setting("parts", parts.collect::<Vec<_>>());
+    measurement.setting("to", args.to.display().to_string());
+    measurement.setting("store", args.store.name());
+    measurement.setting("memory_bytes", args.work.memory);
+    measurement.setting("threads", args.work.threads);
+    stop::listen_between("part");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.work.threads);
+    let pool = pool.build().context("starting threads")?;
+    pool.install(|| joined(args, measurement))
+}
+
+fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
+    let join = Join::open(&args.parts)?;
+    let (first, part) = join.first();
+    let Some(kind) = TREES.find(&part.tree) else {
+        bail!(
+            "the parts are for the tree {}, which this program does not know",
+            part.tree
+        );
+    };
+    let dir = args.to.as_path();
+    let settings = TreeSettings::new(&part.settings, &TREES);
+    let tree = settings.tree(kind, Some(part.hash.clone()), args.work.memory / 2)?;
+    let mut job = Job {
+        source: part.source.clone(),
+        target: format!("{}, joined from {} parts", part.target, part.part.of),
+        stage: Stage::Build,
+        command: conversion::command(),
+        block: part.blocks().last().map(|block| block.block.number),
+    };
+    if conversion::is_finished(dir, &job)? {
+        return conversion::finished(dir, args.work.json);
+    }
+    let network = Network {
+        chain_id: part.chain_id,
+        genesis_hash: part.genesis_hash,
+    };
+    let budget = Budget {
+        retain: RETAINED,
+        ..Budget::new(args.work.memory / 4)
+    };
+    let folder = database::folder(dir);
+    let mut state = folder.open_to_load((args.store, tree), network, budget)?;
+    job.stage = job.begin(dir)?;
+    folder.remember_tree_settings(&settings, kind)?;
+    copy_remembered(first, dir)?;
+    let shown = Shown::default();
+    let joining = Joining {
+        join: &join,
+        folder: dir,
+        hooks: Hooks {
+            progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
+            stop: &stop::asked,
+        },
+    };
+    let converted = joining.run(&mut job, &mut state);
+    shown.finish();
+    let converted = match converted {
+        Err(ConvertError::Stopped) => return conversion::stopped(args.work.json),
+        converted => converted.with_context(|| format!("joining into {}", dir.display()))?,
+    };
+    drop(state);
+    let disk_bytes = folder.disk_bytes()?;
+    let block = part.blocks().last().map_or(0, |block| block.block.number);
+    let envelope = measurement.finish(conversion::results(&converted, block, disk_bytes));
+    match args.work.json {
+        true => output::json(&envelope)?,
+        false => output::line(&format!(
+            "joined {} accounts, {} slots and {} codes: root {}, {}; the state root is {}{}",
+            converted.comparison.counts.accounts,
+            converted.comparison.counts.slots,
+            converted.comparison.codes,
+            converted.root,
+            bytes::show(disk_bytes),
+            converted.flat_root,
+            match part.state_root {
+                Some(_) => ", as in the source",
+                None => ", and that of the source is not known",
+            }
+        ))?,
+    }
+    files::write_report(args.work.report.as_deref(), &envelope)?;
+    conversion::verdict(&converted, dir)
+}
+
+/// Copies the genesis and the rules that a part remembers.
+fn copy_remembered(part: &Path, dir: &Path) -> Result<()> {
+    let (from, to) = (database::folder(part), database::folder(dir));
+    if let Some(rules) = from.rules()? {
+        to.remember_rules(rules)?;
+    }
+    let genesis = from.genesis_path();
+    if genesis.exists() {
+        let text = std::fs::read_to_string(&genesis);
+        let text = text.with_context(|| format!("reading {}", genesis.display()))?;
+        database::keep_genesis(dir, &text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! A conversion in parts makes the same tables as a whole one, whatever the number of parts.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
+#[path = "../../trees/tests/support/trees.rs"]
+#[allow(dead_code, reason = "other suites use the rest")]
+mod trees;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
+use arbor_convert::{
+    Conversion, ConvertError, Dump, Hooks, Job, Join, Joining, PartConversion, PartJob, PartOf,
+    Source, SourceBlock, Stage,
+};
+use arbor_state::{
+    Account, AccountChange, DumpHead, Historical, SlotChange, State, StateChanges, StateError, Tree,
+};
+use tempfile::TempDir;
+use trees::{block, empty, plain, trees};
+
+fn code(number: u64) -> Bytes {
+    match number % 3 {
+        0 => Bytes::new(),
+        1 => b"\x60\x01".repeat(40).into(),
+        _ => b"\x61\x02\x00".repeat(31 * 90).into(),
+    }
+}
+
+fn state(tree: &Tree, accounts: u64) -> State {
+    let mut changes = StateChanges::default();
+    for number in 0..accounts {
+        let code = code(number);
+        let new = Account {
+            code_hash: keccak256(&code),
+            ..plain(number, number * 1_000)
+        };
+        changes.codes.insert(new.code_hash, code);
+        let slots = [0, 63, 64, 256, 70_000]
+            .into_iter()
+            .take(number as usize % 6);
+        let slots = slots.map(|slot| {
+            let (old, new) = (U256::ZERO, U256::from(slot + number + 1));
+            (U256::from(slot), SlotChange { old, new })
+        });
+        let change = AccountChange {
+            new: Some(new),
+            slots: slots.collect(),
+            ..AccountChange::default()
+        };
+        let address = Address::from_word(keccak256(number.to_be_bytes()));
+        changes.accounts.insert(address, change);
+    }
+    let mut state = empty(tree);
+    let computed = state.compute(&changes).unwrap();
+    state.commit(&block(5), computed).unwrap();
+    state
+}
+
+fn head(state: &State) -> Historical<'_> {
+    state.at(state.head().unwrap().version).unwrap()
+}
+
+fn write_dump(state: &State, path: &Path) {
+    let root = state.reader().flat_root().unwrap();
+    let mut lines = vec![serde_json::to_string(&DumpHead { root, tree: None }).unwrap()];
+    head(state)
+        .dump(|account| {
+            lines.push(serde_json::to_string(&account).unwrap());
+            Ok::<(), StateError>(())
+        })
+        .unwrap();
+    std::fs::write(path, lines.join("\n")).unwrap();
+}
+
+/// All records of all tables.
+fn tables(state: &State) -> Vec<(u8, Vec<u8>, Vec<u8>)> {
+    let mut records = Vec::new();
+    for spec in state.tables() {
+        let view = state.versions().view();
+        for entry in view.scan(spec.table, &[], &[]).unwrap() {
+            let (key, value) = entry.unwrap();
+            records.push((spec.table.0, key.to_vec(), value.to_vec()));
+        }
+    }
+    records
+}
+
+fn blocks(root: B256) -> Vec<SourceBlock> {
+    let block = |number| SourceBlock {
+        block: block(number),
+        state_root: Some(root),
+    };
+    vec![block(4), block(5)]
+}
+
+fn hooks(stop: &(dyn Fn() -> bool + Sync)) -> Hooks<'_> {
+    Hooks {
+        progress: &|_, done, _| assert!((0.0..=1.0).contains(&done), "{done}"),
+        stop,
+    }
+}
+
+fn job(stage: Stage) -> Job {
+    Job {
+        source: "a state".to_owned(),
+        target: "a tree".to_owned(),
+        stage,
+        command: String::new(),
+        block: None,
+    }
+}
+
+fn whole(source: Source<'_>, tree: &Tree, root: B256) -> State {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut job, mut target) = (job(Stage::Sort), empty(tree));
+    job.begin(folder.path()).unwrap();
+    let conversion = Conversion {
+        source,
+        blocks: blocks(root),
+        state_root: Some(root),
+        folder: folder.path(),
+        memory: 1 << 16,
+        hooks: hooks(&|| false),
+    };
+    conversion.run(&mut job, &mut target).unwrap();
+    target
+}
+
+/// A part, which is asked to stop after so many looks.
+fn part(
+    source: Source<'_>,
+    tree: &Tree,
+    folder: &Path,
+    (part, root, looks): (PartOf, B256, u64),
+) -> Result<PartJob, ConvertError> {
+    let looked = AtomicU64::new(0);
+    let stop = || looked.fetch_add(1, Ordering::Relaxed) >= looks;
+    let conversion = PartConversion {
+        source,
+        build: tree.build().unwrap(),
+        order: tree.order(),
+        folder,
+        memory: 1 << 16,
+        hooks: hooks(&stop),
+    };
+    let job = PartJob {
+        state_root: Some(root),
+        tree: tree.kind().name.to_owned(),
+        ..PartJob::new("a state".to_owned(), "a tree".to_owned(), part)
+    };
+    Ok(conversion.run(job.with_blocks(&blocks(root)))?.0)
+}
+
+fn join(tree: &Tree, parts: &[PathBuf]) -> Result<State, ConvertError> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut target = empty(tree);
+    for looks in (1..).step_by(40) {
+        let looked = AtomicU64::new(0);
+        let mut job = job(Stage::Build);
+        job.stage = job.begin(folder.path())?;
+        let join = Join::open(parts)?;
+        let joining = Joining {
+            join: &join,
+            folder: folder.path(),
+            hooks: hooks(&|| looked.fetch_add(1, Ordering::Relaxed) >= looks),
+        };
+        match joining.run(&mut job, &mut target) {
+            Err(ConvertError::Stopped) => {}
+            joined => {
+                assert!(joined?.comparison.is_same());
+                break;
+            }
+        }
+    }
+    Ok(target)
+}
+
+fn folders(parent: &TempDir, of: u32) -> Vec<PathBuf> {
+    let folders = (1..=of).map(|number| parent.path().join(format!("part-{number}")));
+    let folders: Vec<PathBuf> = folders.collect();
+    folders
+        .iter()
+        .for_each(|path| std::fs::create_dir_all(path).unwrap());
+    folders
+}
+
+#[test]
+fn any_number_of_parts_makes_the_same_tables() {
+    let trees = trees();
+    let source = state(&trees[0], 400);
+    let root = source.reader().flat_root().unwrap();
+    let then = head(&source);
+    let parent = tempfile::tempdir().unwrap();
+    let lines = parent.path().join("dump");
+    write_dump(&source, &lines);
+    for tree in trees.iter().filter(|tree| tree.build().is_some()) {
+        let name = tree.kind().name;
+        let wanted = tables(&whole(Source::State(&then), tree, root));
+        for of in [1, 2, 5] {
+            let parent = tempfile::tempdir().unwrap();
+            let folders = folders(&parent, of);
+            for (number, folder) in (1..).zip(&folders) {
+                // A part that is stopped goes on, and a finished one is left as it is.
+                let which = PartOf { number, of };
+                let open = || match number % 2 {
+                    0 => Source::Dump(Dump::open(&lines).unwrap()),
+                    _ => Source::State(&then),
+                };
+                let first = part(open(), tree, folder, (which, root, 5));
+                assert!(matches!(first, Err(ConvertError::Stopped)), "{name}");
+                let made = part(open(), tree, folder, (which, root, u64::MAX)).unwrap();
+                assert_eq!(part(open(), tree, folder, (which, root, 0)).unwrap(), made);
+            }
+            let mut backwards = folders.clone();
+            backwards.reverse();
+            let joined = join(tree, &backwards).unwrap();
+            assert!(tables(&joined) == wanted, "{name} in {of} parts");
+        }
+    }
+}
+
+#[test]
+fn parts_that_do_not_belong_together_are_refused_by_name() {
+    let trees = trees();
+    let (tree, source) = (&trees[0], state(&trees[0], 50));
+    let root = source.reader().flat_root().unwrap();
+    let then = head(&source);
+    let parent = tempfile::tempdir().unwrap();
+    let folders = folders(&parent, 6);
+    let make = |folder: &Path, number, of, root| {
+        let made = part(
+            Source::State(&then),
+            tree,
+            folder,
+            (PartOf { number, of }, root, u64::MAX),
+        );
+        made.map(drop)
+    };
+    for (folder, number) in folders.iter().zip([1, 2, 3]) {
+        make(folder, number, 3, root).unwrap();
+    }
+    // The second part again, one of another source, and one of another split.
+    make(&folders[3], 2, 3, root).unwrap();
+    make(&folders[4], 3, 3, B256::repeat_byte(7)).unwrap();
+    make(&folders[5], 3, 4, root).unwrap();
+    let refused = |places: &[usize], why: &[&str]| {
+        let parts: Vec<PathBuf> = places.iter().map(|place| folders[*place].clone()).collect();
+        let error = Join::open(&parts).err().unwrap().to_string();
+        assert!(why.iter().all(|why| error.contains(why)), "{error}");
+    };
+    refused(&[0, 2], &["part 2/3 is missing"]);
+    refused(&[0], &["part 2/3, part 3/3 is missing"]);
+    refused(&[0, 1, 2, 3], &["part-2", "part-4", "are both part 2/3"]);
+    refused(&[0, 1, 4], &["part-5", "do not belong together"]);
+    refused(&[0, 1, 5], &["part-6", "do not belong together"]);
+    let other = make(&folders[0], 2, 3, root).unwrap_err().to_string();
+    assert!(
+        other.contains("is part 1/3 of another conversion"),
+        "{other}"
+    );
+    let nothing = Join::open(&[parent.path().to_owned()]).err().unwrap();
+    assert!(nothing.to_string().contains("is not a part"), "{nothing}");
+    let file = folders[2].join("part.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let begin = text.find("\"counts\"").unwrap();
+    let end = begin + text[begin..].find('}').unwrap() + 1;
+    let unfinished = [&text[..begin], "\"counts\": null", &text[end..]].concat();
+    std::fs::write(&file, unfinished).unwrap();
+    refused(&[0, 1, 2], &["part 3/3", "is not finished"]);
+}
+
+/// A root that is not the source's ends the joining, after which the parts are to be made again.
+#[test]
+fn parts_with_another_root_are_refused() {
+    let trees = trees();
+    let (tree, source) = (&trees[0], state(&trees[0], 50));
+    let then = head(&source);
+    let parent = tempfile::tempdir().unwrap();
+    let folders = folders(&parent, 1);
+    let which = (PartOf { number: 1, of: 1 }, B256::repeat_byte(7), u64::MAX);
+    part(Source::State(&then), tree, &folders[0], which).unwrap();
+    let error = join(tree, &folders).map(drop).unwrap_err().to_string();
+    assert!(error.contains("make the parts again"), "{error}");
+}
