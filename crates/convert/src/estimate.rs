@@ -23,6 +23,8 @@ const ENOUGH: usize = 1 << 16;
 const OF_RANGE: usize = ENOUGH / 16;
 /// Bytes that the store adds to a record, and what it takes until merges have given space back, in 16ths.
 const STORE: u64 = 20;
+/// Bytes of the files that a database has before its first record.
+const EMPTY: u64 = 224 << 10;
 
 /// What a conversion needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -267,7 +269,7 @@ impl Sample {
         Ok(Estimate {
             accounts,
             slots,
-            target_bytes: records.saturating_add(code_bytes) / 16 * STORE,
+            target_bytes: (records.saturating_add(code_bytes) / 16 * STORE).saturating_add(EMPTY),
             scratch_bytes: scratch,
         })
     }
