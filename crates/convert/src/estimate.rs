@@ -92,7 +92,7 @@ pub fn estimate(source: &dyn AccountSource, tree: &Tree) -> Result<Estimate, Con
         accounts: source.order() != tree.order(),
         ..Scratch::default()
     };
-    sample.estimate(tree, scratch)
+    sample.estimate(tree, &scratch)
 }
 
 /// Estimates a conversion of a dump to a tree; `None` for a pipe, which cannot be read twice.
@@ -128,7 +128,7 @@ pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Conve
         codes: true,
         names: 0,
     };
-    sample.estimate(tree, scratch).map(Some)
+    sample.estimate(tree, &scratch).map(Some)
 }
 
 /// Estimates a conversion of a dump of hashed keys to a tree; `None` for a pipe.
@@ -177,7 +177,7 @@ pub fn estimate_hashed(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Con
         codes: true,
         names,
     };
-    sample.estimate(tree, scratch).map(Some)
+    sample.estimate(tree, &scratch).map(Some)
 }
 
 /// What goes to files on the way, besides leaves.
@@ -225,7 +225,7 @@ impl Sample {
         (bytes as f64 * self.scale) as u64
     }
 
-    fn estimate(self, tree: &Tree, files: Scratch) -> Result<Estimate, ConvertError> {
+    fn estimate(self, tree: &Tree, files: &Scratch) -> Result<Estimate, ConvertError> {
         let accounts = self.accounts.len() as u64;
         let slots: usize = self
             .accounts

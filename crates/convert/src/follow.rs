@@ -76,7 +76,7 @@ pub fn catch_up(
         let of_block = BlockRef {
             number: block,
             hash: meta.block_hash.into(),
-            header: meta.extra,
+            record: meta.extra,
         };
         target.commit(&of_block, computed)?;
         (hooks.progress)(block, last);

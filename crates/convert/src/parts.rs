@@ -87,7 +87,7 @@ impl PartJob {
         let blocks = blocks.iter().map(|block| PartBlock {
             number: block.block.number,
             hash: block.block.hash,
-            header: block.block.header.clone().into(),
+            header: block.block.record.clone().into(),
             state_root: block.state_root,
         });
         self.blocks = blocks.collect();
@@ -100,7 +100,7 @@ impl PartJob {
             block: BlockRef {
                 number: block.number,
                 hash: block.hash,
-                header: block.header.to_vec(),
+                record: block.header.to_vec(),
             },
             state_root: block.state_root,
         });

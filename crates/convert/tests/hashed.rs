@@ -194,7 +194,10 @@ fn a_slot_that_is_listed_for_another_account_alone_has_no_name() {
     export(&source, WrittenForm::Eip8347, &names);
     let audit = || {
         let audit = with_preimages(|work| {
-            work.audit(HashedSource::State(&head(&source)), &[names.clone()])
+            work.audit(
+                HashedSource::State(&head(&source)),
+                std::slice::from_ref(&names),
+            )
         });
         audit.unwrap()
     };

@@ -163,10 +163,11 @@ fn join(tree: &Tree, parts: &[PathBuf]) -> Result<State, ConvertError> {
         let mut job = job(Stage::Build);
         job.stage = job.begin(folder.path())?;
         let join = Join::open(parts)?;
+        let stop = || looked.fetch_add(1, Ordering::Relaxed) >= looks;
         let joining = Joining {
             join: &join,
             folder: folder.path(),
-            hooks: hooks(&|| looked.fetch_add(1, Ordering::Relaxed) >= looks),
+            hooks: hooks(&stop),
         };
         match joining.run(&mut job, &mut target) {
             Err(ConvertError::Stopped) => {}

@@ -26,7 +26,11 @@ impl Head<'_> {
             old: write.value.as_deref(),
             new: now.as_deref(),
         });
-        let Some(names) = self.tree().records().changed_names(&changes.collect::<Vec<_>>())? else {
+        let Some(names) = self
+            .tree()
+            .records()
+            .changed_names(&changes.collect::<Vec<_>>())?
+        else {
             return Ok(None);
         };
         let (before, then) = (self.at(before)?, self.at(version)?);

@@ -3,8 +3,8 @@
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
-    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, ChangedNames, Flat, FlatKey, FlatRecords, SLOTS,
-    StateError, WithSlots, corrupt,
+    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, ChangedNames, Flat, FlatKey,
+    FlatRecords, SLOTS, StateError, WithSlots, corrupt,
 };
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;

@@ -6,15 +6,15 @@ use anyhow::{Context, Result, bail};
 use arbor_convert::{
     ConvertError, Hooks, Job, Join, Joining, PartConversion, PartJob, PartOf, Source, Stage,
 };
-use arbor_database::{Budget, RETAINED, TreeSettings};
+use arbor_database::{Budget, RETAINED, Remembered, TreeSettings};
 use arbor_metrics::Measurement;
-use arbor_state::Network;
+use arbor_state::{Network, TreeKind};
 use arbor_versions::DirLock;
 use serde_json::json;
 
 use super::conversion::{self, Facts, Shown};
 use crate::args::{Conversion, ConvertJoin};
-use crate::trees::TREES;
+use crate::trees::{self, TREES};
 use crate::{bytes, database, files, metrics_server, output, report, stop};
 
 /// Makes one part.
@@ -46,7 +46,8 @@ pub(super) fn one(
         blocks,
         state_root,
     } = facts;
-    let target = format!("{} ({}) with {settings}", kind.name, tree.hash());
+    let words = trees::words(&settings);
+    let target = format!("{} ({}) with {words}", kind.name, tree.hash());
     let job = PartJob {
         tree: kind.name.to_owned(),
         hash: tree.hash().to_owned(),
@@ -58,11 +59,12 @@ pub(super) fn one(
         ..PartJob::new(name, target, part)
     };
     let _lock = DirLock::acquire(dir)?;
-    let folder = database::folder(dir);
-    rules.map_or(Ok(()), |rules| folder.remember_rules(rules))?;
-    if let Some(text) = &genesis {
-        database::keep_genesis(dir, text)?;
-    }
+    let what = Remembered {
+        genesis: genesis.as_deref(),
+        rules,
+        ..Remembered::default()
+    };
+    database::remember(dir, kind, what)?;
     let shown = Shown::default();
     let conversion = PartConversion {
         source,
@@ -152,7 +154,7 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
     let mut state = folder.open_to_load((args.store, tree), network, budget)?;
     job.stage = job.begin(dir)?;
     folder.remember_tree_settings(&settings, kind)?;
-    copy_remembered(first, dir)?;
+    copy_remembered(first, dir, kind)?;
     let shown = Shown::default();
     let joining = Joining {
         join: &join,
@@ -193,16 +195,20 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
 }
 
 /// Copies the genesis and the rules that a part remembers.
-fn copy_remembered(part: &Path, dir: &Path) -> Result<()> {
-    let (from, to) = (database::folder(part), database::folder(dir));
-    if let Some(rules) = from.rules()? {
-        to.remember_rules(rules)?;
-    }
-    let genesis = from.genesis_path();
-    if genesis.exists() {
-        let text = std::fs::read_to_string(&genesis);
-        let text = text.with_context(|| format!("reading {}", genesis.display()))?;
-        database::keep_genesis(dir, &text)?;
-    }
-    Ok(())
+fn copy_remembered(part: &Path, dir: &Path, kind: &TreeKind) -> Result<()> {
+    let from = database::folder(part);
+    let path = from.genesis_path();
+    let genesis = match path.exists() {
+        true => {
+            let text = std::fs::read_to_string(&path);
+            Some(text.with_context(|| format!("reading {}", path.display()))?)
+        }
+        false => None,
+    };
+    let what = Remembered {
+        genesis: genesis.as_deref(),
+        rules: from.rules()?,
+        ..Remembered::default()
+    };
+    database::remember(dir, kind, what)
 }

@@ -166,10 +166,7 @@ impl Build for Eip8297 {
         for builder in builders {
             let mut sink =
                 |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
-            let zone = builder
-                .finish_part(&mut sink)
-                .map_err(failed)?
-                .encode();
+            let zone = builder.finish_part(&mut sink).map_err(failed)?.encode();
             part.extend((zone.len() as u32).to_be_bytes());
             part.extend(zone);
         }
