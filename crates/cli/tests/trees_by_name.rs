@@ -234,7 +234,7 @@ fn no_file_has_a_variant_for_a_tree() {
 
 /// The head of the README's table of trees.
 const README_HEAD: &str =
-    "| `--tree` | what it is, and the date of its text | revision | witnesses, stateless |";
+    "| `--tree` | what it is, and the date of its text | revision | block witnesses |";
 
 #[test]
 fn the_readme_has_a_row_for_each_tree() {
