@@ -352,7 +352,7 @@ mod tests {
             ),
             (r#"{"version":1"#, "EOF"),
             // The words of the command line that stood for a record before 2026-11-27.
-            ("--gas eip4762\n", "expected value"),
+            ("--gas eip4762\n", "invalid number"),
             ("\n", "EOF"),
             (r#"{"version":1} x"#, "trailing characters"),
         ] {

@@ -239,7 +239,7 @@ fn witness_says_what_it_wrote() {
     let head = folder.status("db")["block"].clone();
     assert!(out.starts_with(&format!("block {head}: ")), "{out}");
     assert!(
-        out.contains(" nodes and ") && out.contains("wrote w.json.gz, "),
+        out.contains(" nodes, ") && out.contains("wrote w.json.gz, "),
         "{out}"
     );
     assert!(out.contains("root before 0x"), "{out}");

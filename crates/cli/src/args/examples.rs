@@ -85,7 +85,7 @@ GET /health and GET /metrics are answered at the same address. No method writes.
 Examples:
   arbor serve --db db
   arbor serve --db db --chain chain --http 8545
-  arbor serve --db db --http 0.0.0.0:8545 --hosts state.example.org --origins https://example.org
+  arbor serve --db db --http 0.0.0.0:8545 --hosts state.example.org
   cast balance 0xADDRESS --rpc-url http://127.0.0.1:8545";
 pub(super) const VERIFY: &str = "\
 Examples:

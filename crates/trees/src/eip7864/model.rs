@@ -17,14 +17,15 @@ pub(super) struct Unified {
 }
 
 impl Unified {
-    fn put(&mut self, address: Address, position: U256, value: [u8; 32]) {
-        let mut index = (position >> 8usize).to_be_bytes::<32>();
+    /// Sets the leaf at `256 * high + low`, which can be beyond 2^256.
+    fn put(&mut self, address: Address, high: U256, low: U256, value: [u8; 32]) {
+        let mut index = (high + (low >> 8usize)).to_be_bytes::<32>();
         if self.revision == Revision::A {
             index.reverse();
         }
         let name = [&[0; 12], address.as_slice(), &index].concat();
         let mut key = self.function.hash(&name);
-        key[31] = position.byte(0);
+        key[31] = low.byte(0);
         self.leaves.insert(key, value);
     }
 }
@@ -39,18 +40,18 @@ impl Model for Unified {
             basic[4..8].copy_from_slice(&(code.len() as u32).to_be_bytes());
             basic[8..16].copy_from_slice(&account.nonce.to_be_bytes());
             basic[16..].copy_from_slice(&account.balance.to_be_bytes::<32>()[16..]);
-            self.put(*address, U256::ZERO, basic);
-            self.put(*address, U256::ONE, account.code_hash.0);
+            self.put(*address, U256::ZERO, U256::ZERO, basic);
+            self.put(*address, U256::ZERO, U256::ONE, account.code_hash.0);
             assert_eq!(chunk_code(code).len(), code.len().div_ceil(CHUNK));
             for (number, chunk) in (128u64..).zip(chunk_code(code)) {
-                self.put(*address, U256::from(number), chunk);
+                self.put(*address, U256::ZERO, U256::from(number), chunk);
             }
             for (slot, value) in slots {
-                let position = match *slot < U256::from(64) {
-                    true => *slot + U256::from(64),
-                    false => (U256::ONE << 248usize).wrapping_add(*slot),
+                let (high, low) = match *slot < U256::from(64) {
+                    true => (U256::ZERO, *slot + U256::from(64)),
+                    false => (U256::ONE << 240usize, *slot),
                 };
-                self.put(*address, position, value.to_be_bytes());
+                self.put(*address, high, low, value.to_be_bytes());
             }
         }
         naive::root(self.function, &self.leaves).into()
