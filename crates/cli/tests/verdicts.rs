@@ -139,9 +139,12 @@ fn another_chain_s_configuration_is_not_mainnet_s() {
 #[test]
 fn a_witness_does_not_switch_rules_on() {
     let folder = with_witness("5");
-    change(&folder, |witness| {
-        witness["rules"] = json!("--evm384 v7 --evm384-schedule draft\n");
-    });
+    let words = ["replay", "--db", "other", "--evm384", "v7", "chain"];
+    folder.run(&words).ok();
+    let words = ["witness", "--db", "other", "--block", "3", "chain"];
+    let other = folder.run(&words).ok().stdout();
+    let other: Value = serde_json::from_str(&other).expect("JSON");
+    change(&folder, |witness| witness["rules"] = other["rules"].clone());
     for more in [&[][..], &GENESIS] {
         replay(&folder, more).fails_with(&[
             "the witness notes that blocks are executed with --evm384 v7",

@@ -221,7 +221,7 @@ fn witnesses_of_a_range_are_written_and_measured() {
     assert_eq!(lines.len(), 5, "{told}");
     assert!(lines[3].starts_with("block 9: ") && lines[4].starts_with("blocks 6 to 9: "));
     for part in [
-        "stems, ",
+        "changed, ",
         " stems ",
         "suffixes ",
         "code chunks ",
@@ -231,13 +231,13 @@ fn witnesses_of_a_range_are_written_and_measured() {
         "commitments ",
         "multiproof ",
     ] {
-        let after = if part == "stems, " { " of them" } else { "," };
+        let after = if part == "changed, " { " chunks" } else { "," };
         let of = |line: &&str| figure(line, part, after);
         let blocks: u64 = lines[..4].iter().map(of).sum();
         assert_eq!(of(&lines[4]), blocks, "{part}: {told}");
     }
     // A chunk is 32 bytes, and one that says that it is there.
-    let chunks = figure(lines[4], "stems, ", " of them");
+    let chunks = figure(lines[4], "changed, ", " chunks");
     assert!(chunks > 0);
     assert_eq!(figure(lines[4], "code chunks ", ","), 33 * chunks);
     // They are those of one block each.

@@ -278,6 +278,9 @@ static FORMS: [Form; 2] = [
     Form {
         name: "a block with leaves of a Verkle tree (executionWitness), or these alone (stateDiff and verkleProof)",
         marks: &[
+            // A block beside its parent.
+            "execute",
+            "parent",
             "executionWitness",
             "execution_witness",
             "stateDiff",
