@@ -29,7 +29,7 @@ pub enum Seen<'a> {
     /// A slot that has a record. Records of one owner come one after another.
     Slot {
         /// The account: its address, or the key that
-        /// [`account_from`](crate::StateTree::account_from) finds it by.
+        /// [`account_from`](crate::FlatRecords::account_from) finds it by.
         owner: &'a [u8],
     },
 }

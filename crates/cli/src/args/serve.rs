@@ -41,7 +41,7 @@ pub(crate) struct ServeFlags {
     /// Names by which clients call the server, beside localhost and addresses; * for any
     #[arg(long, value_name = "HOST,...", value_delimiter = ',', help_heading = CLIENTS)]
     pub(crate) hosts: Vec<String>,
-    /// Origins whose pages may read answers (CORS), such as https://example.org; * for any. Others are refused
+    /// Origins whose pages may read answers (CORS), such as `https://example.org`; * for any. Others are refused
     #[arg(long, value_name = "ORIGIN,...", value_delimiter = ',', help_heading = CLIENTS)]
     pub(crate) origins: Vec<String>,
     /// The most bytes of a request
