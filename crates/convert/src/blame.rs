@@ -1,5 +1,6 @@
 //! What is wrong if a target has not the source's state root, and its comparison with the sorted files shows nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -20,13 +21,30 @@ use crate::progress::Watch;
 pub(crate) const SOURCE_IS_DAMAGED: &str = "the target has all accounts and slots of the source and no others, so the source is damaged. `arbor verify` says where";
 
 /// Looks up every account and slot of a source in the target by its name. The order of either does not matter, and no file of the
-/// conversion is read.
+/// conversion is read. What the target alone has is named if the comparison with the `sorted` files has named it, and else counted.
 pub(crate) fn compare_by_name(
     source: &dyn AccountSource,
     target: &Historical<'_>,
+    sorted: &Comparison,
     watch: &Watch<'_>,
 ) -> Result<Comparison, ConvertError> {
     let all = Mutex::new((Comparison::default(), Counts::default(), Counts::default()));
+    let surplus = sorted.differences.iter().filter_map(|difference| {
+        let name = match difference {
+            Difference::AccountSurplus(address) => (*address, None),
+            Difference::Slot {
+                address,
+                slot,
+                source,
+                ..
+            } if source.is_zero() => (*address, Some(*slot)),
+            _ => return None,
+        };
+        Some((name, difference.clone()))
+    });
+    let surplus: BTreeMap<_, _> = surplus.collect();
+    let looks_for_surplus = !surplus.is_empty();
+    let surplus = Mutex::new(surplus);
     (0..=u8::MAX).into_par_iter().try_for_each(|first| {
         watch.check()?;
         let (mut found, mut counts) = (Comparison::default(), Counts::default());
@@ -35,6 +53,15 @@ pub(crate) fn compare_by_name(
             counts.accounts += 1;
             counts.slots += account.slots.len() as u64;
             look_up(&account, target, &mut found)?;
+            if !looks_for_surplus {
+                continue;
+            }
+            let mut surplus = surplus.lock().unwrap_or_else(PoisonError::into_inner);
+            surplus.retain(|(address, slot), _| {
+                *address != account.address
+                    || slot
+                        .is_some_and(|slot| account.slots.iter().all(|(there, _)| *there != slot))
+            });
         }
         let mut of_target = Counts::default();
         for account in target.full(Some(first))? {
@@ -48,6 +75,10 @@ pub(crate) fn compare_by_name(
         Ok::<(), ConvertError>(())
     })?;
     let (mut found, source, target) = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let surplus = surplus.into_inner().unwrap_or_else(PoisonError::into_inner);
+    surplus
+        .into_values()
+        .for_each(|difference| found.add(difference));
     let more = Counts {
         accounts: target.accounts.saturating_sub(source.accounts),
         slots: target.slots.saturating_sub(source.slots),
@@ -66,7 +97,10 @@ fn look_up(
 ) -> Result<(), ReadError> {
     let address = account.address;
     match target.account(address)? {
-        None => found.add(Difference::AccountMissing(address)),
+        None => {
+            found.add(Difference::AccountMissing(address));
+            return Ok(());
+        }
         Some(there) if there != account.account => found.add(Difference::Account {
             address,
             source: account.account,

@@ -100,7 +100,7 @@ impl Conversion<'_> {
                 && (wrong.is_some() || !comparison.is_same())
             {
                 // The files of the sorting may be what is wrong.
-                let found = compare_by_name(source, &target, &watch)?;
+                let found = compare_by_name(source, &target, &comparison, &watch)?;
                 if !found.is_same() {
                     comparison = found;
                 }

@@ -115,7 +115,12 @@ impl Versions {
             }
         }
         self.unflushed.oldest = oldest;
-        let length = self.unflushed.epoch;
+        self.forget_old_indexes()
+    }
+
+    /// Forgets the indexes of epochs that end at the oldest readable version or before. Returns how many.
+    pub(crate) fn forget_old_indexes(&mut self) -> u64 {
+        let (oldest, length) = (self.unflushed.oldest, self.unflushed.epoch);
         self.drop_indexes(|epoch| index::last_version(epoch, length) <= oldest)
     }
 

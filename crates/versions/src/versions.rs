@@ -526,6 +526,8 @@ impl Versions {
                 if !job.build_epochs.is_empty() {
                     let indexed = Arc::make_mut(&mut self.unflushed.indexed);
                     indexed.extend(&job.build_epochs);
+                    // While it was built, versions of it may have been forgotten.
+                    self.forget_old_indexes();
                 }
                 self.flushed.add(&stats);
                 tracing::info!(
