@@ -39,19 +39,19 @@ avx512 *ARGUMENTS:
 
 # kill replays, rollbacks and prunes at random moments: `just kills 100`, `just kills 100 rocksdb`
 kills COUNT="100" STORE="fjall":
-    ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test crashes -- --nocapture leaves_a_whole_database_on_{{STORE}}
+    ARBOR_KILLS={{COUNT}} cargo test -p arbor-cli {{ if STORE == "rocksdb" { "--features rocksdb" } else { "" } }} --test suite -- --nocapture leaves_a_whole_database_on_{{STORE}}
 
 # kill conversions at random moments: `just convert-kills 50 1000000`
 convert-kills COUNT="50" ACCOUNTS="20000":
-    ARBOR_KILLS={{COUNT}} ARBOR_ACCOUNTS={{ACCOUNTS}} cargo test -p arbor-cli --test crashes -- --nocapture a_killed_conversion
+    ARBOR_KILLS={{COUNT}} ARBOR_ACCOUNTS={{ACCOUNTS}} cargo test -p arbor-cli --test suite -- --nocapture a_killed_conversion
 
 # lose power at each point of a short replay (needs strace), or at some: `just power 200`
 power COUNT="all":
-    ARBOR_POWER_CUTS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_power_loss
+    ARBOR_POWER_CUTS={{COUNT}} cargo test -p arbor-cli --test suite -- --nocapture a_power_loss
 
 # flip bits in a database's files: `just flips 1000`
 flips COUNT="1000":
-    ARBOR_FLIPS={{COUNT}} cargo test -p arbor-cli --test crashes -- --nocapture a_flipped_bit_in_a_file
+    ARBOR_FLIPS={{COUNT}} cargo test -p arbor-cli --test suite -- --nocapture a_flipped_bit_in_a_file
 
 # fuzz decoders, each for so many seconds: `just fuzz 300`, `just fuzz 60 undo proof`
 fuzz SECONDS="300" *TARGETS:

@@ -22,12 +22,12 @@ HERE = Path(__file__).resolve().parent
 SPEED, OVER_HASHES, BYTES = 5, 2, 250
 
 
-def build():
-    """The two programs."""
+def build(profile):
+    """The two programs, arbor's with a profile of cargo."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "arboretum/peers/bin/geth-bintrie"
     cache.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run(["go", "build", "-o", cache, "."], cwd=HERE / "geth-bintrie", check=True)
-    cargo = ["cargo", "bench", "-p", "arbor-tree-eip7864", "--bench", "tree", "--no-run", "--locked", "--message-format", "json"]
+    cargo = ["cargo", "bench", "-p", "arbor-tree-eip7864", "--bench", "tree", "--no-run", "--locked", "--profile", profile, "--message-format", "json"]
     output = subprocess.run(cargo, cwd=HERE.parent, check=True, stdout=subprocess.PIPE, text=True).stdout
     messages = [json.loads(line) for line in output.splitlines()]
     (bench,) = [m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "tree"]
@@ -81,9 +81,11 @@ def main():
     parser.add_argument("--inner", action="store_true", help="arbor stores the hashes within records")
     parser.add_argument("--reopen", action="store_true", help="geth forgets its nodes after each commit")
     parser.add_argument("--runs", type=int, default=1, help="of each side, in turn")
+    parser.add_argument("--profile", default="bench", help="of cargo: dev builds quickly, to compare roots alone")
+    parser.add_argument("--programs", nargs=2, metavar=("GETH", "ARBOR"), help="built before, instead of building them")
     parser.add_argument("--report", help="write the figures here, as JSON")
     arguments = parser.parse_args()
-    peer, bench = build()
+    peer, bench = arguments.programs or build(arguments.profile)
     keys = str(arguments.keys)
     own_command = [bench, "--json", "--keys", keys, "--hash", "sha256", "--levels", str(arguments.levels)]
     geth_command = [peer, "-keys", keys, "-depth", str(arguments.depth)]

@@ -25,7 +25,7 @@ if [[ -z $fuzzer ]]; then
 -Cllvm-args=-sanitizer-coverage-trace-compares" \
         cargo build --locked --release --manifest-path fuzz/Cargo.toml --target "$host"
     fuzzer=${CARGO_TARGET_DIR:-fuzz/target}/$host/release/arbor-fuzz
-    ARBOR_WRITE_SEEDS="$PWD/$folder/corpus" cargo test -q --locked -p arbor-cli --test decoders
+    ARBOR_WRITE_SEEDS="$PWD/$folder/corpus" cargo test -q --locked -p arbor-cli --test suite decoders::
 fi
 
 # Every target has seeds, in a folder of its name.

@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all_but_rocksdb=(--workspace --exclude arbor-store-rocksdb)
 other_target=aarch64-unknown-linux-gnu
-steps=(format lint test docs examples report geth_guide portable wasm others audit image)
+steps=(format lint test docs examples embedded packages report geth_guide portable wasm others audit image)
 log=$(mktemp)
 notes=()
 step=
@@ -23,10 +23,19 @@ test() { cargo xtask test --locked 2>&1 | tee "$log"; }
 
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc "${all_but_rocksdb[@]}" --no-deps --locked; }
 
-# What the README shows first, on the build that the tests have already made.
+# The examples of docs/guide/embed.md.
+shown=(quickstart rollup reader_thread key_value pairing_contract light_client own_tree)
+
+# Builds `arbor` and the examples as the tests do. `cargo run` would take other features of what lies below, and build nearly all of it again.
+programs=${CARGO_TARGET_DIR:-target}/debug
+build_programs() { cargo test "${all_but_rocksdb[@]}" --locked -q --no-run --test decoding "${shown[@]/#/--example=}"; }
+
+# What the README shows first, and the examples for embedders, on the build that the tests have already made.
 examples() {
-    cargo run --locked -q -- demo
-    cargo run --locked -q -p arbor-trees --example quickstart
+    local example
+    build_programs
+    "$programs/arbor" demo
+    for example in "${shown[@]}"; do "$programs/examples/$example"; done
 }
 
 # The pages of a comparison and of an inspection in a browser, and a comparison's rows as others read them.
@@ -37,10 +46,11 @@ report() {
         return 0
     fi
     folder=$(mktemp -d)
-    cargo run --locked -q -- generate --preset tiny --out "$folder/chain"
-    cargo run --locked -q -- compare --trees mpt,verkle,ar16mt --repeat 2 --out "$folder/compare" "$folder/chain"
-    cargo run --locked -q -- replay --db "$folder/db" --tree verkle "$folder/chain"
-    cargo run --locked -q -- inspect --db "$folder/db" --html "$folder/inspection.html" >"$folder/inspection"
+    build_programs
+    "$programs/arbor" generate --preset tiny --out "$folder/chain"
+    "$programs/arbor" compare --trees mpt,verkle,ar16mt --repeat 2 --out "$folder/compare" "$folder/chain"
+    "$programs/arbor" replay --db "$folder/db" --tree verkle "$folder/chain"
+    "$programs/arbor" inspect --db "$folder/db" --html "$folder/inspection.html" >"$folder/inspection"
     scripts/report_page.py "$folder/compare/report.html" "$folder/inspection.html" || status=$?
     case $status in
     0) ;;
@@ -64,7 +74,45 @@ portable_crates() {
 }
 
 # Crates that are built without threads, too: the checks of proofs and all that is below them.
-serial_crates() { crates_of -p arbor-verify --edges normal --no-default-features; }
+serial_crates() { crates_of -p arbor-verify --edges normal; }
+
+# The features by which `arbor-verify` has all trees.
+verified_trees="arbor-verify/ar16mt arbor-verify/eip7864 arbor-verify/eip8297 arbor-verify/verkle"
+
+# The packages of others that a crate brings, as a user with these features compiles them.
+packages_of_others() {
+    cargo tree --locked --edges normal --prefix none "$@" | sed 's/ (\*)$//' | grep -v '^arbor-' | sort -u
+}
+
+# At most so many packages of others, none of which does a curve's arithmetic. docs/guide/embed.md has the numbers.
+count_packages() {
+    local most=$1 packages count
+    shift
+    packages=$(packages_of_others "$@")
+    count=$(wc -l <<<"$packages")
+    echo "$count packages of others, at most $most: cargo tree --edges normal $*"
+    ((count <= most)) || { echo "$packages"; return 1; }
+    if grep -E '^(blst|c-kzg|secp256k1|k256|p256|ark-|revm|alloy-consensus)' <<<"$packages"; then return 1; fi
+}
+
+# What embedders compile: few packages of others, and each tree alone, without any other. Calls of their own, because features unify.
+embedded() {
+    local tree
+    count_packages 80 -p arbor-database
+    count_packages 45 -p arbor-verify
+    cargo check --locked -p arbor-database
+    for tree in verkle ar16mt eip8297 eip7864; do
+        cargo check --locked -p arbor-trees --no-default-features --features "$tree"
+    done
+}
+
+# Whether each crate can be made into a package. Dependencies are not looked up: none of these crates is in a registry.
+packages() {
+    local folder
+    folder=$(mktemp -d)
+    cargo package --workspace --no-verify --exclude-lockfile --allow-dirty --quiet --target-dir "$folder"
+    rm -r "$folder"
+}
 
 # The commands of the guide that begin with a data folder of geth.
 geth_guide() {
@@ -73,8 +121,8 @@ geth_guide() {
         notes+=("geth_guide: NOT checked, there is no python3")
         return 0
     fi
-    cargo run --locked -q -- -V >/dev/null
-    scripts/geth-guide.py "${CARGO_TARGET_DIR:-target}/debug/arbor" || status=$?
+    build_programs
+    scripts/geth-guide.py "$programs/arbor" || status=$?
     case $status in
     0) ;;
     2) notes+=("geth_guide: the commands with geth in docs/guide/convert.md are NOT checked, there is no geth (bench-peers/setup.sh builds it)") ;;
@@ -107,7 +155,7 @@ wasm() {
     local crates target=wasm32-unknown-unknown
     if has_target "$target"; then
         mapfile -t crates < <(serial_crates)
-        cargo check "${crates[@]/#/--package=}" --no-default-features --locked --target "$target"
+        cargo check "${crates[@]/#/--package=}" --no-default-features --features "${verified_trees// /,}" --locked --target "$target"
     else
         notes+=("wasm: NOT checked, the standard library for $target cannot be had here")
     fi

@@ -7,6 +7,7 @@ ARBOR is the program. geth is the one on the PATH, or the one that bench-peers/s
 neither.
 """
 
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = ROOT / "docs/guide/convert.md"
+# The forms of geth's database that the guide names.
+SCHEMES = ("hash", "path")
 PEERS = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "arboretum/peers/bin"
 
 
@@ -56,22 +59,25 @@ def main():
             (bin_folder / "zstd").chmod(0o755)
         path = f"{bin_folder}:{os.environ['PATH']}"
         run("arbor generate --preset tiny --out made", folder, path)
-        quiet = "geth --verbosity 1 --datadir DATA --cache.preimages"
-        run(f"{quiet} --state.scheme hash init made/genesis.json", folder, path)
-        run(f"{quiet} --state.scheme hash import made/chain.rlp", folder, path)
         run("arbor replay --db wanted made", folder, path)
-        wanted = run("arbor status --db wanted --json", folder, path)
-        number = re.search(r'"block": *(\d+)', wanted)[1]
-        root = re.search(r'"stateRoot": *"(0x[0-9a-f]+)"', wanted)[1]
-        for block in blocks:
-            for command in block.strip().splitlines():
-                run(command.replace("BLOCK", number), folder, path)
-            # All targets of the guide are named db.
-            found = run("arbor verify --db db --json", folder, path)
-            if root not in found:
-                sys.exit(f"the converted database has not the state root {root}:\n{found}")
-            shutil.rmtree(Path(folder) / "db")
-    print(f"{len(blocks)} blocks of commands with geth lead to the state root {root}")
+        wanted = json.loads(run("arbor status --db wanted --json", folder, path))
+        number, root = str(wanted["block"]), wanted["stateRoot"]
+        for scheme in SCHEMES:
+            quiet = f"geth --verbosity 1 --datadir DATA --cache.preimages --state.scheme {scheme}"
+            run(f"{quiet} init made/genesis.json", folder, path)
+            run(f"{quiet} import made/chain.rlp", folder, path)
+            for block in blocks:
+                for command in block.strip().splitlines():
+                    run(command.replace("BLOCK", number), folder, path)
+                # All targets of the guide are named db.
+                found = json.loads(run("arbor verify --db db --json", folder, path))
+                if found["headerStateRoot"] != root:
+                    sys.exit(f"the converted database has not the state root {root}:\n{found}")
+                shutil.rmtree(Path(folder) / "db")
+            shutil.rmtree(Path(folder) / "DATA")
+            # geth would append to the first export.
+            (Path(folder) / "chain.rlp").unlink()
+    print(f"{len(blocks)} blocks of commands with geth lead to the state root {root}, with the schemes {', '.join(SCHEMES)}")
 
 
 main()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 
 /// An account without its storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,28 @@ pub struct Account {
     pub balance: U256,
     /// Keccak-256 of the code; that of the empty string for an account without code.
     pub code_hash: B256,
+}
+
+impl Account {
+    /// An account with a balance, without code, that has sent nothing yet.
+    #[must_use]
+    pub fn with_balance(balance: U256) -> Self {
+        Self {
+            balance,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for Account {
+    /// The account that nothing was done to yet: nonce and balance are zero, and it has no code.
+    fn default() -> Self {
+        Self {
+            nonce: 0,
+            balance: U256::ZERO,
+            code_hash: KECCAK256_EMPTY,
+        }
+    }
 }
 
 /// One storage slot's change. Zero means absent.

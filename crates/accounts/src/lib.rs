@@ -5,6 +5,7 @@
 //! whole state as a stream of accounts, in the [order](AccountOrder) that a tree loads them in.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod changes;
 mod error;
 mod full;

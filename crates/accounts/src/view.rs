@@ -31,6 +31,12 @@ pub trait StateView {
 
     /// Returns the code with this hash.
     fn code(&self, code_hash: B256) -> Result<Bytes, ReadError>;
+
+    /// Returns the code of one account, if the view has parts of codes by account and no whole codes by hash. `None` if the
+    /// view has whole codes, or if the account does not have the code with this hash.
+    fn code_of(&self, _address: Address, _code_hash: B256) -> Result<Option<Bytes>, ReadError> {
+        Ok(None)
+    }
 }
 
 /// Roots after each transaction of a block, which receipts carried before Byzantium.

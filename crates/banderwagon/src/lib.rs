@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/banderwagon.md")]
+#![doc = include_str!("banderwagon.md")]
 #![forbid(unsafe_code)]
 
 mod bits;

@@ -54,7 +54,7 @@ pub struct RecoveredBlock {
 impl RecoveredBlock {
     /// Accounts and slots that executing the block will surely or probably ask for, each once: senders, recipients, access lists, whom the withdrawals go to and who is
     /// paid for the block.
-    pub(crate) fn names(&self) -> (Vec<Address>, Vec<(Address, U256)>) {
+    pub fn names(&self) -> (Vec<Address>, Vec<(Address, U256)>) {
         let body = &self.block.body;
         let mut accounts = self.senders.clone();
         accounts.push(self.block.header.beneficiary);

@@ -1,9 +1,13 @@
 //! Witness files: a block with the nodes and codes that executing it needs.
 
 mod authority;
+mod compact;
+mod difference;
+mod execution;
 mod form;
 mod lists;
 mod make;
+mod named_tree;
 mod nodes;
 mod parts;
 mod reading;
@@ -13,13 +17,12 @@ pub mod verkle;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use alloy_consensus::{EMPTY_ROOT_HASH, Header};
 use alloy_primitives::{B256, Bytes, keccak256};
 use alloy_rlp::Decodable;
 use arbor_verify::mpt::References;
-use arbor_verify::{PartialState, Reached, WitnessParts};
+use arbor_verify::{NotCompact, PartialState, Reached, WitnessParts};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,8 +32,14 @@ use crate::source::{Position, RawBlock, SourceBlock, SourceError};
 use crate::witness::verkle::VerkleWitnessProblem;
 
 pub use authority::{Authority, JudgedBy};
+pub use difference::{
+    CodeDifference, HeaderDifference, NodeDifference, NodePlace, ServedName, Side,
+    WitnessDifference, compare_witnesses,
+};
+pub use execution::ExecutionWitness;
 pub use form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
 pub use make::{MadeWitness, make_witness};
+pub use named_tree::NamedTree;
 
 /// A witness as its JSON file has it; bytes are hex with `0x`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -55,7 +64,8 @@ pub struct MptWitness {
     pub block_rlp: Bytes,
     /// RLP of ancestors' headers, the parent first, each the parent of the one before. A file has none of them twice.
     pub ancestor_headers_rlp: Vec<Bytes>,
-    /// RLP of the trie nodes needed, in any order; of those that a file has twice one is kept.
+    /// RLP of the trie nodes needed, in any order; of those that a file has twice one is kept. Under Verkle the one node is the
+    /// witness of leaves in the binary form.
     pub state_nodes: Vec<Bytes>,
     /// The codes needed, likewise.
     pub codes: Vec<Bytes>,
@@ -69,15 +79,6 @@ pub struct MptWitness {
     /// The rules of the chain's blocks beyond that. It is a note: a witness does not choose the rules that it is judged by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<ChainRules>,
-}
-
-/// A tree whose roots no header has.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct NamedTree {
-    /// Its name.
-    pub name: String,
-    /// The name of its hash function.
-    pub hash: String,
 }
 
 /// Why a witness file cannot be used.
@@ -176,11 +177,19 @@ pub enum WitnessProblem {
         /// The name of the hash function.
         hash: String,
     },
-    /// It has no nodes, over which a block could be executed.
+    /// Nodes without a compact form, or bytes that are none.
+    #[error(transparent)]
+    NotCompact(#[from] NotCompact),
+    /// It has leaves, and not the block that is to be executed.
     #[error(
-        "it has leaves and no nodes: verify-witness checks it, but blocks are executed over witnesses of nodes (stateNodes) alone"
+        "it has leaves and no block to execute: verify-witness checks it. A JSON file of arbor witness has the block, too"
     )]
     NoNodes,
+    /// It has no block.
+    #[error(
+        "it has nodes, codes and headers, but no block (the form of debug_executionWitness): name the chain with the block by --witness-chain"
+    )]
+    NoBlock,
     /// Its fields are those of several forms.
     #[error("it has the fields of several forms of witnesses: {}", .forms.join(", "))]
     SeveralForms {
@@ -276,30 +285,19 @@ pub struct WitnessBlock {
 impl MptWitness {
     /// Reads a file, gzipped or not.
     pub fn from_file(file: &Path) -> Result<Self, WitnessError> {
-        let mut found = None;
-        read_witnesses(file, &mut |witness| {
-            found = Some(witness);
-            ControlFlow::Break(())
-        })?;
-        let found: Option<FoundWitness> = found;
-        let witness = found.and_then(|found| found.witness.ok());
-        let witness = witness.and_then(|witness| witness.into::<Self>());
-        witness.ok_or_else(|| WitnessError {
-            file: file.to_path_buf(),
-            problem: WitnessProblem::NoNodes,
-        })
+        match NodesFile::read(file)? {
+            NodesFile::WithBlock(witness) => Ok(*witness),
+            NodesFile::WithoutBlock(_) => Err(WitnessError {
+                file: file.to_path_buf(),
+                problem: WitnessProblem::NoBlock,
+            }),
+        }
     }
 
     /// Decodes block and ancestors and checks what can be checked without executing: hashes, the chain of parents,
     /// and the root node of the state.
     pub fn decode(&self) -> Result<WitnessBlock, WitnessProblem> {
-        let file: Arc<Path> = Path::new("blockRlp").into();
-        let position = Position {
-            file,
-            offset: 0,
-            ordinal: 0,
-        };
-        let raw = RawBlock::from_export(position, &self.block_rlp)?;
+        let raw = decoded_block(&self.block_rlp)?;
         same("the block's hash", self.hash, raw.hash)?;
         if raw.header.number != self.number {
             return Err(WitnessProblem::Number {
@@ -351,6 +349,16 @@ impl MptWitness {
 }
 
 impl MptWitness {
+    /// Nodes and codes, for a tree's verifier.
+    fn parts<'a>(&'a self, hash: &'a str) -> WitnessParts<'a> {
+        WitnessParts {
+            hash,
+            root: self.pre_state_root,
+            nodes: &self.state_nodes,
+            codes: &self.codes,
+        }
+    }
+
     /// The state that the witness has, of a tree whose roots no header has; `None` for the tree of the headers.
     ///
     /// # Errors
@@ -361,14 +369,7 @@ impl MptWitness {
         };
         let kind = arbor_verify::standard().find(name);
         let state = kind.and_then(|kind| kind.partial_state);
-        let state = state.and_then(|state| {
-            state(WitnessParts {
-                hash,
-                root: self.pre_state_root,
-                nodes: &self.state_nodes,
-                codes: &self.codes,
-            })
-        });
+        let state = state.and_then(|state| state(self.parts(hash)));
         match state {
             Some(state) => Ok(Some(state)),
             None => Err(WitnessProblem::UnknownTree {
@@ -376,6 +377,70 @@ impl MptWitness {
                 hash: hash.clone(),
             }),
         }
+    }
+}
+
+/// The block of a witness.
+fn decoded_block(rlp: &Bytes) -> Result<RawBlock, SourceError> {
+    let position = Position {
+        file: Path::new("blockRlp").into(),
+        offset: 0,
+        ordinal: 0,
+    };
+    RawBlock::from_export(position, rlp)
+}
+
+/// The first witness of a file, which must be one over which a block can be executed.
+#[derive(Debug)]
+pub enum NodesFile {
+    /// With its block, as one of nodes.
+    WithBlock(Box<MptWitness>),
+    /// As nodes answer `debug_executionWitness`.
+    WithoutBlock(ExecutionWitness),
+}
+
+impl NodesFile {
+    /// Reads a file, or standard input for `-`, gzipped or not.
+    ///
+    /// # Errors
+    /// The file cannot be read or has no witness, or its witness has leaves and no block.
+    pub fn read(file: &Path) -> Result<Self, WitnessError> {
+        let mut found = None;
+        read_witnesses(file, &mut |witness| {
+            found = Some(witness);
+            ControlFlow::Break(())
+        })?;
+        Self::of(found).map_err(|problem| WitnessError {
+            file: file.to_path_buf(),
+            problem,
+        })
+    }
+
+    /// Reads the JSON of a witness, for example that of a node's answer.
+    ///
+    /// # Errors
+    /// The JSON is no witness, or the witness has leaves and no block.
+    pub fn parse(json: &[u8]) -> Result<Self, WitnessProblem> {
+        let mut found = None;
+        reading::parse(json, &mut |witness| {
+            found = Some(witness);
+            ControlFlow::Break(())
+        })?;
+        Self::of(found)
+    }
+
+    fn of(found: Option<FoundWitness>) -> Result<Self, WitnessProblem> {
+        let witness = match found {
+            Some(found) => found.witness?,
+            None => return Err(WitnessProblem::NoNodes),
+        };
+        if let Some(witness) = witness.executable() {
+            return Ok(Self::WithBlock(Box::new(witness.into_owned())));
+        }
+        let witness = witness.into::<ExecutionWitness>();
+        witness
+            .map(Self::WithoutBlock)
+            .ok_or(WitnessProblem::NoNodes)
     }
 }
 
@@ -410,36 +475,42 @@ impl MptWitness {
                 other_codes: self.codes.len().saturating_sub(codes),
             });
         }
-        let mut waiting: HashMap<B256, &[u8]> = self
-            .state_nodes
-            .iter()
-            .map(|node| (keccak256(node), &node[..]))
-            .collect();
-        let mut reach = WitnessReach::default();
-        let mut seen: HashSet<B256> = HashSet::from([self.pre_state_root]);
-        let mut code_hashes = HashSet::new();
-        let mut next = vec![self.pre_state_root];
-        while let Some(hash) = next.pop() {
-            let Some(node) = waiting.remove(&hash) else {
-                continue;
-            };
-            reach.nodes += 1;
-            let found = References::of_node(node).map_err(|error| WitnessProblem::Rlp {
-                what: format!("node {hash}"),
-                error,
-            })?;
-            next.extend(found.nodes.into_iter().filter(|hash| seen.insert(*hash)));
-            code_hashes.extend(found.codes);
-        }
-        reach.other_nodes = waiting.len();
-        reach.codes = self
-            .codes
-            .iter()
-            .filter(|code| code_hashes.contains(&keccak256(code)))
-            .count();
-        reach.other_codes = self.codes.len() - reach.codes;
-        Ok(reach)
+        reach_of(self.pre_state_root, &self.state_nodes, &self.codes)
     }
+}
+
+/// Counts the nodes and codes that a root leads to, and the others.
+///
+/// # Errors
+/// A node that is not RLP, or longer than a state's can be.
+fn reach_of(root: B256, nodes: &[Bytes], codes: &[Bytes]) -> Result<WitnessReach, WitnessProblem> {
+    let mut waiting: HashMap<B256, &[u8]> = nodes
+        .iter()
+        .map(|node| (keccak256(node), &node[..]))
+        .collect();
+    let mut reach = WitnessReach::default();
+    let mut seen: HashSet<B256> = HashSet::from([root]);
+    let mut code_hashes = HashSet::new();
+    let mut next = vec![root];
+    while let Some(hash) = next.pop() {
+        let Some(node) = waiting.remove(&hash) else {
+            continue;
+        };
+        reach.nodes += 1;
+        let found = References::of_node(node).map_err(|error| WitnessProblem::Rlp {
+            what: format!("node {hash}"),
+            error,
+        })?;
+        next.extend(found.nodes.into_iter().filter(|hash| seen.insert(*hash)));
+        code_hashes.extend(found.codes);
+    }
+    reach.other_nodes = waiting.len();
+    reach.codes = codes
+        .iter()
+        .filter(|code| code_hashes.contains(&keccak256(code)))
+        .count();
+    reach.other_codes = codes.len() - reach.codes;
+    Ok(reach)
 }
 
 /// A witness in a file, of any form.

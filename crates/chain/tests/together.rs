@@ -12,8 +12,8 @@ use arbor_chain::source::open_sources;
 use arbor_generator::{GeneratorSettings, Preset, generate};
 use arbor_state::{Network, State};
 use arbor_state_tree::{
-    AccountSlots, AccountSource, Check, Computed, FlatRecords, Lookup, Nodes, Seen, StateChanges,
-    StateError, StateTree, StoredRecord, Then, Tree, TreeKind,
+    AccountSlots, AccountSource, Check, CheckedPart, Computed, FlatRecords, Lookup, Nodes, Seen,
+    StateChanges, StateError, StateTree, StoredRecord, Then, Tree, TreeKind,
 };
 use arbor_store::{MemoryStore, Write};
 use arbor_trees::MPT;
@@ -46,6 +46,10 @@ impl StateTree for Together {
 
     fn records(&self) -> &dyn FlatRecords {
         self.0.records()
+    }
+
+    fn sort_bytes(&self) -> usize {
+        self.0.sort_bytes()
     }
 
     fn compute(
@@ -111,8 +115,12 @@ impl StateTree for Together {
         self.0.writes_back(view, to, undo)
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        self.0.check(check)
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        self.0.check_part(check, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        self.0.check_join(check, parts)
     }
 
     fn inspect(

@@ -1,7 +1,7 @@
 //! The words of the command line.
 
-use arbor_state::Tree;
 use arbor_state::recovery::MOST_TOGETHER;
+use arbor_state::{PartOf, Tree};
 use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) use evm384::{
 };
 pub(crate) use oracle::{Diff, Oracle};
 pub(crate) use preimages::{Preimages, PreimagesAudit, PreimagesExport, PreimagesImport};
-pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness};
+pub(crate) use proofs::{Prove, VerifyProof, VerifyWitness, Witness, WitnessDiff, WitnessWord};
 pub(crate) use serve::Serve;
 
 /// The codes of docs/exit-codes.md, which says what they mean for each command.
@@ -89,6 +89,7 @@ pub(crate) struct Arbor {
 const DATABASE: &str = "Database";
 const HISTORY: &str = "History";
 const LOGGING: &str = "Log";
+const NODE: &str = "A node";
 const OUTPUT: &str = "Output";
 const RESOURCES: &str = "Resources";
 const RULES: &str = "Rules of the chain";
@@ -112,9 +113,9 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Print the root after each retained block, or after every block if headers do not carry the tree's roots
     Roots(Roots),
-    /// Print the root of a state given as JSON, and every leaf with what it stands for
+    /// Print the root of a state (genesis, dump, database), and every leaf with what it stands for
     Oracle(Oracle),
-    /// Compare two lists of leaves, and name those that differ
+    /// Compare two lists of leaves, or two databases, and name the leaves that differ
     Diff(Diff),
     /// Prove an account and slots, present or absent, in the form of the database's tree (eth_getProof for mpt)
     Prove(Prove),
@@ -125,8 +126,8 @@ pub(crate) enum Command {
     /// Check witnesses against their roots without executing the blocks. A false witness does not stop the check of the others
     ///
     /// Of a witness of leaves (Verkle), the proof and the root after the block are checked. Of a witness of nodes, hashes are checked, the
-    /// chain of headers, and which nodes and codes the state root leads to: a witness that lacks some of the nodes that the block needs
-    /// passes. `arbor replay --witness` executes the block, and finds that
+    /// chain of headers, and which nodes and codes the state root leads to. A witness that lacks something that the block needs passes.
+    /// `arbor replay --witness` executes the block, and finds that
     VerifyWitness(VerifyWitness),
     /// Check the whole database: nodes against the flat state, and the root against the latest block's
     Verify(Verify),
@@ -136,6 +137,8 @@ pub(crate) enum Command {
     Rollback(Rollback),
     /// Delete history, that is, the states of earlier blocks
     Prune(Prune),
+    /// Copy a whole database into a new folder, also while another process writes it, and check the copy
+    Backup(Backup),
     /// Merge the store's files, which frees the space of deleted records
     Compact(Compact),
     /// Serve a database over JSON-RPC: states, proofs, calls and, with the chain's files, blocks
@@ -147,9 +150,9 @@ pub(crate) enum Command {
     /// Addresses and slot numbers behind hashed keys: check that none is missing, write them to a file, sort files of them
     #[command(subcommand, after_help = examples::PREIMAGES)]
     Preimages(Preimages),
-    /// Write all leaves of an ar16mt database into a file for `recover`
+    /// Write a whole state into a file for `recover` and `convert`: all accounts, or all leaves of an ar16mt database
     Snapshot(Snapshot),
-    /// Make an ar16mt database from a file of `snapshot`, or continue an interrupted recovery
+    /// Make a database from a file of `snapshot`, or continue an interrupted recovery
     Recover(Recover),
     /// Write, change and read many random leaves, block by block, and check the database: zkSync's load test, for every tree
     Loadtest(Loadtest),
@@ -178,8 +181,14 @@ pub(crate) enum Command {
 impl Command {
     /// Forgets the database that ARBOR_DB names, if the command line asks for work without one.
     pub(crate) fn ignore_unused_environment(&mut self) {
+        let named = std::env::var_os(DB_VARIABLE).map(PathBuf::from);
+        if let Self::Witness(witness) = self
+            && witness.rpc.is_some()
+            && witness.db == named
+        {
+            witness.db = None;
+        }
         if let Self::Replay(replay) = self {
-            let named = std::env::var_os(DB_VARIABLE).map(PathBuf::from);
             let without = !replay.witness.is_empty()
                 || matches!(replay.tree, Some(TreeChoice::None))
                 || replay.store == StoreKind::Memory;
@@ -283,14 +292,20 @@ pub(crate) struct Database {
 #[command(after_help = examples::REPLAY)]
 pub(crate) struct Replay {
     /// The blocks: exports of geth (`geth export`), era1 files, or folders with chain.rlp[.gz] or *.era1 (and genesis.json)
-    #[arg(value_name = "CHAIN", required_unless_present = "witness")]
+    #[arg(value_name = "CHAIN", required_unless_present_any = ["witness", "rpc"])]
     pub(crate) chain: Vec<PathBuf>,
+    /// Take the blocks from a node, and follow its head: other branches are taken as far back as --retain keeps states. It ends with --to, or when it is asked to stop
+    #[arg(long, value_name = "URL", conflicts_with_all = ["chain", "witness"], help_heading = NODE)]
+    pub(crate) rpc: Option<String>,
     /// Replay blocks with their pre-state witnesses instead, without a database. The rules are those of the network with the chain id, or of --genesis. Seals and membership in the canonical chain are not checked. Exit code 3: a verdict is partial
     #[arg(long, value_name = "FILE", num_args = 1.., help_heading = WITNESSES, conflicts_with_all = [
         "chain", "to", "tree", "hash", "tree_settings", "store", "write_back", "retain", "verify", "check_state", "roots", "blocks", "report",
         "failure_dump", "durable", "compact",
     ])]
     pub(crate) witness: Vec<PathBuf>,
+    /// The chain with the blocks of witnesses that have none, such as answers of debug_executionWitness: exports, era1 files, or folders with them
+    #[arg(long, value_name = "CHAIN", num_args = 1.., requires = "witness", help_heading = WITNESSES)]
+    pub(crate) witness_chain: Vec<PathBuf>,
     /// Take accounts that a witness cannot show as absent, as geth does. Use it only if the header is trusted
     #[arg(long, help_heading = WITNESSES)]
     pub(crate) assume_absent: bool,
@@ -528,6 +543,15 @@ pub(crate) struct Dump {
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) database: Database,
+    /// Check one part only: the I-th of N ranges of keys. --join checks what all N parts together must give
+    #[arg(long, value_name = "I/N", value_parser = |text: &str| text.parse::<PartOf>(), requires = "to")]
+    pub(crate) part: Option<PartOf>,
+    /// File for the results of the part
+    #[arg(long, value_name = "FILE", requires = "part", help_heading = OUTPUT)]
+    pub(crate) to: Option<PathBuf>,
+    /// Join the results of all parts, which these files have, and check the root and the history
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "part")]
+    pub(crate) join: Vec<PathBuf>,
     /// Threads that check; 0 for all cores [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
     pub(crate) threads: usize,
@@ -582,6 +606,26 @@ pub(crate) struct Prune {
     /// Delete the states of the blocks before this one: a number, a hash, or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true, conflicts_with = "retain")]
     pub(crate) before: Option<BlockChoice>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+    /// Serve metrics for Prometheus at this address. A port alone means 127.0.0.1
+    #[arg(long, value_name = "[HOST:]PORT", value_parser = metrics_server::parse_address, help_heading = OUTPUT)]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// `arbor backup`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::BACKUP)]
+pub(crate) struct Backup {
+    #[command(flatten)]
+    pub(crate) database: Database,
+    /// The new folder of the copy. Until the copy is checked, the folder's name ends in `.unfinished`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+    /// Threads that check; 0 for all cores [default: all cores]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = parse_threads)]
+    pub(crate) threads: usize,
     /// Print the result as JSON
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
@@ -645,10 +689,10 @@ pub(crate) struct Snapshot {
     /// At this retained block: a number, a hash, 'latest', or -N for N blocks before the latest
     #[arg(long, value_name = "BLOCK", default_value = "latest", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) at: BlockChoice,
-    /// The order of the leaves
+    /// The order of an ar16mt database's leaves. Accounts have the order of their keys
     #[arg(long, value_name = "O", default_value = "key")]
     pub(crate) order: OrderChoice,
-    /// Leaves in a chunk. A recovery takes in one chunk at a time
+    /// Leaves, or accounts and slots, in a chunk. A recovery takes in one chunk at a time
     #[arg(long, value_name = "LEAVES", default_value = "100000", value_parser = parse_chunk)]
     pub(crate) chunk_size: NonZeroUsize,
     /// Print the result as JSON
@@ -682,7 +726,7 @@ pub(crate) struct Recover {
     pub(crate) database: Database,
     /// The file that `arbor snapshot` wrote
     pub(crate) file: PathBuf,
-    /// The root that the leaves must have [default: the root in the file, which proves nothing if the file is not trusted]
+    /// The root that the state must have [default: the root in the file, which proves nothing if the file is not trusted]
     #[arg(long, value_name = "R", value_parser = parse_hash)]
     pub(crate) root: Option<B256>,
     /// Genesis of the snapshot's chain, in geth's JSON form, or the name of a network. The genesis in the snapshot must be the same in every field, because the root does not cover it [default: that of the known network with the snapshot's chain id, else the one in the snapshot]

@@ -10,6 +10,8 @@ mod bytes;
 mod commands;
 mod database;
 mod files;
+mod genesis;
+mod leaf_list;
 mod logging;
 mod metrics_server;
 mod names;
@@ -224,6 +226,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<()> {
         Command::Repair(args) => commands::repair::run(args),
         Command::Rollback(args) => commands::history::rollback(args),
         Command::Prune(args) => commands::history::prune(args),
+        Command::Backup(args) => commands::backup::run(args),
         Command::Compact(args) => commands::compact::run(args),
         Command::Serve(args) => commands::serve::run(args),
         Command::Inspect(args) => commands::inspect::run(args),

@@ -1,9 +1,7 @@
 //! Databases whose tree is zkSync's: replays, proofs, snapshots. The load test is in `loadtest.rs`.
 
-mod support;
-
+use crate::support::{Folder, Run, roots};
 use serde_json::Value;
-use support::{Folder, Run, roots};
 
 /// A dump without its first line, which names the tree's root, in the order of addresses.
 fn dump(run: &Run) -> Vec<String> {
@@ -393,7 +391,7 @@ fn a_snapshot_of_entries_is_recovered_and_goes_on() {
     folder.run(&words).ok();
     let there = [&killed, &written, &other].map(|path| path.exists());
     assert_eq!(there, [false, true, true]);
-    let words = ["snapshot", "--db", "mpt", "--out", "x"];
+    let words = ["snapshot", "--db", "mpt", "--out", "x", "--order", "index"];
     folder
         .run(&words)
         .fails_with(&["the tree mpt", "leaves by key"]);

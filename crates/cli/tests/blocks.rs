@@ -1,9 +1,7 @@
 //! How blocks, addresses and slots are named on the command line, and what is said of those that are odd or absent.
 
-mod support;
-
+use crate::support::{Folder, an_account};
 use serde_json::Value;
-use support::{Folder, an_account};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

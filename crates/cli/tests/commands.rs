@@ -1,11 +1,9 @@
 //! The binary as a user runs it, on a generated chain. What it refuses is in `refusals`.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Folder, Run, an_account};
 use serde_json::Value;
-use support::{Folder, Run, an_account};
 
 /// The second run of a database that has the name of its network, and one of each other network.
 #[test]

@@ -1,13 +1,11 @@
 //! `arbor compare`: counts against a committed comparison, interruptions, refusals, and what a failing run leaves.
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Folder};
 use serde_json::Value;
-use support::Folder;
 
 /// The trees of the committed comparison.
 const TREES: &str = "mpt,verkle,ar16mt";

@@ -1,12 +1,10 @@
 //! Conversions of whole databases on disk, and the replay of the rest of the chain over what they made.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::support::{Folder, Run, shared};
 use serde_json::Value;
-use support::{Folder, Run, shared};
 
 /// The names of all trees.
 fn trees() -> Vec<&'static str> {
@@ -42,25 +40,36 @@ fn remove(folder: &Folder, dbs: &[&str]) {
     }
 }
 
-/// Converts the state in the middle of a chain from every tree to every tree and back, and replays the rest of the chain over
-/// each.
-fn there_and_back(folder: &Folder, chain: &str, middle: u64) {
+/// Converts the state in the middle of a chain from every tree to every tree. The source does not show in the target: every target of a
+/// tree has the same root, also under AR16MT, whose root depends on the order in which leaves were written. So the rest of the chain is
+/// replayed over one target of each tree, which is also converted back.
+fn every_pair(folder: &Folder, chain: &str, middle: u64) {
     replay(folder, "whole", chain, &[]).ok();
     let (head, at_end) = (folder.status("whole"), accounts(folder, "whole"));
     let to = middle.to_string();
+    let mut roots: BTreeMap<&str, Value> = BTreeMap::new();
+    let mut in_the_middle = None;
     for from in trees() {
         replay(folder, "from", chain, &["--tree", from, "--to", &to]).ok();
-        let in_the_middle = accounts(folder, "from");
+        let of_source = accounts(folder, "from");
+        let wanted = in_the_middle.get_or_insert_with(|| of_source.clone());
+        assert_eq!(&of_source, wanted, "{from}");
         for tree in trees() {
             let what = format!("{from} to {tree}");
             convert(folder, "from", "there", &["--tree", tree]).ok();
+            assert!(!folder.path("there").join("convert").exists(), "{what}");
+            let root = folder.status("there")["stateRoot"].clone();
+            if let Some(of_first) = roots.get(tree) {
+                assert_eq!(&root, of_first, "{what}");
+                remove(folder, &["there"]);
+                continue;
+            }
+            roots.insert(tree, root);
             convert(folder, "there", "back", &["--tree", from]).ok();
             for db in ["there", "back"] {
-                assert_eq!(accounts(folder, db), in_the_middle, "{what}: {db}");
-                assert!(!folder.path(db).join("convert").exists(), "{what}: {db}");
+                assert_eq!(&accounts(folder, db), wanted, "{what}: {db}");
             }
-            let check = ["--check-state", "1"];
-            replay(folder, "there", chain, &check).ok();
+            replay(folder, "there", chain, &["--check-state", "1"]).ok();
             assert_eq!(folder.status("there")["block"], head["block"], "{what}");
             assert_eq!(accounts(folder, "there"), at_end, "{what}");
             folder
@@ -75,7 +84,7 @@ fn there_and_back(folder: &Folder, chain: &str, middle: u64) {
 #[test]
 fn every_tree_goes_on_from_every_other_one() {
     let folder = Folder::with_chain();
-    there_and_back(&folder, "chain", 6);
+    every_pair(&folder, "chain", 6);
 }
 
 #[test]
@@ -84,25 +93,7 @@ fn a_real_chain_goes_on_under_every_tree() {
     let Some(chain) = shared("data/chains/geth-ethtest", test) else {
         return;
     };
-    there_and_back(&Folder::new(), chain.to_str().expect("a path"), 350);
-}
-
-/// The root of AR16MT depends on the order in which leaves were written; a conversion numbers them by address, then slot,
-/// whatever the source.
-#[test]
-fn the_source_does_not_show_in_the_target() {
-    let folder = Folder::with_chain();
-    let mut made: BTreeMap<&str, Value> = BTreeMap::new();
-    for from in trees() {
-        replay(&folder, "from", "chain", &["--tree", from]).ok();
-        for tree in trees() {
-            convert(&folder, "from", "to", &["--tree", tree]).ok();
-            let root = folder.status("to")["stateRoot"].clone();
-            assert_eq!(made.entry(tree).or_insert_with(|| root.clone()), &root);
-            remove(&folder, &["to"]);
-        }
-        remove(&folder, &["from"]);
-    }
+    every_pair(&Folder::new(), chain.to_str().expect("a path"), 350);
 }
 
 #[test]
@@ -117,16 +108,17 @@ fn dumps_are_converted_from_files_and_pipes() {
         .status();
     assert!(packed.expect("gzip runs").success());
     let wanted = accounts(&folder, "db");
-    for tree in trees() {
+    let forms = ["dump", "dump.gz", "-"];
+    for (tree, from) in trees().into_iter().zip(forms.into_iter().cycle()) {
         let chain = ["--tree", tree, "--ancestors", "chain", "--at", "6"];
-        for from in ["dump", "dump.gz", "-"] {
-            let words = ["convert", "--memory", "64MiB", "--from", from, "--to", "to"];
-            let words = [&words[..], &chain].concat();
-            folder.run_with_input(&words, &dump).ok();
-            assert_eq!(accounts(&folder, "to"), wanted, "{tree} from {from}");
-            replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
-            remove(&folder, &["to"]);
-        }
+        let words = ["convert", "--memory", "64MiB", "--from", from, "--to", "to"];
+        let words = [&words[..], &chain].concat();
+        folder.run_with_input(&words, &dump).ok();
+        assert_eq!(accounts(&folder, "to"), wanted, "{tree} from {from}");
+        replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
+        remove(&folder, &["to"]);
+    }
+    for tree in &trees()[..2] {
         // Without its chain it can be read and proven, and says what a replay lacks.
         convert(&folder, "dump", "to", &["--tree", tree]).ok();
         assert_eq!(accounts(&folder, "to"), wanted);
@@ -167,7 +159,8 @@ fn nothing_goes_on_over_a_target_that_is_not_its_source() {
     assert!(dump.contains(balance));
     let false_dump = dump.replacen(balance, "\"balance\":\"2", 1);
     std::fs::write(folder.path("dump"), false_dump).expect("written");
-    for tree in trees() {
+    // One tree has its root in headers, the other does not.
+    for tree in &trees()[..2] {
         let chain = ["--tree", tree, "--ancestors", "chain", "--at", "6"];
         convert(&folder, "dump", "to", &chain).fails_with(&["root"]);
         let told = [
@@ -190,7 +183,6 @@ fn a_genesis_is_converted() {
         replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
         replay(&folder, "made", "chain", &["--tree", tree]).ok();
         let roots = ["to", "made"].map(|db| folder.status(db)["stateRoot"].clone());
-        assert_eq!(accounts(&folder, "to"), accounts(&folder, "made"));
         // AR16MT numbers the leaves of a genesis in the same order.
         assert_eq!(roots[0], roots[1], "{tree}");
         remove(&folder, &["to", "made"]);
@@ -204,12 +196,14 @@ fn an_older_block_is_converted_and_the_source_is_left_alone() {
     replay(&folder, "db", "chain", &["--tree", trees[0]]).ok();
     replay(&folder, "older", "chain", &["--to", "4"]).ok();
     let before = files(&folder.path("db"));
-    for tree in trees {
+    let [at_end, older] = ["db", "older"].map(|db| accounts(&folder, db));
+    // In the source's order, and in another.
+    for tree in &trees[..2] {
         convert(&folder, "db", "to", &["--tree", tree, "--at", "4"]).ok();
         assert_eq!(folder.status("to")["block"], 4);
-        assert_eq!(accounts(&folder, "to"), accounts(&folder, "older"));
+        assert_eq!(accounts(&folder, "to"), older);
         replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
-        assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"));
+        assert_eq!(accounts(&folder, "to"), at_end);
         remove(&folder, &["to"]);
     }
     assert_eq!(files(&folder.path("db")), before);
@@ -284,13 +278,12 @@ fn a_dump_of_every_tree_is_a_source() {
             let root = roots.entry(at).or_insert_with(|| first.clone());
             assert_eq!(&first, root, "{tree} at {at}");
             std::fs::write(folder.path("dump"), &dump).expect("written");
-            let chain = ["--tree", tree, "--ancestors", "chain"];
-            let number: &[&str] = if at == "latest" { &[] } else { &["--at", at] };
-            convert(&folder, "dump", "to", &[&chain, number].concat()).ok();
-            replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
-            assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"), "{tree}");
-            remove(&folder, &["to"]);
         }
+        let chain = ["--tree", tree, "--ancestors", "chain", "--at", "5"];
+        convert(&folder, "dump", "to", &chain).ok();
+        replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
+        assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"), "{tree}");
+        remove(&folder, &["to"]);
         remove(&folder, &["db"]);
     }
 }
@@ -310,6 +303,33 @@ fn a_finished_conversion_has_nothing_to_do() {
     assert_eq!(folder.status("to")["block"], 7);
     let other = ["--tree", trees()[1], "--at", "5"];
     convert(&folder, "db", "to", &other).fails_with(&["has a database already", "block 6"]);
+}
+
+/// A kill while the files of a finished conversion were being removed left some of them for ever, or the next run compared the target
+/// with files that were gone.
+#[test]
+fn what_a_finished_conversion_has_not_removed_goes_with_its_next_run() {
+    let folder = Folder::with_chain();
+    replay(&folder, "db", "chain", &["--to", "6"]).ok();
+    let words = ["--tree", trees()[1]];
+    convert(&folder, "db", "to", &words).ok();
+    let files = folder.path("to/convert");
+    let mut job: Value =
+        serde_json::from_slice(&std::fs::read(folder.path("to/converted.json")).expect("read"))
+            .expect("JSON");
+    job["stage"] = "verify".into();
+    for left in [
+        ("accounts-00", String::new()),
+        ("job.json", job.to_string()),
+    ] {
+        std::fs::create_dir(&files).expect("made");
+        std::fs::write(files.join(left.0), left.1).expect("written");
+        let again = convert(&folder, "db", "to", &words);
+        again.ok();
+        let told = again.stdout() + &again.stderr();
+        assert!(told.contains("there is nothing to do"), "{told}");
+        assert!(!files.exists());
+    }
 }
 
 #[test]
@@ -357,6 +377,7 @@ fn parts_are_joined_to_a_database_that_goes_on() {
     let folder = Folder::with_chain();
     replay(&folder, "db", "chain", &["--to", "6"]).ok();
     replay(&folder, "end", "chain", &[]).ok();
+    let [in_db, at_end] = ["db", "end"].map(|db| accounts(&folder, db));
     for row in arbor_trees::standard()
         .rows()
         .filter(|row| row.tree().build().is_some())
@@ -378,9 +399,9 @@ fn parts_are_joined_to_a_database_that_goes_on() {
         join(&["part-2", "part-1"]).ok();
         let roots = ["to", "whole"].map(|db| folder.status(db)["stateRoot"].clone());
         assert_eq!(roots[0], roots[1], "{}", row.name);
-        assert_eq!(accounts(&folder, "to"), accounts(&folder, "db"));
+        assert_eq!(accounts(&folder, "to"), in_db);
         replay(&folder, "to", "chain", &["--check-state", "1"]).ok();
-        assert_eq!(accounts(&folder, "to"), accounts(&folder, "end"));
+        assert_eq!(accounts(&folder, "to"), at_end);
         folder
             .run(&["verify", "--memory", "64MiB", "--db", "to"])
             .ok();

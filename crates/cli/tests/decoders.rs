@@ -2,8 +2,6 @@
 //!
 //! `ARBOR_WRITE_SEEDS=DIR` writes the seeds there, a folder for each target.
 
-mod support;
-
 #[path = "../../../fuzz/src/targets/mod.rs"]
 mod targets;
 
@@ -11,7 +9,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use support::{Folder, an_account};
+use crate::support::{Folder, an_account};
 use targets::TARGETS;
 
 const REGRESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/regressions");
@@ -43,6 +41,8 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     folder.run(&words).ok();
     let words = ["snapshot", "--db", "leaves", "--out", "entries"];
     folder.run(&words).ok();
+    let words = ["snapshot", "--db", "db", "--out", "accounts"];
+    folder.run(&words).ok();
     let (address, slot) = an_account(&folder);
     let prove = |words: &[&str]| {
         let words = [&["prove", "--db", "leaves"], words].concat();
@@ -61,6 +61,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut seeds = targets::record_seeds();
     seeds.extend(targets::commitment_seeds());
     seeds.extend(targets::verkle_seeds());
+    seeds.extend(targets::mpt_seeds());
     seeds.extend(targets::ar16mt_seeds());
     seeds.extend(targets::eip7864_seeds());
     seeds.extend(targets::eip8297_seeds());
@@ -78,6 +79,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("report", file("report.json")),
         ("settings", settings["settings"].to_string().into_bytes()),
         ("entries", file("entries")),
+        ("entries", file("accounts")),
         ("ar16mt_proof", prove(&[&address, &slot])),
         ("ar16mt_accounts", prove(&[&address, &slot, "--together"])),
         ("ar16mt_range", prove(&["--range", "0x20..0x2f"])),

@@ -1,9 +1,7 @@
-//! Blocks executed over witnesses of EIP-7864.
+//! Databases whose tree is that of EIP-7864: replays, proofs, witnesses.
 
-mod support;
-
+use crate::support::{Folder, an_account_of, roots};
 use serde_json::Value;
-use support::{Folder, roots};
 
 /// Every block is executed over its witness, which leads to the root that the database has. One that
 /// is cut, changed or of another root does not hold.
@@ -28,7 +26,9 @@ fn blocks_are_executed_over_their_witnesses() {
         ];
         folder.run(&words).ok();
         let judged = folder.run(&["replay", "--witness", "w.json", "--json"]);
-        assert_eq!(judged.ok().json()["stateRoot"], root_of(block).as_str());
+        let judged = judged.ok().json();
+        assert_eq!(judged["rootBefore"], root_of(block - 1).as_str());
+        assert_eq!(judged["stateRoot"], root_of(block).as_str());
         folder.run(&["verify-witness", "w.json"]).ok();
         let text = std::fs::read_to_string(folder.path("w.json")).expect("read");
         let witness: Value = serde_json::from_str(&text).expect("JSON");
@@ -58,4 +58,50 @@ fn blocks_are_executed_over_their_witnesses() {
         refused(&elsewhere);
     }
     assert!(changed > 5);
+}
+
+/// Both revisions and every hash function have roots of their own, over the same accounts. Accounts and slots are proven,
+/// present and absent.
+#[test]
+fn revisions_and_hash_functions_are_trees_of_their_own() {
+    let folder = Folder::with_chain();
+    let absent = format!("0x{}", "ab".repeat(20));
+    let mut seen = Vec::new();
+    for (tree, hash) in [
+        ("eip7864", "blake3"),
+        ("eip7864", "sha256"),
+        ("eip7864", "keccak256"),
+        ("eip7864-a", "blake3"),
+    ] {
+        let db = format!("{tree}-{hash}");
+        let words = ["replay", "--db", &db, "--tree", tree, "--hash", hash];
+        folder
+            .run(&[&words[..], &["--check-state", "7", "chain"]].concat())
+            .ok();
+        folder.run(&["verify", "--db", &db]).ok();
+        let status = folder.status(&db);
+        assert_eq!(
+            (&status["tree"], &status["hash"]),
+            (&"eip7864".into(), &hash.into())
+        );
+        let root = status["stateRoot"].as_str().expect("a root").to_owned();
+        assert!(!seen.contains(&root), "{db}");
+        let (address, slot) = an_account_of(&folder, &db);
+        for names in [&[&*address, &*slot, "0x77"][..], &[&*absent, "0"]] {
+            let words = [&["prove", "--db", &db, "--out", "proof.json"], names].concat();
+            folder.run(&words).ok();
+            let check = |root: &str| folder.run(&["verify-proof", "proof.json", "--root", root]);
+            check(&root).ok();
+            for other in &seen {
+                check(other).fails_with(&["proof"]);
+            }
+        }
+        seen.push(root);
+    }
+    let words = [
+        "replay", "--db", "new", "--tree", "eip7864", "--verify", "last", "chain",
+    ];
+    folder
+        .run(&words)
+        .fails_with(&["--verify last", "eip7864", "--verify every"]);
 }

@@ -1,9 +1,7 @@
 //! Databases whose tree is that of EIP-8297: replays, history, proofs, witnesses.
 
-mod support;
-
+use crate::support::{Folder, Run, roots};
 use serde_json::Value;
-use support::{Folder, Run, roots};
 
 fn replay(folder: &Folder, db: &str, more: &[&str]) -> Run {
     folder.run(&[&["replay", "--db", db, "chain"], more].concat())
@@ -68,9 +66,39 @@ fn its_roots_follow_from_the_state() {
     same("last", &["--verify", "last", "--retain", "none"]);
     same("alone", &["--threads", "1", "--tree-settings", "levels=8"]);
     same("inner", &["--tree-settings", "levels=1,inner-hashes"]);
-    replay(&folder, "sha", &[&TREE[..], &["--hash", "sha256"]].concat()).ok();
-    folder.run(&["verify", "--db", "sha"]).ok();
-    assert_ne!(folder.status("sha")["stateRoot"], root);
+    let mut seen = vec![root.clone()];
+    for hash in ["sha256", "keccak256"] {
+        replay(&folder, hash, &[&TREE[..], &["--hash", hash]].concat()).ok();
+        folder.run(&["verify", "--db", hash]).ok();
+        let status = folder.status(hash);
+        assert_eq!(status["hash"], hash);
+        let root = status["stateRoot"].clone();
+        assert!(!seen.contains(&root), "{hash}");
+        let (address, slot) = crate::support::an_account_of(&folder, hash);
+        let words = [
+            "prove",
+            "--db",
+            hash,
+            &address,
+            &slot,
+            "--out",
+            "proof.json",
+        ];
+        folder.run(&words).ok();
+        let text = root.as_str().expect("a root");
+        folder
+            .run(&["verify-proof", "proof.json", "--root", text])
+            .ok();
+        seen.push(root);
+    }
+    replay(&folder, "md5", &[&TREE[..], &["--hash", "md5"]].concat()).fails_with(&["md5"]);
+    // A database keeps the function that it was made with.
+    replay(
+        &folder,
+        "sha256",
+        &[&TREE[..], &["--hash", "blake3"]].concat(),
+    )
+    .fails_with(&["sha256", "blake3"]);
     let back = (head - 6).to_string();
     folder.run(&["rollback", "--db", "db", "--to", &back]).ok();
     folder.run(&["verify", "--db", "db"]).ok();

@@ -1,14 +1,12 @@
 //! `arbor evm384` as a user runs it.
 
-mod support;
-
 use std::collections::HashSet;
 use std::process::Command;
 
+use crate::support::{self, Folder};
 use alloy_primitives::Bytes;
 use arbor_evm384::{Backend, End, GasSchedule, Machine, Setup, reference};
 use serde_json::Value;
-use support::Folder;
 
 #[test]
 fn evm384_runs_prices_assembles_and_disassembles() {

@@ -1,10 +1,8 @@
 //! The exit codes of docs/exit-codes.md.
 
-mod support;
-
 use std::path::Path;
 
-use support::Folder;
+use crate::support::Folder;
 
 fn page() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exit-codes.md");

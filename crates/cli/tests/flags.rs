@@ -1,13 +1,11 @@
 //! Flags that all or many commands have: log lines, metrics, the environment, the version, help and man pages.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
+use crate::support::{Folder, Run};
 use serde_json::Value;
-use support::{Folder, Run};
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -1,13 +1,11 @@
 //! A converted database that is kept level with its source while another process writes the source.
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use support::{Folder, Run};
+use crate::support::{Folder, Run};
 
 /// Longer than any step takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -163,6 +161,12 @@ fn what_cannot_be_followed_is_refused() {
     replay(&folder, "db", &["--tree", "ar16mt", "--to", "4"]).ok();
     let convert = ["convert", "--memory", "64MiB", "--from", "db", "--to", "to"];
     let convert = [&convert[..], &["--tree", "mpt"]].concat();
+    // Before anything is converted, and after a conversion.
+    let at_once = [&convert[..], &["--follow"]].concat();
+    folder
+        .run(&at_once)
+        .fails_with(&["db", "ar16mt", "does not have the names"]);
+    assert!(!folder.path("to").exists());
     folder.run(&convert).ok();
     replay(&folder, "db", &["--to", "5"]).ok();
     let follow = [&convert[..], &["--follow"]].concat();

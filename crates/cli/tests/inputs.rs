@@ -1,12 +1,10 @@
 //! What a user may name that is no file as it should be, and what reads it all the same.
 #![cfg(unix)]
 
-mod support;
-
 use std::fs::{self, File};
 use std::process::Command;
 
-use support::{Folder, Run};
+use crate::support::{Folder, Run};
 
 /// Puts a FIFO that nobody writes in the place of a file.
 fn make_fifo(folder: &Folder, name: &str) {

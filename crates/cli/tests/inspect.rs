@@ -1,12 +1,10 @@
 //! `arbor inspect` and `arbor compact`: what a database consists of, and giving space back.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 
+use crate::support::{self, Folder};
 use serde_json::Value;
-use support::Folder;
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -1,9 +1,7 @@
 //! `--json` of each command: the form is fixed, and standard output has nothing else.
 
-mod support;
-
+use crate::support::{Folder, an_account};
 use serde_json::{Value, json};
-use support::{Folder, an_account};
 
 /// Replaces what differs from run to run or between machines.
 fn stable(value: &mut Value) {
@@ -111,6 +109,7 @@ fn commands_that_change_a_database() {
     let shown = |words: &str| one(&folder, words);
     insta::assert_json_snapshot!("rollback", shown("rollback --db db --to -2 --json"));
     insta::assert_json_snapshot!("prune", shown("prune --db db --before -3 --json"));
+    insta::assert_json_snapshot!("backup", shown("backup --db db --to copy --json"));
     insta::assert_json_snapshot!("compact", shown("compact --db db --json"));
     insta::assert_json_snapshot!("repair_whole", shown("repair --db db --json"));
     std::fs::remove_file(folder.path("db/HEAD")).expect("removed");

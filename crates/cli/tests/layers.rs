@@ -317,3 +317,30 @@ fn the_rule_catches_what_it_forbids() {
         assert_eq!(wrong(name, on), "");
     }
 }
+
+/// A file of tests that no program has would never run.
+#[test]
+fn every_file_of_tests_is_in_a_program() {
+    let read = |path: &Path| std::fs::read_to_string(path).expect("it is readable");
+    for folder in std::fs::read_dir(workspace_root().join("crates")).expect("crates") {
+        let folder = folder.expect("a crate").path();
+        let manifest = read(&folder.join("Cargo.toml"));
+        let Ok(suite) = std::fs::read_to_string(folder.join("tests/suite.rs")) else {
+            assert!(!manifest.contains("autotests"), "{}", folder.display());
+            continue;
+        };
+        for file in std::fs::read_dir(folder.join("tests")).expect("tests") {
+            let path = file.expect("a file").path();
+            let name = path
+                .file_stem()
+                .expect("a name")
+                .to_string_lossy()
+                .into_owned();
+            if path.extension().is_some_and(|ending| ending == "rs") && name != "suite" {
+                let own = manifest.contains(&format!("\"tests/{name}.rs\""));
+                let part = suite.contains(&format!("\nmod {name};"));
+                assert!(own || part, "{} is in no program", path.display());
+            }
+        }
+    }
+}

@@ -1,12 +1,10 @@
 //! The load test under every tree: its figures and roots, how it stops, and what it leaves.
 
-mod support;
-
+use crate::support::Folder;
 use alloy_primitives::{B256, U256, address};
 use arbor_tree_ar16mt::naive;
 use arbor_trees::ar16mt::{Entry, LeafName};
 use serde_json::Value;
-use support::Folder;
 
 /// What a test counts is what its blocks did.
 #[test]

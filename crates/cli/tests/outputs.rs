@@ -1,8 +1,6 @@
 //! What commands write, and to what: files, links, FIFOs, devices, names that are not UTF-8.
 #![cfg(unix)]
 
-mod support;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,8 +8,8 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{Folder, Run};
 use serde_json::Value;
-use support::{Folder, Run};
 
 fn arbor(folder: &Folder, words: &[&OsStr]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arbor"));

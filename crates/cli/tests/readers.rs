@@ -1,11 +1,9 @@
 //! Databases read while another process has them open for writing, or without the right to write.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Folder, Run, an_account};
 use serde_json::Value;
-use support::{Folder, Run, an_account};
 
 /// Every command that only looks, on the database `db` of the chain `chain`.
 fn looks(folder: &Folder) -> Vec<Vec<String>> {

@@ -1,9 +1,7 @@
 //! What the commands refuse, by which words, and that nothing is changed by it.
 
-mod support;
-
+use crate::support::{Folder, an_account, flip};
 use serde_json::Value;
-use support::{Folder, an_account, flip};
 
 /// What a node answers instead of a proof is shown.
 #[test]

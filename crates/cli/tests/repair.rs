@@ -1,10 +1,8 @@
 //! `arbor repair`: a lost, damaged or older HEAD, and what must not become one.
 
-mod support;
-
+use crate::support::{Folder, copy, flip};
 use arbor_store::{Reader, Store, Table, Write};
 use arbor_store_fjall::FjallStore;
-use support::{Folder, copy, flip};
 
 #[test]
 fn a_lost_or_damaged_head_is_written_anew() {

@@ -1,13 +1,11 @@
 //! A chain makes the same database, byte for byte, whatever threads and instructions compute it.
 
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Folder, Run};
 use arbor_cpu::{BACKEND_VARIABLE, Backend};
 use arbor_store::{Reader, Table};
 use arbor_store_fjall::FjallStore;
-use support::{Folder, Run};
 
 /// Keys and values of all tables.
 fn records(folder: &Folder, db: &str) -> Vec<(u8, Box<[u8]>, Vec<u8>)> {

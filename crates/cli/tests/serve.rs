@@ -1,23 +1,23 @@
 //! `arbor serve`, and `arbor replay --serve`: as processes, which others ask.
 
-mod support;
-
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Folder};
 use serde_json::{Value, json};
-use support::Folder;
 
 /// A process that serves, and where.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Serving {
-    fn start(folder: &Folder, words: &str) -> Self {
+    pub(crate) fn start(folder: &Folder, words: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_arbor"))
             .args(words.split(' '))
             .current_dir(folder.0.path())
@@ -134,6 +134,69 @@ fn a_database_is_served_and_followed_while_another_process_writes_it() {
     assert_eq!(serving.stop(), Some(130));
 }
 
+/// Nodes answer `debug_executionWitness` without the block, which the chain's files have.
+#[test]
+fn a_served_witness_is_read_checked_and_executed() {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--retain", "all", "chain"])
+        .ok();
+    let serving = Serving::start(&folder, "serve --db db --chain chain --http 0");
+    let ask = |method, params| serving.call(method, &params).expect("answered");
+    let mut answer = ask("debug_executionWitness", json!(["0x3"]));
+    let write = |name: &str, answer: &Value| {
+        std::fs::write(folder.path(name), answer.to_string()).expect("written");
+    };
+    let replay = |file: &str| {
+        folder.run(&[
+            "replay",
+            "--witness",
+            file,
+            "--witness-chain",
+            "chain",
+            "--json",
+        ])
+    };
+    write("answer.json", &answer);
+    let checked = folder.run(&["verify-witness", "--json", "answer.json"]);
+    let checked = checked.ok().json();
+    assert_eq!(
+        (&checked["block"], &checked["otherNodes"]),
+        (&json!(3), &json!(0))
+    );
+    assert_eq!(replay("answer.json").ok().json()["verdict"], "holds");
+    folder
+        .run(&["replay", "--witness", "answer.json"])
+        .fails_with(&["answer.json", "--witness-chain"]);
+    // It has the nodes of `arbor witness`.
+    let own = folder.run(&["witness", "--db", "db", "--block", "3", "chain"]);
+    let own: Value = serde_json::from_str(&own.ok().stdout()).expect("JSON");
+    let set = |list: &Value| {
+        let nodes = list.as_array().expect("a list").iter();
+        nodes.map(Value::to_string).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(set(&own["stateNodes"]), set(&answer["result"]["state"]));
+    // go-ethereum writes headers as objects and lists in any order; reth adds keys.
+    let header = ask("eth_getBlockByNumber", json!(["0x2", false]))["result"].take();
+    let mut other = answer["result"].clone();
+    other["headers"] = json!([header]);
+    other["state"].as_array_mut().expect("a list").reverse();
+    other["keys"] = json!(["0x01"]);
+    write("other.json", &other);
+    assert_eq!(replay("other.json").ok().json()["verdict"], "holds");
+    // Without one of its nodes, or of another block, it is refused.
+    let nodes = answer["result"]["state"].as_array_mut().expect("a list");
+    nodes.remove(0);
+    write("less.json", &answer);
+    replay("less.json").fails_with(&["less.json"]);
+    other["headers"] = ask("debug_executionWitness", json!(["0x4"]))["result"]["headers"].take();
+    write("later.json", &other);
+    replay("later.json").fails_with(&["later.json"]);
+    other["headers"] = json!([]);
+    write("none.json", &other);
+    replay("none.json").fails_with(&["it holds no parent header"]);
+}
+
 #[test]
 fn what_cannot_be_served_is_an_error() {
     let folder = Folder::with_chain();
@@ -196,6 +259,23 @@ fn a_running_replay_serves_each_version() {
     }
 }
 
+/// The generated chain, served with its blocks and all states.
+fn served_chain() -> (Folder, Serving) {
+    let folder = Folder::with_chain();
+    folder
+        .run(&["replay", "--db", "db", "--retain", "all", "chain"])
+        .ok();
+    let serving = Serving::start(&folder, "serve --db db --chain chain --http 0");
+    (folder, serving)
+}
+
+/// Runs a script of the repository with these words; it must succeed.
+fn run_script(program: &str, script: &str, words: &[&str]) {
+    let script = format!("{}/../../scripts/{script}", env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(program).arg(script).args(words).output();
+    support::Run(output.expect("the program runs")).ok();
+}
+
 #[test]
 fn web3_reads_a_served_chain() {
     let has_web3 = Command::new("python3").args(["-c", "import web3"]).output();
@@ -203,13 +283,86 @@ fn web3_reads_a_served_chain() {
         arbor_testdata::skip("web3_reads_a_served_chain", "no python3 with web3");
         return;
     }
+    let (_folder, serving) = served_chain();
+    let url = format!("http://{}", serving.address);
+    run_script("python3", "serve_web3.py", &[&url]);
+}
+
+/// The user's cache.
+pub(crate) fn cache() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
+}
+
+/// Where `.ci/run` installs packages of npm.
+fn npm_folder() -> Option<PathBuf> {
+    Some(cache()?.join("arboretum/npm"))
+}
+
+#[test]
+fn viem_and_ethers_read_a_served_chain() {
+    let folder = npm_folder().filter(|folder| {
+        let packages = ["viem", "ethers"];
+        packages
+            .iter()
+            .all(|name| folder.join("node_modules").join(name).is_dir())
+    });
+    let has_node = Command::new("node").arg("--version").output();
+    let (Some(packages), true) = (folder, has_node.is_ok_and(|output| output.status.success()))
+    else {
+        let why = "no node, or no viem and ethers in the cache (.ci/run installs them)";
+        arbor_testdata::skip("viem_and_ethers_read_a_served_chain", why);
+        return;
+    };
+    let (_folder, serving) = served_chain();
+    let url = format!("http://{}", serving.address);
+    let packages = packages.display().to_string();
+    run_script("node", "serve_clients.cjs", &[&packages, &url]);
+}
+
+#[test]
+fn cast_reads_a_served_chain() {
+    let cast = npm_folder().map(|folder| folder.join("node_modules/.bin/cast"));
+    let cast = cast
+        .filter(|cast| cast.exists())
+        .unwrap_or_else(|| "cast".into());
+    let has_cast = Command::new(&cast).arg("--version").output();
+    if !has_cast.is_ok_and(|output| output.status.success()) {
+        let why = "no cast on the PATH or in the cache (.ci/run installs it)";
+        arbor_testdata::skip("cast_reads_a_served_chain", why);
+        return;
+    }
+    let (_folder, serving) = served_chain();
+    let url = format!("http://{}", serving.address);
+    let cast = cast.display().to_string();
+    run_script("bash", "serve_cast.sh", &[&cast, &url]);
+}
+
+/// A call runs under the rules that the database was replayed with.
+#[test]
+fn a_chain_with_evm384_answers_calls_of_such_code() {
     let folder = Folder::with_chain();
     folder
-        .run(&["replay", "--db", "db", "--retain", "all", "chain"])
+        .run(&["replay", "--db", "with", "--evm384", "v7", "chain"])
         .ok();
-    let serving = Serving::start(&folder, "serve --db db --chain chain --http 0");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/serve_web3.py");
-    let url = format!("http://{}", serving.address);
-    let output = Command::new("python3").args([script, &url]).output();
-    support::Run(output.expect("python runs")).ok();
+    folder.run(&["replay", "--db", "without", "chain"]).ok();
+    // (5 + 4) mod 7, returned as a word.
+    let text = "push 7 144 MSTORE8 push 5 0 MSTORE8 push 4 48 MSTORE8 ADDMOD384 96 0 48 144
+        push 96 MLOAD push 0 BYTE push 0 MSTORE push 32 0 RETURN";
+    std::fs::write(folder.path("sum.easm"), text).expect("written");
+    let code = folder.run(&["evm384", "asm", "sum.easm"]).ok().stdout();
+    let code = format!("0x{}", code.trim().trim_start_matches("0x"));
+    let contract = format!("0x{}", "38".repeat(20));
+    let overrides = json!({(contract.clone()): {"code": code}});
+    let params = json!([{"to": contract, "gas": "0x100000"}, "latest", overrides]);
+    let ask = |db: &str, method: &str| {
+        let serving = Serving::start(&folder, &format!("serve --db {db} --http 0"));
+        serving.call(method, &params).expect("answered")
+    };
+    let sum = ask("with", "eth_call");
+    assert_eq!(sum["result"], format!("0x{:064x}", 2), "{sum}");
+    let gas = ask("with", "eth_estimateGas");
+    assert!(gas["result"].is_string(), "{gas}");
+    let unknown = ask("without", "eth_call");
+    assert_eq!(unknown["error"]["message"], "invalid opcode", "{unknown}");
 }

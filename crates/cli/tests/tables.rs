@@ -1,8 +1,6 @@
 //! Tables fit the terminal, and lose nothing by it.
 
-mod support;
-
-use support::Folder;
+use crate::support::Folder;
 
 fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()

@@ -1,11 +1,9 @@
 //! The same chain under every tree: the state is the same, whatever commits to it, and says so of itself.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Folder, Run, roots};
 use serde_json::Value;
-use support::{Folder, Run, roots};
 
 /// The lines of a dump by address, without the first, which names the tree's root.
 fn dump(run: &Run) -> BTreeMap<String, String> {

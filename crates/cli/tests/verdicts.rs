@@ -1,11 +1,9 @@
 //! What `replay --witness` and `recover` believe of a file, and the exit code of a verdict.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Folder, Run, shared};
 use serde_json::{Value, json};
-use support::{Folder, Run, shared};
 
 /// A folder with a generated chain of this id in `chain/`, its database `db`, and the witness of block 3 in `w.json`.
 fn with_witness(chain_id: &str) -> Folder {

@@ -1,6 +1,6 @@
 //! Building the target in parts, with checkpoints.
 //!
-//! Accounts are spread range by range: their flat records are loaded, and their leaves go to 256 files by the first byte
+//! Accounts are spread range by range, a large range piece by piece: their flat records are loaded, and their leaves go to 256 files by the first byte
 //! of the leaves' keys. Then the nodes of each file's leaves are made and loaded, and at last those above all files. What is
 //! loaded is durable before its range is noted as done; a range that a kill interrupts is made again, and
 //! writes the same.
@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use alloy_primitives::{B256, KECCAK256_EMPTY};
 use arbor_state::{
-    AccountSource, Build, Computed, KeyedAccount, LoadedCodes, NumberedLeaf, Spread, State,
-    code_write,
+    AccountSource, Build, Computed, KeyedAccount, LoadedCodes, NumberedLeaf, PartOf, Spread, State,
+    StateError, code_write,
 };
 use arbor_store::{Table, Write};
 use rayon::prelude::*;
@@ -23,16 +23,16 @@ use crate::ConvertError;
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
 use crate::frames::{Frame, FrameFile, Frames, Origin, cut_torn};
+use crate::job::remove_file;
 use crate::leaf_records::{self, LeafRecords};
 use crate::progress::Watch;
 use crate::range_result::OfRange;
-use crate::ranges::RANGES;
 use crate::sorted::CodeByHash;
 
 /// Accounts and slots that are spread together.
 const CHUNK: usize = 1 << 15;
-/// Bytes that are loaded between two checkpoints, unless a range has more.
-pub(crate) const BETWEEN: usize = 64 << 20;
+/// Bytes of records that are loaded together. A checkpoint comes at the end of the last range in them.
+pub const LOADED_TOGETHER: usize = 64 << 20;
 /// Bytes of memory that a write takes beside its key and value.
 const OVERHEAD: usize = 80;
 
@@ -43,35 +43,54 @@ pub(crate) struct Building<'a> {
     pub(crate) watch: &'a Watch<'a>,
     /// The number of this run of the conversion.
     pub(crate) run: u32,
+    /// Accounts and slots that are read and spread together.
+    pub(crate) together: usize,
+    /// Bytes of records that are loaded together.
+    pub(crate) load_bytes: usize,
+}
+
+/// How many accounts and slots are spread together within this memory, in bytes: enough for all threads, if it has room for them.
+pub(crate) fn spread_together(memory: u64) -> usize {
+    let most = CHUNK * rayon::current_num_threads();
+    usize::try_from(memory >> 10).map_or(most, |together| together.clamp(64, most))
 }
 
 /// Takes the flat records of ranges that are spread.
 pub(crate) trait RecordSink: Send {
-    /// Keeps the lists of some ranges. They are durable on return.
-    fn put(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError>;
+    /// Keeps the lists of some pieces of ranges. They are durable on return.
+    fn put(&mut self, pieces: Vec<SpreadPiece>) -> Result<(), ConvertError>;
 }
 
-/// A range whose accounts are spread, and whose leaves are written.
-pub(crate) struct SpreadRange {
+/// Accounts of a range that are read together.
+struct Piece {
+    range: u32,
+    accounts: Vec<KeyedAccount>,
+    /// Whether the range has no more.
+    is_last: bool,
+}
+
+/// A piece of a range whose accounts are spread, and whose leaves are written.
+pub(crate) struct SpreadPiece {
     pub(crate) range: u32,
     /// Flat records in [lists](Spread::records).
     pub(crate) records: Vec<Vec<Write>>,
-    result: OfRange,
+    /// What is known of the whole range, if this is its last piece.
+    result: Option<OfRange>,
 }
 
 impl RecordSink for &mut State {
-    fn put(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError> {
-        load_lists(self, ranges.into_iter().map(|range| range.records))
+    fn put(&mut self, pieces: Vec<SpreadPiece>) -> Result<(), ConvertError> {
+        load_lists(self, pieces.into_iter().map(|piece| piece.records))
     }
 }
 
-/// Loads the lists of some ranges, which ascend: each list with the same list of the other ranges.
+/// Loads the lists of some pieces of ranges, which ascend: each list with the same list of the other pieces.
 pub(crate) fn load_lists(
     state: &mut State,
-    ranges: impl Iterator<Item = Vec<Vec<Write>>>,
+    pieces: impl Iterator<Item = Vec<Vec<Write>>>,
 ) -> Result<(), ConvertError> {
     let mut lists: Vec<Vec<Write>> = Vec::new();
-    for records in ranges {
+    for records in pieces {
         for (place, list) in records.into_iter().enumerate() {
             match lists.get_mut(place) {
                 Some(all) => all.extend(list),
@@ -148,6 +167,11 @@ impl SpreadFiles {
 /// The name of the step that spreads ranges of accounts.
 const RANGES_STEP: &str = "ranges";
 
+/// Removes the leaves of a target that is built.
+pub(crate) fn remove_leaves(folder: &Path) -> Result<(), ConvertError> {
+    (0..=u8::MAX).try_for_each(|first| remove_file(&leaves_file(folder, first)))
+}
+
 fn leaves_file(folder: &Path, first: u8) -> PathBuf {
     folder.join(format!("leaves-{first:02x}"))
 }
@@ -179,7 +203,7 @@ impl Building<'_> {
         source: &dyn AccountSource,
         state: &mut State,
     ) -> Result<Computed, ConvertError> {
-        self.spread_all(source, 0..RANGES, &mut &mut *state)?;
+        self.spread_all(source, 0..PartOf::RANGES, &mut &mut *state)?;
         let files = [SpreadFiles::read(self.folder)?];
         let code = |hash| source.code_bytes(hash);
         Ok(self.finish(state, &files, &code)?.0)
@@ -193,14 +217,24 @@ impl Building<'_> {
         spread: &[SpreadFiles],
         code: CodeByHash<'_>,
     ) -> Result<(Computed, BTreeSet<B256>), ConvertError> {
-        let nodes = self.step("nodes");
+        let nodes = self.step("node-parts");
         cut_torn(&nodes.results)?;
         let (numbers, codes) = of_ranges(self.folder, spread)?;
         self.load_codes(state, &codes, code)?;
         self.make_nodes(state, &nodes, (spread, &numbers))?;
-        let parts = read_results(&nodes, &Done::read(&nodes.done)?)?;
+        let results = read_results(&nodes, &Done::read(&nodes.done)?)?;
+        let results = results.values().map(|bytes| {
+            PartOfNodes::decode(bytes, spread.len()).ok_or_else(|| ConvertError::Damaged {
+                path: nodes.results.clone(),
+                offset: 0,
+                why: "what it says of a range is malformed",
+            })
+        });
+        let results: Vec<PartOfNodes> = results.collect::<Result<_, _>>()?;
+        check_leaves(spread, &results)?;
         let leaves = numbers.iter().map(|of_range| of_range.leaves).sum();
-        let joined = self.build.join(parts.into_values().collect(), leaves)?;
+        let parts = results.into_iter().map(|result| result.part);
+        let joined = self.build.join(parts.collect(), leaves)?;
         let mut gathered = Gathered::default();
         gathered.add(joined.writes);
         gathered.load(state)?;
@@ -229,8 +263,10 @@ impl Building<'_> {
         let leaf_files: Vec<FrameFile> = (0..=u8::MAX)
             .map(|first| FrameFile::new(leaves_file(self.folder, first)))
             .collect();
-        // One batch is being loaded, one waits, one is being made.
-        let (sender, batches) = sync_channel::<SpreadRange>(1);
+        // One piece is read, one is spread, one waits, and some are being loaded.
+        let (piece_sender, pieces) = sync_channel::<Result<Piece, ConvertError>>(0);
+        let (sender, spread) = sync_channel::<SpreadPiece>(1);
+        let together = self.together;
         let before = done.len();
         thread::scope(|scope| {
             let loading = scope.spawn(|| {
@@ -239,27 +275,27 @@ impl Building<'_> {
                     done_file: &done_file,
                     results: &results,
                     run: self.run,
+                    load_bytes: self.load_bytes,
                 };
-                loader.load_all(batches)
+                loader.load_all(spread)
+            });
+            scope.spawn(move || {
+                if let Err(error) = read_pieces(source, &wanted, together, &piece_sender) {
+                    // If nobody listens, another error came first.
+                    drop(piece_sender.send(Err(error)));
+                }
             });
             let made = (|| {
-                let mut next = wanted.first().map(|range| accounts(source, *range));
-                for (place, range) in wanted.iter().enumerate() {
+                let (mut result, mut ranges) = (OfRange::default(), before);
+                for piece in pieces {
                     self.watch.check()?;
-                    let Some(of_range) = next.take() else { break };
-                    let of_range = of_range?;
-                    let after = wanted.get(place + 1);
-                    let (read, spread) = rayon::join(
-                        || after.map(|range| accounts(source, *range)),
-                        || self.spread_range(*range, of_range, (&codes, &leaf_files)),
-                    );
-                    next = read;
+                    let spread = self.spread_piece(piece?, &mut result, (&codes, &leaf_files))?;
+                    ranges += usize::from(spread.result.is_some());
                     // If nobody listens the load has failed, and returns why.
-                    if sender.send(spread?).is_err() {
+                    if sender.send(spread).is_err() {
                         break;
                     }
-                    self.watch
-                        .done((before + place + 1) as f64 / all as f64 / 2.0);
+                    self.watch.done(ranges as f64 / all as f64 / 2.0);
                 }
                 Ok::<(), ConvertError>(())
             })();
@@ -271,20 +307,27 @@ impl Building<'_> {
         })
     }
 
-    /// Spreads the accounts of a range, and writes its leaves.
-    fn spread_range(
+    /// Spreads a piece of a range, and writes its leaves. `result` is of the pieces before, and is taken with the last one.
+    fn spread_piece(
         &self,
-        range: u32,
-        accounts: Vec<KeyedAccount>,
+        piece: Piece,
+        result: &mut OfRange,
         (codes, leaf_files): (&LoadedCodes<'_>, &[FrameFile]),
-    ) -> Result<SpreadRange, ConvertError> {
+    ) -> Result<SpreadPiece, ConvertError> {
+        let Piece {
+            range,
+            accounts,
+            is_last,
+        } = piece;
         let hashes = accounts.iter().map(|account| account.account.code_hash);
-        let hashes: BTreeSet<B256> = hashes.filter(|hash| *hash != KECCAK256_EMPTY).collect();
+        let hashes = hashes.filter(|hash| *hash != KECCAK256_EMPTY);
+        result.codes.extend(hashes);
         let slots: usize = accounts.iter().map(|account| account.slots.len()).sum();
         let counts = Counts {
             accounts: accounts.len() as u64,
             slots: slots as u64,
         };
+        result.counts.add(counts);
         let chunks = in_chunks(accounts);
         let spread = chunks.into_par_iter().map(|accounts| {
             let Spread { records, leaves } = self.build.spread(accounts, codes)?;
@@ -292,31 +335,27 @@ impl Building<'_> {
         });
         let spread: Vec<(Vec<Vec<Write>>, LeafRecords)> =
             spread.collect::<Result<_, ConvertError>>()?;
-        let mut loaded = SpreadRange {
-            range,
-            records: Vec::new(),
-            result: OfRange {
-                leaves: 0,
-                counts,
-                codes: hashes,
-            },
-        };
+        let mut lists: Vec<Vec<Write>> = Vec::new();
         let origin = Origin {
             part: range,
             run: self.run,
         };
         for (records, leaves) in spread {
-            leaves.append(origin, loaded.result.leaves, leaf_files)?;
-            loaded.result.leaves += leaves.count;
+            leaves.append(origin, result.leaves, leaf_files)?;
+            result.leaves += leaves.count;
             for (place, list) in records.into_iter().enumerate() {
-                match loaded.records.get_mut(place) {
-                    Some(all) => Vec::extend(all, list),
-                    None => loaded.records.push(list),
+                match lists.get_mut(place) {
+                    Some(all) => all.extend(list),
+                    None => lists.push(list),
                 }
             }
         }
         self.watch.count(counts);
-        Ok(loaded)
+        Ok(SpreadPiece {
+            range,
+            records: lists,
+            result: is_last.then(|| std::mem::take(result)),
+        })
     }
 
     /// Loads all codes, ascending by hash. A run that is interrupted is made again.
@@ -330,7 +369,7 @@ impl Building<'_> {
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
         let (mut writes, mut bytes, mut firsts) = (Vec::new(), 0, Vec::new());
-        for first in 0..RANGES {
+        for first in 0..PartOf::RANGES {
             if done.has(first) {
                 continue;
             }
@@ -346,7 +385,7 @@ impl Building<'_> {
                 writes.push(code_write(hash, &code));
             }
             firsts.push(first);
-            if bytes < BETWEEN && first + 1 < RANGES {
+            if bytes < self.load_bytes && first + 1 < PartOf::RANGES {
                 continue;
             }
             state.load_part(&mut std::mem::take(&mut writes).into_iter())?;
@@ -369,68 +408,177 @@ impl Building<'_> {
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
         let results = FrameFile::new(step.results.clone());
-        let wanted: Vec<u32> = (0..RANGES).filter(|range| !done.has(*range)).collect();
+        let wanted: Vec<u32> = (0..PartOf::RANGES)
+            .filter(|range| !done.has(*range))
+            .collect();
         let mut made = done.len();
-        let (mut gathered, mut parts) = (Gathered::default(), Vec::new());
-        for group in wanted.chunks(rayon::current_num_threads()) {
-            self.watch.check()?;
-            let view = state.versions().view();
-            let built = group.par_iter().map(|first| {
-                let leaves = numbered(*first as u8, spread)?;
-                Ok(self.build.part(view, *first as u8, leaves)?)
-            });
-            let built: Vec<_> = built.collect::<Result<_, ConvertError>>()?;
-            for (first, built) in group.iter().zip(built) {
-                gathered.add_records(built.records);
-                gathered.add(built.nodes);
-                parts.push((*first, built.part));
-            }
-            made += group.len();
-            if gathered.bytes >= BETWEEN || made == RANGES as usize {
-                std::mem::take(&mut gathered).load(state)?;
-                for (part, bytes) in parts.drain(..) {
-                    let origin = Origin {
-                        part,
-                        run: self.run,
-                    };
-                    results.append(origin, &bytes)?;
-                    done_file.add(origin)?;
+        // From here on the database is one that is being loaded; what is loaded next to the work comes by its versions.
+        state.load_part(&mut std::iter::empty())?;
+        let versions = state.versions();
+        let (sender, loads) = sync_channel::<NodeLoad>(0);
+        thread::scope(|scope| {
+            let loading = scope.spawn(|| {
+                for NodeLoad { runs, parts } in loads {
+                    for run in runs {
+                        let loaded = versions.load(&mut run.into_iter());
+                        loaded.map_err(StateError::from)?;
+                    }
+                    for (part, bytes) in parts {
+                        let run = self.run;
+                        results.append(Origin { part, run }, &bytes)?;
+                        done_file.add(Origin { part, run })?;
+                    }
                 }
+                Ok::<(), ConvertError>(())
+            });
+            let built = (|| {
+                let (mut gathered, mut parts) = (Gathered::default(), Vec::new());
+                for group in wanted.chunks(rayon::current_num_threads()) {
+                    self.watch.check()?;
+                    let built = group.par_iter().map(|first| {
+                        let (leaves, read) = numbered(*first as u8, spread)?;
+                        let built = self.build.part(versions.view(), *first as u8, leaves)?;
+                        Ok((built, read))
+                    });
+                    let built: Vec<_> = built.collect::<Result<_, ConvertError>>()?;
+                    for (first, (built, read)) in group.iter().zip(built) {
+                        gathered.add_records(built.records);
+                        gathered.add(built.nodes);
+                        let part = built.part;
+                        parts.push((*first, PartOfNodes { read, part }.encode()));
+                    }
+                    made += group.len();
+                    if gathered.bytes >= self.load_bytes || made == PartOf::RANGES as usize {
+                        let load = NodeLoad {
+                            runs: std::mem::take(&mut gathered).into_runs(),
+                            parts: std::mem::take(&mut parts),
+                        };
+                        // If nobody listens the load has failed, and returns why.
+                        if sender.send(load).is_err() {
+                            break;
+                        }
+                    }
+                    self.watch
+                        .done(0.5 + made as f64 / f64::from(PartOf::RANGES) / 2.0);
+                }
+                Ok::<(), ConvertError>(())
+            })();
+            drop(sender);
+            match loading.join() {
+                Ok(loaded) => loaded.and(built),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
-            self.watch.done(0.5 + made as f64 / f64::from(RANGES) / 2.0);
-        }
-        Ok(())
+        })
     }
 }
 
-/// Reads the accounts of a range.
-fn accounts(source: &dyn AccountSource, range: u32) -> Result<Vec<KeyedAccount>, ConvertError> {
-    let accounts = source.stream(Some(range as u8))?;
-    Ok(accounts.collect::<Result<_, _>>()?)
+/// The result of making the nodes of a range of leaves.
+struct PartOfNodes {
+    /// How many leaves of the range each folder had.
+    read: Vec<u64>,
+    /// The tree's part.
+    part: Vec<u8>,
 }
 
-/// Reads the leaves of a range, ascending by key, with their numbers.
+impl PartOfNodes {
+    fn encode(&self) -> Vec<u8> {
+        let read = self.read.iter().flat_map(|read| read.to_be_bytes());
+        read.chain(self.part.iter().copied()).collect()
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote for this number of folders.
+    fn decode(bytes: &[u8], folders: usize) -> Option<Self> {
+        let (read, part) = bytes.split_at_checked(8 * folders)?;
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte))
+        };
+        Some(Self {
+            read: read.chunks(8).map(number).collect(),
+            part: part.to_vec(),
+        })
+    }
+}
+
+/// Fails if a folder does not have all leaves that were written there: its files are not synced, and may have been copied.
+fn check_leaves(spread: &[SpreadFiles], parts: &[PartOfNodes]) -> Result<(), ConvertError> {
+    for (place, files) in spread.iter().enumerate() {
+        let written = files.decoded()?.iter().map(|range| range.leaves).sum();
+        let found = parts.iter().filter_map(|part| part.read.get(place)).sum();
+        if found != written {
+            return Err(ConvertError::LeavesLost {
+                folder: files.folder.clone(),
+                found,
+                written,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Nodes that are loaded while others are made, and the ranges that are done then.
+struct NodeLoad {
+    /// Each is an ingestion of its own.
+    runs: Vec<Vec<Write>>,
+    parts: Vec<(u32, Vec<u8>)>,
+}
+
+/// Reads the accounts of ranges, about so many accounts and slots at a time.
+fn read_pieces(
+    source: &dyn AccountSource,
+    ranges: &[u32],
+    together: usize,
+    out: &SyncSender<Result<Piece, ConvertError>>,
+) -> Result<(), ConvertError> {
+    for range in ranges {
+        let mut stream = source.stream(Some(*range as u8))?;
+        let mut is_last = false;
+        while !is_last {
+            let (mut accounts, mut size) = (Vec::new(), 0);
+            while size < together && !is_last {
+                match stream.next().transpose()? {
+                    Some(account) => {
+                        size += 1 + account.slots.len();
+                        accounts.push(account);
+                    }
+                    None => is_last = true,
+                }
+            }
+            let piece = Piece {
+                range: *range,
+                accounts,
+                is_last,
+            };
+            // If nobody listens, the spreading has ended with an error.
+            if out.send(Ok(piece)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the leaves of a range, ascending by key, with their numbers; and says how many each folder had.
 fn numbered(
     first: u8,
     (spread, numbers): (&[SpreadFiles], &[Numbers]),
-) -> Result<Vec<NumberedLeaf>, ConvertError> {
-    let mut leaves = Vec::new();
+) -> Result<(Vec<NumberedLeaf>, Vec<u64>), ConvertError> {
+    let (mut leaves, mut read_of) = (Vec::new(), Vec::with_capacity(spread.len()));
     for files in spread {
+        let before = leaves.len();
         let path = files.leaves(first);
         let mut frames = Frames::open(&path)?;
-        while let Some(frame) = frames.next()? {
-            if !files.has_frame(frame.origin) {
-                frames.skip(&frame)?;
-                continue;
-            }
+        while let Some(frame) = frames.next_of(|origin| files.has_frame(origin))? {
             let payload = frames.payload(&frame)?;
             let base = numbers.get(frame.origin.part as usize).map(|of| of.first);
             let read = base.and_then(|base| leaf_records::read(&payload, base, &mut leaves));
             read.ok_or_else(|| malformed(&path, &frame))?;
         }
+        read_of.push((leaves.len() - before) as u64);
     }
     leaves.sort_unstable_by_key(|leaf| leaf.key);
-    Ok(leaves)
+    Ok((leaves, read_of))
 }
 
 fn malformed(path: &Path, frame: &Frame) -> ConvertError {
@@ -469,15 +617,16 @@ struct Loader<'a> {
     done_file: &'a DoneFile,
     results: &'a FrameFile,
     run: u32,
+    load_bytes: usize,
 }
 
 impl Loader<'_> {
-    fn load_all(mut self, ranges: Receiver<SpreadRange>) -> Result<(), ConvertError> {
+    fn load_all(mut self, pieces: Receiver<SpreadPiece>) -> Result<(), ConvertError> {
         let (mut together, mut bytes) = (Vec::new(), 0);
-        for range in ranges {
-            bytes += range.records.iter().flatten().map(size).sum::<usize>();
-            together.push(range);
-            if bytes >= BETWEEN {
+        for piece in pieces {
+            bytes += piece.records.iter().flatten().map(size).sum::<usize>();
+            together.push(piece);
+            if bytes >= self.load_bytes {
                 self.load(std::mem::take(&mut together))?;
                 bytes = 0;
             }
@@ -485,12 +634,14 @@ impl Loader<'_> {
         self.load(together)
     }
 
-    fn load(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError> {
-        let results: Vec<(u32, Vec<u8>)> = ranges
-            .iter()
-            .map(|range| (range.range, range.result.encode()))
-            .collect();
-        self.sink.put(ranges)?;
+    /// Loads pieces, and notes the ranges that end with them.
+    fn load(&mut self, mut pieces: Vec<SpreadPiece>) -> Result<(), ConvertError> {
+        let results = pieces.iter_mut().filter_map(|piece| {
+            let result = piece.result.take()?;
+            Some((piece.range, result.encode()))
+        });
+        let results: Vec<(u32, Vec<u8>)> = results.collect();
+        self.sink.put(pieces)?;
         for (part, result) in results {
             let origin = Origin {
                 part,
@@ -529,7 +680,7 @@ pub(crate) fn of_ranges(
     spread: &[SpreadFiles],
 ) -> Result<(Vec<Numbers>, BTreeSet<B256>), ConvertError> {
     let (mut numbers, mut codes, mut first) = (Vec::new(), BTreeSet::new(), 0);
-    for range in 0..RANGES {
+    for range in 0..PartOf::RANGES {
         let mut results = spread.iter().filter_map(|files| files.results.get(&range));
         let result = results.next().and_then(|bytes| OfRange::decode(bytes));
         let mut result = result.ok_or_else(|| ConvertError::Damaged {
@@ -574,12 +725,18 @@ impl Gathered {
         }
     }
 
-    fn load(self, state: &mut State) -> Result<(), ConvertError> {
-        for run in self.records.into_values() {
-            state.load_part(&mut run.into_iter())?;
-        }
+    /// The runs, each ascending.
+    fn into_runs(self) -> Vec<Vec<Write>> {
+        let mut runs: Vec<Vec<Write>> = self.records.into_values().collect();
         for mut run in self.runs.into_values() {
             run.par_sort_unstable_by(Write::cmp_place);
+            runs.push(run);
+        }
+        runs
+    }
+
+    fn load(self, state: &mut State) -> Result<(), ConvertError> {
+        for run in self.into_runs() {
             state.load_part(&mut run.into_iter())?;
         }
         Ok(())

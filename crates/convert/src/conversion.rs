@@ -9,7 +9,7 @@ use arbor_versions::Version;
 
 use crate::ConvertError;
 use crate::blame::{SOURCE_IS_DAMAGED, compare_by_name, why_dump_is_wrong};
-use crate::building::Building;
+use crate::building::{Building, LOADED_TOGETHER, remove_leaves, spread_together};
 use crate::compare::{Comparison, Verified, check_codes, compare};
 use crate::job::{Job, Stage, next_run};
 use crate::parts::Join;
@@ -71,8 +71,18 @@ impl Conversion<'_> {
         let run = next_run(&files)?;
         let order = state.tree().order();
         let mut timed = Timed::default();
+        let is_ordered = source.state().is_some_and(|source| source.order() == order);
+        let arranged = match source.state() {
+            Some(state) if is_ordered || job.stage == Stage::Sort => {
+                state.arrange(&files, arrange_bytes(memory))?
+            }
+            _ => None,
+        };
+        let source = match &arranged {
+            Some(arranged) => Source::State(&**arranged),
+            None => source,
+        };
         let (by_state, dump_path) = (source.state(), source.dump_path());
-        let is_ordered = by_state.is_some_and(|source| source.order() == order);
         if !is_ordered && job.stage == Stage::Sort {
             let watch = Watch::new(&hooks, Phase::Sort);
             let sorting = Sorting::open(&files, order, (memory, run), &watch)?;
@@ -83,18 +93,22 @@ impl Conversion<'_> {
             if job.stage < Stage::Verify {
                 job.reach(Stage::Build, folder)?;
                 let watch = Watch::new(&hooks, Phase::Build);
-                let computed = build(ordered, state, (&files, run), &watch)?;
+                let computed = build(ordered, state, (&files, memory, run), &watch)?;
                 commit(state, blocks, computed)?;
                 job.reach(Stage::Verify, folder)?;
+                remove_leaves(&files)?;
                 phases.push(timed.end(&watch));
             }
             let watch = Watch::new(&hooks, Phase::Verify);
             let head = state.reader();
             let version = head.meta().map_or(Version(0), |meta| meta.version);
             let target = head.at(version)?;
-            let mut comparison =
-                compare(ordered, &target, &Verified::in_folder(&files, run, &watch))?;
-            let flat_root = head.flat_root()?;
+            let (mut comparison, flat_root) = {
+                let arranged = target.arranged(&files, arrange_bytes(memory))?;
+                let verified = Verified::in_folder(&files, run, &watch);
+                let comparison = compare(ordered, &arranged, &verified)?;
+                (comparison, arranged.flat_root()?)
+            };
             let wrong = state_root.filter(|root| *root != flat_root);
             if let Some(source) = by_state.filter(|_| !is_ordered)
                 && (wrong.is_some() || !comparison.is_same())
@@ -110,7 +124,7 @@ impl Conversion<'_> {
             Ok::<_, ConvertError>((comparison, wrong, Roots { root, flat_root }))
         };
         let (comparison, wrong, Roots { root, flat_root }) =
-            with_ordered(by_state, (&files, order), built)?;
+            with_ordered(by_state, (&files, order, memory), built)?;
         if comparison.is_same() {
             if let Some(expected) = wrong {
                 return Err(ConvertError::Root {
@@ -122,6 +136,7 @@ impl Conversion<'_> {
                     },
                 });
             }
+            check_root(state, state_root, root)?;
             job.finish(folder)?;
         }
         Ok(Converted {
@@ -131,6 +146,11 @@ impl Conversion<'_> {
             flat_root,
         })
     }
+}
+
+/// Bytes of memory in which a state is [arranged](arbor_state::Historical::arranged).
+fn arrange_bytes(memory: u64) -> usize {
+    usize::try_from(memory / 4).unwrap_or(usize::MAX)
 }
 
 /// The root of the target's tree, and the Merkle-Patricia root of what was read of it.
@@ -143,7 +163,7 @@ struct Roots {
 fn build(
     source: &dyn AccountSource,
     state: &mut State,
-    (folder, run): (&Path, u32),
+    (folder, memory, run): (&Path, u64, u32),
     watch: &Watch<'_>,
 ) -> Result<Computed, ConvertError> {
     let tree = Arc::clone(state.tree());
@@ -156,8 +176,23 @@ fn build(
         folder,
         watch,
         run,
+        together: spread_together(memory),
+        load_bytes: LOADED_TOGETHER,
     };
     building.run(source, state)
+}
+
+/// Fails if the nodes of a target have another root than the source's header, under a tree whose root headers have.
+fn check_root(state: &State, state_root: Option<B256>, root: B256) -> Result<(), ConvertError> {
+    let is_in_headers = state.tree().kind().roots == RootPlace::InHeaders;
+    match state_root.filter(|expected| is_in_headers && *expected != root) {
+        None => Ok(()),
+        Some(expected) => Err(ConvertError::Root {
+            expected,
+            actual: root,
+            why: "the target's accounts are right, and its nodes are not. Remove the target's folder, and begin again".to_owned(),
+        }),
+    }
 }
 
 /// Makes a state that was built the first version of a database, which remembers some blocks.
@@ -186,6 +221,8 @@ pub struct Joining<'a> {
     pub join: &'a Join,
     /// The target's folder.
     pub folder: &'a Path,
+    /// Bytes of records that are loaded together, usually [`LOADED_TOGETHER`].
+    pub load_bytes: usize,
     /// What is called on the way.
     pub hooks: Hooks<'a>,
 }
@@ -200,6 +237,7 @@ impl Joining<'_> {
         let Self {
             join,
             folder,
+            load_bytes,
             hooks,
         } = self;
         let files = Job::folder(folder);
@@ -220,6 +258,8 @@ impl Joining<'_> {
                 folder: &files,
                 watch: &watch,
                 run,
+                together: spread_together(0),
+                load_bytes,
             };
             let computed = join.build(&building, state)?.0;
             commit(state, join.first().1.blocks(), computed)?;
@@ -232,7 +272,8 @@ impl Joining<'_> {
         let target = head.at(version)?;
         let mut comparison = Comparison::of(join.counts());
         check_codes(&target, join.codes(&files)?, &watch, &mut comparison)?;
-        let flat_root = head.flat_root()?;
+        let arranged = target.arranged(&files, state.tree().sort_bytes())?;
+        let flat_root = arranged.flat_root()?;
         let root = head.root();
         phases.push(timed.end(&watch));
         if let Some(expected) = join.first().1.state_root.filter(|root| *root != flat_root) {
@@ -243,6 +284,7 @@ impl Joining<'_> {
             });
         }
         if comparison.is_same() {
+            check_root(state, join.first().1.state_root, root)?;
             job.finish(folder)?;
         }
         Ok(Converted {

@@ -143,7 +143,7 @@ impl Dump {
             naming.remove()?;
             return Err(ConvertError::MissingNames(Box::new(audit)));
         }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+        naming.for_each_first(|first| {
             if sorting.has(u32::from(first)) {
                 return Ok(());
             }

@@ -27,7 +27,7 @@ pub(crate) struct DumpLine {
 /// The fields of a line that a conversion reads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     #[serde(borrow, default)]
     address: Option<&'a str>,
     #[serde(borrow, default)]
@@ -97,6 +97,11 @@ impl DumpLine {
         };
         let address: Address =
             (address.parse()).map_err(|_| format!("{address:.70?} is not an address"))?;
+        Self::of_account(address, fields)
+    }
+
+    /// Reads the fields of the account with this address.
+    pub(crate) fn of_account(address: Address, fields: Fields<'_>) -> Result<Self, String> {
         let named = |why: String| format!("account {address:#x}: {why}");
         let balance = fields
             .balance

@@ -29,6 +29,16 @@ pub enum ConvertError {
         /// What is wrong.
         why: &'static str,
     },
+    /// The files of leaves in a folder do not have as many as were written.
+    #[error("the files leaves-XX in {} have {found} leaves, and {written} were written: one was cut, or is missing. Remove {} and begin the conversion again", folder.display(), whole(folder).display())]
+    LeavesLost {
+        /// The folder of the files.
+        folder: PathBuf,
+        /// Leaves that were read.
+        found: u64,
+        /// Leaves that were written.
+        written: u64,
+    },
     /// A line of a dump cannot be converted.
     #[error("line {line}: {why}")]
     Line {
@@ -42,6 +52,9 @@ pub enum ConvertError {
         "line 1 is an account, and a dump begins with the line {{\"root\": \"0x...\"}}: the beginning is missing. Dump the state again, or put the line with the block's state root before the dump"
     )]
     NoHead,
+    /// A file that has no accounts in a form that can be read.
+    #[error("no accounts can be read from it: {0}")]
+    NoAccounts(String),
     /// A dump has other lines than that with which the conversion was begun.
     #[error(
         "lines {first} to {last} have other bytes than when this conversion was begun: it is another dump, or it ended early then. Give the same dump to go on, or delete the target's folder to begin again"
@@ -113,6 +126,17 @@ pub enum ConvertError {
 /// The folder in which a conversion keeps its files.
 fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
+}
+
+/// The name of the folder, within the target's, of the files of a conversion.
+pub(crate) const FOLDER: &str = "convert";
+
+/// The folder that is removed to begin again: that of the target, if this is the folder of its conversion's files; a part's is its own.
+fn whole(files: &Path) -> &Path {
+    match files.file_name().is_some_and(|name| name == FOLDER) {
+        true => folder(files),
+        false => files,
+    }
 }
 
 impl ConvertError {

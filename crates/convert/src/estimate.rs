@@ -1,5 +1,6 @@
 //! How much disk a conversion needs, estimated from a sample before anything is written.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use arbor_state::{
-    AccountSource, FullAccount, LoadedCodes, Network, ReadError, SortedAccounts, State, Tree,
+    AccountSource, FullAccount, LoadedCodes, Network, PartOf, ReadError, SortedAccounts, State,
+    Tree,
 };
 use arbor_store::{MemoryStore, Reader, Store};
 use rayon::prelude::*;
@@ -15,6 +17,8 @@ use rayon::prelude::*;
 use crate::dump::Dump;
 use crate::dump_line::DumpLine;
 use crate::naming::HashedAccount;
+use crate::runs::{self, SortKey};
+use crate::sorted::sorted_in_memory;
 use crate::{ConvertError, record};
 
 /// Accounts and slots at which a sample ends. A state with fewer is read as a whole.
@@ -57,11 +61,16 @@ struct Sample {
     scale: f64,
 }
 
-/// Estimates a conversion of a source to a tree.
+/// Estimates a conversion of a source to a tree. `memory` is that of the [conversion](crate::Conversion::memory), which runs on
+/// the threads of the current pool.
 ///
 /// # Errors
 /// A source that cannot be read.
-pub fn estimate(source: &dyn AccountSource, tree: &Tree) -> Result<Estimate, ConvertError> {
+pub fn estimate(
+    source: &dyn AccountSource,
+    tree: &Tree,
+    memory: u64,
+) -> Result<Estimate, ConvertError> {
     let (mut sample, mut parts, mut all) = (Sample::default(), 0.0, 0);
     // Ranges far from each other come first: addresses need not be spread evenly.
     for range in (0..=u8::MAX).map(u8::reverse_bits) {
@@ -92,14 +101,18 @@ pub fn estimate(source: &dyn AccountSource, tree: &Tree) -> Result<Estimate, Con
         accounts: source.order() != tree.order(),
         ..Scratch::default()
     };
-    sample.estimate(tree, &scratch)
+    sample.estimate(tree, &scratch, memory)
 }
 
-/// Estimates a conversion of a dump to a tree; `None` for a pipe, which cannot be read twice.
+/// Like [`estimate`], for a dump; `None` for a pipe, which cannot be read twice.
 ///
 /// # Errors
 /// A dump that cannot be read, or with a line that cannot be converted.
-pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, ConvertError> {
+pub fn estimate_dump(
+    path: &Path,
+    tree: &Tree,
+    memory: u64,
+) -> Result<Option<Estimate>, ConvertError> {
     if !path.is_file() {
         return Ok(None);
     }
@@ -128,14 +141,18 @@ pub fn estimate_dump(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Conve
         codes: true,
         names: 0,
     };
-    sample.estimate(tree, &scratch).map(Some)
+    sample.estimate(tree, &scratch, memory).map(Some)
 }
 
-/// Estimates a conversion of a dump of hashed keys to a tree; `None` for a pipe.
+/// Like [`estimate_dump`], for a dump of hashed keys.
 ///
 /// # Errors
 /// As [`estimate_dump`].
-pub fn estimate_hashed(path: &Path, tree: &Tree) -> Result<Option<Estimate>, ConvertError> {
+pub fn estimate_hashed(
+    path: &Path,
+    tree: &Tree,
+    memory: u64,
+) -> Result<Option<Estimate>, ConvertError> {
     if !path.is_file() {
         return Ok(None);
     }
@@ -177,7 +194,7 @@ pub fn estimate_hashed(path: &Path, tree: &Tree) -> Result<Option<Estimate>, Con
         codes: true,
         names,
     };
-    sample.estimate(tree, &scratch).map(Some)
+    sample.estimate(tree, &scratch, memory).map(Some)
 }
 
 /// What goes to files on the way, besides leaves.
@@ -225,7 +242,26 @@ impl Sample {
         (bytes as f64 * self.scale) as u64
     }
 
-    fn estimate(self, tree: &Tree, files: &Scratch) -> Result<Estimate, ConvertError> {
+    /// The bytes of the records of each range of sorted accounts, and of its [second file](second_files).
+    fn sorted_ranges(&self, tree: &Tree) -> Vec<(u64, u64)> {
+        let addresses: Vec<Address> = self.accounts.iter().map(|of| of.address).collect();
+        let mut keys = vec![SortKey::default(); addresses.len()];
+        (tree.order().account_keys)(&addresses, &mut keys);
+        let mut ranges = vec![(0, 0); PartOf::RANGES as usize];
+        let mut bytes = Vec::new();
+        for (account, key) in self.accounts.iter().zip(keys) {
+            bytes.clear();
+            record::encode(account, &mut bytes);
+            let (first, second) = &mut ranges[usize::from(key[0])];
+            *first += bytes.len() as u64;
+            *second += (runs::HEAD + bytes.len()) as u64;
+        }
+        let ranges = ranges.into_iter();
+        let ranges = ranges.map(|(first, second)| (self.scaled(first), self.scaled(second)));
+        ranges.collect()
+    }
+
+    fn estimate(self, tree: &Tree, files: &Scratch, memory: u64) -> Result<Estimate, ConvertError> {
         let accounts = self.accounts.len() as u64;
         let slots: usize = self
             .accounts
@@ -236,11 +272,9 @@ impl Sample {
         let code_bytes = self.code_bytes();
         let mut scratch = self.scaled(files.names);
         if files.accounts {
-            let mut records = Vec::new();
-            self.accounts
-                .iter()
-                .for_each(|account| record::encode(account, &mut records));
-            scratch += self.scaled(records.len() as u64);
+            let ranges = self.sorted_ranges(tree);
+            let bytes = ranges.iter().map(|(bytes, _)| bytes);
+            scratch += bytes.sum::<u64>() + second_files(ranges, memory);
         }
         if files.codes {
             scratch += code_bytes;
@@ -273,6 +307,15 @@ impl Sample {
             scratch_bytes: scratch,
         })
     }
+}
+
+/// Bytes of the second files of ranges that are too large to be sorted in memory: each thread reads one range at a time.
+fn second_files(ranges: Vec<(u64, u64)>, memory: u64) -> u64 {
+    let in_memory = sorted_in_memory(memory);
+    let large = ranges.into_iter().filter(|(bytes, _)| *bytes > in_memory);
+    let mut large: Vec<u64> = large.map(|(_, second)| second).collect();
+    large.sort_unstable_by_key(|bytes| Reverse(*bytes));
+    large.iter().take(rayon::current_num_threads()).sum()
 }
 
 /// Bytes of keys and values of a database that is made of a source, in memory.

@@ -57,12 +57,8 @@ pub fn catch_up(
             "the source has no record of version {}",
             version.0
         )))?;
-        let changes = source.changes_of(version)?.ok_or_else(|| {
-            ConvertError::Follow(format!(
-                "the history of a database with the tree {} does not have the names of what changed: follow a database with another tree",
-                source.tree().kind().name
-            ))
-        })?;
+        let changes = source.changes_of(version)?;
+        let changes = changes.ok_or_else(|| cannot_be_followed(source))?;
         let computed = target.compute(&changes)?;
         let expected = (hooks.state_root)(&meta).filter(|_| is_in_headers);
         if let Some(expected) = expected.filter(|root| *root != computed.root()) {
@@ -88,6 +84,24 @@ pub fn catch_up(
         blocks: version.0 - begin.0,
         is_level: version >= head,
     })
+}
+
+/// Checks that the history of a source leads to the names of what changed.
+///
+/// # Errors
+/// A source whose history does not.
+pub fn check_source(source: Head<'_>) -> Result<(), ConvertError> {
+    match source.has_changed_names()? {
+        true => Ok(()),
+        false => Err(cannot_be_followed(source)),
+    }
+}
+
+fn cannot_be_followed(source: Head<'_>) -> ConvertError {
+    let tree = source.tree().kind().name;
+    ConvertError::Follow(format!(
+        "the history of a database with the tree {tree} does not have the names of what changed. Convert without --follow, and replay the later blocks over the new database"
+    ))
 }
 
 /// Finds the version of the source that has the target's latest block, and looks whether the versions after it are retained.

@@ -118,6 +118,20 @@ impl<'a, R: Read + Seek> Frames<'a, R> {
         }
     }
 
+    /// The next frame whose origin counts; those before it are skipped.
+    pub(crate) fn next_of(
+        &mut self,
+        counts: impl Fn(Origin) -> bool,
+    ) -> Result<Option<Frame>, ConvertError> {
+        while let Some(frame) = self.next()? {
+            if counts(frame.origin) {
+                return Ok(Some(frame));
+            }
+            self.skip(&frame)?;
+        }
+        Ok(None)
+    }
+
     /// The next frame; `None` at the end, and before a frame that is cut.
     pub(crate) fn next(&mut self) -> Result<Option<Frame>, ConvertError> {
         let Some(file) = &mut self.file else {

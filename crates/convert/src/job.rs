@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::ConvertError;
+use crate::error::FOLDER;
 
-/// The name of the folder within the target's.
-const FOLDER: &str = "convert";
 /// The name of the file in the target's folder that a finished conversion leaves.
 const FINISHED: &str = "converted.json";
 
@@ -110,6 +109,9 @@ impl Job {
                 wanted: described(self),
             }),
             None => {
+                // What an earlier conversion left says nothing of this one.
+                Self::remove(target)?;
+                remove_file(&target.join(FINISHED))?;
                 let folder = Self::folder(target);
                 std::fs::create_dir_all(&folder).map_err(ConvertError::file(&folder))?;
                 self.write(target)?;
@@ -142,10 +144,19 @@ impl Job {
     /// What keeps them from being removed.
     pub fn remove(target: &Path) -> Result<(), ConvertError> {
         let folder = Self::folder(target);
-        match std::fs::remove_dir_all(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(ConvertError::file(&folder)),
-        }
+        removed(&folder, std::fs::remove_dir_all(&folder))
+    }
+}
+
+pub(crate) fn remove_file(path: &Path) -> Result<(), ConvertError> {
+    removed(path, std::fs::remove_file(path))
+}
+
+/// What was absent is removed, too.
+fn removed(path: &Path, removed: io::Result<()>) -> Result<(), ConvertError> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(ConvertError::file(path)),
     }
 }
 

@@ -13,6 +13,7 @@
 //! No tree is named here: a new row in the registry can be converted from and to.
 #![forbid(unsafe_code)]
 
+mod account_list;
 mod audit;
 mod blame;
 mod building;
@@ -38,25 +39,27 @@ mod preimage_file;
 mod preimages;
 mod progress;
 mod range_result;
-mod ranges;
 mod record;
+mod runs;
 mod sorted;
 mod sorting;
 mod source;
 
+pub use account_list::AccountList;
+pub use arbor_state::PartOf;
 pub use audit::{Audit, MissingName};
+pub use building::LOADED_TOGETHER;
 pub use compare::{Comparison, Difference};
 pub use conversion::{Conversion, Converted, Joining};
 pub use counts::Counts;
 pub use dump::Dump;
 pub use error::ConvertError;
 pub use estimate::{Estimate, estimate, estimate_dump, estimate_hashed};
-pub use follow::{FollowHooks, Level, catch_up};
+pub use follow::{FollowHooks, Level, catch_up, check_source};
 pub use input::Input;
 pub use job::{Job, Stage};
 pub use parts::{Join, PartBlock, PartConversion, PartJob};
 pub use preimage_file::{Preimage, PreimageFile, PreimageForm};
 pub use preimages::{HashedSource, Preimages, WrittenForm};
 pub use progress::{Hooks, Phase, PhaseDone};
-pub use ranges::PartOf;
 pub use source::{Source, SourceBlock};

@@ -8,7 +8,8 @@
 //! 2. `hashed-XX`: accounts by their key, and `hashed-slots-XX`: their slots by the slots' keys;
 //! 3. `named-slots-XX`: slots with their numbers, by the key of their account.
 //!
-//! Then the accounts of a byte, their slots, and the names of the byte are in memory together.
+//! Then the accounts of a byte, their slots, and the names of the byte are in memory together. Several bytes are there at
+//! once if the memory that is given has room for them.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,12 @@ use crate::{ConvertError, record};
 
 /// Bytes of records that are kept before they are written.
 const BUFFER: usize = 16 << 20;
+/// Bytes of memory for each byte of a file of names: a hash table that grows, of records of 21 bytes and more.
+const MEMORY_OF_NAMES: u64 = 8;
+/// Bytes of memory for each byte of a file of accounts.
+const MEMORY_OF_ACCOUNTS: u64 = 3;
+/// Bytes of memory for each byte of a file of slots with their numbers: a hash table of lists.
+const MEMORY_OF_SLOTS: u64 = 8;
 /// Missing names that are listed.
 const LISTED: usize = 1_000;
 
@@ -63,6 +70,15 @@ impl Kind {
         self.folder.join(format!("{}-{first:02x}", self.name))
     }
 
+    /// The length of a file; zero if there is none.
+    fn length(&self, first: u8) -> Result<u64, ConvertError> {
+        let path = self.path(first);
+        match std::fs::metadata(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            found => Ok(found.map_err(ConvertError::file(&path))?.len()),
+        }
+    }
+
     fn remove(&self) -> Result<(), ConvertError> {
         (0..=u8::MAX).try_for_each(|first| {
             let path = self.path(first);
@@ -82,11 +98,7 @@ impl Kind {
     ) -> Result<(), ConvertError> {
         let path = self.path(first);
         let mut frames = Frames::open(&path)?;
-        while let Some(frame) = frames.next()? {
-            if !counts(frame.origin) {
-                frames.skip(&frame)?;
-                continue;
-            }
+        while let Some(frame) = frames.next_of(&counts)? {
             let payload = frames.payload(&frame)?;
             let mut rest = &payload[..];
             while !rest.is_empty() {
@@ -155,6 +167,8 @@ pub(crate) struct Naming<'a> {
     /// A frame for each step that has a result.
     results: PathBuf,
     run: u32,
+    /// Bytes of memory for names, accounts and slots.
+    memory: u64,
     watch: &'a Watch<'a>,
 }
 
@@ -166,10 +180,11 @@ const ACCOUNTS: u32 = 1;
 const SLOTS: u32 = 2;
 
 impl<'a> Naming<'a> {
-    /// Begins in a folder, or goes on in the run with this number.
+    /// Begins in a folder, or goes on in the run with this number. `memory` is kept to if the names and accounts of one first
+    /// byte fit in it.
     pub(crate) fn open(
         folder: &Path,
-        run: u32,
+        (memory, run): (u64, u32),
         watch: &'a Watch<'a>,
     ) -> Result<Self, ConvertError> {
         let done_path = folder.join("naming-done");
@@ -183,6 +198,7 @@ impl<'a> Naming<'a> {
             done_path,
             done: Mutex::new(done.clone()),
             run,
+            memory,
             watch,
         };
         // What an interrupted step left of its files goes; the slots' frames say themselves whether they count.
@@ -360,6 +376,24 @@ impl<'a> Naming<'a> {
         }
     }
 
+    /// Calls `each` with every first byte: with as many at once as fit in the memory.
+    pub(crate) fn for_each_first(
+        &self,
+        each: impl Fn(u8) -> Result<(), ConvertError> + Sync,
+    ) -> Result<(), ConvertError> {
+        let mut largest = 1;
+        for first in 0..=u8::MAX {
+            let bytes = MEMORY_OF_NAMES * self.names.length(first)?
+                + MEMORY_OF_ACCOUNTS * self.accounts.length(first)?
+                + MEMORY_OF_SLOTS * self.named_slots.length(first)?;
+            largest = largest.max(bytes);
+        }
+        let firsts: Vec<u8> = (0..=u8::MAX).collect();
+        firsts
+            .chunks(first_bytes_at_once(self.memory, largest))
+            .try_for_each(|firsts| firsts.par_iter().try_for_each(|first| each(*first)))
+    }
+
     /// Finds the names of all slots, and counts the hashed keys without a name.
     pub(crate) fn find_names(&self, names: u64, counts: Counts) -> Result<Audit, ConvertError> {
         let audit = Audit {
@@ -368,7 +402,7 @@ impl<'a> Naming<'a> {
             ..Audit::default()
         };
         let audit = Mutex::new(audit);
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+        self.for_each_first(|first| {
             self.watch.check()?;
             let step = SLOTS + u32::from(first);
             if self.done().has(step) {
@@ -429,7 +463,7 @@ impl<'a> Naming<'a> {
                     });
                 }
             }
-            Ok::<(), ConvertError>(())
+            Ok(())
         })?;
         let mut audit = audit.into_inner().unwrap_or_else(PoisonError::into_inner);
         audit.missing.sort_unstable();
@@ -475,7 +509,8 @@ impl<'a> Naming<'a> {
 
     /// All names whose hashes have this first byte.
     fn names_of(&self, first: u8) -> Result<Names, ConvertError> {
-        let (mut names, mut owned) = (Vec::new(), Vec::new());
+        let mut found = Names::default();
+        let (mut names, mut owners) = (Vec::with_capacity(TOGETHER), Vec::new());
         self.names.read(
             first,
             |_| true,
@@ -484,28 +519,20 @@ impl<'a> Naming<'a> {
                 *rest = after;
                 if *length == OWNED {
                     names.push(Preimage::Slot(hash(rest)?));
-                    owned.push(Some(hash(rest)?));
-                    return Some(());
+                    owners.push(Some(hash(rest)?));
+                } else {
+                    let (name, after) = rest.split_at_checked(usize::from(*length))?;
+                    *rest = after;
+                    names.push(Preimage::of(name)?);
+                    owners.push(None);
                 }
-                let (name, after) = rest.split_at_checked(usize::from(*length))?;
-                *rest = after;
-                names.push(Preimage::of(name)?);
-                owned.push(None);
+                if names.len() == TOGETHER {
+                    found.add(&mut names, &mut owners);
+                }
                 Some(())
             },
         )?;
-        let mut found = Names::default();
-        found.by_hash.reserve(names.len());
-        let owners = owned.chunks(TOGETHER);
-        for (names, owners) in names.chunks(TOGETHER).zip(owners) {
-            for ((key, name), owner) in hashed(names).into_iter().zip(names).zip(owners) {
-                let (_, is_of_any) = found.by_hash.entry(key).or_insert((*name, false));
-                match owner {
-                    Some(owner) => drop(found.owned.insert(pair(&key, owner))),
-                    None => *is_of_any = true,
-                }
-            }
-        }
+        found.add(&mut names, &mut owners);
         Ok(found)
     }
 }
@@ -523,6 +550,18 @@ struct Names {
 }
 
 impl Names {
+    /// Takes in names, each with the account whose record has it, if there is one.
+    fn add(&mut self, names: &mut Vec<Preimage>, owners: &mut Vec<Option<B256>>) {
+        let named = hashed(names).into_iter().zip(names.drain(..));
+        for ((key, name), owner) in named.zip(owners.drain(..)) {
+            let (_, is_of_any) = self.by_hash.entry(key).or_insert((name, false));
+            match owner {
+                Some(owner) => drop(self.owned.insert(pair(&key, &owner))),
+                None => *is_of_any = true,
+            }
+        }
+    }
+
     fn address(&self, key: &B256) -> Option<Address> {
         match self.by_hash.get(key) {
             Some((Preimage::Address(address), _)) => Some(*address),
@@ -550,6 +589,11 @@ fn pair(slot: &B256, account: &B256) -> [u8; 16] {
     pair[..8].copy_from_slice(&slot[1..9]);
     pair[8..].copy_from_slice(&account[..8]);
     pair
+}
+
+/// How many first bytes are in memory together, of which the largest takes so many bytes: one or more.
+fn first_bytes_at_once(memory: u64, largest: u64) -> usize {
+    (memory / largest.max(1)).clamp(1, 256) as usize
 }
 
 /// Names that are hashed together.
@@ -597,4 +641,18 @@ fn read_account(rest: &mut &[u8]) -> Option<HashedAccount> {
         },
         slots: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_bytes_share_the_memory() {
+        assert_eq!(first_bytes_at_once(1 << 20, 1 << 18), 4);
+        assert_eq!(first_bytes_at_once(1 << 30, 1), 256);
+        // One byte that does not fit is in memory alone.
+        assert_eq!(first_bytes_at_once(1 << 20, 1 << 30), 1);
+        assert_eq!(first_bytes_at_once(0, 0), 1);
+    }
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ConvertError;
 use crate::building::{
-    BETWEEN, Building, RecordSink, SpreadFiles, SpreadRange, load_lists, of_ranges, size,
+    Building, LOADED_TOGETHER, RecordSink, SpreadFiles, SpreadPiece, load_lists, of_ranges, size,
+    spread_together,
 };
 use crate::codes::CodeFile;
 use crate::counts::Counts;
@@ -23,14 +24,14 @@ use crate::done::{Done, DoneFile};
 use crate::frames::{FrameFile, Frames, Origin, cut_torn};
 use crate::job::{next_run, write_whole};
 use crate::progress::{Hooks, Phase, PhaseDone, Timed, Watch};
-use crate::ranges::PartOf;
 use crate::sorted::CodeByHash;
 use crate::sorting::Sorting;
 use crate::source::{Source, SourceBlock, with_ordered};
+use arbor_state::PartOf;
 
 /// The name of the file that says what a part is.
 const FILE: &str = "part.json";
-/// The flat records: a frame for each list of each range. Its payload is the number of the list (1 byte), then for each record its table
+/// The flat records: a frame for each list of each piece of a range. Its payload is the number of the list (1 byte), then for each record its table
 /// (1), the lengths of key and value (2 and 4, big-endian), key and value.
 const RECORDS: &str = "records";
 /// The codes, a frame for each, which count if the list of the same name has the number 0.
@@ -219,13 +220,15 @@ impl PartConversion<'_> {
             folder,
             watch: &watch,
             run,
+            together: spread_together(self.memory),
+            load_bytes: LOADED_TOGETHER,
         };
         cut_torn(&folder.join(RECORDS))?;
         let mut records = RecordFile {
             file: FrameFile::new(folder.join(RECORDS)),
             run,
         };
-        let spread = with_ordered(by_state, (folder, self.order), |ordered| {
+        let spread = with_ordered(by_state, (folder, self.order, self.memory), |ordered| {
             building.spread_all(ordered, ranges, &mut records)?;
             let spread = SpreadFiles::read(folder)?;
             keep_codes(folder, &spread, &|hash| ordered.code_bytes(hash), run)?;
@@ -282,8 +285,8 @@ struct RecordFile {
 }
 
 impl RecordSink for RecordFile {
-    fn put(&mut self, ranges: Vec<SpreadRange>) -> Result<(), ConvertError> {
-        for SpreadRange { range, records, .. } in ranges {
+    fn put(&mut self, pieces: Vec<SpreadPiece>) -> Result<(), ConvertError> {
+        for SpreadPiece { range, records, .. } in pieces {
             let origin = Origin {
                 part: range,
                 run: self.run,
@@ -461,7 +464,9 @@ impl Join {
             state,
             done_file: &done_file,
             run: building.run,
-            ranges: Vec::new(),
+            load_bytes: building.load_bytes,
+            last: None,
+            pieces: Vec::new(),
             bytes: 0,
         };
         let mut loaded = 0.0;
@@ -487,7 +492,7 @@ impl Join {
                 }
             }
         }
-        loading.load()
+        loading.load(true)
     }
 }
 
@@ -500,35 +505,45 @@ struct Loading<'a> {
     state: &'a mut State,
     done_file: &'a DoneFile,
     run: u32,
-    /// Ranges that are read and not loaded, with their lists.
-    ranges: Vec<(u32, Vec<Vec<Write>>)>,
+    load_bytes: usize,
+    /// The range of the list that came last.
+    last: Option<u32>,
+    /// Pieces of ranges that are read and not loaded, with their lists.
+    pieces: Vec<(u32, Vec<Vec<Write>>)>,
     bytes: usize,
 }
 
 impl Loading<'_> {
-    /// Adds a list of a range, all of whose lists come one after another. Returns whether the range is another one than before.
+    /// Adds a list of a piece of a range. All lists of a piece come one after another, from number 0 on, and all pieces of a range.
+    /// Returns whether the range is another one than before.
     fn add(&mut self, range: u32, number: usize, list: Vec<Write>) -> Result<bool, ConvertError> {
-        let is_new = self.ranges.last().is_none_or(|(last, _)| *last != range);
-        if is_new {
-            if self.bytes >= BETWEEN {
-                self.load()?;
-            }
-            self.ranges.push((range, Vec::new()));
+        let is_new = self.last != Some(range);
+        if number == 0 && self.bytes >= self.load_bytes {
+            self.load(is_new)?;
         }
+        self.last = Some(range);
         self.bytes += list.iter().map(size).sum::<usize>();
-        if let Some((_, lists)) = self.ranges.last_mut() {
+        if number == 0 || self.pieces.is_empty() {
+            self.pieces.push((range, Vec::new()));
+        }
+        if let Some((_, lists)) = self.pieces.last_mut() {
             lists.resize(lists.len().max(number + 1), Vec::new());
             lists[number] = list;
         }
         Ok(is_new)
     }
 
-    fn load(&mut self) -> Result<(), ConvertError> {
+    /// Loads the pieces, and notes their ranges: the last one only if it is whole.
+    fn load(&mut self, is_whole: bool) -> Result<(), ConvertError> {
         self.bytes = 0;
-        let (numbers, lists): (Vec<u32>, Vec<Vec<Vec<Write>>>) =
-            std::mem::take(&mut self.ranges).into_iter().unzip();
+        let (mut ranges, lists): (Vec<u32>, Vec<Vec<Vec<Write>>>) =
+            std::mem::take(&mut self.pieces).into_iter().unzip();
         load_lists(self.state, lists.into_iter())?;
-        for part in numbers {
+        ranges.dedup();
+        if !is_whole {
+            ranges.pop();
+        }
+        for part in ranges {
             let run = self.run;
             self.done_file.add(Origin { part, run })?;
         }

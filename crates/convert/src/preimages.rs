@@ -38,7 +38,7 @@ pub enum WrittenForm {
 pub struct Preimages<'a> {
     /// The folder.
     pub folder: &'a Path,
-    /// Bytes for sorting.
+    /// Bytes for sorting and for names.
     pub memory: u64,
     /// What is called on the way.
     pub hooks: Hooks<'a>,
@@ -56,7 +56,7 @@ impl Preimages<'_> {
         files: &[PathBuf],
     ) -> Result<Audit, ConvertError> {
         let watch = Watch::new(&self.hooks, Phase::Sort);
-        let naming = Naming::open(self.folder, 1, &watch)?;
+        let naming = Naming::open(self.folder, (self.memory, 1), &watch)?;
         let audit = self.take_in(&naming, source, files)?;
         naming.remove()?;
         Ok(audit)
@@ -105,7 +105,7 @@ impl Preimages<'_> {
         sort_ranges(source, &sorting)?;
         sorting.finish()?;
         self.write(
-            &SortedFiles::open(self.folder, &BY_KECCAK, None)?,
+            &SortedFiles::open(self.folder, &BY_KECCAK, self.memory, None)?,
             form,
             out,
         )
@@ -192,7 +192,7 @@ impl Preimages<'_> {
         part.finish()?;
         sorting.finish()?;
         self.write(
-            &SortedFiles::open(self.folder, &BY_KECCAK, None)?,
+            &SortedFiles::open(self.folder, &BY_KECCAK, self.memory, None)?,
             form,
             out,
         )
@@ -210,7 +210,7 @@ impl Preimages<'_> {
         out: &mut dyn Write,
     ) -> Result<u64, ConvertError> {
         let watch = Watch::new(&self.hooks, Phase::Sort);
-        let naming = Naming::open(self.folder, 1, &watch)?;
+        let naming = Naming::open(self.folder, (self.memory, 1), &watch)?;
         let audit = self.take_in(&naming, HashedSource::Dump(dump), files)?;
         if !audit.is_complete() {
             return Err(ConvertError::MissingNames(Box::new(audit)));
@@ -238,10 +238,10 @@ fn without_names(account: &KeyedAccount) -> HashedAccount {
     }
 }
 
-/// Writes the preimages of a state in the order of Keccak-256; returns how many there are.
 /// Accounts between two reports of the progress.
 const TOLD_EVERY: u64 = 256;
 
+/// Writes the preimages of an account and its slots; returns how many there are.
 fn write_account(
     account: &KeyedAccount,
     form: WrittenForm,

@@ -7,6 +7,7 @@ use alloy_primitives::B256;
 use crate::counts::Counts;
 
 /// Figures of a range.
+#[derive(Default)]
 pub(crate) struct OfRange {
     /// Leaves of the target's tree.
     pub(crate) leaves: u64,

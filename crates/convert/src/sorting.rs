@@ -14,8 +14,8 @@ use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
 use crate::frames::{FrameFile, Frames, Origin, cut_torn};
 use crate::progress::Watch;
-use crate::ranges::RANGES;
 use crate::{ConvertError, record};
+use arbor_state::PartOf;
 
 /// Accounts whose keys are computed together.
 const TOGETHER: usize = 1 << 10;
@@ -62,6 +62,8 @@ pub(crate) struct Sorting<'a> {
     run: u32,
     /// The first bytes of keys whose accounts are kept.
     kept: Range<u32>,
+    /// Bytes for all threads together.
+    memory: u64,
     /// Bytes of accounts that a part keeps in memory before it writes them.
     buffer: usize,
     pub(crate) watch: &'a Watch<'a>,
@@ -75,7 +77,7 @@ impl<'a> Sorting<'a> {
         (memory, run): (u64, u32),
         watch: &'a Watch<'a>,
     ) -> Result<Self, ConvertError> {
-        Self::open_part(folder, order, (memory, run), watch, 0..RANGES)
+        Self::open_part(folder, order, (memory, run), watch, 0..PartOf::RANGES)
     }
 
     /// Like [`open`](Self::open), but keeps the accounts alone whose keys have these first bytes.
@@ -108,9 +110,15 @@ impl<'a> Sorting<'a> {
             done,
             run,
             kept,
+            memory,
             buffer: usize::try_from(memory / threads.max(1)).unwrap_or(usize::MAX),
             watch,
         })
+    }
+
+    /// Bytes of memory for all threads together.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// Whether everything is sorted.

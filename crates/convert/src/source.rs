@@ -63,7 +63,7 @@ impl<'a> Source<'a> {
             Self::State(source) => sort_ranges(source, &sorting)?,
             Self::Dump(dump) => dump.sort(&sorting)?,
             Self::Hashed(dump, preimages) => {
-                let naming = Naming::open(folder, sorting.run(), watch)?;
+                let naming = Naming::open(folder, (sorting.memory(), sorting.run()), watch)?;
                 dump.sort_named(&preimages, &naming, &sorting)?;
             }
         }
@@ -74,16 +74,16 @@ impl<'a> Source<'a> {
 /// Calls `each` with a state in the order of the target: the source itself if it has that order, else the files that it was sorted into.
 pub(crate) fn with_ordered<T>(
     source: Option<&dyn AccountSource>,
-    (folder, order): (&Path, &'static AccountOrder),
+    (folder, order, memory): (&Path, &'static AccountOrder, u64),
     each: impl FnOnce(&dyn AccountSource) -> Result<T, ConvertError>,
 ) -> Result<T, ConvertError> {
     let Some(source) = source else {
-        return each(&SortedFiles::open(folder, order, None)?);
+        return each(&SortedFiles::open(folder, order, memory, None)?);
     };
     if *source.order() == *order {
         return each(source);
     }
     let code = |hash| -> Result<Bytes, ReadError> { source.code_bytes(hash) };
     let code: CodeByHash<'_> = &code;
-    each(&SortedFiles::open(folder, order, Some(code))?)
+    each(&SortedFiles::open(folder, order, memory, Some(code))?)
 }

@@ -4,15 +4,12 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "../../trees/tests/support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::trees::{block, empty, plain, trees};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_convert::{
     Conversion, ConvertError, Converted, Difference, Dump, Hooks, Job, Source, SourceBlock, Stage,
@@ -22,7 +19,6 @@ use arbor_state::{
     StateChanges, StateError, StateView, Tree,
 };
 use arbor_versions::Version;
-use trees::{block, empty, plain, trees};
 
 /// No code, code of a few chunks, and of more chunks than lie beside an account's fields.
 fn codes() -> [Bytes; 3] {
@@ -54,7 +50,11 @@ fn contents(accounts: u64) -> StateChanges {
             slots: slots.collect(),
             ..AccountChange::default()
         };
-        let address = Address::from_word(keccak256(number.to_be_bytes()));
+        let mut address = Address::from_word(keccak256(number.to_be_bytes()));
+        // Many addresses may begin alike: then one range of names has them all.
+        if number % 2 == 0 {
+            address[0] = 0x69;
+        }
         changes.accounts.insert(address, change);
     }
     changes
@@ -126,7 +126,7 @@ impl Run<'_> {
             }],
             state_root: self.root,
             folder: self.folder,
-            memory: 1 << 16,
+            memory: 1 << 13,
             hooks: Hooks {
                 progress: &|_, done, _| assert!((0.0..=1.0).contains(&done)),
                 stop: &|| looks.fetch_add(1, Ordering::Relaxed) >= self.looks,
@@ -161,7 +161,7 @@ fn head(state: &State) -> Historical<'_> {
 
 #[test]
 fn every_tree_is_converted_to_every_other_one_and_back() {
-    const ACCOUNTS: u64 = 700;
+    const ACCOUNTS: u64 = 200;
     let folder = tempfile::tempdir().unwrap();
     let lines = folder.path().join("dump");
     let trees = trees();
@@ -169,11 +169,10 @@ fn every_tree_is_converted_to_every_other_one_and_back() {
         .iter()
         .map(|tree| state(tree, ACCOUNTS).root())
         .collect();
-    for from in &trees {
+    for (place, from) in trees.iter().enumerate() {
         let source = state(from, ACCOUNTS);
         let root = source.reader().flat_root().unwrap();
         let wanted = dump(&source);
-        write_dump(&source, &lines);
         for (to, of_block) in trees.iter().zip(&roots) {
             let what = format!("{} to {}", from.kind().name, to.kind().name);
             let (target, converted) = Run::whole(Source::State(&head(&source)), to, root);
@@ -187,11 +186,16 @@ fn every_tree_is_converted_to_every_other_one_and_back() {
             assert_eq!(converted.flat_root, root, "{what}");
             assert_eq!(dump(&target), wanted, "{what}");
             assert_eq!(target.root(), *of_block, "{what}");
+            // Every target has the root that executing a block gives, so one tree suffices for what follows.
+            if place > 0 {
+                continue;
+            }
             let (mut back, _) = Run::whole(Source::State(&head(&target)), from, root);
             assert_eq!(back.root(), source.root(), "{what}");
             let report = back.verify().unwrap();
             assert!(report.is_ok(), "{what}: {:?}", report.faults);
 
+            write_dump(&source, &lines);
             let of_dump = Source::Dump(Dump::open(&lines).unwrap());
             let (of_dump, _) = Run::whole(of_dump, to, root);
             assert_eq!(of_dump.root(), target.root(), "{what}");
@@ -246,7 +250,7 @@ fn earlier_blocks_are_remembered() {
 
 #[test]
 fn a_conversion_that_is_stopped_goes_on() {
-    const ACCOUNTS: u64 = 2_000;
+    const ACCOUNTS: u64 = 600;
     let trees = trees();
     let source = state(&trees[0], ACCOUNTS);
     let root = source.reader().flat_root().unwrap();

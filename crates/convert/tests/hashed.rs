@@ -4,13 +4,10 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "../../trees/tests/support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::trees::{block, empty, plain, trees};
 use alloy_primitives::{Address, B256, Bytes, U256, hex, keccak256};
 use arbor_convert::{
     Conversion, ConvertError, Dump, HashedSource, Hooks, Job, Preimages, Source, SourceBlock,
@@ -18,7 +15,6 @@ use arbor_convert::{
 };
 use arbor_state::{AccountChange, Historical, SlotChange, State, StateChanges, StateError};
 use serde_json::json;
-use trees::{block, empty, plain, trees};
 
 fn state(accounts: u64) -> State {
     let code = Bytes::from_static(b"\x60\x01");

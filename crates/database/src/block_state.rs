@@ -15,6 +15,7 @@ use arbor_verify::Proof;
 use arbor_versions::{Meta, Version, VersionsError};
 
 use crate::chain_context::ChainContext;
+use crate::overrides::{BlockOverride, Overridden, Overrides};
 
 /// Why the state after a block cannot be read, or a call on it not be made.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,9 @@ pub struct BlockState<'a> {
     meta: Cow<'a, Meta>,
     /// The version among older ones, made when it is needed: at the head only proofs need it.
     then: OnceLock<Historical<'a>>,
+    /// What calls see instead.
+    overridden: Option<Overridden<'a>>,
+    block: BlockOverride,
 }
 
 impl<'a> BlockState<'a> {
@@ -98,6 +102,8 @@ impl<'a> BlockState<'a> {
             chain,
             meta: Cow::Borrowed(meta),
             then: OnceLock::new(),
+            overridden: None,
+            block: BlockOverride::default(),
         })
     }
 
@@ -159,6 +165,31 @@ impl<'a> BlockState<'a> {
             chain,
             meta: Cow::Owned(then.meta().clone()),
             then: OnceLock::from(then),
+            overridden: None,
+            block: BlockOverride::default(),
+        })
+    }
+
+    /// Lays changes over the state and the block, for calls. Proofs do not see them.
+    ///
+    /// # Errors
+    /// Those of [`then`](Self::then).
+    pub fn with_overrides(self, overrides: Overrides) -> Result<Self, BlockStateError> {
+        let Overrides { accounts, block } = overrides;
+        let overridden = match accounts.is_empty() {
+            true => None,
+            false => {
+                let base: Box<dyn StateView + 'a> = match self.is_latest() {
+                    true => Box::new(self.head),
+                    false => Box::new(self.head.at(self.meta.version)?),
+                };
+                Some(Overridden::new(base, accounts))
+            }
+        };
+        Ok(Self {
+            overridden,
+            block,
+            ..self
         })
     }
 
@@ -182,11 +213,14 @@ impl<'a> BlockState<'a> {
         Ok(kept_header(&self.meta)?)
     }
 
-    /// Accounts, slots and code.
+    /// Accounts, slots and code, under the changes of [`with_overrides`](Self::with_overrides).
     ///
     /// # Errors
     /// Those of [`then`](Self::then).
     pub fn view(&self) -> Result<&dyn StateView, BlockStateError> {
+        if let Some(overridden) = &self.overridden {
+            return Ok(overridden);
+        }
         if self.is_latest() {
             return Ok(&self.head);
         }
@@ -245,12 +279,14 @@ impl<'a> BlockState<'a> {
         Ok(outcome?)
     }
 
-    /// Returns the block's header, and the rules in force.
+    /// Returns the block's header and the rules in force, under the changes of
+    /// [`with_overrides`](Self::with_overrides).
     ///
     /// # Errors
     /// Those of [`header`](Self::header).
     pub fn rules(&self) -> Result<(Header, Rules), BlockStateError> {
-        let header = self.header()?;
+        let mut header = self.header()?;
+        self.block.apply(&mut header);
         let parent = self.meta.version.0.checked_sub(1);
         let parent = parent.map(|version| self.head.view().meta(Version(version)));
         // Without the parent, only what a call does not see is unknown.

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use arbor_chain::bounded_input::InputError;
+#[cfg(feature = "chain")]
 use arbor_chain::genesis::GenesisError;
+#[cfg(feature = "chain")]
 use arbor_chain::rules::ChainRules;
-use arbor_state::{SettingError, StateError, TreeKind};
+use arbor_state::{KeyValueError, SettingError, StateError, TreeKind};
 use arbor_store::StoreError;
 use arbor_versions::{Identity, VersionsError};
 
@@ -44,15 +45,31 @@ pub enum DatabaseError {
         /// The one asked for.
         wanted: StoreKind,
     },
-    /// A database was to be created in a folder that has one.
-    #[error("{} holds a database already", .0.display())]
-    Exists(PathBuf),
+    /// There is no tree with this name.
+    #[error("there is no tree '{name}' among those that this program is built with: {}", .known.join(", "))]
+    NoTree {
+        /// The name.
+        name: String,
+        /// The names of the trees in the registry.
+        known: Vec<&'static str>,
+    },
+    /// The program is built without a store that has files.
+    #[error(
+        "this program is built without a store on a disk: enable the cargo feature `fjall` or `rocksdb` of arbor-database"
+    )]
+    NoStoreOnDisk,
     /// The registry does not have the database's tree.
     #[error(
         "its tree is {} of revision {}, hashed with {}, which this version of arbor does not know",
         .0.tree, .0.revision, .0.hash
     )]
     UnknownTree(Box<Identity>),
+    /// The database has keys and values without accounts.
+    #[error(
+        "it has keys and values without accounts, under the tree {}: open it with `OpenOptions::open_key_value` of arbor-database",
+        .0.name
+    )]
+    KeysAndValues(&'static TreeKind),
     /// The database has another tree than the one asked for.
     #[error("its tree is {}, and it is opened with the tree {}: open it with its own tree, or use another folder", .found.name, .wanted.name)]
     OtherTree {
@@ -65,6 +82,7 @@ pub enum DatabaseError {
     #[error("{} belongs to no chain, and this cannot be done without one", .0.display())]
     NoChain(PathBuf),
     /// The genesis that the database keeps cannot be used.
+    #[cfg(feature = "chain")]
     #[error(
         "{} is {what}; a replay into this database with its genesis given writes it anew",
         .path.display()
@@ -78,6 +96,7 @@ pub enum DatabaseError {
         source: Option<GenesisError>,
     },
     /// The genesis cannot be read at all.
+    #[cfg(feature = "chain")]
     #[error("reading the genesis")]
     GenesisText(#[source] GenesisError),
     /// A file that remembers a setting does not have one.
@@ -90,9 +109,20 @@ pub enum DatabaseError {
         /// What is to be in it, and how to go on without.
         wanted: &'static str,
     },
-    /// A file that remembers a setting cannot be read.
-    #[error(transparent)]
-    Input(#[from] InputError),
+    /// A backup was to be made where something is.
+    #[error("{} exists already: a backup is made in a folder that does not exist yet", .0.display())]
+    TargetExists(PathBuf),
+    /// The copy that a backup made has faults.
+    #[error(
+        "the copy of {} has faults, so it is not kept: {}{}",
+        .dir.display(), .faults.first().map_or("", String::as_str), match .faults.len() { 0 | 1 => String::new(), more => format!(" (and {} more)", more - 1) }
+    )]
+    DamagedCopy {
+        /// The folder that was copied.
+        dir: PathBuf,
+        /// What is wrong.
+        faults: Vec<String>,
+    },
     /// A conversion into the folder did not end, or what it made was not found to be its source.
     #[error(
         "the conversion into {} is not finished: `{command}` goes on with it. Delete the folder to begin again",
@@ -118,6 +148,7 @@ pub enum DatabaseError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The blocks in the database have other rules than those asked for.
+    #[cfg(feature = "chain")]
     #[error(
         "{} has been replayed with {before}, not with {asked}: the blocks to come would mean something else than those before",
         .dir.display()
@@ -143,6 +174,9 @@ pub enum DatabaseError {
         /// Those asked for.
         asked: TreeSettings,
     },
+    /// Keys and values cannot be opened.
+    #[error(transparent)]
+    KeyValue(#[from] KeyValueError),
     /// The state cannot be opened.
     #[error(transparent)]
     State(#[from] StateError),
@@ -166,7 +200,9 @@ impl DatabaseError {
     pub fn versions(&self) -> Option<&VersionsError> {
         match self {
             Self::Open { source, .. } => source.versions(),
-            Self::Versions(error) | Self::State(StateError::Versions(error)) => Some(error),
+            Self::Versions(error)
+            | Self::State(StateError::Versions(error))
+            | Self::KeyValue(KeyValueError::State(StateError::Versions(error))) => Some(error),
             _ => None,
         }
     }

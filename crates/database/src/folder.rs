@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::B256;
+#[cfg(feature = "chain")]
 use arbor_chain::genesis::Genesis;
 use arbor_state::{Network, Registry, Tree, TreeKind};
 use arbor_versions::{HeadFile, Identity, VersionsError, read_head_file};
@@ -17,6 +18,7 @@ pub const NO_CHAIN: Network = Network {
 };
 
 /// The network that a genesis begins.
+#[cfg(feature = "chain")]
 #[must_use]
 pub fn network(genesis: &Genesis) -> Network {
     Network {
@@ -85,7 +87,15 @@ impl<'a> Folder<'a> {
     ) -> Result<Tree, DatabaseError> {
         match self.trees.of_identity(identity) {
             Some(kind) => Ok(settings.tree(kind, Some(identity.hash.clone()), memory)?),
-            None => Err(DatabaseError::UnknownTree(Box::new(identity.clone()))),
+            None => Err(self.not_a_state(identity.clone())),
+        }
+    }
+
+    /// The error for an identity that is none of a state under a tree of the registry.
+    pub(crate) fn not_a_state(self, identity: Identity) -> DatabaseError {
+        match self.trees.of_key_value(&identity) {
+            Some(kind) => DatabaseError::KeysAndValues(kind),
+            None => DatabaseError::UnknownTree(Box::new(identity)),
         }
     }
 
@@ -97,14 +107,15 @@ impl<'a> Folder<'a> {
     ) -> Result<Tree, DatabaseError> {
         match self.head_file() {
             Ok(file) => self.tree_of(&file.identity, memory, settings),
-            Err(_) => {
-                let usual = self.trees.rows().next();
-                Ok(usual.expect("invariant: there are trees").tree())
-            }
+            Err(error) => match self.trees.rows().next() {
+                Some(usual) => Ok(usual.tree()),
+                None => Err(error.into()),
+            },
         }
     }
 
-    /// Returns the network of the database: that in HEAD, or that of the genesis if HEAD cannot be read.
+    /// Returns the network of the database: that in HEAD, or that of the kept genesis if HEAD cannot be read and the feature `chain` is
+    /// on.
     ///
     /// # Errors
     /// Neither of them can be read.
@@ -114,7 +125,10 @@ impl<'a> Folder<'a> {
                 chain_id: identity.chain_id,
                 genesis_hash: identity.genesis.into(),
             }),
+            #[cfg(feature = "chain")]
             Err(_) => Ok(network(&self.genesis()?)),
+            #[cfg(not(feature = "chain"))]
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -127,6 +141,7 @@ impl<'a> Folder<'a> {
     }
 
     /// Whether the database has blocks after its genesis.
+    #[cfg(feature = "chain")]
     pub(crate) fn has_blocks(self) -> bool {
         let head = self.head_file().ok().and_then(|file| file.head);
         head.is_some_and(|head| head.block_number > 0)

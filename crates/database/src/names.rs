@@ -27,6 +27,16 @@ const FILES: [&str; 10] = [
     TREE_SETTINGS,
 ];
 
+/// Files next to HEAD that a copy of the database needs, too.
+pub(crate) const REMEMBERED: [&str; 6] = [
+    "converted.json",
+    GENESIS,
+    RETAIN,
+    "roots",
+    RULES,
+    TREE_SETTINGS,
+];
+
 /// Whether a name in a database's folder is the database's own. While a file is replaced it has a second name, which ends in `.new`.
 #[must_use]
 pub fn is_own_name(name: &str) -> bool {

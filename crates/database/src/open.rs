@@ -2,42 +2,30 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "chain")]
 use arbor_chain::rules::ChainRules;
 use arbor_state::{Head, Network, State, StateSnapshot, Tree, TreeKind};
 use arbor_store::Store;
 use arbor_versions::{DirLock, DirReader, Retain, stored_identity};
 
+#[cfg(feature = "chain")]
+use crate::OtherGenesis;
 use crate::folder::Folder;
 use crate::names::{CONVERSION, CONVERSION_JOB};
 use crate::store::{memory_store, open_store, open_store_to_read};
 use crate::tree_settings::TreeSettings;
-use crate::{Budget, DatabaseError, OtherGenesis, StoreKind};
-
-/// A database to create.
-#[derive(Clone, Copy, Debug)]
-pub struct NewDatabase<'a> {
-    /// Its store, which keeps what is put into it.
-    pub store: StoreKind,
-    /// Its tree.
-    pub tree: &'static TreeKind,
-    /// Settings of the tree, by name or as `name=NUMBER`.
-    pub tree_settings: &'a [String],
-    /// The chain that it belongs to, or [`NO_CHAIN`](crate::NO_CHAIN).
-    pub network: Network,
-    /// The text of the chain's genesis, for the folder to keep.
-    pub genesis: Option<&'a str>,
-    /// The rules of the chain that its genesis does not have.
-    pub rules: ChainRules,
-}
+use crate::{Budget, DatabaseError, StoreKind};
 
 /// What a database's folder is to remember; what is `None` stays as it is.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Remembered<'a> {
     /// The text of the chain's genesis.
+    #[cfg(feature = "chain")]
     pub genesis: Option<&'a str>,
     /// History to keep.
     pub retain: Option<Retain>,
     /// The rules of the chain that its genesis does not have.
+    #[cfg(feature = "chain")]
     pub rules: Option<ChainRules>,
     /// How nodes are stored.
     pub tree_settings: Option<&'a TreeSettings>,
@@ -53,37 +41,12 @@ pub fn in_memory(tree: Tree, network: Network, budget: Budget) -> Result<State, 
 }
 
 impl Folder<'_> {
-    /// Creates a database and has its folder remember what it is made for, the history of `budget` included. The state is empty: the first version that
-    /// is committed to it may be any block.
-    ///
-    /// # Errors
-    /// A folder with a database that has a version; settings that the tree does not have; errors of the store.
-    pub fn create(
-        self,
-        database: &NewDatabase<'_>,
-        budget: Budget,
-    ) -> Result<State, DatabaseError> {
-        let settings = TreeSettings::new(database.tree_settings, self.trees);
-        let tree = settings.tree(database.tree, None, budget.memory)?;
-        let state = self.open_or_create((database.store, tree), database.network, budget)?;
-        if state.head().is_some() {
-            return Err(DatabaseError::Exists(self.dir.to_owned()));
-        }
-        let what = Remembered {
-            genesis: database.genesis,
-            retain: Some(budget.retain),
-            rules: Some(database.rules),
-            tree_settings: Some(&settings),
-        };
-        self.remember(database.tree, what)?;
-        Ok(state)
-    }
-
-    /// Has the folder of a database that is open remember what is given: the genesis first, then history, rules and tree settings. Returns what the
+    /// Has the folder of a database that is open remember what is given: the genesis first, then rules, history and tree settings. Returns what the
     /// genesis changes, if another one was kept.
     ///
     /// # Errors
     /// A damaged file; one that cannot be written.
+    #[cfg(feature = "chain")]
     pub fn remember(
         self,
         tree: &TreeKind,
@@ -93,16 +56,29 @@ impl Folder<'_> {
             Some(text) => self.keep_genesis(text)?,
             None => None,
         };
-        if let Some(retain) = what.retain {
-            self.remember_retention(retain)?;
-        }
         if let Some(rules) = what.rules {
             self.remember_rules(rules)?;
         }
-        if let Some(settings) = what.tree_settings {
-            self.remember_tree_settings(settings, tree)?;
-        }
+        self.remember_settings(tree, what)?;
         Ok(other)
+    }
+
+    /// Has the folder of a database that is open remember the history and the tree settings that are given.
+    ///
+    /// # Errors
+    /// A damaged file; one that cannot be written.
+    pub(crate) fn remember_settings(
+        self,
+        tree: &TreeKind,
+        what: Remembered<'_>,
+    ) -> Result<(), DatabaseError> {
+        if let Some(retain) = what.retain {
+            self.remember_retention(retain)?;
+        }
+        match what.tree_settings {
+            Some(settings) => self.remember_tree_settings(settings, tree),
+            None => Ok(()),
+        }
     }
 
     /// Opens an existing database for reading, at its last flushed version, also while another process writes it, and without the right to write.
@@ -119,7 +95,10 @@ impl Folder<'_> {
         });
         match (opened, unfinished) {
             (Ok(opened), Some(unfinished)) => {
+                #[cfg(feature = "tracing")]
                 tracing::warn!("{unfinished}");
+                #[cfg(not(feature = "tracing"))]
+                drop(unfinished);
                 Ok(opened)
             }
             (Err(_), Some(unfinished)) => Err(unfinished),
@@ -127,6 +106,10 @@ impl Folder<'_> {
         }
     }
 
+    #[cfg(not(feature = "tracing"))]
+    fn log_opened(self, _: Head<'_>, _: &str) {}
+
+    #[cfg(feature = "tracing")]
     fn log_opened(self, head: Head<'_>, how: &str) {
         let at = head
             .meta()
@@ -143,12 +126,15 @@ impl Folder<'_> {
     fn snapshot(self, memory: u64, network: Network) -> Result<StateSnapshot, DatabaseError> {
         let head = DirReader::new(self.dir)?;
         let store = open_store_to_read(self.dir, memory)?;
-        let settings = self.tree_settings().unwrap_or_else(|error| {
-            // Nodes say themselves how they are stored.
-            tracing::warn!("{error}");
-            None
-        });
-        let settings = settings.unwrap_or_default();
+        // If the file is damaged, nodes say themselves how they are stored.
+        let settings = match self.tree_settings() {
+            Ok(settings) => settings.unwrap_or_default(),
+            Err(_error) => {
+                #[cfg(feature = "tracing")]
+                tracing::warn!("{_error}");
+                TreeSettings::default()
+            }
+        };
         let tree = self.known_tree(memory, &settings)?;
         Ok(StateSnapshot::open(store, Some(head), tree, network)?)
     }
@@ -264,13 +250,13 @@ impl Folder<'_> {
 
     /// Whether a store may be made in the folder: not if versions were flushed, nor if HEAD cannot be read.
     /// Making one clears away what an engine takes for the rest of an interrupted creation.
-    fn may_create(self) -> bool {
+    pub(crate) fn may_create(self) -> bool {
         let has_head = self.dir.join("HEAD").exists();
         !has_head || self.head_file().is_ok_and(|file| file.head.is_none())
     }
 
     /// Refuses a store that has a database if HEAD cannot be read: what else the database is would be guessed from HEAD.
-    fn check_head(self, store: &dyn Store) -> Result<(), DatabaseError> {
+    pub(crate) fn check_head(self, store: &dyn Store) -> Result<(), DatabaseError> {
         if stored_identity(store)?.is_some() {
             self.head_file()?;
         }
@@ -278,7 +264,13 @@ impl Folder<'_> {
     }
 
     /// Refuses another tree than the database's by the names that users know.
-    fn check_tree(self, wanted: &'static TreeKind) -> Result<(), DatabaseError> {
+    pub(crate) fn check_tree(self, wanted: &'static TreeKind) -> Result<(), DatabaseError> {
+        let Ok(file) = self.head_file() else {
+            return Ok(());
+        };
+        if let Some(found) = self.trees.of_key_value(&file.identity) {
+            return Err(DatabaseError::KeysAndValues(found));
+        }
         match self.tree() {
             Some(found) if found.name != wanted.name => {
                 Err(DatabaseError::OtherTree { found, wanted })
@@ -287,7 +279,7 @@ impl Folder<'_> {
         }
     }
 
-    fn open_error(self, to_read: bool, error: DatabaseError) -> DatabaseError {
+    pub(crate) fn open_error(self, to_read: bool, error: DatabaseError) -> DatabaseError {
         DatabaseError::Open {
             dir: self.dir.to_owned(),
             to_read,

@@ -2,20 +2,22 @@
 //!
 //! A damaged one stops a program that writes the database, because it would go on otherwise than before. A command that only reads goes on without what it does not need.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
-use arbor_chain::bounded_input::{Bound, BoundedInput, InputError, InputFault};
 use arbor_store::sync_name;
 
 use crate::DatabaseError;
 use crate::folder::io_error;
 
+/// The greatest length of such a file.
+const MOST_BYTES: u64 = 512;
+
 /// Reads such a file; `None` if there is none. `wanted` is what is to be in it, and how to go on without. `parse` returns what is there instead, if it cannot
 /// read a text.
 ///
 /// # Errors
-/// A file that cannot be read, that is longer than [`Bound::REMEMBERED`], that is no text, or that `parse` refuses.
+/// A file that cannot be read, that is longer than [`MOST_BYTES`], that is no text, or that `parse` refuses.
 pub(crate) fn stored<T>(
     path: &Path,
     wanted: &'static str,
@@ -26,7 +28,7 @@ pub(crate) fn stored<T>(
         found,
         wanted,
     };
-    let unreadable = |source| io_error("reading", path.to_owned(), source);
+    let unreadable = |source: std::io::Error| io_error("reading", path.to_owned(), source);
     match path.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
@@ -36,15 +38,18 @@ pub(crate) fn stored<T>(
         }
         Ok(_) => {}
     }
-    let read = BoundedInput::open(path, Bound::REMEMBERED).and_then(BoundedInput::text);
-    match read {
-        Ok(text) => parse(&text).map(Some).map_err(damaged),
-        Err(InputError {
-            fault: fault @ (InputFault::TooLong(_) | InputFault::NotText(..)),
-            ..
-        }) => Err(damaged(fault.to_string())),
-        Err(error) => Err(error.into()),
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(damaged(format!(
+            "it has more than {MOST_BYTES} bytes, the most that is read of a database's setting"
+        )));
     }
+    let text =
+        String::from_utf8(bytes).map_err(|error| damaged(format!("it is no text: {error}")))?;
+    parse(&text).map(Some).map_err(damaged)
 }
 
 /// Replaces a file, so that a crash or a power loss leaves the old one or the new one.

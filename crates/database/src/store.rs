@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arbor_store::disk::{Disk, Limits};
 use arbor_store::{MemoryStore, Reader, Store};
+#[cfg(feature = "fjall")]
 use arbor_store_fjall::FjallStore;
 
 use crate::store_kind::StoreKind;
@@ -39,6 +40,7 @@ pub(crate) fn open_store(
     let create = wanted.is_some() && may_create;
     let store: Arc<dyn Store> = match kind {
         StoreKind::Memory => return Ok(memory_store(budget.throttle)),
+        #[cfg(feature = "fjall")]
         StoreKind::Fjall => {
             let options = arbor_store_fjall::Options {
                 cache_bytes: budget.store_cache(),
@@ -69,6 +71,7 @@ pub(crate) fn open_store_to_read(
     // No cache lies above a store that is only read.
     let cache_bytes = memory / 4;
     let reader = match StoreKind::found_in(dir) {
+        #[cfg(feature = "fjall")]
         Some(kind @ StoreKind::Fjall) => {
             let options = arbor_store_fjall::Options {
                 cache_bytes,

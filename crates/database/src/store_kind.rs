@@ -9,6 +9,7 @@ const ROCKSDB: &str = "rocksdb";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreKind {
     /// Files through fjall.
+    #[cfg(feature = "fjall")]
     Fjall,
     /// Files through RocksDB.
     #[cfg(feature = "rocksdb")]
@@ -20,6 +21,7 @@ pub enum StoreKind {
 impl StoreKind {
     /// All kinds.
     pub const ALL: &[Self] = &[
+        #[cfg(feature = "fjall")]
         Self::Fjall,
         #[cfg(feature = "rocksdb")]
         Self::Rocksdb,
@@ -33,6 +35,7 @@ impl StoreKind {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            #[cfg(feature = "fjall")]
             Self::Fjall => FJALL,
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => ROCKSDB,
@@ -44,6 +47,7 @@ impl StoreKind {
     #[must_use]
     pub const fn summary(self) -> &'static str {
         match self {
+            #[cfg(feature = "fjall")]
             Self::Fjall => "Files through fjall",
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => "Files through RocksDB",
@@ -51,9 +55,18 @@ impl StoreKind {
         }
     }
 
+    /// The kind that a new database gets if none is asked for: the first one with files.
+    pub(crate) fn usual() -> Option<Self> {
+        Self::on_disk().next()
+    }
+
     /// The kind of the store in a database's folder.
     pub(crate) fn found_in(dir: &Path) -> Option<Self> {
-        let mut on_disk = Self::ALL.iter().filter(|kind| **kind != Self::Memory);
-        on_disk.find(|kind| dir.join(kind.name()).is_dir()).copied()
+        Self::on_disk().find(|kind| dir.join(kind.name()).is_dir())
+    }
+
+    fn on_disk() -> impl Iterator<Item = Self> {
+        let all = Self::ALL.iter().copied();
+        all.filter(|kind| *kind != Self::Memory)
     }
 }

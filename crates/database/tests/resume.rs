@@ -13,7 +13,7 @@ use arbor_chain::replay::{Replay, ReplayError};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_database::{
-    Budget, DatabaseError, Folder, NewDatabase, RulesNotice, StoreKind, in_memory, network,
+    Budget, DatabaseError, Folder, OpenOptions, Remembered, RulesNotice, in_memory, network,
 };
 use arbor_generator::{GeneratorSettings, Preset, generate};
 use arbor_state::{BlockRef, Registry};
@@ -175,15 +175,16 @@ fn begin(folder: Folder<'_>, chain: &Chain, rules: ChainRules, last: u64) {
 
 /// Like [`begin`], with another history than all.
 fn begin_with(folder: Folder<'_>, chain: &Chain, rules: ChainRules, last: u64, budget: Budget) {
-    let database = NewDatabase {
-        store: StoreKind::Fjall,
-        tree: &arbor_trees::MPT,
-        tree_settings: &[],
-        network: network(&chain.genesis),
+    let options = OpenOptions::new().network(network(&chain.genesis));
+    let options = options.memory(budget.memory).retain(budget.retain);
+    let state = options.open(folder.path()).expect("made");
+    let what = Remembered {
         genesis: Some(&chain.text),
-        rules,
+        rules: Some(rules),
+        ..Remembered::default()
     };
-    let state = folder.create(&database, budget).expect("made");
+    let other = folder.remember(&arbor_trees::MPT, what);
+    assert_eq!(other.expect("remembered"), None);
     let replay = Replay::new(state, &chain.genesis, 1 << 16).expect("begun");
     let mut replay = replay.with_executor(rules.executor());
     for block in chain.from(1) {
@@ -270,17 +271,8 @@ fn rules_are_agreed_on() {
     };
     let error = folder.agree_on_rules(other).expect_err("other rules");
     assert!(matches!(error, DatabaseError::OtherRules { .. }), "{error}");
-    // A database is made once.
-    let again = NewDatabase {
-        store: StoreKind::Fjall,
-        tree: &arbor_trees::MPT,
-        tree_settings: &[],
-        network: network(&chain.genesis),
-        genesis: None,
-        rules: none,
-    };
-    let error = folder.create(&again, Budget::new(MEMORY)).err();
-    assert!(matches!(error, Some(DatabaseError::Exists(_))), "{error:?}");
+    // Opening the database changes none of them.
+    drop(OpenOptions::new().open(dir.path()).expect("opened"));
     assert_eq!(folder.rules().expect("remembered"), Some(rules()));
 }
 

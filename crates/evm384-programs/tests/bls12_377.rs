@@ -1,12 +1,10 @@
 //! The contract for multiples on BLS12-377 against a model in affine coordinates.
 
-mod common;
-
+use crate::common::{CODE_LIMIT, returned, run};
 use arbor_evm384::reference::U384;
 use arbor_evm384::{End, Interface};
 use arbor_evm384_programs::bls12_381::Goal;
 use arbor_evm384_programs::{BuiltIn, PrimeField};
-use common::{CODE_LIMIT, returned, run};
 use revm::primitives::{U256, uint};
 
 /// The order of the group.

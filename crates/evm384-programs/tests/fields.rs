@@ -1,12 +1,10 @@
 //! Contracts over other fields: against whole integers, a published vector, and revm's precompile.
 
-mod common;
-
+use crate::common::{CODE_LIMIT, returned, run};
 use arbor_evm384::reference::U384;
 use arbor_evm384::{End, Interface};
 use arbor_evm384_programs::bls12_381::Goal;
 use arbor_evm384_programs::{BuiltIn, PrimeField, polynomial};
-use common::{CODE_LIMIT, returned, run};
 use proptest::prelude::*;
 use revm::precompile::bn254;
 use revm::primitives::U256;

@@ -1,10 +1,8 @@
 //! The contracts for points of both groups against EIP-2537's vectors.
 
-mod common;
-
+use crate::common::{CODE_LIMIT, bytes, expected, returned, run, vectors};
 use arbor_evm384::{End, Interface};
 use arbor_evm384_programs::bls12_381::{Goal, Group, ORDER, PARAMETER, Sum};
-use common::{CODE_LIMIT, bytes, expected, returned, run, vectors};
 use revm::precompile::bls12_381::g2_msm::g2_msm;
 use revm::primitives::U256;
 

@@ -1,12 +1,10 @@
 //! The pairing contracts against vectors: those of the 2020 project, and EIP-2537's.
 
-mod common;
-
 use arbor_evm384::{End, Interface, Outcome};
 use arbor_evm384_programs::bls12_381::{Goal, Pairing, Part};
 use serde_json::Value;
 
-use common::{CODE_LIMIT, bytes, expected, returned, vectors};
+use crate::common::{self, CODE_LIMIT, bytes, expected, returned, vectors};
 
 fn run(pairing: Pairing, calldata: Vec<u8>) -> Outcome {
     common::run(pairing.interface, &pairing.program().code, calldata)

@@ -1,14 +1,12 @@
 //! The map and the hash to G2, and signatures, against vectors and blst.
 
-mod common;
-
+use crate::common::{CODE_LIMIT, bytes, expected, returned, run, run_with, vectors};
 use arbor_evm384::{End, Interface};
 use arbor_evm384_programs::BuiltIn;
 use arbor_evm384_programs::bls12_381::{
     Goal, Group, ORDER, SIGNATURE_DOMAIN, hash_to_g2, map_to_g2,
 };
 use blst::{blst_fp, blst_p1_affine, blst_p2, blst_p2_affine, blst_scalar};
-use common::{CODE_LIMIT, bytes, expected, returned, run, run_with, vectors};
 
 const RFC_DOMAIN: &[u8] = b"QUUX-V01-CS02-with-BLS12381G2_XMD:SHA-256_SSWU_RO_";
 

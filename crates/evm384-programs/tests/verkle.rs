@@ -1,7 +1,6 @@
 //! Verkle witnesses verified by contracts: the vectors of other implementations and what `arbor_ipa` proves, true and false.
 
-mod common;
-
+use crate::common::{CODE_LIMIT, run_in, run_with, vectors_object};
 use arbor_evm384::{End, Interface, Outcome};
 use arbor_evm384_programs::bls12_381::Goal;
 use arbor_evm384_programs::verkle::{
@@ -10,7 +9,6 @@ use arbor_evm384_programs::verkle::{
 use arbor_evm384_programs::{BuiltIn, REFERENCE_STRING};
 use arbor_field::{Fp, sqrt};
 use arbor_ipa::{Committer, Fr, Multiproof, Opening, Transcript, WIDTH};
-use common::{CODE_LIMIT, run_in, run_with, vectors_object};
 use revm::primitives::{Address, U256};
 use serde_json::Value;
 use std::sync::LazyLock;

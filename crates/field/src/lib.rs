@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/field.md")]
+#![doc = include_str!("field.md")]
 
 mod backend;
 mod batch;

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/blake2s.md")]
+#![doc = include_str!("blake2s.md")]
 
 #[cfg(target_arch = "x86_64")]
 mod assembly;

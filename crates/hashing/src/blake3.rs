@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/blake3.md")]
+#![doc = include_str!("blake3.md")]
 
 mod compression;
 mod function;

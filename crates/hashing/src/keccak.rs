@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/keccak.md")]
+#![doc = include_str!("keccak.md")]
 
 mod function;
 mod lanes;

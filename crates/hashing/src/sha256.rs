@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/sha256.md")]
+#![doc = include_str!("sha256.md")]
 
 mod compression;
 mod function;

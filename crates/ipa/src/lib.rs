@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/ipa.md")]
+#![doc = include_str!("ipa.md")]
 #![forbid(unsafe_code)]
 
 mod crs;

@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../docs/math/secp256k1.md")]
+#![doc = include_str!("secp256k1.md")]
 // One index for several arrays of vectors: closures, which iterators need, must not touch vectors.
 #![allow(clippy::needless_range_loop)]
 

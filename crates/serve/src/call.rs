@@ -33,6 +33,9 @@ pub(crate) enum Weight {
     Light,
     /// On a thread of its own, some at a time.
     Heavy,
+    /// Like a heavy one. It executes code, and may take all the time that a call has: one thread is
+    /// left to heavy calls.
+    Long,
 }
 
 /// A method.
@@ -53,6 +56,20 @@ pub(crate) const fn light(
     Method {
         name,
         weight: Weight::Light,
+        params,
+        answer,
+    }
+}
+
+/// Enters a method that executes code.
+pub(crate) const fn long(
+    name: &'static str,
+    params: usize,
+    answer: fn(&Call<'_>) -> Answer,
+) -> Method {
+    Method {
+        name,
+        weight: Weight::Long,
         params,
         answer,
     }

@@ -4,28 +4,23 @@ use alloy_eips::eip2930::AccessList;
 use alloy_primitives::{TxKind, U64, U256};
 use alloy_rpc_types_eth::TransactionRequest;
 use arbor_chain::executor::{self, CallEnd, CallError, CallOutcome};
-use arbor_database::{BlockStateError, GasEstimate};
+use arbor_database::{BlockState, BlockStateError, GasEstimate};
 use serde::Serialize;
 
 use crate::block_choice::BlockChoice;
-use crate::call::{Answer, Call, Method, answer, heavy};
-use crate::params::invalid;
+use crate::call::{Answer, Call, Method, answer, long};
+use crate::overrides;
 use crate::rpc_error::{RpcError, halt_message};
 
 pub(crate) const METHODS: &[Method] = &[
-    heavy("eth_call", 4, eth_call),
-    heavy("eth_estimateGas", 4, estimate_gas),
-    heavy("eth_createAccessList", 3, create_access_list),
+    long("eth_call", 4, eth_call),
+    long("eth_estimateGas", 4, estimate_gas),
+    long("eth_createAccessList", 3, create_access_list),
 ];
 
 /// Reads the call that the first parameter describes. Without `gas` it has `gas_if_absent`; more
 /// than the server's limit it never has.
 fn request(call: &Call<'_>, gas_if_absent: u64) -> Result<executor::Call, RpcError> {
-    for index in 2..4 {
-        if call.params.raw(index).is_ok() {
-            return Err(invalid(index, "overrides are not supported"));
-        }
-    }
     let request: TransactionRequest = call.params.required(0)?;
     let (price, fee, priority) = (
         request.gas_price,
@@ -68,6 +63,14 @@ fn request(call: &Call<'_>, gas_if_absent: u64) -> Result<executor::Call, RpcErr
     })
 }
 
+/// The state that a call sees: after the block that the second parameter names, with the changes of
+/// the third and fourth.
+fn state<'a>(call: &Call<'a>) -> Result<BlockState<'a>, RpcError> {
+    let overrides = overrides::read(&call.params)?;
+    let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
+    Ok(state.with_overrides(overrides)?)
+}
+
 /// An error of a call with so much gas.
 fn failed(gas: u64) -> impl Fn(BlockStateError) -> RpcError {
     move |error| match error {
@@ -78,7 +81,7 @@ fn failed(gas: u64) -> impl Fn(BlockStateError) -> RpcError {
 
 fn eth_call(call: &Call<'_>) -> Answer {
     let request = request(call, u64::MAX)?;
-    let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
+    let state = state(call)?;
     let outcome = state.call(&request, Some(call.deadline));
     match outcome.map_err(failed(request.gas))?.end {
         CallEnd::Returned(output) => answer(&output),
@@ -89,7 +92,7 @@ fn eth_call(call: &Call<'_>) -> Answer {
 
 fn estimate_gas(call: &Call<'_>) -> Answer {
     let request = request(call, 0)?;
-    let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
+    let state = state(call)?;
     let cap = call.context.limits.gas;
     let estimate = state.estimate_gas(&request, cap, Some(call.deadline));
     match estimate.map_err(failed(cap))? {
@@ -120,7 +123,7 @@ struct CreatedAccessList {
 
 fn create_access_list(call: &Call<'_>) -> Answer {
     let request = request(call, u64::MAX)?;
-    let state = BlockChoice::read(&call.params, 1)?.state(call.context, call.head)?;
+    let state = state(call)?;
     let made = state.access_list(&request, Some(call.deadline));
     let (access_list, outcome) = made.map_err(failed(request.gas))?;
     answer(&CreatedAccessList {

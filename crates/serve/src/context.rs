@@ -16,14 +16,15 @@ use crate::snapshots::Snapshots;
 /// What a call may take.
 #[derive(Clone, Copy, Debug)]
 pub struct CallLimits {
-    /// How long a call waits and runs, as far as it can be stopped.
+    /// How long a call waits and runs, as far as it can be stopped. The calls of a batch have six
+    /// times as long together.
     pub time: Duration,
     /// The most gas of `eth_call`, `eth_estimateGas` and `eth_createAccessList`. It bounds their
     /// memory too: 50 million buy some 5 MiB.
     pub gas: u64,
     /// The most blocks of `eth_feeHistory`.
     pub blocks: u64,
-    /// The most slots of one `eth_getProof` or `eth_getStorageValues`, and accounts of one
+    /// The most slots of one `eth_getProof` or `eth_getStorageValues`, and slots and accounts of one
     /// `debug_accountRange`.
     pub slots: usize,
 }

@@ -9,12 +9,12 @@ use arbor_database::BlockState;
 
 use crate::block_choice::BlockChoice;
 use crate::block_methods::{numbered, tip};
-use crate::call::{Answer, Call, Method, answer, heavy};
+use crate::call::{Answer, Call, Method, answer, long};
 use crate::chain_methods::{blob_fee, next_base_fee};
 use crate::params::quantity;
 use crate::rpc_error::RpcError;
 
-pub(crate) const METHODS: &[Method] = &[heavy("eth_feeHistory", 3, fee_history)];
+pub(crate) const METHODS: &[Method] = &[long("eth_feeHistory", 3, fee_history)];
 
 /// The most percentiles of one answer, as in go-ethereum.
 const PERCENTILES: usize = 100;

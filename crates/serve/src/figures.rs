@@ -52,16 +52,24 @@ impl Figures {
             .fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// All figures. Methods that nobody called are left out.
-    pub(crate) fn text(&self) -> String {
+    /// All figures, with the bytes that large requests and answers take. Methods that nobody called
+    /// are left out.
+    pub(crate) fn text(&self, large: usize) -> String {
         let mut text = String::new();
         let get = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let large = AtomicU64::new(large as u64);
         for (name, kind, help, value) in [
             (
                 "connections",
                 "gauge",
                 "Open connections.",
                 &self.connections,
+            ),
+            (
+                "large_bytes",
+                "gauge",
+                "Bytes taken by requests and answers above 32 KiB.",
+                &large,
             ),
             (
                 "refused_connections_total",

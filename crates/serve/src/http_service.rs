@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN};
@@ -20,18 +21,27 @@ use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::server::http::call_with_service_builder;
 use jsonrpsee::server::{
     BatchRequestConfig, ConnectionState, HttpBody, Methods, ServerConfig, ServerHandle, StopHandle,
-    stop_channel,
+    http::response::ok_response, stop_channel,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tower::Service;
 use tower::ServiceExt as _;
 use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 
+use crate::batch::{self, Counted, FEW, NoRoom};
 use crate::limits::{Access, Limits};
+use crate::memory::{Memory, Room, Use};
 use crate::methods::Shared;
 
-/// Bytes of a request or an answer that are not counted: a connection's worth.
-const SMALL: usize = 64 << 10;
+/// How many times as long as a call all calls of a batch may take together.
+const BATCH: u32 = 6;
+
+/// How often a request is in memory while it is answered: as it was read, as jsonrpsee reads it, and
+/// the parameters once in a call and once more where it runs.
+const COPIES: usize = 4;
+
+/// Bytes of an answer that are handed to the connection at a time.
+const PIECE: usize = 16 << 10;
 
 /// What every request needs.
 struct Inner {
@@ -39,9 +49,15 @@ struct Inner {
     methods: Methods,
     config: ServerConfig,
     request_bytes: usize,
+    answer_bytes: usize,
+    /// The most calls of a batch.
+    most_calls: usize,
     patience: Duration,
-    /// KiB for large requests and answers.
-    large: Arc<Semaphore>,
+    /// How long a request may take, of however many calls.
+    time: Duration,
+    memory: Memory,
+    /// How many batches of more than a few calls are answered at a time.
+    batches: Semaphore,
     /// jsonrpsee wants a permit for each request; connections are counted elsewhere.
     permits: Arc<Semaphore>,
     stop: StopHandle,
@@ -77,8 +93,12 @@ impl HttpService {
             methods: module.into(),
             config,
             request_bytes: limits.request_bytes as usize,
+            answer_bytes: limits.answer_bytes as usize,
+            most_calls: limits.batch as usize,
             patience: limits.patience,
-            large: Arc::new(Semaphore::new((limits.large_bytes >> 10) as usize)),
+            time: limits.calls.time.saturating_mul(BATCH),
+            memory: Memory::new(limits.large_bytes as usize),
+            batches: Semaphore::new((limits.heavy_calls / 2).max(1)),
             permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             stop,
             _stop: handle,
@@ -202,7 +222,7 @@ impl Inner {
         match (request.method(), request.uri().path()) {
             (&Method::GET, "/health") => self.health(),
             (&Method::GET, "/metrics") => {
-                let text = (self.metrics)() + &figures.text();
+                let text = (self.metrics)() + &figures.text(self.memory.used());
                 let mut response = plain(StatusCode::OK, text);
                 let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
                 response.headers_mut().insert(CONTENT_TYPE, form);
@@ -248,31 +268,61 @@ impl Inner {
             }
             Ok(Ok(read)) => read,
         };
-        let request = Request::from_parts(parts, Full::new(bytes));
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            return self.busy();
+        let most = self.most_calls;
+        let calls = batch::calls(&bytes, most).unwrap_or(1);
+        if calls > most {
+            return self.hold(ok_response(batch::too_many(most))).await;
+        }
+        // The calls of a batch take memory as soon as they are read: before that it waits.
+        let _turn = match calls > FEW {
+            true => match self.turn().await {
+                Some(turn) => Some(turn),
+                None => return self.busy(),
+            },
+            false => None,
         };
+        let request = Request::from_parts(parts, Full::new(bytes));
+        let response = tokio::time::timeout(self.time, self.answered(request)).await;
+        drop(room);
+        match response {
+            Ok(Some(response)) => self.hold(response).await,
+            Ok(None) => self.busy(),
+            Err(_) => plain(
+                StatusCode::GATEWAY_TIMEOUT,
+                "the calls of this batch take too long together: send fewer\n",
+            ),
+        }
+    }
+
+    /// Waits until a batch may be answered, for as long as a call may take.
+    async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        let turn = tokio::time::timeout(self.shared.context.limits.time, self.batches.acquire());
+        turn.await.ok()?.ok()
+    }
+
+    async fn answered(&self, request: Request<Full<Bytes>>) -> Option<Response<HttpBody>> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().ok()?;
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        let state = ConnectionState::new(self.stop.clone(), number, permit);
+        let (memory, most) = (&self.memory, self.answer_bytes);
+        let counted = RpcServiceBuilder::new().layer_fn(|service| Counted {
+            service,
+            memory: memory.clone(),
+            most,
+        });
         let answered = call_with_service_builder(
             request,
             self.config.clone(),
-            state,
+            ConnectionState::new(self.stop.clone(), number, permit),
             self.methods.clone(),
-            RpcServiceBuilder::new(),
+            counted,
         );
-        let response = answered.await;
-        drop(room);
-        self.hold(response)
+        Some(answered.await)
     }
 
-    /// Reads a body. What is more than small takes room from all others that are large.
-    async fn read(
-        &self,
-        mut body: Incoming,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Unread> {
+    /// Reads a body, and takes room for it as it grows.
+    async fn read(&self, mut body: Incoming) -> Result<(Bytes, Room), Unread> {
         let mut bytes = BytesMut::new();
-        let mut room: Option<OwnedSemaphorePermit> = None;
+        let mut room = self.memory.room(Use::Call);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Unread::Broken)?;
             let Ok(data) = frame.into_data() else {
@@ -282,42 +332,40 @@ impl Inner {
             if length > self.request_bytes {
                 return Err(Unread::TooLarge);
             }
-            let held = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
-            // A buffer that grows has up to twice as much.
-            let wanted = (2 * length.saturating_sub(SMALL)).div_ceil(1 << 10);
-            if wanted > held {
-                let more = self.take(wanted - held).ok_or(Unread::Busy)?;
-                match &mut room {
-                    Some(room) => room.merge(more),
-                    None => room = Some(more),
-                }
+            if !room.grow_to(COPIES * length) {
+                return Err(Unread::Busy);
             }
             bytes.extend_from_slice(&data);
         }
         Ok((bytes.freeze(), room))
     }
 
-    fn take(&self, kibibytes: usize) -> Option<OwnedSemaphorePermit> {
-        let kibibytes = u32::try_from(kibibytes).ok()?;
-        Arc::clone(&self.large)
-            .try_acquire_many_owned(kibibytes)
-            .ok()
-    }
-
-    /// Keeps the room of a large answer until the client has it.
-    fn hold(&self, response: Response<HttpBody>) -> Response<Held> {
-        let length = response.body().size_hint().upper().unwrap_or(0);
-        let large = usize::try_from(length)
-            .unwrap_or(usize::MAX)
-            .saturating_sub(SMALL);
-        let room = match large.div_ceil(1 << 10) {
-            0 => None,
-            kibibytes => match self.take(kibibytes) {
-                Some(room) => Some(room),
-                None => return self.busy(),
-            },
+    /// Keeps the room of an answer until the client has it.
+    async fn hold(&self, response: Response<HttpBody>) -> Response<Held> {
+        let (mut parts, body) = response.into_parts();
+        if parts.extensions.get::<NoRoom>().is_some() {
+            return self.busy();
+        }
+        let Ok(bytes) = body.collect().await else {
+            return self.busy();
         };
-        response.map(|body| Held { body, _room: room })
+        let bytes = bytes.to_bytes();
+        let room = match parts.extensions.remove::<Arc<Room>>() {
+            Some(room) => room,
+            None => {
+                let mut room = self.memory.room(Use::Call);
+                if !room.grow_to(bytes.len()) {
+                    return self.busy();
+                }
+                Arc::new(room)
+            }
+        };
+        let held = Held {
+            bytes,
+            until: Some(Instant::now() + self.patience),
+            _room: Some(room),
+        };
+        Response::from_parts(parts, held)
     }
 
     fn too_large(&self) -> Response<Held> {
@@ -343,9 +391,10 @@ enum Unread {
 }
 
 fn plain(status: StatusCode, text: impl Into<String>) -> Response<Held> {
+    let text: String = text.into();
     let mut response = Response::new(Held {
-        body: HttpBody::from(text.into()),
-        _room: None,
+        bytes: text.into(),
+        ..Held::default()
     });
     *response.status_mut() = status;
     let form = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -353,37 +402,43 @@ fn plain(status: StatusCode, text: impl Into<String>) -> Response<Held> {
     response
 }
 
-/// A body, with the room that it takes.
+/// An answer, with the room that it takes.
+///
+/// The connection copies what it is handed, and drops a body whose last piece it was handed. A body
+/// that is one piece would give its room back before the client has read anything.
+#[derive(Default)]
 pub(crate) struct Held {
-    body: HttpBody,
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self {
-            body: HttpBody::empty(),
-            _room: None,
-        }
-    }
+    bytes: Bytes,
+    /// When the client must have read all but the last piece.
+    until: Option<Instant>,
+    _room: Option<Arc<Room>>,
 }
 
 impl Body for Held {
     type Data = Bytes;
-    type Error = <HttpBody as Body>::Error;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if self.bytes.is_empty() {
+            return Poll::Ready(None);
+        }
+        if self.until.is_some_and(|until| until < Instant::now()) {
+            let late = "the client did not read its answer in time";
+            return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, late))));
+        }
+        let length = self.bytes.len().min(PIECE);
+        let piece = self.bytes.split_to(length);
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        SizeHint::with_exact(self.bytes.len() as u64)
     }
 }

@@ -8,6 +8,8 @@
 //! ```text
 //! server        connections: how many, how long, how much
 //! http_service  requests: hosts, origins, bodies; /health, /metrics
+//! memory        the room that all large requests and answers share
+//! batch         batches, within that room
 //! methods       jsonrpsee's table; light calls on the spot, heavy ones on threads of their own, some at a time
 //! *_methods     parameters in, answers out
 //! snapshots     the latest state: one of a database at rest, or each version of a writer in this process
@@ -18,9 +20,12 @@
 //! the longest call.
 //!
 //! `jsonrpsee` reads calls and batches. Its own loop over connections has no limit on the time that
-//! a client takes, nor on the memory of all requests together, so that the loop is this crate's.
+//! a client takes, nor on the memory of all requests together, so that the loop is this crate's. So
+//! is the loop over the calls of a batch, because jsonrpsee's does not count the answers it gathers.
 #![forbid(unsafe_code)]
 
+mod account_range;
+mod batch;
 mod block_choice;
 mod block_files;
 mod block_hashes;
@@ -34,7 +39,9 @@ mod figures;
 mod fork_config;
 mod http_service;
 mod limits;
+mod memory;
 mod methods;
+mod overrides;
 mod paced;
 mod params;
 mod rpc_error;

@@ -13,13 +13,17 @@ pub struct Limits {
     pub request_bytes: u32,
     /// The most bytes of an answer, of a batch too.
     pub answer_bytes: u32,
-    /// Bytes of all requests and answers above 64 KiB together that are in memory at a time.
+    /// Bytes that all requests and answers above 32 KiB together take at a time. A request takes
+    /// four times its length, because it is copied; a batch's answer twice its length until it is
+    /// whole. Batches have at most half of these bytes for their answers.
     pub large_bytes: u32,
     /// The most calls of a batch.
     pub batch: u32,
-    /// The most connections at a time.
+    /// The most connections at a time. Each takes up to 128 KiB: buffers, a request and an answer.
     pub connections: usize,
-    /// The most calls at a time that take a thread of their own.
+    /// The most calls at a time that take a thread of their own. One is left to calls that do not
+    /// execute. Half as many batches of more than
+    /// 16 calls are answered at a time.
     pub heavy_calls: usize,
     /// Threads that read requests and answer light calls.
     pub threads: usize,
@@ -28,7 +32,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 5 MiB a request, 25 MiB an answer, 128 MiB of large ones, 1,000 calls a batch, 4,096
+    /// 5 MiB a request, 25 MiB an answer, 128 MiB of large ones, 1,000 calls a batch, 2,048
     /// connections, four heavy calls and two threads, 30 seconds.
     fn default() -> Self {
         Self {
@@ -37,7 +41,7 @@ impl Default for Limits {
             answer_bytes: 25 << 20,
             large_bytes: 128 << 20,
             batch: 1_000,
-            connections: 4_096,
+            connections: 2_048,
             heavy_calls: 4,
             threads: 2,
             patience: Duration::from_secs(30),

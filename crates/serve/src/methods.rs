@@ -6,7 +6,7 @@ use std::time::Instant;
 use jsonrpsee::RpcModule;
 use jsonrpsee::types::ErrorObjectOwned;
 use serde_json::value::RawValue;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore};
 
 use arbor_state::StateSnapshot;
 
@@ -16,7 +16,8 @@ use crate::figures::Figures;
 use crate::params::Params;
 use crate::rpc_error::RpcError;
 use crate::{
-    block_methods, call_methods, chain_methods, fee_history, state_methods, witness_methods,
+    account_range, block_methods, call_methods, chain_methods, fee_history, state_methods,
+    witness_methods,
 };
 
 /// All methods.
@@ -24,6 +25,7 @@ pub(crate) fn table() -> impl Iterator<Item = &'static Method> {
     [
         chain_methods::METHODS,
         state_methods::METHODS,
+        account_range::METHODS,
         call_methods::METHODS,
         block_methods::METHODS,
         fee_history::METHODS,
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) figures: Figures,
     /// Room for the calls that run on threads of their own.
     pub(crate) heavy: Arc<Semaphore>,
+    /// Room for those of them that are long: one less.
+    pub(crate) long: Arc<Semaphore>,
 }
 
 /// Makes jsonrpsee's table of the methods.
@@ -86,15 +90,19 @@ async fn answer(
     if let (Weight::Light, Some(snapshot)) = (method.weight, &at_hand) {
         return on(context, method, params.as_deref(), snapshot, deadline);
     }
-    let room = Arc::clone(&shared.heavy).acquire_owned();
+    let room = async {
+        let long = match method.weight {
+            Weight::Long => Some(Arc::clone(&shared.long).acquire_owned().await?),
+            Weight::Light | Weight::Heavy => None,
+        };
+        Ok::<_, AcquireError>((long, Arc::clone(&shared.heavy).acquire_owned().await?))
+    };
     let room = tokio::time::timeout_at(deadline.into(), room).await;
     let Ok(Ok(room)) = room else {
         return Err(RpcError::limit("the server is busy: try again"));
     };
     let shared = Arc::clone(shared);
     let work = move || {
-        // Also if the client goes meanwhile: the thread is taken until the call ends.
-        let _room = room;
         let context = &shared.context;
         let snapshot = match at_hand {
             Some(snapshot) => snapshot,
@@ -105,8 +113,11 @@ async fn answer(
         };
         on(context, method, params.as_deref(), &snapshot, deadline)
     };
+    // Also if the client goes meanwhile, the thread is taken until the call ends. Else its room is
+    // free only when the answer is fetched, so that answers do not pile up.
+    let work = move || (work(), room);
     match tokio::task::spawn_blocking(work).await {
-        Ok(answer) => answer,
+        Ok((answer, _room)) => answer,
         Err(error) => {
             tracing::error!(method = method.name, %error, "a call ended with a panic");
             Err(RpcError::server("internal error"))
@@ -123,12 +134,24 @@ fn on(
 ) -> Answer {
     let params = Params::read(params)?;
     params.at_most(method.params)?;
-    (method.answer)(&Call {
+    let head = match method.weight {
+        Weight::Light => snapshot.reader(),
+        // Nothing reads on for longer than the call may take.
+        Weight::Heavy | Weight::Long => snapshot.reader().until(deadline),
+    };
+    let answer = (method.answer)(&Call {
         context,
-        head: snapshot.reader(),
+        head,
         params,
         deadline,
-    })
+    });
+    match answer {
+        // Whatever the error says: reading has ended.
+        Err(_) if method.weight != Weight::Light && Instant::now() > deadline => {
+            Err(RpcError::limit("the call did not end in time"))
+        }
+        answer => answer,
+    }
 }
 
 #[cfg(test)]

@@ -10,8 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A connection that ends with an error if a client does not take an answer in time, however often
-/// it takes a byte of it.
+/// A connection that ends with an error if a client does not take what is written in time, however
+/// often it takes a byte of it.
+///
+/// It does not write vectors: the connection then copies what it is handed, and frees it.
 pub(crate) struct Paced {
     stream: TcpStream,
     patience: Duration,

@@ -110,6 +110,7 @@ impl Server {
             },
             figures: Figures::new(table()),
             heavy: Arc::new(Semaphore::new(limits.heavy_calls.max(1))),
+            long: Arc::new(Semaphore::new(limits.heavy_calls.saturating_sub(1).max(1))),
         });
         let connections = u32::try_from(limits.connections).unwrap_or(u32::MAX).max(1);
         let open = Arc::new(Semaphore::new(connections as usize));
@@ -245,8 +246,9 @@ impl Accepting {
     }
 }
 
-/// Bytes of a connection's buffers: of a request's header at most.
-const BUFFER: usize = 64 << 10;
+/// Bytes of a connection's buffer for what is read, which is the most that the header of a request
+/// has, and of the one for what is written.
+const BUFFER: usize = 16 << 10;
 
 /// Counts something as long as it is there.
 struct Counted<'a>(&'a AtomicU64);

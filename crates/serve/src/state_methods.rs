@@ -11,7 +11,6 @@ use serde_json::Value;
 
 use crate::block_choice::BlockChoice;
 use crate::call::{Answer, Call, Method, answer, heavy, light};
-use crate::params::invalid;
 use crate::rpc_error::RpcError;
 
 pub(crate) const METHODS: &[Method] = &[
@@ -21,7 +20,6 @@ pub(crate) const METHODS: &[Method] = &[
     light("eth_getStorageAt", 3, storage_at),
     heavy("eth_getStorageValues", 2, storage_values),
     heavy("eth_getProof", 3, proof),
-    heavy("debug_accountRange", 6, account_range),
 ];
 
 /// Reads the account that the first parameter names, after the block that another one names.
@@ -177,89 +175,4 @@ fn proof(call: &Call<'_>) -> Answer {
         fields.insert("tree".to_owned(), tree.into());
     }
     answer(&json)
-}
-
-/// The most accounts of one answer, as in go-ethereum.
-const RANGE: usize = 256;
-
-#[derive(Serialize)]
-struct AccountRange {
-    root: String,
-    accounts: BTreeMap<Address, RangeAccount>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<B256>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RangeAccount {
-    balance: String,
-    nonce: u64,
-    code_hash: B256,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<Bytes>,
-}
-
-/// Lists accounts of the latest block, without their slots, from a key of the flat tables on.
-fn account_range(call: &Call<'_>) -> Answer {
-    let block = BlockChoice::read(&call.params, 0)?.state(call.context, call.head)?;
-    let start: Option<Bytes> = call.params.optional(1)?;
-    let most = call.params.optional(2)?.unwrap_or(RANGE);
-    let without_code = call.params.optional(3)?.unwrap_or(false);
-    let without_storage = call.params.optional(4)?.unwrap_or(false);
-    if Some(block.meta().version) != call.head.meta().map(|head| head.version) {
-        return Err(invalid(0, "accounts are listed of the latest block alone"));
-    }
-    if !without_storage {
-        return Err(invalid(4, "slots are not listed: nostorage must be true"));
-    }
-    let start = start.unwrap_or_default();
-    if start.len() > 32 {
-        return Err(invalid(1, "a key has at most 32 bytes"));
-    }
-    let mut key = [0; 32];
-    key[..start.len()].copy_from_slice(&start);
-    let order = call.head.tree().order();
-    let mut range = AccountRange {
-        root: hex::encode(block.meta().root),
-        accounts: BTreeMap::new(),
-        next: None,
-    };
-    let view = block.view()?;
-    let mut next = Some(U256::from_be_bytes(key));
-    while let Some(from) = next.take() {
-        let found = call.head.account_from(&from.to_be_bytes());
-        let Some(address) = found.map_err(BlockStateError::from)? else {
-            break;
-        };
-        let mut key = [[0; 32]];
-        (order.account_keys)(&[address], &mut key);
-        let key = U256::from_be_bytes(key[0]);
-        if range.accounts.contains_key(&address) {
-            // Keys are addresses, of which the first 20 bytes count.
-            next = (key | U256::from(u128::MAX >> 32)).checked_add(U256::ONE);
-            continue;
-        }
-        if range.accounts.len() == most.min(RANGE).min(call.context.limits.slots) {
-            range.next = Some(key.into());
-            break;
-        }
-        let listed = view.account(address).map_err(BlockStateError::from)?;
-        if let Some(account) = listed {
-            let code = match account.code_hash {
-                KECCAK256_EMPTY => None,
-                _ if without_code => None,
-                hash => Some(view.code(hash).map_err(BlockStateError::from)?),
-            };
-            let account = RangeAccount {
-                balance: account.balance.to_string(),
-                nonce: account.nonce,
-                code_hash: account.code_hash,
-                code,
-            };
-            range.accounts.insert(address, account);
-        }
-        next = key.checked_add(U256::ONE);
-    }
-    answer(&range)
 }

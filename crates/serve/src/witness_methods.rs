@@ -1,29 +1,16 @@
 //! `debug_executionWitness`: what a block needs of the state before it.
 
-use std::collections::BTreeSet;
-
-use alloy_primitives::Bytes;
 use arbor_chain::replay::Chain;
-use arbor_chain::witness::make_witness;
+use arbor_chain::witness::{ExecutionWitness, MptWitness, make_witness};
 use arbor_database::BlockState;
-use serde::Serialize;
 
 use crate::block_choice::BlockChoice;
 use crate::block_methods::numbered;
-use crate::call::{Answer, Call, Method, answer, heavy};
+use crate::call::{Answer, Call, Method, answer, long};
 use crate::params::invalid;
 use crate::rpc_error::RpcError;
 
-pub(crate) const METHODS: &[Method] = &[heavy("debug_executionWitness", 1, execution_witness)];
-
-/// The canonical form (execution-apis 845, 847): each list ascending by its bytes, and nothing
-/// twice.
-#[derive(Serialize)]
-struct CanonicalWitness {
-    state: BTreeSet<Bytes>,
-    codes: BTreeSet<Bytes>,
-    headers: BTreeSet<Bytes>,
-}
+pub(crate) const METHODS: &[Method] = &[long("debug_executionWitness", 1, execution_witness)];
 
 /// Executes a block over the state before it: nodes, codes and headers in the canonical form, or
 /// the tree's own witness.
@@ -48,17 +35,14 @@ fn execution_witness(call: &Call<'_>) -> Answer {
     let of_genesis = Chain::of(chain.genesis());
     let made = make_witness(parent.then()?, of_genesis, &block, executor, false);
     let mut made = made.map_err(|error| failed(&error))?;
-    if let Some(witness) = made.witness.executable_mut() {
-        return answer(&CanonicalWitness {
-            state: std::mem::take(&mut witness.state_nodes)
-                .into_iter()
-                .collect(),
-            codes: std::mem::take(&mut witness.codes).into_iter().collect(),
-            headers: std::mem::take(&mut witness.ancestor_headers_rlp)
-                .into_iter()
-                .collect(),
-        });
+    // The canonical form is that of Merkle-Patricia.
+    let is_canonical = (made.witness.nodes_mut()).is_some_and(|witness| witness.tree.is_none());
+    if is_canonical {
+        let witness = made.witness.into::<MptWitness>();
+        return answer(&witness.map(ExecutionWitness::canonical));
     }
+    // No header has the root after the block.
+    made.witness.complete().map_err(|error| failed(&error))?;
     let json = made.witness.to_json().map_err(|error| failed(&error))?;
     let json: serde_json::Value = serde_json::from_slice(&json).map_err(|error| failed(&error))?;
     answer(&json)

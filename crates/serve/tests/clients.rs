@@ -1,17 +1,15 @@
 //! Clients of all kinds: batches, absent parameters, pages of other sites, and those that mean no
 //! good.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use crate::support::{Served, call, post, post_with, send};
 use arbor_generator::{GeneratorSettings, Preset, generate};
 use arbor_serve::{Access, Limits};
 use serde_json::{Value, json};
-use support::{Served, call, post, post_with, send};
 
 fn served() -> (tempfile::TempDir, Served) {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -106,6 +104,29 @@ fn what_is_no_call_is_answered_too() {
     }
     let preflight = "OPTIONS / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://good.example\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n";
     assert_eq!(send(address, preflight.as_bytes()).0, 200);
+}
+
+/// A batch of a thousand calls had a thousand times the time of a call.
+#[test]
+fn the_calls_of_a_batch_have_a_time_together() {
+    let (_chain, served) = served();
+    let mut limits = Limits::default();
+    limits.calls.time = Duration::from_millis(100);
+    let server = served.serve(false, limits, Access::default());
+    let address = server.address();
+    // Each of them ends when its time or its gas does.
+    let endless =
+        r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"data":"0x5b600056"},"latest"]}"#;
+    let batch = format!("[{}]", vec![endless; 1_000].join(","));
+    let begun = Instant::now();
+    let (status, answer) = post_with(address, "", &batch);
+    assert_eq!(status, 504, "{answer}");
+    assert!(answer.contains("send fewer"), "{answer}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    // Others are answered afterwards, and short batches too.
+    behaves(address);
+    let short = endless.replace(r#"{"data""#, r#"{"gas":"0x10000","data""#);
+    assert!(post(address, &format!("[{short}]")).is_array());
 }
 
 /// A client that behaves. Returns how long it waited.
@@ -272,4 +293,124 @@ fn hostile_clients_harm_nobody() {
         );
     }
     server.stop(Duration::from_secs(5));
+}
+
+/// The bytes that `/metrics` says large requests and answers take.
+fn large_bytes(address: SocketAddr) -> u64 {
+    let get = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let (_, metrics) = send(address, get.as_bytes());
+    let bytes = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("arbor_serve_large_bytes "));
+    bytes.and_then(|bytes| bytes.parse().ok()).expect("counted")
+}
+
+/// Waits until the bytes that are taken are such.
+fn large_bytes_become(address: SocketAddr, such: impl Fn(u64) -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !such(large_bytes(address)) {
+        assert!(Instant::now() < end, "{} bytes", large_bytes(address));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The connection took a copy of an answer at once, and the answer was no longer counted: clients
+/// that did not read took memory without limit.
+#[test]
+fn an_answer_is_counted_until_the_client_has_it() {
+    let (_chain, served) = served();
+    let limits = Limits {
+        large_bytes: 80 << 20,
+        answer_bytes: 64 << 20,
+        ..Limits::default()
+    };
+    let server = served.serve(false, limits, Access::default());
+    let address = server.address();
+    // 70 KB an answer, and 20 MB the batch: more than the system keeps for a connection.
+    let slots = vec!["0x0"; 1_024];
+    let nobody = format!("0x{}", "11".repeat(20));
+    let values = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getStorageValues",
+        "params": [{nobody: slots}, "latest"]});
+    let one = post(address, &values.to_string()).to_string().len() as u64;
+    let body = format!("[{}]", vec![values.to_string(); 270].join(","));
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut deaf = TcpStream::connect(address).expect("it listens");
+    deaf.write_all(request.as_bytes()).expect("sent");
+    deaf.write_all(body.as_bytes()).expect("sent");
+    // Until the answer begins to come it grows, and is counted twice.
+    let mut first = [0; 1];
+    deaf.read_exact(&mut first).expect("answered");
+    std::thread::sleep(Duration::from_millis(300));
+    let held = large_bytes(address);
+    let whole = 270 * one;
+    assert!(held.abs_diff(whole) < 64 << 10, "{held} bytes of {whole}");
+
+    // A second one would have more than half of all room. Single calls have theirs.
+    let (status, answer) = post_with(address, "", &body);
+    assert_eq!(status, 503, "{answer}");
+    large_bytes_become(address, |bytes| bytes == held);
+    assert!(post(address, &values.to_string())["result"].is_object());
+
+    // Who reads gives the room back, and so does who goes.
+    let mut rest = Vec::new();
+    deaf.read_to_end(&mut rest).expect("all of it");
+    assert!(rest.len() as u64 > whole);
+    large_bytes_become(address, |bytes| bytes == 0);
+    let mut gone = TcpStream::connect(address).expect("it listens");
+    gone.write_all(request.as_bytes()).expect("sent");
+    gone.write_all(body.as_bytes()).expect("sent");
+    gone.read_exact(&mut first).expect("answered");
+    drop(gone);
+    large_bytes_become(address, |bytes| bytes == 0);
+}
+
+/// All blocks were copied when the server began. Only those of a gzip are now.
+#[test]
+fn blocks_are_read_from_files_of_every_form() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let forms = [false, true].map(|gzip| {
+        let chain = folder.path().join(if gzip { "packed" } else { "plain" });
+        let settings = GeneratorSettings {
+            blocks: 5,
+            seed: 5,
+            gzip,
+            ..Preset::Tiny.settings()
+        };
+        generate(&settings, &chain, |_| ControlFlow::Continue(())).expect("generated");
+        chain
+    });
+    let mut served = Served::replay("mpt", &forms[0]);
+    let mut answers = |chain: &std::path::Path| {
+        served.chain = vec![chain.to_owned()];
+        let server = served.serve(true, Limits::default(), Access::default());
+        let blocks = (0..=5).map(|number| {
+            let number = format!("{number:#x}");
+            let raw = call(server.address(), "debug_getRawBlock", &json!([number]));
+            assert!(raw["result"].is_string(), "{raw}");
+            raw["result"].clone()
+        });
+        blocks.collect::<Vec<_>>()
+    };
+    let packed = answers(&forms[1]);
+    assert_eq!(answers(&forms[0]), packed);
+
+    // A file that changes under the server is found out.
+    let server = served.serve(true, Limits::default(), Access::default());
+    let file = forms[0].join("chain.rlp");
+    let mut bytes = std::fs::read(&file).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).expect("written");
+    let failed = (1..=5).filter(|number| {
+        let answer = call(
+            server.address(),
+            "debug_getRawBlock",
+            &json!([format!("{number:#x}")]),
+        );
+        answer.get("error").is_some()
+    });
+    assert_eq!(failed.count(), 1);
 }

@@ -1,13 +1,11 @@
 //! The cases of ethereum/execution-apis, each with the exact answer of go-ethereum.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::support::{Served, post};
 use arbor_serve::{Access, Limits};
 use serde_json::Value;
-use support::{Served, post};
 
 /// Methods whose cases are left out: receipts, logs, traces and simulations.
 const NOT_SERVED: [&str; 8] = [

@@ -25,7 +25,7 @@ const LOOKED_UP: usize = 4 << 10;
 /// By how many of these bytes a version's choice lies behind the one before it: some records, and no divisor.
 const STEP: u64 = 997;
 
-/// What a check of a whole database found.
+/// What a check of a database, or of a part of it, found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct VerifyReport {
     /// Accounts checked.
@@ -78,9 +78,6 @@ pub struct VerifyProgress {
 /// Says what is wrong with the caller's own part of a version's record, which is the block's header.
 pub type MetaCheck<'a> = &'a mut (dyn FnMut(&Meta) -> Result<(), String> + Send);
 
-/// Parts that the accounts' key space is shared by.
-const RANGES: u64 = 256;
-
 /// What a check under way has counted.
 #[derive(Default)]
 pub struct Counted {
@@ -104,6 +101,8 @@ pub struct Check<'a> {
     /// The latest version and those before it.
     pub view: View<'a>,
     tables: &'static [TableSpec],
+    /// First bytes that are checked.
+    ranges: u64,
     progress: &'a (dyn Fn(VerifyProgress) + Sync),
     /// What was counted so far.
     pub counts: Counted,
@@ -113,15 +112,18 @@ pub struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Begins a check of a database with these tables. `progress` is called now and then, from any thread.
+    /// Begins a check of a number of first bytes of a database with these tables. `progress` is called from time to time,
+    /// from any thread.
     pub fn new(
         view: View<'a>,
         tables: &'static [TableSpec],
+        ranges: usize,
         progress: &'a (dyn Fn(VerifyProgress) + Sync),
     ) -> Self {
         Self {
             view,
             tables,
+            ranges: ranges as u64,
             progress,
             counts: Counted::default(),
             report: Mutex::default(),
@@ -135,6 +137,21 @@ impl<'a> Check<'a> {
         report.fault(fault);
     }
 
+    /// Adds what a check of some first bytes has counted and found.
+    pub fn add(&self, found: &VerifyReport, ranges: usize) {
+        let add = |counter: &AtomicU64, more| counter.fetch_add(more, Ordering::Relaxed);
+        add(&self.counts.accounts, found.accounts);
+        add(&self.counts.slots, found.slots);
+        add(&self.counts.codes, found.codes);
+        add(&self.counts.nodes, found.nodes);
+        add(&self.counts.ranges, ranges as u64);
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        let described = found.faults.iter().cloned();
+        described.for_each(|fault| report.fault(fault));
+        let undescribed = found.fault_count.saturating_sub(found.faults.len() as u64);
+        report.fault_count += undescribed;
+    }
+
     /// Counts one more, and tells the progress now and then.
     pub fn count(&self, counter: &AtomicU64) {
         if (counter.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(PROGRESS_EVERY) {
@@ -142,7 +159,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// One of the 256 parts of the key space is done.
+    /// One of the first bytes is done.
     pub fn part_done(&self) {
         self.counts.ranges.fetch_add(1, Ordering::Relaxed);
         self.tell();
@@ -154,7 +171,7 @@ impl<'a> Check<'a> {
             accounts: load(&self.counts.accounts),
             slots: load(&self.counts.slots),
             nodes: load(&self.counts.nodes),
-            done: load(&self.counts.ranges) as f64 / RANGES as f64,
+            done: load(&self.counts.ranges) as f64 / self.ranges as f64,
         });
     }
 
@@ -235,13 +252,14 @@ impl<'a> Check<'a> {
         spec.map_or("an unknown table", |spec| spec.name)
     }
 
-    /// Hashes every code, also those that no account has any more: older versions may.
-    pub fn codes(&self) -> Result<(), StateError> {
-        if self.view.get(CODE, &[])?.is_some() {
+    /// Hashes every code whose hash begins with one of some bytes. Codes that no account has any more are hashed too:
+    /// older versions may have them. A record with an empty key belongs to the byte 0.
+    pub fn codes(&self, firsts: &[u8]) -> Result<(), StateError> {
+        if firsts.contains(&0) && self.view.get(CODE, &[])?.is_some() {
             self.tell_fault("a code without a key".to_owned());
         }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
-            for entry in self.view.scan(CODE, &[first], &[])? {
+        firsts.par_iter().try_for_each(|first| {
+            for entry in self.view.scan(CODE, &[*first], &[])? {
                 let (key, code) = entry?;
                 self.counts.codes.fetch_add(1, Ordering::Relaxed);
                 self.looked_up(CODE, &key, &code)?;

@@ -8,7 +8,7 @@ use arbor_versions::{Changes, Meta, View};
 use crate::{HeadId, StateError, Unfinished, Work};
 
 /// What a block's changes make of the state: computed, not yet applied.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Computed {
     pub(crate) root: B256,
     /// What its version writes.
@@ -21,7 +21,7 @@ pub struct Computed {
 }
 
 /// What computed changes can be applied to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Origin {
     /// The head that they were computed on.
     Head {

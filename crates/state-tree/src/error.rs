@@ -89,6 +89,18 @@ pub enum StateError {
     /// The database has a part of a state: a load or a recovery did not finish.
     #[error(transparent)]
     Unfinished(Unfinished),
+    /// No version that can be read is of a block.
+    #[error(
+        "no version that is kept is of block {wanted}: those of blocks {oldest} to {newest} are kept"
+    )]
+    NoBlock {
+        /// The block's number, or its hash or root in words.
+        wanted: String,
+        /// The oldest block whose state is kept.
+        oldest: u64,
+        /// The latest block.
+        newest: u64,
+    },
     /// A caller's own reader has no answer.
     #[error("{0}")]
     Read(String),

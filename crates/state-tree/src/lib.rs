@@ -8,6 +8,7 @@
 mod build;
 mod check;
 mod check_history;
+mod checked_part;
 mod checks;
 mod computed;
 pub mod conformance;
@@ -16,10 +17,12 @@ mod flat;
 mod flat_records;
 mod head_id;
 mod inspect;
+mod key_value;
 mod leaves;
 mod listing;
 mod load;
 mod network;
+mod part_of;
 mod state_tree;
 mod tables;
 mod work;
@@ -32,22 +35,25 @@ pub use arbor_accounts::{
 };
 pub use build::{Build, BuiltPart, Joined, NumberedLeaf, Spread, SpreadLeaf};
 pub use check::{Check, Counted, MetaCheck, VerifyProgress, VerifyReport};
+pub use checked_part::{AccountTrie, CheckedPart};
 pub use checks::{check_code_hashes, check_consistent, check_old_account, check_old_slot};
 pub use computed::{Computed, Timings, check_run};
 pub use error::{StateError, TreeFault, Unfinished, corrupt};
 pub use flat::{Ahead, Flat, FlatEntries, FlatKey, Lookup, overlaid};
-pub use flat_records::{Accounts, ChangedNames, FlatRecords};
+pub use flat_records::{Accounts, Arranged, ChangedNames, FlatRecords, KeptAccounts};
 pub use head_id::HeadId;
 pub use inspect::{Seen, SeenNodes, StoredRecord};
+pub use key_value::{KEY_VALUE_REVISION, KeyValueEntry, KeyValueWrite};
 pub use leaves::{LeafLogs, LeafProofs, LeafStats, LeafWrite, ProvenLeaves};
-pub use listing::WithSlots;
+pub use listing::{KeptAccount, WithSlots};
 pub use load::LoadedCodes;
 pub use network::Network;
+pub use part_of::PartOf;
 pub use state_tree::{
-    BlockLeaves, BlockMemory, InnerRoots, LeafEntries, LeafNames, Leaves, Nodes, Registry,
-    RootPlace, RootThreads, Scope, Setting, SettingError, Settings, StateTree, StateWitness,
-    StoredAs, Then, Touched, Tree, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own,
-    own_mut,
+    BlockLeaves, BlockMemory, InnerRoots, KeyValue, LeafEntries, LeafNames, Leaves, Nodes,
+    Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings, StateTree,
+    StateWitness, StoredAs, Then, Touched, Tree, TreeKind, WitnessForm, Witnesses, Zeros,
+    one_by_one, own, own_mut,
 };
 pub use tables::{ACCOUNTS, CODE, COMMON, ROOTS, SLOTS, code_write, code_writes};
 pub use work::{Counts, Published, Work};

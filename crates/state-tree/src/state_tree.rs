@@ -8,10 +8,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes};
-use arbor_store::Write;
+use arbor_store::{Table, Write};
 use arbor_tree::Hash;
 use arbor_verify::Proof;
-use arbor_versions::{Identity, Meta, Version, Versions, View};
+use arbor_versions::{Identity, Meta, TableSpec, Version, Versions, View};
 
 pub use kind::{
     BlockMemory, Registry, RootPlace, RootThreads, Scope, Setting, SettingError, Settings,
@@ -20,9 +20,11 @@ pub use kind::{
 
 use crate::Build;
 use crate::check::Check;
+use crate::checked_part::CheckedPart;
 use crate::flat::{Flat, Lookup};
 use crate::flat_records::FlatRecords;
 use crate::inspect::{Seen, StoredRecord};
+use crate::key_value::{KEY_VALUE_REVISION, KeyValueEntry, KeyValueWrite};
 use crate::{
     AccountOrder, AccountSlots, AccountSource, Computed, IntermediateRoots, Network, Reads,
     StateChanges, StateError,
@@ -91,6 +93,9 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         self.records().order()
     }
 
+    /// Returns the bytes of memory for accounts that are put into another order, for the Merkle-Patricia root.
+    fn sort_bytes(&self) -> usize;
+
     /// Computes what the changes of consecutive blocks, the first on top of the latest version, make
     /// of the state: a root after each. A tree that [computes together](Self::computes_together) may
     /// put the nodes of all into the last; any other is given one block at a time.
@@ -131,6 +136,11 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Keys and values without accounts, if the tree can commit to them.
+    fn key_value(&self) -> Option<&dyn KeyValue> {
+        None
+    }
+
     /// Witnesses of all that a block touches, if the tree has them.
     fn witnesses(&self) -> Option<&dyn Witnesses> {
         None
@@ -168,9 +178,15 @@ pub trait StateTree: Any + fmt::Debug + Send + Sync {
         undo: &[Write],
     ) -> Result<Vec<Write>, StateError>;
 
-    /// Rebuilds all nodes from the flat tables and compares them with the stored ones; returns the
-    /// Merkle-Patricia root of the flat tables.
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError>;
+    /// Checks what belongs to some first bytes, which ascend: rebuilds their nodes from the flat tables and compares these
+    /// with the stored ones, and reads every record whose key begins with one of the bytes. A record with an empty key
+    /// belongs to the byte 0.
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError>;
+
+    /// Checks what all parts together must give: the nodes above them, the root, and that there are no other nodes.
+    /// The parts ascend and have every first byte once. Returns the Merkle-Patricia root of the flat tables; zero if
+    /// there is none.
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError>;
 
     /// Rebuilds every retained version below the head from its undo records and compares the roots.
     fn check_history(
@@ -246,6 +262,40 @@ pub trait Leaves {
     fn storage_logs(&self, before: &dyn Then, then: &dyn Then) -> Result<LeafLogs, StateError>;
 }
 
+/// A tree that commits to keys and values of 32 bytes without accounts.
+///
+/// A database of such entries has tables of its own. Older versions are rebuilt by
+/// [`StateTree::step`] and [`StateTree::writes_back`], which read the table of entries like those
+/// of accounts.
+pub trait KeyValue: Send + Sync {
+    /// The tables of such a database.
+    fn tables(&self) -> &'static [TableSpec];
+
+    /// The flat table of the entries, by key.
+    fn entries(&self) -> Table;
+
+    /// Decodes the record of a key in that table.
+    ///
+    /// # Errors
+    /// [`StateError::Corrupt`] for bytes that are no entry, or a key of another length than 32
+    /// bytes.
+    fn decode(&self, key: &[u8], record: &[u8]) -> Result<KeyValueEntry, StateError>;
+
+    /// Whether keys can be deleted. A tree that keeps every leaf is given no deletion.
+    fn can_delete(&self) -> bool;
+
+    /// Computes what a batch on top of the latest version makes of the tree. No key occurs twice. A
+    /// tree that numbers its leaves numbers new ones in the order of the batch.
+    fn compute(&self, view: View<'_>, batch: &[KeyValueWrite]) -> Result<Computed, StateError>;
+
+    /// Proves keys, present or absent, by one proof.
+    fn prove(&self, then: &dyn Then, keys: &[B256]) -> Result<Box<dyn Proof>, StateError>;
+
+    /// Rebuilds every node of the latest version from the entries, compares nodes and root with
+    /// what is stored, and reads every record. Entries are counted as slots.
+    fn check(&self, check: &Check<'_>) -> Result<(), StateError>;
+}
+
 /// A tree that gives witnesses of all that a block touches.
 pub trait Witnesses {
     /// What its witnesses consist of.
@@ -293,8 +343,8 @@ pub enum StateWitness {
 pub struct BlockLeaves {
     /// Leaves, new values and proof, in the form that the tree has for them.
     pub proof: Box<dyn Proof>,
-    /// How many of the keys are chunks of code that are read. All of them are there before the block.
-    pub chunks: usize,
+    /// The keys, stem and suffix, of chunks of code that are read. All of them are there before the block.
+    pub chunks: BTreeSet<Hash>,
 }
 
 /// A tree that tells the root after each transaction.
@@ -317,6 +367,19 @@ impl dyn StateTree {
             layout: kind.layout,
             chain_id: network.chain_id,
             genesis: network.genesis_hash.0,
+        }
+    }
+
+    /// Returns the identity of a database that has keys and values alone, under this tree.
+    pub fn key_value_identity(&self) -> Identity {
+        let kind = self.kind();
+        Identity {
+            tree: kind.stored_as.tree.into(),
+            revision: KEY_VALUE_REVISION.into(),
+            hash: self.hash().into(),
+            layout: kind.layout,
+            chain_id: 0,
+            genesis: [0; 32],
         }
     }
 

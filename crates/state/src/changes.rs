@@ -7,6 +7,14 @@ use arbor_versions::{Change, Version};
 use crate::head::Head;
 
 impl Head<'_> {
+    /// Whether the tree's records lead to the names of what [changed](Self::changes_of).
+    ///
+    /// # Errors
+    /// None of today's trees has any.
+    pub fn has_changed_names(self) -> Result<bool, StateError> {
+        Ok(self.tree().records().changed_names(&[])?.is_some())
+    }
+
     /// Returns what a version changed: the accounts, slots and codes, with old and new values, as its block's execution gave them, but
     /// for what a block set and reset. `None` if the tree's records do not lead to names.
     ///

@@ -1,9 +1,12 @@
 //! Reading a database: its head, as execution does, and the way to its past.
 
+use std::fmt;
+use std::time::Instant;
+
 use alloy_primitives::{Address, B256, Bytes, U256};
 use arbor_versions::{Meta, View};
 
-use crate::{Account, IntermediateRoots, ReadError, StateError, StateView, Tree};
+use crate::{Account, HeadId, IntermediateRoots, ReadError, StateError, StateView, Tree};
 use arbor_state_tree::Ahead;
 use arbor_state_tree::CODE;
 
@@ -18,6 +21,16 @@ pub struct Head<'a> {
 impl<'a> Head<'a> {
     pub(crate) fn new(view: View<'a>, tree: &'a Tree) -> Self {
         Self { view, tree }
+    }
+
+    /// Has every read fail from a moment on; see [`View::until`]. What is rebuilt of an older version
+    /// then comes to an end.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> Self {
+        Self {
+            view: self.view.until(deadline),
+            ..self
+        }
     }
 
     /// The latest version: its block, its root; `None` before genesis.
@@ -53,7 +66,18 @@ impl<'a> Head<'a> {
     /// # Errors
     /// The store's errors, and the first record that is not what its table promises.
     pub fn flat_root(self) -> Result<B256, StateError> {
-        self.tree.records().root(&Ahead::of(self.view))
+        let tree = self.tree;
+        tree.records()
+            .root(&Ahead::of(self.view), tree.sort_bytes())
+    }
+}
+
+impl fmt::Debug for Head<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Head")
+            .field("tree", &self.tree.kind().name)
+            .field("head", &self.meta().map(HeadId::of))
+            .finish()
     }
 }
 

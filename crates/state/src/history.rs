@@ -1,6 +1,7 @@
 //! The state at an older version: flat values from the undo records, nodes rebuilt from them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,10 @@ use arbor_verify::Proof;
 use arbor_versions::{Meta, Version, View};
 
 use crate::head::Head;
-use crate::{Account, AccountSlots, IntermediateRoots, ReadError, StateError, StateView, Tree};
+use crate::roots;
+use crate::{
+    Account, AccountSlots, HeadId, IntermediateRoots, ReadError, StateError, StateView, Tree,
+};
 use arbor_state_tree::{Flat, FlatEntries, overlaid};
 use arbor_state_tree::{LeafLogs, Leaves, Nodes, StateWitness, Then, Touched};
 
@@ -27,6 +31,15 @@ pub struct Historical<'a> {
     nodes: OnceLock<Nodes>,
     /// Whether a proof was made that kept only its own nodes.
     proved: AtomicBool,
+}
+
+impl fmt::Debug for Historical<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Historical")
+            .field("tree", &self.tree().kind().name)
+            .field("version", &HeadId::of(&self.meta))
+            .finish_non_exhaustive()
+    }
 }
 
 /// Flat records that may be other ones than the head has.
@@ -141,14 +154,20 @@ impl<'a> Historical<'a> {
     pub fn intermediate_roots(&self) -> Option<Box<dyn IntermediateRoots + '_>> {
         Some(self.tree().inner_roots()?.at_version(self))
     }
+}
 
-    /// The writes of flat records and of nodes that make this version the head again.
-    pub(crate) fn writes_back(&self) -> Result<(Vec<Write>, Vec<Write>), StateError> {
-        let view = self.head.view();
-        let undo = view.undo_since(self.meta.version)?;
-        let nodes = self.tree().writes_back(view, &self.meta, &undo)?;
-        Ok((undo, nodes))
+/// The writes of flat records and of nodes that make a retained version the head again.
+pub(crate) fn way_back(
+    head: Head<'_>,
+    to: Version,
+) -> Result<(Vec<Write>, Vec<Write>), StateError> {
+    let then = head.at(to)?;
+    let undo = head.view().undo_since(to)?;
+    let mut nodes = then.tree().writes_back(head.view(), then.meta(), &undo)?;
+    if roots::are_kept(then.tree().kind()) {
+        nodes.append(&mut roots::above(head.view(), then.meta().block_number)?);
     }
+    Ok((undo, nodes))
 }
 
 /// The leaves of a version by their keys alone.

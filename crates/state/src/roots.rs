@@ -7,11 +7,18 @@ use arbor_store::Write;
 use arbor_versions::{Changes, Version, View};
 
 use crate::{Head, StateError, TreeKind};
-use arbor_state_tree::{Check, ROOTS, corrupt};
+use arbor_state_tree::{Check, Computed, ROOTS, corrupt};
 
 /// Enters the root after a block into what its version writes.
 pub(crate) fn put(changes: &mut Changes, number: u64, root: B256) {
     changes.put_node(ROOTS, &number.to_be_bytes(), Some(root.as_slice()));
+}
+
+/// Enters the root after a block into the changes that lead to it, if no header has it.
+pub(crate) fn note(kind: &TreeKind, computed: &mut Computed, number: u64, root: B256) {
+    if are_kept(kind) {
+        put(&mut computed.changes, number, root);
+    }
 }
 
 /// The writes that take away the roots of all blocks above one.

@@ -1,5 +1,6 @@
 //! A frozen state, for other threads and for databases that another process writes.
 
+use std::fmt;
 use std::sync::Arc;
 
 use arbor_store::Reader;
@@ -17,6 +18,14 @@ use crate::{Network, StateError, Tree};
 pub struct StateSnapshot {
     pub(crate) versions: Snapshot,
     pub(crate) tree: Tree,
+}
+
+impl fmt::Debug for StateSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StateSnapshot")
+            .field(&self.reader())
+            .finish()
+    }
 }
 
 impl StateSnapshot {

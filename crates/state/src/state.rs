@@ -1,5 +1,6 @@
 //! A chain's state: flat tables, a tree over them, and their history.
 
+use std::fmt;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -7,36 +8,27 @@ use arbor_store::Store;
 use arbor_tree::Hash;
 use arbor_verify::Proof;
 use arbor_versions::{
-    DirLock, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions, VersionsError,
-    stored_identity,
+    DirLock, Identity, Meta, Options, PruneStats, Retain, TableSpec, Version, Versions,
+    VersionsError, stored_identity,
 };
 
+use crate::block_ref::{BlockRef, block_meta};
 use crate::head::Head;
-use crate::history::Historical;
+use crate::history::{Historical, way_back};
 use crate::recovery::check_recovered;
 use crate::roots;
+use crate::session::{Session, Step};
 use crate::snapshot::StateSnapshot;
+use crate::state_reader::StateReader;
 use crate::{
-    Account, AccountSource, IntermediateRoots, Network, ReadError, StateChanges, StateError,
-    StateView, Tree,
+    Account, AccountSource, HeadId, IntermediateRoots, Network, ReadError, StateChanges,
+    StateError, StateView, Tree,
 };
 use arbor_state_tree::Ahead;
 use arbor_state_tree::Leaves;
 use arbor_state_tree::{Computed, Unfinished, check_run};
 use arbor_state_tree::{LeafStats, LeafWrite, ProvenLeaves};
 use arbor_state_tree::{check_consistent, check_order};
-
-/// The block that a version belongs to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BlockRef {
-    /// Its number.
-    pub number: u64,
-    /// Its hash.
-    pub hash: B256,
-    /// What the caller keeps of the block with its version. A replay keeps a versioned record that begins with the header; a caller without blocks
-    /// leaves it empty.
-    pub record: Vec<u8>,
-}
 
 /// Blocks before the oldest readable version whose records are kept: `BLOCKHASH` (yellow paper, appendix H) and the check of ommers look back as far, and
 /// a block can be executed on top of every readable version, after a rollback or for a witness.
@@ -55,6 +47,8 @@ pub struct State {
     tree: Tree,
     /// Whether a load began and its version was not committed.
     is_loading: bool,
+    /// Where other threads read the latest state, if any of them do.
+    published: Option<StateReader>,
 }
 
 impl State {
@@ -88,8 +82,18 @@ impl State {
         network: Network,
         options: Options,
     ) -> Result<Self, StateError> {
-        let (identity, tables) = (tree.identity(network), tree.kind().tables);
-        let options = with_ancestors(options);
+        let made_as = (tree.identity(network), tree.kind().tables);
+        Self::open_as(store, lock, tree, made_as, with_ancestors(options))
+    }
+
+    /// Opens or creates a database with an identity and tables.
+    pub(crate) fn open_as(
+        store: Arc<dyn Store>,
+        lock: Option<DirLock>,
+        tree: Tree,
+        (identity, tables): (Identity, &'static [TableSpec]),
+        options: Options,
+    ) -> Result<Self, StateError> {
         let versions = match stored_identity(&*store)? {
             None => Versions::create(Arc::clone(&store), lock, &identity, tables, options)?,
             Some(_) => Versions::open(Arc::clone(&store), lock, &identity, tables, options)?,
@@ -99,6 +103,7 @@ impl State {
             versions,
             tree,
             is_loading: false,
+            published: None,
         })
     }
 
@@ -134,6 +139,7 @@ impl State {
             versions,
             tree,
             is_loading,
+            published: None,
         };
         check_recovered(state.head())?;
         Ok(state)
@@ -187,6 +193,41 @@ impl State {
         })
     }
 
+    /// Begins a session: blocks on top of the head that are not committed.
+    ///
+    /// # Errors
+    /// Those of [`snapshot`](Self::snapshot) and of [`StateSnapshot::session`].
+    pub fn session(&mut self) -> Result<Session, StateError> {
+        self.snapshot()?.session()
+    }
+
+    /// Returns a reader of the latest state for other threads. As long as it or a clone of it lives, every commit and every rollback
+    /// publishes a snapshot.
+    ///
+    /// # Errors
+    /// Those of [`snapshot`](Self::snapshot).
+    pub fn shared_reader(&mut self) -> Result<StateReader, StateError> {
+        if let Some(reader) = &self.published {
+            return Ok(reader.clone());
+        }
+        let reader = StateReader::new(self.snapshot()?);
+        Ok(self.published.insert(reader).clone())
+    }
+
+    /// Hands the latest state to those that read it in other threads, if there are any. An error leaves them the state before.
+    fn publish(&mut self) -> Result<(), StateError> {
+        match self.published.take_if(|reader| !reader.is_alone()) {
+            None => self.published = None,
+            Some(reader) => {
+                let snapshot = self.versions.snapshot_at_once();
+                self.published = Some(reader.clone());
+                let (versions, tree) = (snapshot?, self.tree.clone());
+                reader.publish(StateSnapshot { versions, tree });
+            }
+        }
+        Ok(())
+    }
+
     /// The versioned tables below.
     pub fn versions(&self) -> &Versions {
         &self.versions
@@ -237,7 +278,7 @@ impl State {
         computed
             .iter()
             .for_each(|computed| ahead.put(&computed.changes));
-        self.tree.records().root(&ahead)
+        self.tree.records().root(&ahead, self.tree.sort_bytes())
     }
 
     /// Writing leaves by their keys alone, below any account; none of a tree that has no such leaves.
@@ -274,16 +315,9 @@ impl State {
         let blocks: Vec<(BlockRef, B256)> = blocks.into_iter().collect();
         let mut computed = computed;
         if let Some((block, root)) = blocks.last() {
-            self.note_root(&mut computed, block.number, *root);
+            roots::note(self.tree.kind(), &mut computed, block.number, *root);
         }
         self.apply_as_one(blocks, computed)
-    }
-
-    /// Enters the root after a block into the changes that lead to it, if no header has it.
-    pub(crate) fn note_root(&self, computed: &mut Computed, number: u64, root: B256) {
-        if roots::are_kept(self.tree.kind()) {
-            roots::put(&mut computed.changes, number, root);
-        }
     }
 
     /// Like [`commit_as_one`](Self::commit_as_one), for the caller who knows what the changes were computed on.
@@ -293,11 +327,11 @@ impl State {
         computed: Computed,
     ) -> Result<(), StateError> {
         let metas = (self.next_version()..).zip(blocks);
-        let metas = metas.map(|(version, (block, root))| meta(version, block, root));
+        let metas = metas.map(|(version, (block, root))| block_meta(version, block, root));
         self.versions
             .apply_as_one(metas.collect(), computed.changes)?;
         self.is_loading = false;
-        Ok(())
+        self.publish()
     }
 
     /// Makes consecutive blocks, computed together, one version after the other, or none of them.
@@ -318,13 +352,43 @@ impl State {
         let versions = (self.next_version()..).zip(blocks);
         let versions = versions.map(|(version, (block, mut computed))| {
             let root = computed.root();
-            self.note_root(&mut computed, block.number, root);
-            (meta(version, block, root), computed.changes)
+            roots::note(self.tree.kind(), &mut computed, block.number, root);
+            (block_meta(version, block, root), computed.changes)
         });
         let versions = versions.collect();
         self.versions.apply_together(versions)?;
         self.is_loading = false;
-        Ok(())
+        self.publish()
+    }
+
+    /// Makes the blocks of a session the latest versions, all of them or none; those that an earlier call has committed already are left
+    /// out. They reach the disk with the next flush, which this call does not wait for unless the flush before it is still running and the
+    /// budget for unflushed changes is used up. [`flush`](Self::flush) makes them durable.
+    ///
+    /// # Errors
+    /// [`StateError::Stale`] if the head is none of the versions that the session consists of; a database whose load or recovery did not
+    /// finish; the store's errors.
+    pub fn commit_session(&mut self, session: Session) -> Result<(), StateError> {
+        self.check_finished()?;
+        let (base, head) = (session.base(), self.head().map(HeadId::of));
+        let steps = session.steps_on(head).ok_or(StateError::Stale {
+            computed_on: base,
+            head,
+        })?;
+        let versions = (self.next_version()..).zip(steps);
+        let versions = versions.map(
+            |(
+                version,
+                Step {
+                    block, computed, ..
+                },
+            )| {
+                let root = computed.root();
+                (block_meta(version, block, root), computed.changes)
+            },
+        );
+        self.versions.apply_together(versions.collect())?;
+        self.publish()
     }
 
     fn check_run(&self, run: &[&Computed]) -> Result<(), StateError> {
@@ -424,9 +488,7 @@ impl State {
     /// # Errors
     /// A state without any version; the store's errors.
     pub fn prove(&self, address: Address, slots: &[U256]) -> Result<Box<dyn Proof>, StateError> {
-        let head = self.head().map(|head| head.version);
-        let head = head.ok_or_else(|| StateError::Read("the state has no version yet".into()))?;
-        self.at(head)?.prove(address, slots)
+        self.reader().latest()?.prove(address, slots)
     }
 
     /// The state as it was at a retained version.
@@ -436,19 +498,20 @@ impl State {
 
     /// Returns to a retained version; later ones are gone.
     pub fn rollback(&mut self, to: Version) -> Result<(), StateError> {
-        let then = self.at(to)?;
-        let (flat, mut nodes) = then.writes_back()?;
-        if roots::are_kept(self.tree.kind()) {
-            let number = then.meta().block_number;
-            nodes.append(&mut roots::above(self.versions.view(), number)?);
-        }
+        let (flat, nodes) = way_back(self.reader(), to)?;
         self.versions.rollback(to, flat, nodes)?;
-        Ok(())
+        self.publish()
     }
 
     /// Forgets the history that `retain` does not cover.
     pub fn prune(&mut self, retain: Retain) -> Result<PruneStats, StateError> {
         Ok(self.versions.prune(retain)?)
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("State").field(&self.reader()).finish()
     }
 }
 
@@ -481,16 +544,6 @@ impl StateLeaves<'_> {
         self.state.check_finished()?;
         let view = self.state.versions.view();
         self.leaves.compute_proven(view, writes, reads)
-    }
-}
-
-fn meta(version: u64, block: BlockRef, root: B256) -> Meta {
-    Meta {
-        version: Version(version),
-        block_number: block.number,
-        block_hash: block.hash.0,
-        root: root.0,
-        extra: block.record,
     }
 }
 

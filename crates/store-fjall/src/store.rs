@@ -12,7 +12,7 @@ use arbor_store::{
     Ascending, EngineRange, LockedFolder, Reader, Scan, Store, StoreError, Table, Value, Write,
     check_key, engine_key, with_engine_key,
 };
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 
 use crate::errors::{opened, store_error};
 use crate::folder::{self, SharedFiles};
@@ -30,6 +30,12 @@ const TICKS: &str = "ticks";
 /// Level-0 runs at which an ingestion waits for the merge that is under way. fjall stops `write`s
 /// at 30 and has no such brake for ingestion.
 const CROWDED: usize = 24;
+/// Batches over a full memtable after which the next one waits until it is replaced.
+const MOST_ASKED: usize = 256;
+/// How often, and how long each time, an ingestion waits for its tables to be moved down. A move takes some milliseconds: a version
+/// file is synced.
+const MOVE_TRIES: u32 = if cfg!(test) { 20_000 } else { 50 };
+const MOVE_WAIT: Duration = Duration::from_millis(1);
 
 /// A store in a folder, over fjall.
 ///
@@ -47,6 +53,9 @@ pub struct FjallStore {
     commit: Mutex<()>,
     /// Level-0 files after the last ingestion: fewer at the next one mean that a merge finished.
     level0_files: AtomicUsize,
+    /// Batches that were written while the memtable was full.
+    asked: AtomicUsize,
+    memtable_bytes: u64,
     pace: Pace,
     /// After the engine's handles, and so dropped after them.
     journals: Journals,
@@ -92,6 +101,8 @@ impl FjallStore {
             turn: Mutex::new(()),
             commit: Mutex::new(()),
             level0_files: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
+            memtable_bytes: options.memtable_bytes,
             pace: Pace::default(),
             journals: Journals::new(path),
             files: SharedFiles(path.to_path_buf()),
@@ -163,6 +174,27 @@ impl FjallStore {
             .map_err(self.failed(operation))
     }
 
+    /// Waits until a full memtable is replaced, if many batches have been written since it was full.
+    ///
+    /// fjall 3.1 asks its worker for that at each of them, through a queue of 1,000 requests, and the worker puts a request of its own there:
+    /// if the queue is full it waits for itself, and so does everybody.
+    fn wait_for_rotation(&self) -> Result<(), StoreError> {
+        let is_full = || self.tables.tree.active_memtable().size() > self.memtable_bytes;
+        if !is_full() {
+            self.asked.store(0, Ordering::Relaxed);
+            return Ok(());
+        }
+        if self.asked.fetch_add(1, Ordering::Relaxed) < MOST_ASKED {
+            return Ok(());
+        }
+        while is_full() {
+            thread::sleep(Duration::from_millis(1));
+            self.check_alive("write")?;
+        }
+        self.asked.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn wait_for_merges(&self) -> Result<(), StoreError> {
         self.check_alive("ingest")?;
         while self.tables.l0_table_count() >= CROWDED {
@@ -170,6 +202,18 @@ impl FjallStore {
             self.check_alive("ingest")?;
         }
         Ok(())
+    }
+
+    /// Waits a moment until the tables of an ingestion have left level 0. fjall moves them down as they are if they lie between the
+    /// keys of the level below, and if they are alone in level 0: two ingestions there span the keys between them, and are
+    /// merged with all tables below that have such keys.
+    fn wait_for_move(&self) {
+        for _ in 0..MOVE_TRIES {
+            if self.tables.l0_table_count() == 0 {
+                return;
+            }
+            thread::sleep(MOVE_WAIT);
+        }
     }
 
     /// Ingests with the turn held.
@@ -187,6 +231,7 @@ impl FjallStore {
             self.tick(operation)?;
         }
         self.wait_for_merges()?;
+        let was_empty = self.tables.l0_table_count() == 0;
         let mut order = Ascending::default();
         let mut ingestion = self.tables.start_ingestion().map_err(&failed)?;
         for write in sorted {
@@ -200,6 +245,9 @@ impl FjallStore {
             .map_err(&failed)?;
         }
         ingestion.finish().map_err(&failed)?;
+        if was_empty {
+            self.wait_for_move();
+        }
         self.files.share();
         self.level0_files
             .store(self.tables.l0_table_count(), Ordering::Relaxed);
@@ -276,9 +324,12 @@ impl Store for FjallStore {
                 None => batch.remove(&self.tables, key),
             }
         }
-        let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
-        self.journals.count_batch();
-        batch.commit().map_err(self.failed("write"))
+        {
+            let _commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+            self.journals.count_batch();
+            batch.commit().map_err(self.failed("write"))?;
+        }
+        self.wait_for_rotation()
     }
 
     fn ingest(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), StoreError> {
@@ -333,5 +384,34 @@ impl Store for FjallStore {
 
     fn disk_bytes(&self) -> Result<Option<u64>, StoreError> {
         self.folder.occupied_bytes().map(Some)
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use super::*;
+
+    /// Two tables are filled in turns, each ascending, as a bulk load fills several. No file is written a second time.
+    #[test]
+    fn runs_that_do_not_interleave_are_not_merged() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FjallStore::open(folder.path(), &Options::default()).unwrap();
+        const TURNS: u32 = 20;
+        for turn in 0..TURNS {
+            for table in [Table(1), Table(2)] {
+                let mut run = (0..100u32).map(|number| Write {
+                    table,
+                    key: (100 * turn + number).to_be_bytes()[..].into(),
+                    value: Some([7; 20][..].into()),
+                });
+                store.ingest(&mut run).unwrap();
+            }
+        }
+        assert_eq!(store.tables.l0_table_count(), 0);
+        assert_eq!(store.tables.table_count(), 2 * TURNS as usize);
     }
 }

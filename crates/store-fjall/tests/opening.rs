@@ -305,7 +305,7 @@ fn a_killed_writer_leaves_whole_calls() {
     let path = folder.path().join("db");
     // Three times and, on a machine that others keep busy, until the writers got something done.
     for (kills, milliseconds) in (1..).zip([150, 400, 230].into_iter().cycle()) {
-        let mut writer = start_writer(&path, "a_killed_writer_leaves_whole_calls");
+        let mut writer = start_writer(&path, "opening::a_killed_writer_leaves_whole_calls");
         let deadline = Instant::now() + Duration::from_secs(20);
         while !started(&path).exists() {
             assert!(Instant::now() < deadline, "the writer does not start");
@@ -369,7 +369,7 @@ fn writes_go_on_after_a_kill_amid_rotations() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("db");
     for kill in 0..kills {
-        let mut writer = start_writer(&path, "writes_go_on_after_a_kill_amid_rotations");
+        let mut writer = start_writer(&path, "opening::writes_go_on_after_a_kill_amid_rotations");
         let deadline = Instant::now() + Duration::from_secs(60);
         while !started(&path).exists() {
             assert!(Instant::now() < deadline, "the writer does not start");

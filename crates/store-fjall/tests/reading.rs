@@ -166,7 +166,10 @@ fn readers_beside_a_busy_writer_see_whole_calls() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("db");
     let child = Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "readers_beside_a_busy_writer_see_whole_calls"])
+        .args([
+            "--exact",
+            "reading::readers_beside_a_busy_writer_see_whole_calls",
+        ])
         .env(WRITER, &path)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -234,7 +237,7 @@ fn what_a_killed_reader_leaves_is_removed_by_the_next() {
         command
             .args([
                 "--exact",
-                "what_a_killed_reader_leaves_is_removed_by_the_next",
+                "reading::what_a_killed_reader_leaves_is_removed_by_the_next",
             ])
             .env(READER, &path)
             .env("TMPDIR", &temporary)

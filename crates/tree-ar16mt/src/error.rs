@@ -8,16 +8,16 @@ use crate::{Hash, RecordError};
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
     /// Keys that do not ascend: also one that occurs twice.
-    #[error("key {} does not follow the one before it: keys must ascend", hex::encode(.0))]
+    #[error("key {} does not follow the one before it: keys must ascend", const_hex::encode(.0))]
     Order(Hash),
     /// A leaf with index 0, which stands for no leaf.
-    #[error("leaf {} has index 0: indices begin with 1", hex::encode(.0))]
+    #[error("leaf {} has index 0: indices begin with 1", const_hex::encode(.0))]
     Index(Hash),
     /// A leaf that is said to be there, but is not.
-    #[error("leaf {} should be in the tree, but is not", hex::encode(.0))]
+    #[error("leaf {} should be in the tree, but is not", const_hex::encode(.0))]
     Missing(Hash),
     /// A leaf that is said not to be there, but is.
-    #[error("leaf {} should not be in the tree, but is", hex::encode(.0))]
+    #[error("leaf {} should not be in the tree, but is", const_hex::encode(.0))]
     Present(Hash),
     /// A node that its parent knows, but the reader does not.
     #[error("the node at path {0} is missing")]
@@ -39,7 +39,7 @@ pub enum TreeError {
     )]
     Parts(Path),
     /// A leaf of another part.
-    #[error("leaf {} does not begin with the path of its part", hex::encode(.0))]
+    #[error("leaf {} does not begin with the path of its part", const_hex::encode(.0))]
     OtherPart(Hash),
     /// The reader failed.
     #[error(transparent)]

@@ -391,7 +391,7 @@ mod tests {
             // The nibbles after 12f.
             "4343434340",
         ];
-        assert_eq!(hex::encode(bytes), expected.concat());
+        assert_eq!(const_hex::encode(bytes), expected.concat());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The part of a tree that an update works on.
 
+use std::cell::Cell;
+
 use crate::node_hash::{Contents, NodeView};
 use crate::{Hash, Path};
 
@@ -37,7 +39,34 @@ pub(crate) enum Kind {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Arena(Vec<Node>);
 
+/// The most nodes for which a thread keeps the memory from one arena to the next: 10 MB.
+const KEPT: usize = 1 << 16;
+
+thread_local! {
+    /// The memory of an arena that is gone. Each block has an arena of thousands of nodes, which would else be moved several times
+    /// while they grow.
+    static SPARE: Cell<Vec<Node>> = const { Cell::new(Vec::new()) };
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        let mut nodes = std::mem::take(&mut self.0);
+        nodes.clear();
+        // Without the thread's storage, at its end, the memory is freed.
+        let _ = SPARE.try_with(|spare| {
+            let before = spare.take();
+            let is_larger = nodes.capacity() > before.capacity() && nodes.capacity() <= KEPT;
+            spare.set(if is_larger { nodes } else { before });
+        });
+    }
+}
+
 impl Arena {
+    /// An arena without nodes, in the memory that an earlier one of this thread left.
+    pub(crate) fn recycled() -> Self {
+        Self(SPARE.try_with(Cell::take).unwrap_or_default())
+    }
+
     pub(crate) fn add(&mut self, node: Node) -> Id {
         let id = self.0.len() as Id;
         self.0.push(node);
@@ -45,9 +74,9 @@ impl Arena {
     }
 
     /// Takes over the nodes of another part, and returns what is added to their indices.
-    pub(crate) fn append(&mut self, other: Self) -> Id {
+    pub(crate) fn append(&mut self, mut other: Self) -> Id {
         let offset = self.0.len() as Id;
-        self.0.extend(other.0.into_iter().map(|mut node| {
+        self.0.extend(other.0.drain(..).map(|mut node| {
             if let Kind::Branch(children) = &mut node.kind {
                 children.iter_mut().for_each(|child| *child += offset);
             }

@@ -20,7 +20,7 @@ pub enum TreeError {
     #[error("the record at path {0} is missing")]
     MissingRecord(Path),
     /// A node that a witness should have.
-    #[error("the witness does not have the node with hash {} at path {path}", hex::encode(.hash))]
+    #[error("the witness does not have the node with hash {} at path {path}", const_hex::encode(.hash))]
     MissingNode {
         /// The path down to the bit before it.
         path: Path,

@@ -41,7 +41,7 @@ pub use arbor_tree::{Hash, ReadError};
 pub use build::{Builder, Part, Sink, join};
 pub use error::TreeError;
 pub use function::{Batch, HashFunction};
-pub use multiproof::{Multiproof, MultiproofError, Shown};
+pub use multiproof::{Multiproof, MultiproofError, MultiproofSizes, Shown};
 pub use node_hash::{Contents, NodeHash, NodeKind, NodeView, Value};
 pub use path::{LONGEST_KEY, Path, PathError, PathKey};
 pub use reader::{MemoryRecords, Reader};

@@ -89,25 +89,54 @@ const HASH: u8 = 0;
 const BRANCH: u8 = 1;
 const LEAF: u8 = 2;
 
-fn part(arena: &Arena, wanted: &HashSet<Id, RandomState>, id: Id) -> Node {
+/// The part of a tree below a node that has the wanted nodes.
+fn part(arena: &Arena, is_wanted: &impl Fn(Id) -> bool, id: Id) -> Node {
     let node = arena.get(id);
     match node.kind {
-        Kind::Leaf { value } if wanted.contains(&id) => Node::Leaf {
+        Kind::Leaf { value } if is_wanted(id) => Node::Leaf {
             key: node.path,
             value,
         },
-        Kind::Branch(children) if wanted.contains(&id) => Node::Branch {
+        Kind::Branch(children) if is_wanted(id) => Node::Branch {
             path: node.path,
-            children: Box::new(children.map(|child| part(arena, wanted, child))),
+            children: Box::new(children.map(|child| part(arena, is_wanted, child))),
         },
         _ => Node::Hash(node.hash),
     }
 }
 
+/// The bytes of a proof by part. Their sum is the length of the proof.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MultiproofSizes {
+    /// Keys of leaves.
+    pub keys: usize,
+    /// Values of leaves.
+    pub values: usize,
+    /// Hashes of nodes that are not shown.
+    pub siblings: usize,
+    /// Kinds and lengths of nodes, and prefixes of branches.
+    pub structure: usize,
+}
+
 impl<H: NodeHash> Multiproof<H> {
     /// The selected nodes of a tree.
     pub(crate) fn of(arena: &Arena, selected: &HashSet<Id, RandomState>, top: Option<Id>) -> Self {
-        Self::with(top.map(|top| part(arena, selected, top)))
+        Self::with(top.map(|top| part(arena, &|id| selected.contains(&id), top)))
+    }
+
+    /// All nodes of a tree that are known.
+    pub(crate) fn of_known(arena: &Arena, top: Option<Id>) -> Self {
+        Self::with(top.map(|top| part(arena, &|_| true, top)))
+    }
+
+    /// Measures the parts of the bytes.
+    #[must_use]
+    pub fn sizes(&self) -> MultiproofSizes {
+        let mut sizes = MultiproofSizes::default();
+        if let Some(top) = &self.top {
+            top.measure(0, &mut sizes);
+        }
+        sizes
     }
 
     fn with(top: Option<Node>) -> Self {
@@ -221,6 +250,24 @@ impl Node {
             Self::Hash(_) => false,
             Self::Leaf { .. } => true,
             Self::Branch { children, .. } => children.iter().any(Self::has_leaf),
+        }
+    }
+
+    fn measure(&self, start: usize, sizes: &mut MultiproofSizes) {
+        sizes.structure += 1;
+        match self {
+            Self::Hash(hash) => sizes.siblings += hash.len(),
+            Self::Leaf { key, value } => {
+                let zeros = value.iter().take_while(|byte| **byte == 0).count();
+                sizes.structure += 2;
+                sizes.keys += key.packed().len() - start / 8;
+                sizes.values += value.len() - zeros;
+            }
+            Self::Branch { path, children } => {
+                sizes.structure += 2 + (path.len() - start).div_ceil(8);
+                let below = children.iter();
+                below.for_each(|child| child.measure(path.len() + 1, sizes));
+            }
         }
     }
 

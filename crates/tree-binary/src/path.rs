@@ -164,6 +164,28 @@ impl Path {
         }
     }
 
+    /// Returns the path of so many bits that begins with the whole bytes of this one, which `rest` follow. Bits of a last byte
+    /// that is not whole are in `rest` again.
+    ///
+    /// # Errors
+    /// [`PathError`].
+    pub(crate) fn with_rest(&self, bits: usize, rest: &[u8]) -> Result<Self, PathError> {
+        let from = self.len() / 8;
+        let end = from + rest.len();
+        if bits.div_ceil(8) != end {
+            return Err(PathError::Length { bits, bytes: end });
+        }
+        let mut path = *self;
+        let bytes = path.bytes.get_mut(from..end);
+        bytes.ok_or(PathError::TooLong(end))?.copy_from_slice(rest);
+        path.len = bits as u16;
+        match bits % 8 {
+            0 => Ok(path),
+            over if path.bytes[bits / 8] << over == 0 => Ok(path),
+            _ => Err(PathError::Padding(bits)),
+        }
+    }
+
     /// Returns this path with one more bit behind it.
     ///
     /// # Panics
@@ -214,7 +236,7 @@ impl fmt::Debug for Path {
 /// The bits packed in hexadecimal, and how many of them count: `ff80/9`.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", hex::encode(self.packed()), self.len)
+        write!(f, "{}/{}", const_hex::encode(self.packed()), self.len)
     }
 }
 
@@ -284,6 +306,10 @@ mod tests {
             }
             let key = prefix.database_key();
             prop_assert_eq!(Path::of_database_key(&key), Ok(prefix));
+            if cut <= path.len() {
+                let rest = &path.packed()[cut / 8..];
+                prop_assert_eq!(prefix.with_rest(path.len(), rest), Ok(path));
+            }
         }
     }
 
@@ -295,6 +321,13 @@ mod tests {
             Err(PathError::Length { bits: 9, bytes: 1 })
         );
         assert_eq!(Path::of_bits(9, &[0, 0x40]), Err(PathError::Padding(9)));
+        let two = Path::of_key(&[1, 2]).unwrap();
+        assert_eq!(two.with_rest(20, &[0x18]), Err(PathError::Padding(20)));
+        assert_eq!(
+            two.with_rest(20, &[0x10, 0]),
+            Err(PathError::Length { bits: 20, bytes: 4 })
+        );
+        assert_eq!(two.with_rest(8 * 67, &[0; 65]), Err(PathError::TooLong(67)));
         let one = Path::of_bits(9, &[0xff, 0x80]).unwrap();
         assert_eq!(one.to_string(), "ff80/9");
         assert_eq!(one.database_key()[..], [0xff, 0x80, 0, 9]);

@@ -211,7 +211,7 @@ pub(crate) fn decode<H: NodeHash>(
     if path.is_empty() && decoder.take(1)?[0] != packing.byte() {
         return Err(RecordError::Packing(bytes[0]));
     }
-    let top = decoder.entry(*path, true)?;
+    let top = decoder.entry(path, true)?;
     match decoder.rest.len() {
         0 => Ok(top),
         more => Err(RecordError::Trailing(more)),
@@ -244,7 +244,7 @@ impl Decoder<'_> {
     }
 
     /// Reads an entry of which the first bits of the path are known.
-    fn entry(&mut self, known: Path, is_top: bool) -> Result<Id, RecordError> {
+    fn entry(&mut self, known: &Path, is_top: bool) -> Result<Id, RecordError> {
         let first = self.take(1)?[0];
         let upper = first >> 2;
         match first & 3 {
@@ -316,26 +316,29 @@ impl Decoder<'_> {
     /// its own.
     fn rest_of_path(
         &mut self,
-        known: Path,
+        known: &Path,
         bits: usize,
         is_top: bool,
     ) -> Result<Path, RecordError> {
         if bits > 8 * LONGEST_KEY || bits < known.len() || is_top && !self.path.is_empty() {
             return Err(RecordError::Place(bits));
         }
-        let from = known.len() / 8;
-        let mut bytes = known.packed()[..from].to_vec();
-        bytes.extend_from_slice(self.take(bits.div_ceil(8) - from)?);
-        let path = Path::of_bits(bits, &bytes).map_err(|_| RecordError::Place(bits))?;
-        match known.is_prefix_of(&path) {
-            true => Ok(path),
-            false => Err(RecordError::Place(bits)),
+        let whole = known.len() / 8;
+        let rest = self.take(bits.div_ceil(8) - whole)?;
+        let path = known.with_rest(bits, rest);
+        let path = path.map_err(|_| RecordError::Place(bits))?;
+        match known.packed().get(whole) {
+            // The byte in which the known bits end comes again.
+            Some(byte) if (path.packed()[whole] ^ byte) >> (8 - known.len() % 8) != 0 => {
+                Err(RecordError::Place(bits))
+            }
+            _ => Ok(path),
         }
     }
 
     fn branch(
         &mut self,
-        known: Path,
+        known: &Path,
         bits: usize,
         has_hash: bool,
         is_top: bool,
@@ -345,7 +348,7 @@ impl Decoder<'_> {
         if len >= most || len >= 8 * LONGEST_KEY {
             return Err(RecordError::Place(len));
         }
-        let mut path = known;
+        let mut path = *known;
         if bits > 0 {
             let byte = self.take(1)?[0];
             if byte << bits != 0 {
@@ -363,8 +366,8 @@ impl Decoder<'_> {
             false => None,
         };
         let id = self.add(path, known.len(), Kind::Unread, hash);
-        let left = self.entry(path.with_bit(false), false)?;
-        let right = self.entry(path.with_bit(true), false)?;
+        let left = self.entry(&path.with_bit(false), false)?;
+        let right = self.entry(&path.with_bit(true), false)?;
         self.arena.get_mut(id).kind = Kind::Branch([left, right]);
         Ok(id)
     }

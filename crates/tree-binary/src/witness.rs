@@ -4,7 +4,7 @@ use crate::apply::check;
 use crate::arena::{Arena, Id, Kind, Node};
 use crate::merge::merge;
 use crate::multiproof::Multiproof;
-use crate::node_hash::{NodeHash, Value};
+use crate::node_hash::{NodeHash, NodeView, Value};
 use crate::settle::{Heights, find_dirty, hash};
 use crate::{Hash, LeafUpdate, Path, TreeError, TreeStats};
 
@@ -120,6 +120,28 @@ impl<H: NodeHash> WitnessTree<H> {
             }
         }
         Ok(keys)
+    }
+
+    /// Returns the known nodes as one proof, which has no hash that follows from others.
+    #[must_use]
+    pub fn multiproof(&self) -> Multiproof<H> {
+        Multiproof::of_known(&self.arena, self.top)
+    }
+
+    /// Lists the known nodes, each before those below it.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
+        let mut next = Vec::from_iter(self.top);
+        std::iter::from_fn(move || {
+            loop {
+                let id = next.pop()?;
+                if let Kind::Branch([left, right]) = self.arena.get(id).kind {
+                    next.extend([right, left]);
+                }
+                if let Some(node) = self.arena.view(id) {
+                    return Some(node);
+                }
+            }
+        })
     }
 
     /// Visits the leaves that are known, and returns the number of known nodes.

@@ -36,7 +36,7 @@ impl<'r, R: Reader, H: NodeHash> Work<'r, R, H> {
             reader,
             hash,
             packing,
-            arena: Arena::default(),
+            arena: Arena::recycled(),
             top: None,
             read: HashMap::default(),
             stats: TreeStats::default(),

@@ -57,12 +57,14 @@ mod proof;
 
 use arbor_tree_binary as binary;
 pub use arbor_tree_binary::{
-    Entry, FoundNode, Hash, LONGEST_KEY, MemoryRecords, MultiproofError, NodeChange,
-    NodeKind as EntryKind, Packing, Part, Path, PathError, PathKey, ReadError, Reader, RecordError,
-    Shown, Sink, TreeError, TreeStats, TreeUpdate, apply, join, root,
+    Entry, FoundNode, Hash, LONGEST_KEY, MemoryRecords, MultiproofError, MultiproofSizes,
+    NodeChange, NodeKind as EntryKind, Packing, Part, Path, PathError, PathKey, ReadError, Reader,
+    RecordError, Shown, Sink, TreeError, TreeStats, TreeUpdate, apply, join, root,
 };
 pub use hasher::{BRANCH, Hasher, LEAF, write_branch, write_leaf};
-pub use proof::{Messages, NodeMessage, prove, prove_many, read_message, witness, witness_tree};
+pub use proof::{
+    Messages, NodeMessage, messages_of, prove, prove_many, read_message, witness, witness_tree,
+};
 
 /// A tree that grows by leaves ascending by key.
 pub type Builder = binary::Builder<Hasher>;

@@ -88,6 +88,20 @@ pub fn witness_tree<'m>(
     WitnessTree::grow(hasher, root, |hash| messages.node(hash).ok())
 }
 
+/// Returns the messages of the nodes that a proof shows, ascending, and the root that the proof leads to.
+#[must_use]
+pub fn messages_of(hasher: Hasher, proof: &Multiproof) -> (Hash, Vec<NodeMessage>) {
+    let tree = WitnessTree::of_proof(hasher, proof);
+    let messages = tree.nodes().map(|node| {
+        let mut message = Vec::new();
+        write_node(&node, &mut message);
+        message
+    });
+    let mut messages: Vec<NodeMessage> = messages.collect();
+    messages.sort_unstable();
+    (tree.root(), messages)
+}
+
 /// Reads the message of a node; `None` if it is not one.
 #[must_use]
 pub fn read_message(message: &[u8]) -> Option<FoundNode> {

@@ -12,7 +12,8 @@
 //!   root of one that is never stored. [`build_part`] and [`join`] make a trie from ranges of its keys.
 //! - [`prove`] and [`verify`] make and check proofs of EIP-1186.
 //! - [`Overlay`] reads a state some updates above a stored one, [`WitnessNodes`] one given as a bag
-//!   of RLP nodes; [`witness`] collects such a bag.
+//!   of RLP nodes; [`witness`] collects such a bag, and [`compact`] writes it without the hashes that
+//!   follow from others.
 //!
 //! A stored node is a [`Record`]: a branch with the extension above it. Leaves are not stored; the
 //! reader finds them by key, and only where a branch must be split or is left with a single leaf.
@@ -47,6 +48,7 @@ mod apply;
 mod arena;
 mod build;
 mod commit;
+mod compact;
 mod edit;
 mod error;
 mod forest;
@@ -65,6 +67,7 @@ mod witness;
 
 pub use apply::{InnerPart, apply, apply_inner, apply_nodes, apply_outer};
 pub use build::{Part, build, build_many, build_part, join};
+pub use compact::{CompactError, CompactSizes, OuterLeaf, SplitValue, compact, expand};
 pub use error::TreeError;
 pub use node::NodeError;
 pub use ordered::{ordered_root, trie_root};
@@ -74,7 +77,7 @@ pub use record::{Record, RecordError};
 pub use rlp::RlpError;
 pub use update::{ApplyStats, InnerUpdate, InnerValue, LeafTemplate, OuterUpdate, TreeUpdate};
 pub use verify::{ProofError, Verdict, verify, verify_value};
-pub use witness::{Access, Recorder, WitnessError, WitnessNodes, witness};
+pub use witness::{Access, Recorder, WitnessError, WitnessNodes, shortened, witness};
 
 /// Root of a trie without leaves: Keccak-256 of the RLP of the empty string.
 pub const EMPTY_ROOT: [u8; 32] = [

@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arbor_hashing::keccak256_batch;
-use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, ReadError};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Path, Position, ReadError, nibble_of};
 
 use crate::apply::apply;
 use crate::error::TreeError;
 use crate::load::whole_key;
-use crate::node::{NodeError, RlpNode, write_leaf};
+use crate::node::{NodeError, Reference, RlpNode, write_extension, write_leaf};
 use crate::prove::prove_many;
 use crate::record::Record;
 use crate::update::OuterUpdate;
@@ -18,8 +18,13 @@ use crate::update::OuterUpdate;
 #[derive(Debug, thiserror::Error)]
 pub enum WitnessError {
     /// A node is not in the witness.
-    #[error("the witness lacks node 0x{}", Path::from_key(.0))]
-    Missing(Hash),
+    #[error("the witness lacks node 0x{}", Path::from_key(.hash))]
+    Missing {
+        /// Its hash.
+        hash: Hash,
+        /// Where it hangs.
+        position: Position,
+    },
     /// A node of the witness is malformed.
     #[error("node 0x{} of the witness: {error}", Path::from_key(.hash))]
     Node {
@@ -51,6 +56,11 @@ impl WitnessNodes {
         }
     }
 
+    /// Adds nodes.
+    pub fn extend(&mut self, nodes: impl IntoIterator<Item = Vec<u8>>) {
+        self.nodes.extend(Self::new(nodes).nodes);
+    }
+
     /// Returns the RLP of a node.
     pub fn get(&self, hash: &Hash) -> Option<&[u8]> {
         self.nodes.get(hash).map(Vec::as_slice)
@@ -79,12 +89,11 @@ impl WitnessNodes {
         root: Hash,
         key: &Hash,
     ) -> Result<Option<Vec<u8>>, TreeError> {
-        use arbor_tree::{Position, nibble_of};
         if root == crate::EMPTY_ROOT {
             return Ok(None);
         }
         let mut path = Path::ROOT;
-        let mut current = crate::node::Reference::hash(root);
+        let mut current = Reference::hash(root);
         loop {
             let position = Position { trie, path };
             let rlp = match (current.as_hash(), current.as_inline()) {
@@ -123,6 +132,49 @@ impl WitnessNodes {
                     path.push(nibble);
                     current = children[usize::from(nibble)];
                 }
+            }
+        }
+    }
+
+    /// Calls `see` for each node that a root leads to, with its place, and `leaf` for each leaf. A
+    /// node that is not there is passed over, and so is all below a malformed one.
+    ///
+    /// `trie` is the outer key that the trie hangs under, `None` for the outer trie.
+    pub fn walk(
+        &self,
+        trie: Option<Hash>,
+        root: Hash,
+        see: &mut dyn FnMut(&Hash, Position),
+        leaf: &mut dyn FnMut(Hash, &[u8]),
+    ) {
+        let mut next = vec![(Path::ROOT, Reference::hash(root))];
+        // A real trie has a node once. One that was made up could have it without end.
+        let mut seen = HashSet::new();
+        while let Some((path, reference)) = next.pop() {
+            let rlp = match (reference.as_hash(), reference.as_inline()) {
+                (Some(hash), _) => {
+                    let Some(rlp) = self.get(&hash).filter(|_| seen.insert(hash)) else {
+                        continue;
+                    };
+                    see(&hash, Position { trie, path });
+                    rlp
+                }
+                (None, inlined) => inlined.unwrap_or_default(),
+            };
+            match RlpNode::parse(rlp) {
+                Ok(RlpNode::Leaf(suffix, value)) => {
+                    if let Some(key) = whole_key(&path, &suffix) {
+                        leaf(key, value);
+                    }
+                }
+                Ok(RlpNode::Extension(prefix, child)) if path.len() + prefix.len() < Path::MAX => {
+                    next.push((path.join(&prefix), child));
+                }
+                Ok(RlpNode::Branch(children)) if path.len() < Path::MAX => {
+                    let children = (0..).zip(children);
+                    next.extend(children.map(|(nibble, child)| (path.child(nibble), child)));
+                }
+                _ => {}
             }
         }
     }
@@ -173,7 +225,10 @@ impl NodeReader for WitnessNodes {
 fn missing(request: &NodeRequest, hash: Hash) -> ReadError {
     ReadError {
         what: request.position.to_string(),
-        cause: Box::new(WitnessError::Missing(hash)),
+        cause: Box::new(WitnessError::Missing {
+            hash,
+            position: request.position,
+        }),
     }
 }
 
@@ -194,6 +249,37 @@ pub struct Access {
     pub inner_root: Hash,
     /// The inner keys, present or not.
     pub inner: Vec<Hash>,
+}
+
+/// Returns the nodes that a collapse may have lengthened into a leaf or an extension.
+///
+/// They are the same node without the first nibbles of its path, the longest path first. A branch
+/// was lengthened by none, and a node that is not RLP by none either.
+pub fn shortened(rlp: &[u8]) -> Vec<Vec<u8>> {
+    let mut nodes = Vec::new();
+    match RlpNode::parse(rlp) {
+        Ok(RlpNode::Leaf(suffix, value)) => {
+            let mut key = Hash::default();
+            let begin = Path::MAX - suffix.len();
+            for (index, nibble) in (begin..).zip(suffix.nibbles()) {
+                key[index / 2] |= nibble << (4 * (1 - index % 2));
+            }
+            for from in begin + 1..=Path::MAX {
+                let mut node = Vec::new();
+                write_leaf(&mut node, &key, from, value);
+                nodes.push(node);
+            }
+        }
+        Ok(RlpNode::Extension(prefix, child)) => {
+            for from in 1..prefix.len() {
+                let mut node = Vec::new();
+                write_extension(&mut node, &prefix.suffix(from), &child);
+                nodes.push(node);
+            }
+        }
+        Ok(RlpNode::Branch(_)) | Err(_) => {}
+    }
+    nodes
 }
 
 /// Lists every RLP node that reading some keys and then applying some updates needs, each once.
@@ -321,5 +407,33 @@ impl<R: NodeReader> NodeReader for Recorder<R> {
             self.note([rlp]);
         }
         Ok(leaf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_shortened_by_each_of_its_first_nibbles() {
+        let key: Hash = std::array::from_fn(|place| 0x10 + place as u8);
+        let leaf = |from: usize| {
+            let mut rlp = Vec::new();
+            write_leaf(&mut rlp, &key, from, b"a value");
+            rlp
+        };
+        let nodes = shortened(&leaf(61));
+        assert_eq!(nodes, [leaf(62), leaf(63), leaf(64)]);
+        assert_eq!(shortened(&leaf(0)).len(), 64);
+        let extension = |nibbles: &[u8]| {
+            let mut rlp = Vec::new();
+            let child = Reference::hash(key);
+            write_extension(&mut rlp, &Path::from_nibbles(nibbles), &child);
+            rlp
+        };
+        let nodes = shortened(&extension(&[1, 2, 3]));
+        assert_eq!(nodes, [extension(&[2, 3]), extension(&[3])]);
+        assert!(shortened(&extension(&[1])).is_empty());
+        assert!(shortened(b"\x80").is_empty());
     }
 }

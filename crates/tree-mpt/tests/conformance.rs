@@ -1,10 +1,8 @@
 //! The conformance suite over the in-memory reader.
 
-mod subject;
-
+use crate::subject::{InMemory, Overlaid, Witnessed};
 use arbor_tree::conformance::{run, steps};
 use proptest::prelude::*;
-use subject::{InMemory, Overlaid, Witnessed};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]

@@ -55,8 +55,8 @@ pub use error::{RecordError, TreeError};
 pub use few::FewValues;
 pub use key::{KeyError, NodeKey, Stem, Value};
 pub use proof::{
-    Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError, WitnessSizes, prove,
-    prove_guarded,
+    CompactError, CompactSizes, Proof, StemDiff, SuffixDiff, Verified, Witness, WitnessError,
+    WitnessSizes, prove, prove_guarded,
 };
 pub use reader::{MemoryTree, NodeReader, ValueReader};
 pub use record::{Form, Half, InternalRecord, LeafRecord, Record};

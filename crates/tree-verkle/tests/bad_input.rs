@@ -1,7 +1,6 @@
 //! Updates that are wrong, and nodes that are missing, misplaced or malformed.
 
-mod support;
-
+use crate::support::{COMMITTER, change};
 use arbor_tree::ReadError;
 use arbor_tree_verkle::{
     Form, MemoryTree, NodeChange, NodeKey, NodeReader, Record, Settings, Stem, StemUpdate,
@@ -9,7 +8,6 @@ use arbor_tree_verkle::{
 };
 use proptest::prelude::*;
 use std::sync::Arc;
-use support::{COMMITTER, change};
 
 fn update(stem: u8, suffix: u8, old: Option<u8>, new: Option<u8>) -> StemUpdate {
     let value = |byte: Option<u8>| byte.map(|byte| [byte; 32]);

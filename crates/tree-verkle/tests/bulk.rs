@@ -1,13 +1,11 @@
 //! Trees of some thousand leaves: many batches, many nodes of a level, threads.
 
-mod support;
-
+use crate::support::{self, COMMITTER, change, records, said, store, updates};
 use arbor_tree_verkle::{
     BuildLeaf, MemoryTree, NodeChange, Record, Settings, TreeUpdate, apply, build,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::collections::BTreeMap;
-use support::{COMMITTER, change, records, said, store, updates};
 
 type Wishes = Vec<([u8; 32], Option<[u8; 32]>)>;
 

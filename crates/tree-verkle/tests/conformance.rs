@@ -1,9 +1,6 @@
 //! The suite of `arbor_tree` over a tree in memory, in every form of records.
 
-#[path = "support/naive.rs"]
-mod naive;
-mod support;
-
+use crate::support::{self, COMMITTER, change, key};
 use arbor_tree::Hash;
 use arbor_tree::conformance::flat::{Change, Contents, Subject, run, steps};
 use arbor_tree_verkle::{
@@ -12,7 +9,8 @@ use arbor_tree_verkle::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use support::{COMMITTER, change, key};
+
+use crate::naive;
 
 #[derive(Default)]
 struct InMemory {

@@ -1,9 +1,7 @@
 //! The bytes of stored records.
 
-mod support;
-
+use crate::support::change;
 use arbor_tree_verkle::{Form, MemoryTree, NodeKey, Settings, Value};
-use support::change;
 
 const PLAIN: Form = Form {
     compressed: false,

@@ -1,7 +1,6 @@
 //! Witnesses: the testnets' blocks, proofs of trees in memory, the root after them, and everything that is wrong with forged ones.
 
-mod support;
-
+use crate::support::{self, COMMITTER, change, key, vectors, word};
 use arbor_ipa::{Fr, Multiproof, Point, SparseOpening, Transcript, stem_scalar, value_scalars};
 use arbor_tree_verkle::{
     MemoryTree, Proof, Settings, Stem, StemDiff, SuffixDiff, Witness, WitnessError, prove,
@@ -11,7 +10,6 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::Value as Json;
 use std::path::Path;
-use support::{COMMITTER, change, key, vectors, word};
 
 fn json(path: &Path) -> Json {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));

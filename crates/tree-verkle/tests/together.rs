@@ -1,7 +1,6 @@
 //! Updates applied together, beside the same ones applied one by one.
 
-mod support;
-
+use crate::support::{COMMITTER, change, records, said, store, updates};
 use arbor_tree::conformance::key;
 use arbor_tree_verkle::{
     Form, MemoryTree, Settings, StemUpdate, TreeError, TreeStats, TreeUpdate, Value, ValueChange,
@@ -9,7 +8,6 @@ use arbor_tree_verkle::{
 };
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use support::{COMMITTER, change, records, said, store, updates};
 
 type Writes = Vec<([u8; 32], Option<Value>)>;
 

@@ -1,12 +1,10 @@
 //! Published roots. testdata/roots.json and the files of ../shared/vectors name their sources.
 
-mod support;
-
+use crate::support::{COMMITTER, change, csv, unhex, vectors, word};
 use arbor_tree_verkle::{LeafRecord, MemoryTree, Record, Settings};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
-use support::{COMMITTER, change, csv, unhex, vectors, word};
 
 static ROOTS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../testdata/roots.json")).expect("JSON"));

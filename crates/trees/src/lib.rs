@@ -1,6 +1,7 @@
 //! The trees of this project: what each supplies to the state over it, and the row that everything else knows it by.
 //!
 //! Merkle-Patricia ([`MPT`]), Verkle ([`verkle`]), AR16MT ([`ar16mt`]), and the partitioned and the unified binary tree ([`eip8297`], [`eip7864`]), each in a folder. [`standard`] lists them.
+//! Every tree but Merkle-Patricia is a cargo feature of its own.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,16 +27,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(
+        feature = "ar16mt",
+        feature = "eip7864",
+        feature = "eip8297",
+        feature = "verkle"
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "trees share code that one tree alone does not use"
+    )
+)]
 
+#[cfg(feature = "ar16mt")]
 pub mod ar16mt;
+#[cfg(any(feature = "eip7864", feature = "eip8297"))]
 mod binary;
+#[cfg(feature = "eip7864")]
 pub mod eip7864;
+#[cfg(feature = "eip8297")]
 pub mod eip8297;
 mod header_root;
 mod mpt;
+#[cfg(any(
+    feature = "ar16mt",
+    feature = "eip7864",
+    feature = "eip8297",
+    feature = "verkle"
+))]
 mod named_records;
 mod node_load;
+#[cfg(any(feature = "eip7864", feature = "eip8297", feature = "verkle"))]
 mod stems;
+#[cfg(feature = "verkle")]
 pub mod verkle;
 
 use arbor_state_tree::Registry;
@@ -44,15 +70,21 @@ use arbor_state_tree::Registry;
 pub use mpt::model::naive_root;
 pub use mpt::{MPT, MerklePatricia};
 
-/// All trees of this project, the usual one first.
+/// All trees of this project that the crate is built with, the usual one first.
 pub fn standard() -> Registry {
     Registry::new([
         &MPT,
+        #[cfg(feature = "verkle")]
         &verkle::VERKLE,
+        #[cfg(feature = "verkle")]
         &verkle::VERKLE_2023,
+        #[cfg(feature = "ar16mt")]
         &ar16mt::AR16MT,
+        #[cfg(feature = "eip8297")]
         &eip8297::EIP8297,
+        #[cfg(feature = "eip7864")]
         &eip7864::EIP7864,
+        #[cfg(feature = "eip7864")]
         &eip7864::EIP7864_A,
     ])
 }

@@ -1,16 +1,18 @@
 //! Flat records keyed by plain names: accounts by address, slots by address and number. Execution reads them
 //! without any hash, and several trees share them.
 
+use std::iter::Peekable;
+
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
-    ACCOUNTS, Account, AccountOrder, Accounts, Ahead, BY_NAME, ChangedNames, Flat, FlatKey,
-    FlatRecords, SLOTS, StateError, WithSlots, corrupt,
+    ACCOUNTS, Account, AccountOrder, AccountTrie, Accounts, Ahead, BY_NAME, ChangedNames, Flat,
+    FlatKey, FlatRecords, KeptAccount, KeptAccounts, SLOTS, StateError, WithSlots, corrupt,
 };
 use arbor_store::{Table, Value};
 use arbor_tree::Hash;
 use arbor_versions::{Change, View};
 
-use crate::header_root::header_root;
+use crate::header_root::{Select, Visit, checked_trie, header_root};
 
 /// Decodes a record by its key.
 type Decode<T> = fn(&[u8], &[u8]) -> Result<T, StateError>;
@@ -22,6 +24,39 @@ pub(crate) struct NamedRecords {
     pub(crate) account: Decode<Option<Account>>,
     /// Decodes the record of a slot; zero if the record stays of a slot that is gone.
     pub(crate) slot: Decode<U256>,
+    /// Returns the number of chunks of code that have leaves, if the account's code has fewer. Absent if no
+    /// record stays of what is gone.
+    pub(crate) past_chunks: Option<Decode<Option<u32>>>,
+}
+
+/// An account's record as it is listed with what is gone.
+type KeptRecord = (Address, Option<Account>, Option<u32>);
+
+/// Slots with owner, number and value, ascending by owner, to be taken by accounts that ascend too.
+struct SlotsByOwner<I: Iterator>(Peekable<I>);
+
+impl<I: Iterator<Item = Result<(Address, U256, U256), StateError>>> SlotsByOwner<I> {
+    /// Takes the slots of an account off the front. Slots before them are an error: their account does not exist.
+    fn of(&mut self, address: Address) -> Result<Vec<(U256, U256)>, StateError> {
+        let mut own = Vec::new();
+        let up_to = |entry: &I::Item| entry.as_ref().map_or(true, |(owner, ..)| *owner <= address);
+        while let Some(entry) = self.0.next_if(up_to) {
+            let (owner, slot, value) = entry?;
+            if owner != address {
+                return Err(orphan(owner, slot));
+            }
+            own.push((slot, value));
+        }
+        Ok(own)
+    }
+
+    /// Nothing, after the last account; slots that are left are an error.
+    fn end<T>(&mut self) -> Result<Option<T>, StateError> {
+        match self.0.next().transpose()? {
+            Some((owner, slot, _)) => Err(orphan(owner, slot)),
+            None => Ok(None),
+        }
+    }
 }
 
 impl NamedRecords {
@@ -46,14 +81,8 @@ impl NamedRecords {
             let value = (self.slot)(&key, &bytes)?;
             Ok((!value.is_zero()).then_some((owner, slot, value)))
         });
-        let mut slots = std::iter::from_fn(move || slots.find_map(Result::transpose)).peekable();
-        let orphan = |owner: Address, slot: U256| {
-            corrupt(
-                "slots",
-                &slot_key(owner, slot),
-                "its account does not exist",
-            )
-        };
+        let slots = std::iter::from_fn(move || slots.find_map(Result::transpose));
+        let mut slots = SlotsByOwner(slots.peekable());
         let mut next = move || {
             let found = loop {
                 let Some((key, bytes)) = accounts.next().transpose()? else {
@@ -64,23 +93,9 @@ impl NamedRecords {
                 }
             };
             let Some((address, account)) = found else {
-                return match slots.next().transpose()? {
-                    Some((owner, slot, _)) => Err(orphan(owner, slot)),
-                    None => Ok(None),
-                };
+                return slots.end();
             };
-            let up_to = |entry: &Result<(Address, U256, U256), StateError>| match entry {
-                Ok((owner, ..)) => *owner <= address,
-                Err(_) => true,
-            };
-            let mut own = Vec::new();
-            while let Some(entry) = slots.next_if(up_to) {
-                let (owner, slot, value) = entry?;
-                if owner != address {
-                    return Err(orphan(owner, slot));
-                }
-                own.push((slot, value));
-            }
+            let own = slots.of(address)?;
             Ok(Some(WithSlots {
                 address,
                 account,
@@ -91,9 +106,53 @@ impl NamedRecords {
         Ok(std::iter::from_fn(move || next().transpose()))
     }
 
-    /// The Merkle-Patricia root of the accounts.
-    pub(crate) fn header_root(&self, flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
-        header_root(|first| self.listed(flat, &[first]))
+    /// All records, also those of what is gone, ascending by address.
+    fn kept<'a>(
+        self,
+        flat: &'a dyn Flat,
+        past_chunks: Decode<Option<u32>>,
+    ) -> Result<KeptAccounts<'a>, StateError> {
+        let mut accounts = flat.entries(ACCOUNTS, &[])?.map(move |entry| {
+            let (key, bytes) = entry?;
+            let (account, chunks) = ((self.account)(&key, &bytes)?, past_chunks(&key, &bytes)?);
+            Ok::<KeptRecord, StateError>((account_key(&key)?, account, chunks))
+        });
+        let slots = flat.entries(SLOTS, &[])?.map(move |entry| {
+            let (key, bytes) = entry?;
+            let (owner, slot) = slot_name(&key)?;
+            Ok((owner, slot, (self.slot)(&key, &bytes)?))
+        });
+        let mut slots = SlotsByOwner(slots.peekable());
+        let mut next = move || {
+            let Some((address, account, past_chunks)) = accounts.next().transpose()? else {
+                return slots.end();
+            };
+            let own = slots.of(address)?;
+            Ok(Some(KeptAccount {
+                address,
+                account,
+                past_chunks,
+                slots: own,
+            }))
+        };
+        Ok(Box::new(std::iter::from_fn(move || next().transpose())))
+    }
+
+    fn list(self, flat: &dyn Flat, first: u8, visit: Visit<'_>) -> Result<(), StateError> {
+        let mut accounts = self.listed(flat, &[first])?;
+        accounts.try_for_each(|account| visit(account?))
+    }
+
+    /// The Merkle-Patricia trie of the accounts whose hashed addresses begin with some bytes, for a part of a check. If the
+    /// records of the part cannot all be read, there is none.
+    pub(crate) fn checked_trie(
+        &self,
+        are_readable: bool,
+        flat: &(dyn Flat + Sync),
+        within: (&[u8], usize),
+    ) -> Result<AccountTrie, StateError> {
+        let list = |first, _: Select<'_>, visit: Visit<'_>| self.list(flat, first, visit);
+        checked_trie(are_readable, &list, within)
     }
 }
 
@@ -154,8 +213,19 @@ impl FlatRecords for NamedRecords {
         Ok(Box::new(self.listed(flat, first.as_slice())?))
     }
 
-    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        self.header_root(flat)
+    fn kept_listing<'a>(&'a self, flat: &'a dyn Flat) -> Result<KeptAccounts<'a>, StateError> {
+        match self.past_chunks {
+            Some(past_chunks) => self.kept(flat, past_chunks),
+            None => {
+                let listed = self.listed(flat, &[])?;
+                Ok(Box::new(listed.map(|account| Ok(account?.into()))))
+            }
+        }
+    }
+
+    fn root(&self, flat: &Ahead<'_>, bytes: usize) -> Result<B256, StateError> {
+        let list = |first, _: Select<'_>, visit: Visit<'_>| self.list(flat, first, visit);
+        header_root(&list, bytes)
     }
 
     fn changed_names(&self, changes: &[Change<'_>]) -> Result<Option<ChangedNames>, StateError> {
@@ -200,6 +270,12 @@ impl FlatRecords for NamedRecords {
         };
         slot_near(account, slot, set)
     }
+}
+
+/// The error for a slot of no account.
+fn orphan(owner: Address, slot: U256) -> StateError {
+    let key = slot_key(owner, slot);
+    corrupt("slots", &key, "its account does not exist")
 }
 
 /// Returns a slot of the first account with storage whose address is not below the first bytes of `account`: the

@@ -5,12 +5,9 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 
+use crate::trees::{address, block, change, empty, plain, trees};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use arbor_state::{
     Account, Historical, RecentState, State, StateChanges, StateError, StateView, Tree,
@@ -20,7 +17,6 @@ use arbor_trees::ar16mt::{Ar16mt, StateProof};
 use arbor_verify::Verdict;
 use arbor_verify::mpt::{AccountProof, FalseProof};
 use arbor_versions::Version;
-use trees::{address, block, change, empty, plain, trees};
 
 /// The root of an empty trie.
 const EMPTY_ROOT: B256 =

@@ -4,9 +4,7 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
+use crate::trees;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -27,18 +25,18 @@ use arbor_trees::eip8297::Eip8297;
 use arbor_trees::verkle::{Verkle, VerkleSettings};
 
 /// Of code there may be more than is referred to.
-const CODE: u8 = 5;
+pub(crate) const CODE: u8 = 5;
 /// Without any row it is the table of a database from before there was one; these have one.
-const ROOTS: u8 = 6;
+pub(crate) const ROOTS: u8 = 6;
 
 /// The tables of a tree's databases, which are checked against each other.
-fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
+pub(crate) fn tables(tree: &Tree) -> impl Iterator<Item = (u8, &'static str)> {
     let tables = tree.kind().tables.iter();
     tables.map(|spec| (spec.table.0, spec.name))
 }
 
 /// Every tree. Those that put leaves into groups have several, so a small state shows what a large one would.
-static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
+pub(crate) static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
     let committer = Arc::new(Committer::within(6_000_000));
     let settings = VerkleSettings {
         leaf_bytes: 2 << 10,
@@ -64,7 +62,7 @@ static TREES: LazyLock<Vec<Tree>> = LazyLock::new(|| {
     all
 });
 
-fn tree(name: &str) -> &'static Tree {
+pub(crate) fn tree(name: &str) -> &'static Tree {
     let mut all = TREES.iter();
     all.find(|tree| tree.kind().name == name).unwrap()
 }
@@ -78,13 +76,13 @@ fn open(store: &Arc<MemoryStore>) -> State {
     open_as(store, &MPT.tree())
 }
 
-fn open_as(store: &Arc<MemoryStore>, tree: &Tree) -> State {
+pub(crate) fn open_as(store: &Arc<MemoryStore>, tree: &Tree) -> State {
     let store: Arc<dyn Store> = store.clone();
     State::open(store, None, tree.clone(), NETWORK, Default::default()).unwrap()
 }
 
 /// A flushed state with accounts, code, and storage tries deep enough to have inner nodes.
-fn stored_state(tree: &Tree) -> Arc<MemoryStore> {
+pub(crate) fn stored_state(tree: &Tree) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::default());
     let mut state = open_as(&store, tree);
     let code = Bytes::from_static(b"\x60\x01\x60\x02");
@@ -142,7 +140,7 @@ fn stored_state(tree: &Tree) -> Arc<MemoryStore> {
 
 type Record = (Box<[u8]>, Arc<[u8]>);
 
-fn records(store: &MemoryStore, table: u8) -> Vec<Record> {
+pub(crate) fn records(store: &MemoryStore, table: u8) -> Vec<Record> {
     store
         .scan(Table(table), &[], &[])
         .unwrap()

@@ -4,12 +4,9 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/vectors.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod vectors;
-
 use std::sync::Arc;
 
+use crate::vectors::{allocation, hash, json, text};
 use alloy_primitives::{Address, B256, U256, hex};
 use arbor_state::{
     AccountChange, AccountSlots, BlockRef, Network, Settings, SlotChange, State, StateChanges,
@@ -19,7 +16,6 @@ use arbor_trees::eip7864::{AccountsMultiproof, EIP7864, EIP7864_A};
 use arbor_verify::stems::{StemHash, StemName};
 use arbor_verify::{Proof, Verdict};
 use arbor_versions::Version;
-use vectors::{allocation, hash, json, text};
 
 const NETWORK: Network = Network {
     chain_id: 1,
@@ -160,4 +156,77 @@ fn a_proof_names_its_revision() {
     let own: &AccountsMultiproof = proof.downcast().unwrap();
     let verdict = own.verify(B256::ZERO).unwrap();
     assert!(matches!(verdict, Verdict::False(_)), "{verdict:?}");
+}
+
+/// Where the EIP is open: an account that is empty and exists, one with storage and nothing else, a balance of 2^128. What
+/// is gone leaves zeros.
+#[test]
+fn what_the_specification_leaves_open_is_decided() {
+    let address = Address::repeat_byte(3);
+    let empty = arbor_state::Account {
+        nonce: 0,
+        balance: U256::ZERO,
+        code_hash: alloy_primitives::KECCAK256_EMPTY,
+    };
+    let changes = |old, new, slots: &[(u64, u64, u64)]| {
+        let slots = slots.iter().map(|(slot, old, new)| {
+            let (old, new) = (U256::from(*old), U256::from(*new));
+            (U256::from(*slot), SlotChange { old, new })
+        });
+        let change = AccountChange {
+            old,
+            new,
+            storage_cleared: false,
+            slots: slots.collect(),
+        };
+        StateChanges {
+            accounts: [(address, change)].into(),
+            ..StateChanges::default()
+        }
+    };
+    for kind in [&EIP7864, &EIP7864_A] {
+        let nothing = kind.tree().empty_root();
+        let mut state = state(kind, "blake3", &changes(None, Some(empty), &[]));
+        let alone = state.root();
+        assert_ne!(alone, nothing);
+        let mut number = 1;
+        let mut go = |state: &mut arbor_state::State, changes: &StateChanges| {
+            let block = arbor_state::BlockRef {
+                number,
+                hash: B256::with_last_byte(number as u8),
+                record: Vec::new(),
+            };
+            number += 1;
+            let computed = state.compute(changes).unwrap();
+            state.commit(&block, computed).unwrap();
+            let report = state.verify().unwrap();
+            assert!(report.is_ok(), "{:?}", report.faults);
+            state.root()
+        };
+        let slots = [(1, 0, 9), (1_280, 0, 11)];
+        let with_slots = go(&mut state, &changes(Some(empty), Some(empty), &slots));
+        assert_ne!(with_slots, alone);
+        let rich = arbor_state::Account {
+            balance: U256::from(u128::MAX),
+            ..empty
+        };
+        go(&mut state, &changes(Some(empty), Some(rich), &[]));
+        let too_rich = arbor_state::Account {
+            balance: U256::ONE << 128,
+            ..empty
+        };
+        let error = state
+            .compute(&changes(Some(rich), Some(too_rich), &[]))
+            .unwrap_err();
+        assert!(
+            matches!(error, arbor_state::StateError::NoRoom { .. }),
+            "{error}"
+        );
+        let mut removal = changes(Some(rich), None, &[]);
+        for change in removal.accounts.values_mut() {
+            change.storage_cleared = true;
+        }
+        let gone = go(&mut state, &removal);
+        assert!(![nothing, alone, with_slots].contains(&gone));
+    }
 }

@@ -6,13 +6,11 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/vectors.rs"]
-mod vectors;
-
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
+use crate::vectors::{allocation, bytes, code_hash, hash, hex_of, json, number, number_of, text};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, hex, keccak256};
 use alloy_rlp::{Decodable, RlpDecodable};
 use arbor_state::{
@@ -27,7 +25,6 @@ use arbor_verify::PartialState;
 use arbor_verify::stems::chunk_code;
 use arbor_versions::Version;
 use serde_json::Value;
-use vectors::{allocation, bytes, code_hash, hash, hex_of, json, number, number_of, text};
 
 const NETWORK: Network = Network {
     chain_id: 1,

@@ -4,19 +4,15 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::trees::{self, address, block, open, trees};
 use alloy_primitives::{Bytes, U256, keccak256};
 use arbor_state::{
     Account, AccountChange, Inspection, SlotChange, StateChanges, StateSnapshot, Tree,
 };
 use arbor_store::MemoryStore;
-use trees::{address, block, open, trees};
 
 /// Account `n` has `n` slots; the last two have code.
 fn changes(accounts: u8) -> StateChanges {

@@ -5,18 +5,14 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::trees::{address, block, change, empty, open, plain, trees};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{Account, AccountChange, SlotChange, State, StateChanges, StateView};
 use arbor_store::MemoryStore;
 use arbor_versions::{Retain, Version};
-use trees::{address, block, change, empty, open, plain, trees};
 
 /// What an account is.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,9 +4,7 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
+use crate::trees;
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -5,14 +5,11 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-mod support;
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use crate::support::{ACCOUNTS, Contents, Step, address, codes, edit_model, slots, step};
+use crate::trees::{self, registry};
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256, keccak256};
 use arbor_ipa::Committer;
 use arbor_state::{
@@ -33,14 +30,12 @@ use arbor_trees::{MPT, naive_root};
 use arbor_verify::{Kinds, ProvenAccount, Verdict};
 use arbor_versions::{Options, Retain, Version};
 use proptest::prelude::*;
-use support::{ACCOUNTS, Contents, Step, address, codes, edit_model, slots, step};
-use trees::registry;
 
 /// Small tables, to be quick; what they compute does not depend on their sizes.
 static COMMITTER: LazyLock<Arc<Committer>> =
     LazyLock::new(|| Arc::new(Committer::within(6_000_000)));
 
-static ROWS: LazyLock<Vec<Tree>> = LazyLock::new(trees::trees);
+pub(crate) static ROWS: LazyLock<Vec<Tree>> = LazyLock::new(trees::trees);
 
 fn verkle(layout: HeaderLayout, form: Form) -> Tree {
     let settings = VerkleSettings {
@@ -56,20 +51,20 @@ fn verkle(layout: HeaderLayout, form: Form) -> Tree {
 }
 
 /// What a version is to be.
-#[derive(Clone, Default)]
-struct Expected {
-    contents: Contents,
-    root: B256,
+#[derive(Clone, Default, PartialEq, Debug)]
+pub(crate) struct Expected {
+    pub(crate) contents: Contents,
+    pub(crate) root: B256,
 }
 
 /// Where a history is kept.
-enum Place {
+pub(crate) enum Place {
     Memory(Arc<MemoryStore>),
     Folder(tempfile::TempDir),
 }
 
 impl Place {
-    fn open(&self, tree: &Tree) -> State {
+    pub(crate) fn open(&self, tree: &Tree) -> State {
         let network = Network {
             chain_id: 1,
             genesis_hash: B256::ZERO,
@@ -95,7 +90,7 @@ fn check(state: &State, version: u64, expected: &Expected) {
     check_then(&state.at(Version(version)).unwrap(), expected);
 }
 
-fn check_then(then: &Historical, expected: &Expected) {
+pub(crate) fn check_then(then: &Historical, expected: &Expected) {
     let contents = &expected.contents;
     let root = expected.root;
     assert_eq!(B256::from(then.meta().root), root, "{:?}", then.meta());
@@ -333,8 +328,18 @@ const EVERYTHING: Form = Form {
     ..Form::PUBLISHED
 };
 
+/// The usual number of random histories, times the number in the environment's `ARBOR_CASES`.
+fn cases(usual: u32) -> ProptestConfig {
+    let times = std::env::var("ARBOR_CASES");
+    let times = times.map_or(1, |times| times.parse().expect("ARBOR_CASES is a number"));
+    ProptestConfig {
+        cases: usual * times,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16))]
 
     #[test]
     fn a_random_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..40)) {
@@ -343,7 +348,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(cases(8))]
 
     /// With every hash function, and records of any number of levels; leaves that are put in order fall into several groups.
     #[test]
@@ -354,6 +359,7 @@ proptest! {
             hasher: Hasher::named(EIP8297.hashes[hash]).unwrap(),
             packing: Packing { levels, inner_hashes },
             leaf_bytes: 4 << 10,
+            sort_bytes: 4 << 10,
         };
         agrees_with_the_model(&memory(), &(Arc::new(tree) as Tree), steps)?;
     }
@@ -367,6 +373,7 @@ proptest! {
             hasher: UnifiedHasher::named(EIP7864.hashes[hash]).unwrap(),
             packing: Packing { levels, inner_hashes },
             leaf_bytes: 4 << 10,
+            sort_bytes: 4 << 10,
             ..*usual.downcast().unwrap()
         };
         agrees_with_the_model(&memory(), &(Arc::new(tree) as Tree), steps)?;
@@ -379,7 +386,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2))]
 
     /// Whatever is in the registry, a tree of the tests too.
     #[test]
@@ -391,7 +398,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #![proptest_config(cases(3))]
 
     #[test]
     fn a_verkle_history_agrees_with_the_model(steps in prop::collection::vec(step(), 1..25)) {
@@ -413,7 +420,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1))]
 
     #[test]
     fn a_verkle_history_on_disk_agrees_with_the_model(steps in prop::collection::vec(step(), 1..20)) {

@@ -4,21 +4,18 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::trees::{block, empty, open, plain, trees};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use arbor_state::{
-    Account, AccountChange, AccountSource, DumpAccount, Historical, KeyedAccount, SlotChange,
-    SortedAccounts, State, StateChanges, StateError, StateView, Tree,
+    Account, AccountChange, AccountSource, DumpAccount, Historical, KeyedAccount, ReadError,
+    SlotChange, SortedAccounts, State, StateChanges, StateError, StateView, Tree,
 };
-use arbor_store::MemoryStore;
+use arbor_store::{MemoryStore, Reader, Store, Table, Write};
+use arbor_trees::ar16mt::AR16MT;
 use arbor_versions::Version;
-use trees::{block, empty, open, plain, trees};
 
 type Slots = BTreeMap<U256, U256>;
 type Contents = BTreeMap<Address, (Account, Slots)>;
@@ -198,6 +195,77 @@ fn ranges_of_a_version_are_all_its_accounts_in_order() {
             assert!(of.slots.is_sorted_by(|a, b| a.key < b.key));
         }
     }
+}
+
+/// What is read of a state that was made ready to be read as a whole.
+fn arranged(then: &Historical<'_>, bytes: usize) -> Result<Vec<KeyedAccount>, ReadError> {
+    let folder = tempfile::tempdir().unwrap();
+    let state = then.arranged(folder.path(), bytes)?;
+    let ranges = (0..=u8::MAX).map(|first| state.stream(Some(first))?.collect());
+    let ranges: Vec<Vec<KeyedAccount>> = ranges.collect::<Result<_, ReadError>>()?;
+    let all: Vec<KeyedAccount> = state.stream(None)?.collect::<Result<_, ReadError>>()?;
+    assert!(ranges.concat() == all);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    Ok(all)
+}
+
+#[test]
+fn an_arranged_state_lists_the_same() {
+    for tree in trees() {
+        let mut state = history(&tree);
+        // Values in several files, and keys that are sorted in several passes.
+        let many = (1..10_000u64).map(|slot| (U256::from(slot), U256::from(slot % 7)));
+        let mut after = contents(2);
+        let account = after.get_mut(&Address::with_last_byte(1)).unwrap();
+        account.1.extend(many.filter(|(_, value)| !value.is_zero()));
+        commit(&mut state, 3, &changes(&contents(2), &after));
+        for version in 0..4 {
+            let then = state.at(Version(version)).unwrap();
+            let wanted: Vec<KeyedAccount> = then
+                .stream(None)
+                .unwrap()
+                .collect::<Result<_, _>>()
+                .unwrap();
+            assert_eq!(wanted.len(), contents(version.min(2)).len());
+            for bytes in [1, 64 << 20] {
+                assert!(
+                    arranged(&then, bytes).unwrap() == wanted,
+                    "{}",
+                    tree.kind().name
+                );
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let then = state.at(Version(3)).unwrap();
+        let root = then.arranged(folder.path(), 1).unwrap().flat_root();
+        assert_eq!(root.unwrap(), state.reader().flat_root().unwrap());
+    }
+}
+
+#[test]
+fn an_arranged_state_has_no_leaf_without_a_name() {
+    const NAMES: Table = Table(2);
+    let ar16mt = AR16MT.tree();
+    let store = Arc::new(MemoryStore::default());
+    let mut state = open(&ar16mt, &store);
+    commit(&mut state, 0, &changes(&Contents::new(), &contents(0)));
+    state.flush().unwrap();
+    drop(state);
+    let name = [
+        &Address::with_last_byte(1)[..],
+        &U256::MAX.to_be_bytes::<32>(),
+    ]
+    .concat();
+    assert!(store.get(NAMES, &name).unwrap().is_some());
+    let gone = Write {
+        table: NAMES,
+        key: name.into(),
+        value: None,
+    };
+    store.write(&[gone], true).unwrap();
+    let state = open(&ar16mt, &store);
+    let error = arranged(&state.at(Version(0)).unwrap(), 1).unwrap_err();
+    assert!(error.to_string().contains("no name leads to it"), "{error}");
 }
 
 #[test]

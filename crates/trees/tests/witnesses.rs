@@ -4,21 +4,15 @@
     reason = "a failed test may say no more than where it failed"
 )]
 
-#[allow(dead_code, reason = "other suites use the rest")]
-mod support;
-#[path = "support/trees.rs"]
-#[allow(dead_code, reason = "other suites use the rest")]
-mod trees;
-
 use std::collections::BTreeMap;
 
+use crate::support::{Contents, Edit, Step, edit_model, step};
+use crate::trees::{block, empty};
 use arbor_state::{AccountChange, IntermediateRoots, Reads, StateChanges, StateWitness, Touched};
 use arbor_trees::MPT;
 use arbor_verify::mpt::WitnessState;
 use arbor_versions::Version;
 use proptest::prelude::*;
-use support::{Contents, Edit, Step, edit_model, step};
-use trees::{block, empty};
 
 /// Edits of one block or transaction.
 fn edits() -> impl Strategy<Value = Vec<Edit>> {

@@ -1,12 +1,25 @@
 //! The forms of proofs, and how a file is known to have one of them.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use std::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, B256, U256};
 use arbor_accounts::{AccountSlots, IntermediateRoots, ReadError, StateView};
 use serde_json::Value;
 
+use crate::compact::{CompactForm, CompactWitness, ExpandedWitness, IsChunk, NotCompact};
 use crate::named_leaves::NamedLeaves;
 use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, WrongField};
-use crate::{ar16mt, eip7864, eip8297, mpt, verkle};
+use crate::witness_parts::WitnessParts;
+
+#[cfg(feature = "ar16mt")]
+use crate::ar16mt;
+#[cfg(feature = "eip7864")]
+use crate::eip7864;
+#[cfg(feature = "eip8297")]
+use crate::eip8297;
+use crate::mpt;
+#[cfg(feature = "verkle")]
+use crate::verkle;
 
 /// What proven leaves show of an account.
 pub type AccountOf = fn(&[ProvenLeaf], &AccountSlots) -> Result<ProvenAccount, NotProven>;
@@ -24,6 +37,8 @@ pub struct VerifyKind {
     pub account_of: Option<AccountOf>,
     /// Makes a state of the nodes in a witness of a block, of a tree whose roots no header has; `None` if blocks are not executed over its nodes.
     pub partial_state: Option<PartialStateOf>,
+    /// The compact form of the tree's witnesses, if it has witnesses.
+    pub compact: Option<CompactForm>,
     /// The leaves of whole states with their names, if the tree has leaves that follow from accounts alone.
     pub leaves: Option<NamedLeaves>,
 }
@@ -31,17 +46,35 @@ pub struct VerifyKind {
 /// Makes a state of a witness; `None` for a hash function that the tree does not have.
 pub type PartialStateOf = fn(WitnessParts<'_>) -> Option<Box<dyn PartialState>>;
 
-/// What a witness has of a state.
-#[derive(Clone, Copy, Debug)]
-pub struct WitnessParts<'a> {
-    /// The name of the tree's hash function.
-    pub hash: &'a str,
-    /// The root.
-    pub root: B256,
-    /// Nodes, in any order.
-    pub nodes: &'a [Bytes],
-    /// Codes, in any order.
-    pub codes: &'a [Bytes],
+impl VerifyKind {
+    fn compact_form(&self) -> Result<CompactForm, NotCompact> {
+        self.compact.ok_or(NotCompact::Tree(self.tree))
+    }
+
+    /// Writes the nodes and codes of a witness in [compact form](CompactForm::write).
+    ///
+    /// # Errors
+    /// A tree without such a form; nodes that no witness of the tree has.
+    pub fn compact(
+        &self,
+        parts: &WitnessParts<'_>,
+        is_chunk: IsChunk<'_>,
+    ) -> Result<CompactWitness, NotCompact> {
+        self.compact_form()?.write(parts, is_chunk)
+    }
+
+    /// Reads a [compact witness](CompactForm::read) at a root.
+    ///
+    /// # Errors
+    /// Bytes that are no compact witness of the tree, or one of another root.
+    pub fn expand(
+        &self,
+        hash: &str,
+        root: B256,
+        bytes: &[u8],
+    ) -> Result<ExpandedWitness, NotCompact> {
+        self.compact_form()?.read(hash, root, bytes)
+    }
 }
 
 /// The part of a state that a witness has.
@@ -58,6 +91,26 @@ pub trait PartialState: StateView {
 
     /// Counts the nodes that the root leads to, and the codes that accounts among them have.
     fn reached(&self) -> Reached;
+
+    /// Whether codes are among the leaves, in chunks. Then [`code_of`](StateView::code_of) returns a code with zeros in place
+    /// of chunks that the witness lacks, and execution over it is compared with [`check_chunks`](Self::check_chunks).
+    fn has_chunks(&self) -> bool {
+        false
+    }
+
+    /// Checks that the witness has these chunks of accounts' codes, by account and number, as far as an account has code
+    /// before the block.
+    ///
+    /// # Errors
+    /// The first chunk that is missing, by name.
+    fn check_chunks(&self, _chunks: &BTreeMap<Address, BTreeSet<u32>>) -> Result<(), ReadError> {
+        Ok(())
+    }
+
+    /// Counts the absent leaves whose absence holds only if whoever made the witness was honest.
+    fn doubtful(&self) -> usize {
+        0
+    }
 }
 
 /// What of a witness its root leads to.
@@ -134,6 +187,16 @@ pub enum NotRead {
         /// The form that has the field.
         other: &'static str,
     },
+    /// It names a tree that has no proofs of its form.
+    #[error(
+        "it is of the form {form}, and names the tree {tree:?} (\"tree\"), which has no proofs of that form"
+    )]
+    OtherTree {
+        /// The form.
+        form: &'static str,
+        /// The name of the tree, cut if it is long.
+        tree: String,
+    },
     /// It names a form beside the `result` of a JSON-RPC answer.
     #[error(
         "it names a form (\"form\") beside \"result\", in which the proof is: the name belongs into the proof"
@@ -167,15 +230,21 @@ pub struct Kinds {
     rows: Vec<&'static VerifyKind>,
 }
 
-/// All trees of this project.
+/// All trees of this project that the crate is built with.
 pub fn standard() -> Kinds {
     Kinds::new([
         &mpt::VERIFY,
+        #[cfg(feature = "verkle")]
         &verkle::VERIFY,
+        #[cfg(feature = "verkle")]
         &verkle::VERIFY_2023,
+        #[cfg(feature = "ar16mt")]
         &ar16mt::VERIFY,
+        #[cfg(feature = "eip8297")]
         &eip8297::VERIFY,
+        #[cfg(feature = "eip7864")]
         &eip7864::VERIFY,
+        #[cfg(feature = "eip7864")]
         &eip7864::VERIFY_A,
     ])
 }
@@ -199,6 +268,9 @@ impl Kinds {
 
     /// Reads a proof of any form from JSON. If a node answered with it, [`answered`] takes it out
     /// of the answer.
+    ///
+    /// A file may name its tree next to its form, as `arbor serve` does. The name must be that of a
+    /// tree with such proofs. Nothing else follows from it, because a file may name any tree.
     ///
     /// # Errors
     /// [`NotRead`]: no form, or one that is not known; fields of another form; what is not of its
@@ -266,6 +338,28 @@ impl Kinds {
         Ok(())
     }
 
+    /// Checks that the tree that a file names has proofs of its form, and takes the name from the
+    /// file.
+    fn check_tree(&self, form: &'static ProofForm, file: &mut Value) -> Result<(), NotRead> {
+        let named = file
+            .as_object_mut()
+            .and_then(|fields| fields.remove("tree"));
+        let Some(named) = named else {
+            return Ok(());
+        };
+        let name = named
+            .as_str()
+            .map_or_else(|| named.to_string(), str::to_owned);
+        let has = |row: &VerifyKind| row.forms.iter().any(|of| of.name == form.name);
+        match self.find(&name) {
+            Some(row) if has(row) => Ok(()),
+            _ => Err(NotRead::OtherTree {
+                form: form.name,
+                tree: name.chars().take(80).collect(),
+            }),
+        }
+    }
+
     /// The one form that a file has; its name is taken from the file.
     fn recognise(&self, file: &mut Value) -> Result<&'static ProofForm, NotRead> {
         let named = file
@@ -281,6 +375,7 @@ impl Kinds {
                 known: self.forms().map(|form| form.name).collect(),
             })?;
             self.check_marks(form, file)?;
+            self.check_tree(form, file)?;
             return Ok(form);
         }
         let has = |form: &&ProofForm| form.marks.iter().any(|field| file.get(field).is_some());
@@ -332,8 +427,6 @@ pub fn answered(mut file: Value) -> Result<Value, NotRead> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::json;
 
     use super::*;
@@ -373,6 +466,13 @@ mod tests {
         // This form has the testnets' field, too.
         let shared = json!({"form": "verkle/1", "verkleProof": 1, "stateDiff": []});
         assert!(error(shared).contains("no proof of the form verkle/1"));
+        for tree in [json!("mpt"), json!("oak"), json!(7)] {
+            let named = json!({"form": "verkle/1", "tree": tree, "stateDiff": []});
+            assert!(error(named).contains("which has no proofs of that form"));
+        }
+        // Of the right tree, only the fields are wrong.
+        let named = json!({"form": "verkle/1", "tree": "verkle", "stateDiff": []});
+        assert!(error(named).contains("no proof of the form verkle/1"));
         let cut = kinds.read(json!({"form": "mpt/1"})).expect_err("no fields");
         assert!(cut.to_string().contains("no proof of the form mpt/1"));
     }
@@ -395,6 +495,7 @@ mod tests {
             forms: &OTHER,
             account_of: None,
             partial_state: None,
+            compact: None,
             leaves: None,
         };
         let kinds = Kinds::new([&verkle::VERIFY, &KIND]);

@@ -4,6 +4,9 @@
 //! and that name none: EIP-1186 (`eth_getProof`) and the Verkle testnets' witnesses. [`Kinds::read`] finds the one
 //! form that a file has; [`Proof::verify`] holds the proof against a root and returns a [`Verdict`].
 //!
+//! Merkle-Patricia is always there. Every other tree is a cargo feature, and all of them are default features. The feature `rayon`
+//! spreads work over threads.
+//!
 //! ```
 //! use alloy_primitives::{Address, B256, U256};
 //! use arbor_verify::{Verdict, standard};
@@ -20,26 +23,51 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(all(
+        feature = "ar16mt",
+        feature = "eip7864",
+        feature = "eip8297",
+        feature = "verkle"
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "trees share code that one tree alone does not use"
+    )
+)]
 
+#[cfg(feature = "ar16mt")]
 pub mod ar16mt;
+mod compact;
+#[cfg(feature = "eip7864")]
 pub mod eip7864;
+#[cfg(feature = "eip8297")]
 pub mod eip8297;
+#[cfg(any(feature = "eip7864", feature = "eip8297"))]
 mod hash_name;
 mod kinds;
 pub mod mpt;
 mod named_leaves;
 mod proof;
 mod quantity;
+#[cfg(any(feature = "eip7864", feature = "eip8297", feature = "verkle"))]
 pub mod stems;
+#[cfg(feature = "verkle")]
 pub mod verkle;
+mod witness_parts;
 
 pub use arbor_accounts::AccountSlots;
+pub use compact::{
+    CompactForm, CompactSizes, CompactWitness, ExpandedWitness, IsChunk, NotCompact,
+};
 pub use kinds::{
     AccountOf, Kinds, NotProven, NotRead, PartialState, PartialStateOf, Reached, VerifyKind,
-    WitnessParts, answered, standard,
+    answered, standard,
 };
 pub use named_leaves::{LeafValues, LeavesOf, NamedLeaf, NamedLeaves, Origin, WholeAccount};
 pub use proof::{
     Claims, FromBytes, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict,
     WrongField,
 };
+pub use witness_parts::WitnessParts;

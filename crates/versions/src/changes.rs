@@ -280,7 +280,7 @@ impl Changes {
                 return Err(VersionsError::DuplicateChange {
                     version,
                     table: schema.specs()[schema.position(pair[0].table)?].name,
-                    key: hex::encode(name(&pair[0]).1),
+                    key: const_hex::encode(name(&pair[0]).1),
                 });
             }
         }

@@ -148,6 +148,9 @@ pub enum VersionsError {
         /// The newest.
         head: Option<Version>,
     },
+    /// A view reads no more: see [`View::until`](crate::View::until).
+    #[error("reading did not end in time")]
+    Late,
     /// One version changes the same key twice.
     #[error("version {} changes key {key} of table {table} twice", .version.0)]
     DuplicateChange {

@@ -287,6 +287,7 @@ impl<'a> View<'a> {
     }
 
     fn cursor(self, version: u64, chunk: u32) -> Result<Cursor, VersionsError> {
+        self.in_time()?;
         let Some(pending) = self.unflushed.pending_of(version) else {
             return stored_cursor(self.base, version, chunk);
         };

@@ -43,8 +43,8 @@ impl Identity {
             ),
             (
                 "genesis",
-                hex::encode(self.genesis),
-                hex::encode(wanted.genesis),
+                const_hex::encode(self.genesis),
+                const_hex::encode(wanted.genesis),
             ),
         ];
         for (field, stored, wanted) in fields {
@@ -247,16 +247,17 @@ pub(crate) mod hex_array {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(crate) fn serialize<S: Serializer>(bytes: &[u8; 32], to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&format!("0x{}", hex::encode(bytes)))
+        to.serialize_str(&format!("0x{}", const_hex::encode(bytes)))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<[u8; 32], D::Error> {
         let text = String::deserialize(from)?;
         let digits = text
             .strip_prefix("0x")
-            .ok_or_else(|| D::Error::custom("hex without 0x"))?;
+            .filter(|digits| !digits.starts_with("0x"))
+            .ok_or_else(|| D::Error::custom("hex without one 0x"))?;
         let mut bytes = [0; 32];
-        hex::decode_to_slice(digits, &mut bytes).map_err(D::Error::custom)?;
+        const_hex::decode_to_slice(digits, &mut bytes).map_err(D::Error::custom)?;
         Ok(bytes)
     }
 }

@@ -15,7 +15,8 @@
 //! - [`Versions`] is the writer: [`apply`](Versions::apply), [`flush`](Versions::flush),
 //!   [`rollback`](Versions::rollback), [`prune`](Versions::prune).
 //! - [`View`] reads: the head, and any retained version.
-//! - [`Snapshot`] is a view that other threads keep while the writer goes on, and how another process reads.
+//! - [`Snapshot`] is a view that other threads keep while the writer goes on, and how another process reads. Versions that no writer has
+//!   are laid over one ([`Snapshot::with_version`]).
 //! - [`Identity`] says what a database is; opening it as anything else is an error.
 //! - [`Snapshot::verify_records`] checks all records against each other.
 //! - [`read_head_file`] tells where a database stands without opening it.
@@ -44,9 +45,11 @@ mod options;
 mod ordered;
 mod pins;
 mod pruning;
+mod put;
 mod slot;
 mod snapshot;
 mod stats;
+mod uncommitted;
 mod undo;
 mod unflushed;
 mod verify;

@@ -15,7 +15,7 @@ impl Versions {
     ///
     /// # Errors
     /// [`VersionsError::AlreadyLoaded`] if there is a version; a table not declared; the store's errors. What came before the error is loaded.
-    pub fn load(&mut self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), VersionsError> {
+    pub fn load(&self, sorted: &mut dyn Iterator<Item = Write>) -> Result<(), VersionsError> {
         if let Some(head) = self.head() {
             return Err(VersionsError::AlreadyLoaded { head: head.version });
         }

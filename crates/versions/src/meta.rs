@@ -144,6 +144,33 @@ pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         .expect("invariant: the slice has N bytes")
 }
 
+/// Checks that versions follow a parent, and each other.
+pub(crate) fn check_order<'m>(
+    mut parent: Option<&'m Meta>,
+    metas: impl Iterator<Item = &'m Meta>,
+) -> Result<(), VersionsError> {
+    for meta in metas {
+        let wanted = Version(parent.map_or(0, |parent| parent.version.0 + 1));
+        if meta.version != wanted {
+            return Err(VersionsError::OutOfOrder {
+                got: meta.version,
+                wanted,
+            });
+        }
+        if let Some(parent) = parent
+            && meta.block_number < parent.block_number
+        {
+            return Err(VersionsError::BlockOrder {
+                version: meta.version,
+                got: meta.block_number,
+                parent: parent.block_number,
+            });
+        }
+        parent = Some(meta);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +190,7 @@ mod tests {
             "aa".repeat(32),
             "bb".repeat(32)
         );
-        assert_eq!(hex::encode(&bytes), wanted);
+        assert_eq!(const_hex::encode(&bytes), wanted);
         let read = StoredMeta::decode(Version(7), &bytes).expect("decodes");
         assert_eq!((read.meta, read.undo_chunks), (meta, 3));
         for cut in 0..META_HEAD {
@@ -181,7 +208,7 @@ mod tests {
         };
         let bytes = head.encode();
         assert_eq!(
-            hex::encode(&bytes),
+            const_hex::encode(&bytes),
             "01000000000000012c00000000000000020000000000000001"
         );
         assert_eq!(HeadRecord::decode(&bytes).expect("decodes"), head);

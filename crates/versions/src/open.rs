@@ -174,6 +174,15 @@ impl Versions {
 }
 
 impl Snapshot {
+    /// Returns what the database says that it is.
+    ///
+    /// # Errors
+    /// A record of it that is missing or cannot be read.
+    pub fn identity(&self) -> Result<Identity, VersionsError> {
+        let identity = stored_identity(&*self.base)?;
+        identity.ok_or_else(|| VersionsError::malformed("identity record", "missing"))
+    }
+
     /// Opens a database for reading alone, at its last flushed version. `dir` is the directory that HEAD
     /// lies in, looked at before the store was opened; none for a store in memory.
     ///
@@ -192,7 +201,11 @@ impl Snapshot {
         if let Some(dir) = dir {
             agrees_with(&dir.around()?, identity, unflushed.head.as_deref())?;
         }
-        Ok(Self { base, unflushed })
+        Ok(Self {
+            of_writer: unflushed.layers.len(),
+            base,
+            unflushed,
+        })
     }
 
     /// Writes the HEAD file of a directory anew, from what the store there says: where the file was lost or damaged, or knows of
@@ -338,7 +351,7 @@ fn agree(files: &Files, stored: Option<&Meta>) -> Result<(), VersionsError> {
 }
 
 fn same(head: &FlushedVersion, meta: &Meta) -> Result<(), VersionsError> {
-    let hex = hex::encode::<[u8; 32]>;
+    let hex = const_hex::encode::<[u8; 32]>;
     let (of_store, of_file) = (meta.block_number, head.block_number);
     for (field, store, file) in [
         ("root", hex(meta.root), hex(head.root)),

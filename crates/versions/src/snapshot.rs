@@ -15,6 +15,8 @@ use crate::view::View;
 pub struct Snapshot {
     pub(crate) base: Arc<dyn Reader>,
     pub(crate) unflushed: Unflushed,
+    /// How many of the layers, the oldest, a writer has.
+    pub(crate) of_writer: usize,
 }
 
 impl Snapshot {
@@ -24,6 +26,7 @@ impl Snapshot {
             base: &*self.base,
             unflushed: &self.unflushed,
             active: None,
+            deadline: None,
         }
     }
 }

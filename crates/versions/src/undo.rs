@@ -313,14 +313,17 @@ mod tests {
         let third = "04 01 65 01";
         let fourth = "00 05 0261626465 03 797a";
         let wanted = [header, first, second, third, fourth].concat();
-        assert_eq!(hex::encode(&record.chunks[0]), wanted.replace(' ', ""));
+        assert_eq!(
+            const_hex::encode(&record.chunks[0]),
+            wanted.replace(' ', "")
+        );
         assert_eq!(record.chunks.len(), 1);
     }
 
     #[test]
     fn an_empty_record_is_one_chunk() {
         let record = encoded(&[], 64);
-        assert_eq!(hex::encode(&record.chunks[0]), "010000000100000000");
+        assert_eq!(const_hex::encode(&record.chunks[0]), "010000000100000000");
         assert_eq!(decoded(&record.chunks).expect("decodes"), []);
     }
 
@@ -335,9 +338,9 @@ mod tests {
         let longer = [&chunk[..], &[0]].concat();
         assert!(decoded(&[Value::from(longer)]).is_err());
         // A tail of zero bytes after sharing all would repeat the key before.
-        let repeated = hex::decode("01000000010000000200020161000200").expect("hex");
+        let repeated = const_hex::decode("01000000010000000200020161000200").expect("hex");
         assert!(decoded(&[Value::from(repeated)]).is_err());
-        let endless = hex::decode("010000000100000001ffffffffffffffffffff").expect("hex");
+        let endless = const_hex::decode("010000000100000001ffffffffffffffffffff").expect("hex");
         assert!(decoded(&[Value::from(endless)]).is_err());
     }
 
@@ -365,7 +368,7 @@ mod tests {
 
         #[test]
         fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
-            let mut chunk = hex::decode("0100000001000000").expect("hex");
+            let mut chunk = const_hex::decode("0100000001000000").expect("hex");
             chunk.extend_from_slice(&bytes);
             let _ = decoded(&[Value::from(chunk)]);
         }

@@ -90,7 +90,7 @@ impl<'a> Check<'a> {
             if found.as_ref() != Some(&value) {
                 (self.fault)(format!(
                     "record {} of table {:#04x}: looking it up gives something else than a scan",
-                    hex::encode(&key),
+                    const_hex::encode(&key),
                     table.0
                 ));
             }
@@ -110,7 +110,7 @@ impl<'a> Check<'a> {
                 // Held against the metas and undo that it promises.
                 layout::HEAD_KEY => {}
                 key if key.starts_with(layout::INDEXED_PREFIX) && value.is_empty() => {}
-                key => (check.fault)(format!("system record {}: unknown", hex::encode(key))),
+                key => (check.fault)(format!("system record {}: unknown", const_hex::encode(key))),
             }
             Ok(())
         })
@@ -141,7 +141,10 @@ impl<'a> Check<'a> {
         let mut metas = Metas::new();
         self.each(layout::META, &[], |check, key, value| {
             let Ok(key) = <[u8; 8]>::try_from(key) else {
-                (check.fault)(format!("meta {}: key of another length", hex::encode(key)));
+                (check.fault)(format!(
+                    "meta {}: key of another length",
+                    const_hex::encode(key)
+                ));
                 return Ok(());
             };
             let version = u64::from_be_bytes(key);
@@ -197,7 +200,7 @@ impl<'a> Check<'a> {
             if !right {
                 (check.fault)(format!(
                     "version of block {}: not the newest one that is kept",
-                    hex::encode(key)
+                    const_hex::encode(key)
                 ));
             }
             Ok(())
@@ -213,7 +216,10 @@ impl<'a> Check<'a> {
         let mut last: Vec<u8> = Vec::new();
         self.each(layout::UNDO, &[], |check, key, value| {
             let Ok(key) = <[u8; 12]>::try_from(key) else {
-                (check.fault)(format!("undo {}: key of another length", hex::encode(key)));
+                (check.fault)(format!(
+                    "undo {}: key of another length",
+                    const_hex::encode(key)
+                ));
                 return Ok(());
             };
             let version = u64::from_be_bytes(array(&key));

@@ -12,23 +12,19 @@ use crate::cache::CachedStore;
 use crate::changes::{Change, Changes, check_writes};
 use crate::error::VersionsError;
 use crate::flush::{Files, FlushJob};
-use crate::hashed::KEYS_WARMED_TOGETHER;
 use crate::head_file::DirLock;
 use crate::identity::TableKind;
 use crate::layer::Layer;
-use crate::meta::{HeadRecord, Meta, read_head};
+use crate::meta::{HeadRecord, Meta, check_order, read_head};
 use crate::options::{Options, Retain};
 use crate::pins::Pins;
-use crate::slot::Base;
+use crate::put::{Putting, put_version, put_writes};
 use crate::snapshot::Snapshot;
 use crate::stats::{FlushStats, Stats};
-use crate::undo::{self, UndoRecord};
+use crate::undo::UndoRecord;
 use crate::unflushed::{Filters, Pending, Unflushed};
 use crate::version::Version;
 use crate::view::View;
-
-/// Changes of flat tables, and of others, from which on a second thread helps to put them.
-const MANY_CHANGES: usize = 1 << 13;
 
 /// An open database of versions: one writer, whose methods take `&mut self`.
 ///
@@ -75,6 +71,7 @@ impl Versions {
             base: &*self.base,
             unflushed: &self.unflushed,
             active: Some(&self.active),
+            deadline: None,
         }
     }
 
@@ -102,6 +99,15 @@ impl Versions {
     /// The store's errors; a failed flush in the background.
     pub fn snapshot(&mut self) -> Result<Snapshot, VersionsError> {
         self.settle(false)?;
+        self.snapshot_at_once()
+    }
+
+    /// Like [`snapshot`](Self::snapshot), but does not look whether a flush in the background failed: the next call that changes anything
+    /// reports that.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub fn snapshot_at_once(&mut self) -> Result<Snapshot, VersionsError> {
         self.freeze();
         let base = match &self.store_snapshot {
             Some(base) => base.clone(),
@@ -113,7 +119,12 @@ impl Versions {
             }
         };
         let unflushed = self.unflushed.clone();
-        Ok(Snapshot { base, unflushed })
+        let of_writer = unflushed.layers.len();
+        Ok(Snapshot {
+            base,
+            unflushed,
+            of_writer,
+        })
     }
 
     /// Applies the next version: number 0 for the first, else the head's number plus one.
@@ -147,7 +158,7 @@ impl Versions {
             return Ok(());
         };
         self.settle(false)?;
-        self.check_order(metas.iter())?;
+        check_order(self.head(), metas.iter())?;
         changes.prepare(&self.unflushed.schema, last)?;
         debug_assert!(
             changes.flat().all(|change| self.agrees(change)),
@@ -179,7 +190,7 @@ impl Versions {
         mut versions: Vec<(Meta, Changes)>,
     ) -> Result<(), VersionsError> {
         self.settle(false)?;
-        self.check_order(versions.iter().map(|(meta, _)| meta))?;
+        check_order(self.head(), versions.iter().map(|(meta, _)| meta))?;
         for (meta, changes) in &mut versions {
             changes.prepare(&self.unflushed.schema, meta.version)?;
         }
@@ -199,16 +210,13 @@ impl Versions {
     }
 
     /// Puts what a version changes, which was checked, into the active layer; returns what undoes it, if it can be undone and anything is retained.
-    fn put_version(&mut self, mut changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
+    fn put_version(&mut self, changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
         let undone = undone && self.options.retain != Retain::None;
-        let mut blobs = std::mem::take(&mut changes.blobs);
-        let undo = self.put_changes(changes, undone);
-        blobs.retain(|blob| {
-            let position = self.unflushed.schema.known(blob.table);
-            self.active.get(position, &blob.key).is_none()
-        });
-        self.put(blobs);
-        undo
+        let how = Putting {
+            undo_chunk: undone.then_some(self.options.undo_chunk),
+            with_help: self.options.background,
+        };
+        put_version(&mut self.active, &self.unflushed.schema, changes, how)
     }
 
     /// Makes everything durable.
@@ -251,7 +259,8 @@ impl Versions {
         })?;
         check_writes(&self.unflushed.schema, &flat, TableKind::Flat)?;
         check_writes(&self.unflushed.schema, &nodes, TableKind::Nodes)?;
-        self.put(flat.into_iter().chain(nodes));
+        let writes = flat.into_iter().chain(nodes);
+        put_writes(&mut self.active, &self.unflushed.schema, writes);
         let undone = usize::try_from(head - to.0).unwrap_or(usize::MAX);
         let kept = self.unflushed.pending.len().saturating_sub(undone);
         self.unflushed.pending.truncate(kept);
@@ -283,30 +292,6 @@ impl Versions {
         }
     }
 
-    fn check_order<'m>(&self, metas: impl Iterator<Item = &'m Meta>) -> Result<(), VersionsError> {
-        let mut parent = self.head();
-        for meta in metas {
-            let wanted = Version(parent.map_or(0, |parent| parent.version.0 + 1));
-            if meta.version != wanted {
-                return Err(VersionsError::OutOfOrder {
-                    got: meta.version,
-                    wanted,
-                });
-            }
-            if let Some(parent) = parent
-                && meta.block_number < parent.block_number
-            {
-                return Err(VersionsError::BlockOrder {
-                    version: meta.version,
-                    got: meta.block_number,
-                    parent: parent.block_number,
-                });
-            }
-            parent = Some(meta);
-        }
-        Ok(())
-    }
-
     /// Returns whether a change's old value is the unflushed one, if there is one.
     fn agrees(&self, change: Change<'_>) -> bool {
         let position = self.unflushed.schema.known(change.table);
@@ -315,67 +300,6 @@ impl Versions {
         layers
             .find_map(|layer| layer.get(position, change.key))
             .is_none_or(|slot| slot.value.as_deref() == change.old)
-    }
-
-    /// Puts flat changes and nodes, of tables that were checked, into the active layer; returns the record that undoes the flat ones, if it is
-    /// wanted. Very many are put by two threads.
-    fn put_changes(&mut self, changes: Changes, undone: bool) -> Option<Arc<UndoRecord>> {
-        let schema = &*self.unflushed.schema;
-        let Changes {
-            flat,
-            mut nodes,
-            buffer,
-            ..
-        } = changes;
-        let (flat, buffer) = (&flat[..], &buffer);
-        let two_threads = self.options.background && flat.len().min(nodes.len()) >= MANY_CHANGES;
-        let [mut flat_tables, mut other_tables] = self.active.flat_and_others();
-        let mut put_nodes = || {
-            for run in nodes.chunk_by_mut(|a, b| a.table == b.table) {
-                let Some(table) = &mut other_tables[schema.known(run[0].table)] else {
-                    continue;
-                };
-                for some in run.chunks_mut(KEYS_WARMED_TOGETHER) {
-                    table.warm(some.iter().map(|entry| entry.key(buffer)));
-                    for entry in some {
-                        let record = entry.take(buffer);
-                        table.put(entry.key(buffer), record, Base::Unknown);
-                    }
-                }
-            }
-        };
-        let chunk = self.options.undo_chunk;
-        let mut put_flat = || {
-            let undo = undone.then(|| {
-                let entries = flat.iter().map(|entry| entry.change(buffer));
-                let entries = entries.map(|change| (change.table, change.key, change.old));
-                Arc::new(undo::encode(entries, chunk))
-            });
-            for run in flat.chunk_by(|a, b| a.table == b.table) {
-                if let Some(table) = &mut flat_tables[schema.known(run[0].table)] {
-                    table.put_sorted(run, buffer);
-                }
-            }
-            undo
-        };
-        if two_threads {
-            std::thread::scope(|scope| {
-                scope.spawn(put_nodes);
-                put_flat()
-            })
-        } else {
-            put_nodes();
-            put_flat()
-        }
-    }
-
-    /// Puts writes, of tables that were checked, into the active layer.
-    fn put(&mut self, writes: impl IntoIterator<Item = Write>) {
-        for write in writes {
-            let position = self.unflushed.schema.known(write.table);
-            self.active
-                .put(position, &write.key, write.value, Base::Unknown);
-        }
     }
 
     fn advance(&mut self, meta: Arc<Meta>, undo: Option<Arc<UndoRecord>>) {
@@ -530,6 +454,7 @@ impl Versions {
                     self.forget_old_indexes();
                 }
                 self.flushed.add(&stats);
+                #[cfg(feature = "tracing")]
                 tracing::info!(
                     "flushed versions up to {}: {} versions, {} keys, {} bytes, in {:.3} s",
                     job.to.version,

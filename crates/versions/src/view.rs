@@ -2,6 +2,7 @@
 
 use std::iter::Peekable;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use arbor_store::{Reader, Table, Value};
 
@@ -25,9 +26,28 @@ pub struct View<'a> {
     pub(crate) unflushed: &'a Unflushed,
     /// The layer above the unflushed ones, which only the writer has.
     pub(crate) active: Option<&'a Layer>,
+    /// When reading ends, if it does.
+    pub(crate) deadline: Option<Instant>,
 }
 
 impl<'a> View<'a> {
+    /// Has every read fail from a moment on, so that whatever reads on and on comes to an end.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> Self {
+        Self {
+            deadline: Some(deadline),
+            ..self
+        }
+    }
+
+    /// Checks that reading has not come to its end.
+    pub(crate) fn in_time(self) -> Result<(), VersionsError> {
+        match self.deadline {
+            Some(deadline) if Instant::now() > deadline => Err(VersionsError::Late),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the newest version's meta; `None` before the first version.
     pub fn head(self) -> Option<&'a Meta> {
         self.unflushed.head.as_deref()
@@ -54,6 +74,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// An unknown table; the store's errors.
     pub fn get(self, table: Table, key: &[u8]) -> Result<Option<Value>, VersionsError> {
+        self.in_time()?;
         let position = self.unflushed.schema.position(table)?;
         match self.unflushed(position, key) {
             Some(value) => {
@@ -76,6 +97,7 @@ impl<'a> View<'a> {
         table: Table,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Value>>, VersionsError> {
+        self.in_time()?;
         let position = self.unflushed.schema.position(table)?;
         let mut values = vec![None; keys.len()];
         let mut missing: Vec<(usize, &[u8])> = keys.iter().copied().enumerate().collect();
@@ -141,11 +163,13 @@ impl<'a> View<'a> {
         from: &[u8],
     ) -> Result<Entries<'a>, VersionsError> {
         let position = self.unflushed.schema.position(table)?;
+        self.in_time()?;
         let base = self
             .base
             .scan(table, prefix, from)
             .map_err(VersionsError::store("starting a scan"))?
-            .map(|entry| {
+            .map(move |entry| {
+                self.in_time()?;
                 let (key, value) = entry.map_err(VersionsError::store("scanning"))?;
                 Ok((key, value))
             });

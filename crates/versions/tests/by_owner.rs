@@ -1,13 +1,11 @@
 //! Tables by owner are written in their order, between those before and behind them.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::support::{identity, meta, options};
 use arbor_store::{MemoryStore, OWNER_BYTES, Reader, Table};
 use arbor_versions::{Change, Changes, Options, TableKind, TableSpec, Versions, VersionsError};
-use support::{identity, meta, options};
 
 const TABLES: [(u8, TableKind); 6] = [
     (1, TableKind::Flat),

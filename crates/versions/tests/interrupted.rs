@@ -1,13 +1,11 @@
 //! Flushes that end amid their work, by an error or a panic of the store: nothing of them is believed, and the next one brings all.
 
-mod support;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use crate::support::*;
 use arbor_store::{MemoryStore, Reader, Scan, Store, StoreError, Table, Value, Write};
 use arbor_versions::{Change, Changes, Options, Version, Versions};
-use support::*;
 
 const KEYS: u64 = 3_000;
 /// The second version deletes the nodes from here on.

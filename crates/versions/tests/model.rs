@@ -1,10 +1,11 @@
 //! Versions against a naive model: one whole copy of every table per version.
 
-mod support;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::support::{
+    self, ACCOUNTS, CODE, NODES, SLOTS, faulty, identity, options, tables, value,
+};
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{Reader as _, Table, Value, Write};
 use arbor_versions::{
@@ -12,7 +13,6 @@ use arbor_versions::{
     View,
 };
 use proptest::prelude::*;
-use support::{ACCOUNTS, CODE, NODES, SLOTS, faulty, identity, options, tables, value};
 
 type Map = BTreeMap<(Table, Vec<u8>), Value>;
 

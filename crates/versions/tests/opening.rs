@@ -1,18 +1,18 @@
 //! Opening: identity, the HEAD file, crashes between two writes, and what must not open.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::{
+    self, ACCOUNTS, account, change, faulty, identity, meta, options, tables, value,
+};
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{MemoryStore, Reader, Store, Table, Value, Write};
 use arbor_versions::{
     DirLock, DirReader, Identity, Options, Snapshot, TableKind, TableSpec, Version, Versions,
     VersionsError, read_head_file, stored_identity,
 };
-use support::{ACCOUNTS, account, change, faulty, identity, meta, options, tables, value};
 
 fn create(store: &Arc<FaultyStore>, dir: &Path) -> Versions {
     let lock = DirLock::acquire(dir).expect("free");

@@ -1,12 +1,10 @@
 //! Versions applied together: one can be read, all are remembered.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{ACCOUNTS, change, identity, meta, options, tables, value};
 use arbor_store::MemoryStore;
 use arbor_versions::{Changes, Options, Retain, Version, Versions, VersionsError};
-use support::{ACCOUNTS, change, identity, meta, options, tables, value};
 
 fn kept() -> Options {
     Options {

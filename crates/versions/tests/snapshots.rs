@@ -1,14 +1,12 @@
 //! Snapshots read on in other threads while the writer applies, flushes, prunes and rolls back.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
 
+use crate::support::{ACCOUNTS, NODES, identity, meta, options, tables, value};
 use arbor_store::{MemoryStore, Write};
 use arbor_versions::{Change, Changes, Options, Retain, Snapshot, Version, Versions};
-use support::{ACCOUNTS, NODES, identity, meta, options, tables, value};
 
 const KEYS: u64 = 50;
 

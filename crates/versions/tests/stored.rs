@@ -1,14 +1,14 @@
 //! What lies in the store: the exact records of a small database, and how many of them a read of
 //! the past touches.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{
+    self, ACCOUNTS, account, change, faulty, identity, meta, options, tables, value,
+};
 use arbor_store::faulty::FaultyStore;
 use arbor_store::{MemoryStore, Reader, Table};
 use arbor_versions::{Options, Retain, Version, Versions};
-use support::{ACCOUNTS, account, change, faulty, identity, meta, options, tables, value};
 
 /// Every record as `table key value`, in hex, the JSON of the identity as text.
 fn records(store: &dyn Reader) -> Vec<String> {

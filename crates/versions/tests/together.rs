@@ -1,15 +1,15 @@
 //! Runs of versions applied together: retention within them, borders of index epochs, flushes of each run, and flushes that fail.
 
-mod support;
-
 use std::error::Error;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::support::{
+    ACCOUNTS, NODES, account, change, faulty, identity, meta, options, tables, value,
+};
 use arbor_store::faulty::{Failure, FaultyStore};
 use arbor_store::{Reader, Table, Write};
 use arbor_versions::{Changes, Meta, Options, Retain, Version, Versions, VersionsError};
-use support::{ACCOUNTS, NODES, account, change, faulty, identity, meta, options, tables, value};
 
 const UNDO: Table = Table(0xf2);
 const SYSTEM: Table = Table(0xf4);

@@ -21,6 +21,7 @@ pub(crate) use convert::convert_seeds;
 pub(crate) use database::record_seeds;
 pub(crate) use eip7864::eip7864_seeds;
 pub(crate) use eip8297::eip8297_seeds;
+pub(crate) use mpt::mpt_seeds;
 pub(crate) use proof_forms::proof_form_seeds;
 pub(crate) use senders::sender_seeds;
 pub(crate) use verkle::verkle_seeds;
@@ -35,6 +36,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("genesis", chain::genesis),
     ("node_record", mpt::node_record),
     ("rlp_nodes", mpt::rlp_nodes),
+    ("mpt_compact", mpt::mpt_compact),
     ("proof", mpt::proof),
     ("witness", chain::witness),
     ("undo", database::undo),
@@ -47,6 +49,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("multiproof", commitments::multiproof),
     ("verkle_record", verkle::verkle_record),
     ("verkle_witness", verkle::verkle_witness),
+    ("verkle_compact", verkle::verkle_compact),
     ("ar16mt_record", ar16mt::ar16mt_record),
     ("ar16mt_multiproof", ar16mt::ar16mt_multiproof),
     ("ar16mt_proof", ar16mt::ar16mt_proof),

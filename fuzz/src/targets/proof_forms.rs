@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 use arbor_chain::json;
-use arbor_state::{AccountSlots, BlockRef, Settings, State, StateView, Tree, TreeKind};
+use arbor_state::{
+    AccountSlots, BlockRef, KeyValueTree, KeyValueWrite, Settings, State, StateView, Tree, TreeKind,
+};
+use arbor_store::MemoryStore;
 use arbor_verify::{Kinds, Proof, Verdict};
-use arbor_versions::Version;
+use arbor_versions::{Options, Version};
 
 use super::database::{Database, changes};
 
@@ -21,12 +24,9 @@ pub(super) fn proof_forms(bytes: &[u8]) {
         for (row, state) in states {
             // The keys of a Verkle tree's proof have another meaning in another layout, which no
             // root shows.
-            let is_its_tree = row
-                .verify
-                .forms
-                .iter()
-                .any(|form| form.name == proof.form().name);
-            if is_its_tree && let Ok(Verdict::True(claims)) = proof.verify(state.root()) {
+            if has_form(row, &*proof)
+                && let Ok(Verdict::True(claims)) = proof.verify(state.root())
+            {
                 for proven in &claims.accounts {
                     let account = state.account(proven.address).expect("read");
                     assert_eq!(proven.account, account, "an account forged");
@@ -38,6 +38,26 @@ pub(super) fn proof_forms(bytes: &[u8]) {
             }
         }
     });
+    TREES.with(|trees| {
+        for tree in trees {
+            if has_form(tree.tree().kind(), &*proof)
+                && let Ok(Verdict::True(claims)) = proof.verify(tree.root())
+            {
+                for leaf in claims.leaves {
+                    let entry = tree.get(leaf.key).expect("read");
+                    assert_eq!(leaf.value, entry.map(|entry| entry.value), "a value forged");
+                    let index = entry.and_then(|entry| entry.index);
+                    assert_eq!(leaf.index, index, "an index forged");
+                }
+            }
+        }
+    });
+}
+
+/// Whether a tree has proofs of this one's form.
+fn has_form(row: &TreeKind, proof: &dyn Proof) -> bool {
+    let mut forms = row.verify.forms.iter();
+    forms.any(|form| form.name == proof.form().name)
 }
 
 fn written_as_read(kinds: &Kinds, proof: &dyn Proof) {
@@ -59,6 +79,25 @@ thread_local! {
         let rows = arbor_trees::standard();
         rows.rows().map(|row| (row, state(row))).collect()
     };
+    /// Some keys and values under each tree that has them without accounts.
+    static TREES: Vec<KeyValueTree> = {
+        let trees = arbor_trees::standard();
+        let trees = trees.rows().map(TreeKind::tree);
+        let trees = trees.filter(|tree| tree.key_value().is_some());
+        trees.map(key_value_tree).collect()
+    };
+}
+
+fn place(number: u8) -> B256 {
+    B256::from([number % 3; 32]) ^ B256::with_last_byte(number)
+}
+
+fn key_value_tree(tree: Tree) -> KeyValueTree {
+    let (store, options) = (Arc::new(MemoryStore::default()), Options::default());
+    let mut tree = KeyValueTree::open(store, None, tree, options).expect("created");
+    let writes = (1..30).map(|number| KeyValueWrite::put(place(number), B256::repeat_byte(number)));
+    tree.extend(&writes.collect::<Vec<_>>()).expect("extended");
+    tree
 }
 
 fn state(row: &'static TreeKind) -> State {
@@ -110,6 +149,17 @@ pub(crate) fn proof_form_seeds() -> Vec<(&'static str, Vec<u8>)> {
                 seeds.push(("proof_forms", text));
             }
         }
+        TREES.with(|trees| {
+            for tree in trees {
+                let proof = tree.prove(&[place(3), place(17), place(77)]);
+                let proof = proof.expect("proven");
+                let verdict = proof.verify(tree.root()).expect("well formed");
+                assert!(matches!(verdict, Verdict::True(_)), "{verdict:?}");
+                let mut text = Vec::new();
+                proof.write_json(&mut text, false).expect("written");
+                seeds.push(("proof_forms", text));
+            }
+        });
         seeds
     })
 }

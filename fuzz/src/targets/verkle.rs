@@ -18,6 +18,22 @@ pub(super) fn verkle_record(bytes: &[u8]) {
     }
 }
 
+/// A witness of a Verkle tree in compact form, verified at one root; only a tree's own proof holds.
+pub(super) fn verkle_compact(bytes: &[u8]) {
+    let Ok(witness) = VerkleWitness::from_compact(bytes) else {
+        return;
+    };
+    let (again, _) = witness
+        .to_compact(&|_, _| false)
+        .expect("as many ways as stems");
+    assert_eq!(again, bytes, "a compact witness has two forms");
+    VERKLE.with(|(committer, own, root)| {
+        if let Ok(Some(_)) = witness.verify(committer, root) {
+            assert!(own.proof == witness.proof, "a proof forged");
+        }
+    });
+}
+
 /// A witness of a Verkle tree, as SSZ and as JSON, verified at one root; only a tree's own proof holds.
 pub(super) fn verkle_witness(bytes: &[u8]) {
     let read = VerkleWitness::from_bytes(bytes);
@@ -95,6 +111,9 @@ fn proven(committer: &Committer) -> (VerkleWitness, [u8; 32]) {
 pub(crate) fn verkle_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let witness = VERKLE.with(|(_, witness, _)| witness.clone());
     let json = serde_json::to_vec(&witness).expect("JSON");
+    let (compact, _) = witness
+        .to_compact(&|_, _| false)
+        .expect("as many ways as stems");
     let pair = |name: &str| {
         let witness = str::from_utf8(&json).expect("text");
         format!(
@@ -106,6 +125,7 @@ pub(crate) fn verkle_seeds() -> Vec<(&'static str, Vec<u8>)> {
     let leaf = [&[1, 7, 1][..], &[3; 30], &[1, 4], &[0; 64]].concat();
     vec![
         ("verkle_witness", witness.to_bytes()),
+        ("verkle_compact", compact),
         ("witness", witness.to_bytes()),
         ("witness", pairs.into_bytes()),
         ("verkle_witness", json),

@@ -25,7 +25,7 @@ use super::context::{BlockContext, BlockEvm};
 use super::fees::blob_base_fee;
 use super::hash_cache::HashCache;
 use super::keccak256;
-use super::overlay::{EvmReadError, Overlay};
+use super::overlay::Overlay;
 use super::receipts::{BloomCache, logs_bloom, receipt, receipts_root};
 use super::requests::{CONSOLIDATIONS, DEPOSITS, WITHDRAWALS, deposits, request};
 use super::stop::Stop;
@@ -38,6 +38,7 @@ use super::{
 use crate::genesis::{ChainSpec, Fork};
 use crate::prepare::RecoveredBlock;
 use crate::source::Transaction;
+use arbor_revm_state::ViewError;
 
 /// A block to execute, with all that is known beforehand.
 #[derive(Clone, Copy)]
@@ -342,7 +343,7 @@ impl Executor {
 }
 
 /// What stops revm.
-pub(super) type RunError = EVMError<EvmReadError, InvalidTransaction>;
+pub(super) type RunError = EVMError<ViewError, InvalidTransaction>;
 
 impl<'a, S: StateView + ?Sized> BlockEvm<'a, S> {
     pub(super) fn new(

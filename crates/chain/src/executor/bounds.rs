@@ -8,7 +8,7 @@ use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::MemoryTr;
 
 use super::context::BlockEvm;
-use super::overlay::EvmReadError;
+use arbor_revm_state::ViewError;
 
 /// Bytes of memory that the frames of a transaction may have together: an official test (`static_Call1MB1024Calldepth`) needs 1 GiB, in 1,024
 /// nested frames of 1 MiB. In a single frame this much memory costs more than 8,000 billion gas.
@@ -36,7 +36,7 @@ pub enum Exceeded {
     },
 }
 
-type Ran = Result<ItemOrResult<FrameInit, FrameResult>, ContextError<EvmReadError>>;
+type Ran = Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ViewError>>;
 
 impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     /// Ends the transaction if a frame was stopped at the bound of memory that had the gas to go beyond it.

@@ -36,14 +36,19 @@ impl CodeCache {
 
     /// Analyses code, by the rules of the fork that [`begin`](Self::begin) named, and keeps it under its hash.
     pub(super) fn analyse(&mut self, hash: B256, bytes: Bytes) -> Bytecode {
+        let code = self.analysed(bytes);
+        self.insert(hash, code.clone());
+        code
+    }
+
+    /// Analyses code like [`analyse`](Self::analyse), but does not keep it.
+    pub(super) fn analysed(&self, bytes: Bytes) -> Bytecode {
         let delegation = match self.delegations {
             // Code from before London may begin with ef01 and be no delegation.
             true => Bytecode::new_raw_checked(bytes.clone()).ok(),
             false => None,
         };
-        let code = delegation.unwrap_or_else(|| Bytecode::new_legacy(bytes));
-        self.insert(hash, code.clone());
-        code
+        delegation.unwrap_or_else(|| Bytecode::new_legacy(bytes))
     }
 
     /// Returns the code, and counts it as used.

@@ -21,7 +21,7 @@ use revm::interpreter::interpreter_action::FrameInit;
 use revm::interpreter::interpreter_types::{InputsTr, Jumps, LoopControl};
 
 use super::context::{BlockContext, BlockEvm};
-use super::overlay::EvmReadError;
+use arbor_revm_state::ViewError;
 
 /// What an instruction is going to read of code: found before it runs, as it takes its operands away.
 pub(super) struct CodeRead {
@@ -99,7 +99,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     /// Runs the uppermost frame until it ends or calls, as revm does, and records what it reads of code.
     pub(super) fn frame_run_recorded(
         &mut self,
-    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<EvmReadError>> {
+    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ViewError>> {
         let evm384 = self.interface();
         let frame = self.evm.frame_stack.get();
         let context = &mut self.evm.ctx;

@@ -14,7 +14,7 @@ use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::primitives::constants::CALL_STACK_LIMIT;
 
 use super::context::{BlockContext, BlockEvm};
-use super::overlay::EvmReadError;
+use arbor_revm_state::ViewError;
 
 type Inner<'a, S> = MainnetEvm<BlockContext<'a, S>>;
 type Parts<'e, E> = (
@@ -36,7 +36,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
         &mut self,
         depth: usize,
         inputs: &CreateInputs,
-    ) -> Result<Option<Address>, EvmReadError> {
+    ) -> Result<Option<Address>, ViewError> {
         let journal = &mut self.evm.ctx.journaled_state;
         let Some(caller) = journal.inner.state.get(&inputs.caller()) else {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_init(
         &mut self,
         mut init: FrameInit,
-    ) -> Result<ItemOrResult<&mut Self::Frame, FrameResult>, ContextError<EvmReadError>> {
+    ) -> Result<ItemOrResult<&mut Self::Frame, FrameResult>, ContextError<ViewError>> {
         if let Some(runner) = &mut self.runner {
             runner.begin(&mut init, &mut self.evm.ctx.chain);
         }
@@ -111,7 +111,7 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
 
     fn frame_run(
         &mut self,
-    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<EvmReadError>> {
+    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ViewError>> {
         let ran = match (&self.access_events, &self.code_reads, &mut self.runner) {
             (Some(_), ..) => self.frame_run_metered(),
             (None, Some(_), _) => self.frame_run_recorded(),
@@ -127,7 +127,7 @@ impl<'a, S: StateView + ?Sized> EvmTr for BlockEvm<'a, S> {
     fn frame_return_result(
         &mut self,
         result: FrameResult,
-    ) -> Result<Option<FrameResult>, ContextError<EvmReadError>> {
+    ) -> Result<Option<FrameResult>, ContextError<ViewError>> {
         self.evm.frame_return_result(result)
     }
 }

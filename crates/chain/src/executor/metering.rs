@@ -42,7 +42,7 @@ use revm::interpreter::{
 use super::access_events::{AccessEvents, Event, Fields, LeafName, header};
 use super::code_reads::{CodeRead, chunks, code_owner};
 use super::context::{BlockContext, BlockEvm};
-use super::overlay::EvmReadError;
+use arbor_revm_state::ViewError;
 
 /// WARM_STORAGE_READ_COST (EIP-2929): an access of what has been paid for.
 const AGAIN: u64 = 100;
@@ -343,7 +343,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     /// Runs the uppermost frame until it ends or calls, as revm does, and charges it for what it touches.
     pub(super) fn frame_run_metered(
         &mut self,
-    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<EvmReadError>> {
+    ) -> Result<ItemOrResult<FrameInit, FrameResult>, ContextError<ViewError>> {
         let evm384 = self.interface();
         let Some(events) = &mut self.access_events else {
             return self.evm.frame_run();

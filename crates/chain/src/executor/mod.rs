@@ -94,3 +94,4 @@ pub use recording::{Reads, RecordingView};
 pub use revm::context::result::{HaltReason, InvalidTransaction};
 pub use revm::primitives::hardfork::SpecId;
 pub use rules::{DaoRule, Rules};
+pub(crate) use transaction::authority;

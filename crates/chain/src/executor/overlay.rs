@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::map::{AddressMap, B256Map, U256Map};
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
+use arbor_revm_state::{ViewError, account_of, info_of};
 use arbor_state::{Account, AccountChange, ReadError, SlotChange, StateChanges, StateView};
 use revm::bytecode::Bytecode;
-use revm::database_interface::{DBErrorMarker, Database};
+use revm::database_interface::Database;
 use revm::state::{Account as EvmAccount, AccountId, AccountInfo, EvmState};
 
 use super::Ancestors;
@@ -16,13 +17,6 @@ use super::hash_cache::HashCache;
 
 /// Accounts and slots that a block may read. Since Berlin they cost 1.1 billion gas; before, down to 10 million.
 const READS: usize = 1 << 19;
-
-/// A [`ReadError`] as revm passes it through.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub(super) struct EvmReadError(#[from] pub(super) ReadError);
-
-impl DBErrorMarker for EvmReadError {}
 
 /// A slot before and now.
 #[derive(Clone, Copy, Debug)]
@@ -125,26 +119,6 @@ impl Entry {
     }
 }
 
-fn account_of(info: &AccountInfo) -> Account {
-    let code_hash = if info.code_hash.is_zero() {
-        KECCAK256_EMPTY
-    } else {
-        info.code_hash
-    };
-    Account {
-        nonce: info.nonce,
-        balance: info.balance,
-        code_hash,
-    }
-}
-
-/// What an account that does not exist has.
-const NOTHING: Account = Account {
-    nonce: 0,
-    balance: U256::ZERO,
-    code_hash: KECCAK256_EMPTY,
-};
-
 /// What one transaction changed, for the roots that receipts carried before Byzantium.
 #[derive(Default)]
 struct Delta {
@@ -240,7 +214,7 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
             if *address != beneficiary {
                 access.reads.push((*address, None));
                 let after = account_of(&account.info);
-                let is_other = account.is_selfdestructed() || before.unwrap_or(NOTHING) != after;
+                let is_other = account.is_selfdestructed() || before.unwrap_or_default() != after;
                 if account.is_touched() && is_other {
                     access.writes.push((*address, None));
                 }
@@ -415,9 +389,9 @@ impl<'a, S: StateView + ?Sized> Overlay<'a, S> {
 }
 
 impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
-    type Error = EvmReadError;
+    type Error = ViewError;
 
-    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, EvmReadError> {
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, ViewError> {
         let index = self.load(address)?;
         let entry = &mut self.accounts[index];
         let Some(account) = entry.current else {
@@ -426,6 +400,9 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         if entry.code.is_none() {
             entry.code = if account.code_hash == KECCAK256_EMPTY {
                 Some(Bytecode::default())
+            } else if let Some(bytes) = self.view.code_of(address, account.code_hash)? {
+                // Another account with this code may show other parts of it, so the cache does not keep it.
+                Some(self.codes.analysed(bytes))
             } else {
                 // Code that is not cached stays unread until it is run.
                 self.codes.get(&account.code_hash)
@@ -436,15 +413,14 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
             false => account.code_hash,
         };
         Ok(Some(AccountInfo {
-            balance: account.balance,
-            nonce: account.nonce,
             code_hash,
             account_id: AccountId::new(index),
             code: entry.code.clone(),
+            ..info_of(account)
         }))
     }
 
-    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, EvmReadError> {
+    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, ViewError> {
         if let Some(code) = self.codes.get(&code_hash) {
             return Ok(code);
         }
@@ -455,7 +431,7 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         Ok(self.codes.analyse(code_hash, bytes))
     }
 
-    fn storage(&mut self, address: Address, key: U256) -> Result<U256, EvmReadError> {
+    fn storage(&mut self, address: Address, key: U256) -> Result<U256, ViewError> {
         let index = self.load(address)?;
         Ok(self.slot(index, address, key)?)
     }
@@ -465,11 +441,11 @@ impl<S: StateView + ?Sized> Database for Overlay<'_, S> {
         address: Address,
         id: AccountId,
         key: U256,
-    ) -> Result<U256, EvmReadError> {
+    ) -> Result<U256, ViewError> {
         Ok(self.slot(id.get(), address, key)?)
     }
 
-    fn block_hash(&mut self, number: u64) -> Result<B256, EvmReadError> {
+    fn block_hash(&mut self, number: u64) -> Result<B256, ViewError> {
         Ok(self.chain.block_hash(number)?)
     }
 }

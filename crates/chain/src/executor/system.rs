@@ -107,7 +107,7 @@ impl<S: StateView + ?Sized> BlockEvm<'_, S> {
     fn call_system(
         &mut self,
         tx: TxEnv,
-    ) -> Result<ExecutionResult<HaltReason>, EVMError<super::overlay::EvmReadError>> {
+    ) -> Result<ExecutionResult<HaltReason>, EVMError<arbor_revm_state::ViewError>> {
         self.evm.ctx.tx = tx;
         // The protocol's own calls pay for no witness.
         let access_events = self.access_events.take();

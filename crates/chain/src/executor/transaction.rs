@@ -65,7 +65,8 @@ pub(super) fn recover_authority(signed: &SignedAuthorization) -> RecoveredAuthor
     RecoveredAuthorization::new_unchecked(signed.inner().clone(), authority)
 }
 
-fn authority(signed: &SignedAuthorization) -> Option<Address> {
+/// Returns who signed an authorisation; `None` for a malformed signature.
+pub(crate) fn authority(signed: &SignedAuthorization) -> Option<Address> {
     if signed.y_parity() > 1 || signed.s() > SECP256K1N_HALF {
         return None;
     }

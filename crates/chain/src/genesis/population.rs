@@ -4,8 +4,8 @@ use alloy_primitives::{Address, B256, Bytes, U256, b256, hex};
 use arbor_state::Account;
 use serde::{Deserialize, Serialize};
 
-/// Begins every address of a population; the account's number follows, 8 bytes big-endian.
-const TAG: [u8; 12] = *b"inhabitant \0";
+/// Follows the first 8 bytes of every address of a population; the account's number follows, 8 bytes big-endian.
+const TAG: [u8; 4] = *b"inh\0";
 
 /// Writes the second word of its call data to the slot that the first names (EIP-3855 and later).
 const CODE: [u8; 7] = hex!("6020355f355500");
@@ -26,22 +26,21 @@ impl Population {
     /// Slots of each account, numbered from 0.
     pub const SLOTS: u64 = 2;
 
-    /// The address of an account, whether or not the population is large enough to have it.
+    /// The address of an account, whether or not the population is large enough to have it. Addresses are spread evenly,
+    /// like those of a real chain, which are parts of hashes.
     pub fn address(number: u32) -> Address {
         let mut address = [0; 20];
-        address[..12].copy_from_slice(&TAG);
+        address[..8].copy_from_slice(&mixed(u64::from(number)).to_be_bytes());
+        address[8..12].copy_from_slice(&TAG);
         address[12..].copy_from_slice(&u64::from(number).to_be_bytes());
         address.into()
     }
 
     /// Whether an account with this address is of the population.
     pub fn contains(self, address: Address) -> bool {
-        let number = address
-            .0
-            .0
-            .last_chunk()
-            .map(|chunk| u64::from_be_bytes(*chunk));
-        address.starts_with(&TAG) && number.is_some_and(|number| number < self.accounts.into())
+        let number = address.last_chunk().copied().map(u64::from_be_bytes);
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number.is_some_and(|number| number < self.accounts && Self::address(number) == address)
     }
 
     /// An account as it is in the genesis: more than an ether, and the nonce of a contract (EIP-161).
@@ -55,18 +54,22 @@ impl Population {
 
     /// A slot's value in the genesis: 1 to 64 bits, all alike likely.
     pub fn value(number: u32, slot: u64) -> U256 {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        let z = (u64::from(number) * Self::SLOTS + slot + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         // One in 2^64 is zero, which a slot cannot have.
-        U256::from((z ^ (z >> 31)).max(1))
+        U256::from(mixed(u64::from(number) * Self::SLOTS + slot).max(1))
     }
 
     /// The code of all accounts, with its hash.
     pub fn code() -> (B256, Bytes) {
         (CODE_HASH, Bytes::from_static(&CODE))
     }
+}
+
+/// Returns the output of SplitMix64 (Steele, Lea, Flood 2014) with this number. Outputs of different numbers differ.
+fn mixed(number: u64) -> u64 {
+    let z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -88,6 +91,21 @@ mod tests {
         assert!(!population.contains(Population::address(1_000)));
         assert!(!population.contains(Population::address(u32::MAX)));
         assert!(!population.contains(Address::with_last_byte(1)));
+        let mut other = Population::address(7);
+        other[0] ^= 1;
+        assert!(!population.contains(other));
         assert_ne!(Population::value(1, 0), Population::value(0, 1));
+    }
+
+    #[test]
+    fn addresses_are_spread_evenly() {
+        let mut by_first = [0; 256];
+        for number in 0..25_600 {
+            by_first[usize::from(Population::address(number)[0])] += 1;
+        }
+        assert!(
+            by_first.iter().all(|count| (50..150).contains(count)),
+            "{by_first:?}"
+        );
     }
 }

@@ -1,12 +1,11 @@
 //! The accounts of a genesis as a tree is loaded with them.
 
 use std::collections::BTreeMap;
-use std::iter;
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_state::{
-    Account, AccountOrder, AccountSource, BY_KECCAK, BY_NAME, FullAccount, KeyedAccount,
-    KeyedAccounts, KeyedSlot, ReadError, state_root,
+    Account, AccountOrder, AccountSource, BY_KECCAK, FullAccount, KeyedAccount, KeyedAccounts,
+    KeyedSlot, ReadError, state_root,
 };
 use rayon::prelude::*;
 
@@ -17,72 +16,13 @@ use super::population::Population;
 impl Alloc {
     /// Returns the accounts, those of a population among them, as a stream in an order.
     pub fn source(&self, order: &'static AccountOrder) -> Box<dyn AccountSource + '_> {
-        let members = Members::new(self);
-        match *order == BY_NAME {
-            true => Box::new(members),
-            false => Box::new(Sorted::new(members, order)),
-        }
+        Box::new(Sorted::new(self, order))
     }
 
     /// Computes the Merkle-Patricia state root of the accounts. In memory are some ranges of them, 256ths, for each thread.
     pub fn state_root(&self) -> B256 {
         let root = state_root(&*self.source(&BY_KECCAK));
         root.expect("invariant: packed accounts ascend, each once, and nothing is read")
-    }
-}
-
-/// All accounts of a genesis, which are listed in the order of names.
-struct Members<'a> {
-    alloc: &'a Alloc,
-    /// Accounts of the population.
-    inhabitants: u32,
-    codes: BTreeMap<B256, Bytes>,
-}
-
-impl<'a> Members<'a> {
-    fn new(alloc: &'a Alloc) -> Self {
-        let population = alloc.population();
-        let codes = alloc.codes().map(|code| (keccak256(&code), code));
-        let mut codes: BTreeMap<B256, Bytes> = codes.collect();
-        codes.extend(population.map(|_| Population::code()));
-        Self {
-            alloc,
-            inhabitants: population.map_or(0, |population| population.accounts),
-            codes,
-        }
-    }
-
-    /// All accounts, ascending by address.
-    fn by_name(&self) -> impl Iterator<Item = FullAccount> + '_ {
-        let mut listed = self.alloc.iter().peekable();
-        // Numbers ascend as their addresses do.
-        let mut numbers = (0..self.inhabitants).peekable();
-        iter::from_fn(move || {
-            let address = numbers.peek().map(|number| Population::address(*number));
-            let first = |account: &GenesisAccount| address.is_none_or(|it| account.address < it);
-            match listed.next_if(first) {
-                Some(account) => Some(listed_account(&account)),
-                None => numbers.next().map(inhabitant),
-            }
-        })
-    }
-}
-
-impl AccountSource for Members<'_> {
-    fn order(&self) -> &'static AccountOrder {
-        &BY_NAME
-    }
-
-    fn stream(&self, first: Option<u8>) -> Result<KeyedAccounts<'_>, ReadError> {
-        let accounts = self.by_name();
-        let accounts =
-            accounts.filter(move |account| first.is_none_or(|first| account.address[0] == first));
-        Ok(BY_NAME.keyed(accounts.map(Ok)))
-    }
-
-    fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
-        let code = self.codes.get(&code_hash).cloned();
-        code.ok_or(ReadError::MissingCode(code_hash))
     }
 }
 
@@ -118,9 +58,10 @@ pub(crate) fn info(account: &GenesisAccount) -> Account {
     }
 }
 
-/// The same accounts in another order, by ranges of their keys. Only numbers are kept sorted.
+/// All accounts of a genesis in an order, by ranges of their keys. Only numbers are kept sorted.
 struct Sorted<'a> {
-    members: Members<'a>,
+    alloc: &'a Alloc,
+    codes: BTreeMap<B256, Bytes>,
     order: &'static AccountOrder,
     listed: ByKey,
     inhabitants: ByKey,
@@ -193,18 +134,23 @@ enum Member {
 }
 
 impl<'a> Sorted<'a> {
-    fn new(members: Members<'a>, order: &'static AccountOrder) -> Self {
-        let alloc = members.alloc;
+    fn new(alloc: &'a Alloc, order: &'static AccountOrder) -> Self {
+        let population = alloc.population();
+        let codes = alloc.codes().map(|code| (keccak256(&code), code));
+        let mut codes: BTreeMap<B256, Bytes> = codes.collect();
+        codes.extend(population.map(|_| Population::code()));
+        let inhabitants = population.map_or(0, |population| population.accounts);
         let count = u32::try_from(alloc.len());
         let count = count.expect("invariant: a genesis has at most a gigabyte");
         let listed = ByKey::new(order, count, |index| alloc.address(index as usize));
-        let inhabitants = ByKey::new(order, members.inhabitants, Population::address);
+        let inhabitants = ByKey::new(order, inhabitants, Population::address);
         let first = order.with_keys(vec![inhabitant(0)]);
         Self {
             listed,
             inhabitants,
             slots: first.into_iter().flat_map(|first| first.slots).collect(),
-            members,
+            alloc,
+            codes,
             order,
         }
     }
@@ -213,7 +159,7 @@ impl<'a> Sorted<'a> {
     fn range(&self, first: u8) -> impl Iterator<Item = KeyedAccount> + '_ {
         let (listed, inhabitants) = (self.listed.range(first), self.inhabitants.range(first));
         let addresses = listed.clone();
-        let addresses = addresses.map(|index| self.members.alloc.address(index as usize));
+        let addresses = addresses.map(|index| self.alloc.address(index as usize));
         let addresses = addresses.chain(inhabitants.clone().map(Population::address));
         let keys = keys(self.order, addresses);
         let members = listed.map(Member::Listed);
@@ -227,7 +173,7 @@ impl<'a> Sorted<'a> {
     fn account(&self, member: Member, key: [u8; 32]) -> KeyedAccount {
         match member {
             Member::Listed(index) => {
-                let account = self.members.alloc.get(index as usize);
+                let account = self.alloc.get(index as usize);
                 let mut keyed = self.order.with_keys(vec![listed_account(&account)]);
                 keyed.remove(0)
             }
@@ -264,6 +210,7 @@ impl AccountSource for Sorted<'_> {
     }
 
     fn code_bytes(&self, code_hash: B256) -> Result<Bytes, ReadError> {
-        self.members.code_bytes(code_hash)
+        let code = self.codes.get(&code_hash).cloned();
+        code.ok_or(ReadError::MissingCode(code_hash))
     }
 }

@@ -119,9 +119,19 @@ pub enum ReplayError {
         "the database's record of block {0} has no version: arbor of before 2026-11-27 wrote it; replay the chain into a new folder"
     )]
     UnversionedRecord(u64),
+    /// Blocks do not come from where they are fetched.
+    #[error(transparent)]
+    Fetch(Box<dyn std::error::Error + Send + Sync>),
     /// No block is known that the block could follow: neither a header in the database nor a genesis.
     #[error("block {0} cannot be executed: no header of the block before it is known")]
     NoParent(u64),
+}
+
+impl ReplayError {
+    /// The error with which fetching a block failed.
+    pub fn fetched(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Fetch(Box::new(error))
+    }
 }
 
 /// A block whose state root does not hold, with all that is needed to find out why.

@@ -132,6 +132,16 @@ impl Replay {
         self.look_back()
     }
 
+    /// Makes all that was committed durable, so that other processes can read it.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub fn flush(&mut self) -> Result<(), ReplayError> {
+        let (number, _) = self.head();
+        let flushed = self.state.flush();
+        flushed.map_err(|error| ReplayError::State { number, error })
+    }
+
     /// The state replayed into.
     pub fn state(&self) -> &State {
         &self.state

@@ -178,6 +178,36 @@ impl Era1File {
         Ok(Some(block))
     }
 
+    /// Reads a block wherever reading has come to, and leaves that as it is. Its total difficulty is
+    /// not compared with those of others.
+    ///
+    /// # Errors
+    /// [`SourceError`] for what is wrong with the file, or if the file does not have the block.
+    pub fn block_at(&mut self, number: u64) -> Result<RawBlock, SourceError> {
+        let place = number.checked_sub(self.index.first);
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        let place = place.filter(|place| *place < self.index.offsets.len());
+        let Some(place) = place else {
+            return Err(SourceError::OutOfRange {
+                wanted: number,
+                first: self.index.first,
+                last: Some(self.last_number()),
+            });
+        };
+        let here = self.entries.offset();
+        self.entries.seek(self.index.offsets[place])?;
+        let (position, _, _, header_rlp) = self.header(place)?;
+        let body = self.entries.expect(kind::COMPRESSED_BODY)?;
+        let body = self.unframed(body, MAX_BLOCK_BYTES)?;
+        let receipts = self.entries.expect(kind::COMPRESSED_RECEIPTS)?;
+        let receipts = self.packed(receipts)?;
+        let total = self.entries.expect(kind::TOTAL_DIFFICULTY)?;
+        let total = U256::from_le_bytes(self.entries.fixed::<32>(total)?);
+        self.entries.seek(here)?;
+        let body = Bytes::from(body);
+        RawBlock::from_era1(position, &header_rlp, &body, Bytes::from(receipts), total)
+    }
+
     /// Passes over the next block without reading body and receipts; none after the last.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! What every witness of a block can tell, whatever form it has.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 
 use alloy_primitives::B256;
@@ -8,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{MptWitness, WitnessProblem};
+use crate::rules::ChainRules;
 
 /// A witness of a block.
 pub trait BlockWitness: Any + fmt::Debug {
@@ -43,13 +45,14 @@ pub trait BlockWitness: Any + fmt::Debug {
     /// Those of [`check`](Self::check).
     fn complete(&mut self) -> Result<B256, WitnessProblem>;
 
-    /// The witness as one over whose nodes the block can be executed; `None` if it has no such nodes.
-    fn executable(&self) -> Option<&MptWitness> {
-        None
-    }
+    /// The witness as one over which the block can be executed; `None` if it does not have the block.
+    fn executable(&self) -> Option<Cow<'_, MptWitness>>;
 
-    /// Like [`executable`](Self::executable), to be changed.
-    fn executable_mut(&mut self) -> Option<&mut MptWitness> {
+    /// Notes the chain's configuration, and its rules beyond that.
+    fn set_rules(&mut self, config: Option<Value>, rules: Option<ChainRules>);
+
+    /// The witness as one of nodes, to be changed; `None` if it is one of leaves.
+    fn nodes_mut(&mut self) -> Option<&mut MptWitness> {
         None
     }
 }

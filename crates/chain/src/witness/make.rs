@@ -1,16 +1,21 @@
 //! Making the witness of a block from a retained state.
 
-use alloy_primitives::{B256, Bytes};
+use std::collections::BTreeSet;
+
+use alloy_consensus::Transaction;
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use alloy_rlp::Encodable;
 use arbor_state::{
     Head, Historical, IntermediateRoots, ReadError, RootPlace, StateChanges, StateError, StateView,
     StateWitness, Touched, WitnessForm,
 };
-use arbor_verify::verkle::Witness;
+use arbor_verify::verkle::{CODE, MAIN_STORAGE_INDEX, Witness};
 
-use super::verkle::VerkleWitness;
+use super::verkle::{Execution, VerkleWitness};
 use super::{BlockWitness, BlockWitnessSize, MptWitness, NamedTree};
-use crate::executor::{Ancestor, BlockInput, CodeReads, Executor, Reads, RecordingView};
+use crate::executor::{
+    Ancestor, BlockInput, CodeReads, Executor, LeafName, Reads, RecordingView, authority,
+};
 use crate::prepare::RecoveredBlock;
 use crate::replay::record::{BlockRecord, recent_blocks};
 use crate::replay::{Chain, ReplayError};
@@ -26,9 +31,9 @@ struct Executed {
 }
 
 /// Passes questions for roots between transactions on, and keeps what they are about.
-struct RecordingRoots<R> {
-    roots: R,
-    transactions: Vec<StateChanges>,
+pub(super) struct RecordingRoots<R> {
+    pub(super) roots: R,
+    pub(super) transactions: Vec<StateChanges>,
 }
 
 impl<R: IntermediateRoots> IntermediateRoots for RecordingRoots<R> {
@@ -60,16 +65,52 @@ fn execute(
     });
     let asked = roots.as_mut();
     let asked = asked.map(|roots| roots as &mut dyn IntermediateRoots);
-    let changes = executor.execute(&input, &view, &view, asked)?.changes;
+    let output = executor.execute(&input, &view, &view, asked)?;
     let transactions = roots.map_or_else(Vec::new, |roots| roots.transactions);
     let reads = view.into_reads();
+    let mut code = executor.take_code_reads();
+    let state = |error: ReadError| failed(number)(error.into());
+    let has_code = |address| {
+        let account = parent.account(address)?;
+        Ok(account.is_some_and(|account| account.code_hash != KECCAK256_EMPTY))
+    };
+    add_code_reads(&mut code, block, output.accessed.as_ref(), has_code).map_err(state)?;
     Ok(Executed {
         reads,
-        code: executor.take_code_reads(),
+        code,
         parent: before,
-        changes,
+        changes: output.changes,
         transactions,
     })
+}
+
+/// Adds the chunks of code that execution needs beside those that it runs and copies: those that transactions pay for
+/// (EIP-4762), and the first chunk of the code of each sender and of each account that authorises a delegation (EIP-7702),
+/// which shows whether the code is a delegation.
+pub(super) fn add_code_reads(
+    code: &mut CodeReads,
+    block: &RecoveredBlock,
+    accessed: Option<&BTreeSet<LeafName>>,
+    has_code: impl Fn(Address) -> Result<bool, ReadError>,
+) -> Result<(), ReadError> {
+    for (name, suffix) in accessed.into_iter().flatten() {
+        let position = (name.index < MAIN_STORAGE_INDEX)
+            .then(|| name.index * U256::from(256) + U256::from(*suffix));
+        let chunk = position.and_then(|position| position.checked_sub(U256::from(CODE)));
+        if let Some(chunk) = chunk.and_then(|chunk| u32::try_from(chunk).ok()) {
+            code.chunks.entry(name.address).or_default().insert(chunk);
+        }
+    }
+    let transactions = block.block.body.transactions.iter();
+    let authorities = transactions
+        .flat_map(|transaction| transaction.authorization_list().unwrap_or_default())
+        .filter_map(authority);
+    for address in block.senders.iter().copied().chain(authorities) {
+        if has_code(address)? {
+            code.chunks.entry(address).or_default().insert(0);
+        }
+    }
+    Ok(())
 }
 
 fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
@@ -82,14 +123,28 @@ fn failed(number: u64) -> impl Fn(StateError) -> ReplayError {
 pub struct MadeWitness {
     /// The witness.
     pub witness: Box<dyn BlockWitness>,
-    /// How many of its keys are chunks of code that are read.
-    chunks: usize,
+    /// The keys (stem and suffix) of the code chunks that the block reads.
+    chunks: BTreeSet<[u8; 32]>,
+}
+
+impl From<MptWitness> for MadeWitness {
+    fn from(witness: MptWitness) -> Self {
+        Self {
+            witness: Box::new(witness),
+            chunks: BTreeSet::new(),
+        }
+    }
 }
 
 impl MadeWitness {
     /// Counts what the witness has, and its bytes.
     pub fn size(&self) -> BlockWitnessSize {
-        self.witness.size(self.chunks)
+        self.witness.size(self.chunks.len())
+    }
+
+    /// The keys, stem and suffix, of chunks of code that the block reads, if chunks are among the leaves of the witness.
+    pub fn chunks(&self) -> &BTreeSet<[u8; 32]> {
+        &self.chunks
     }
 }
 
@@ -131,11 +186,7 @@ pub fn make_witness(
     let made = witnesses.of_block(parent, touched);
     match made.map_err(failed(block.block.header.number))? {
         StateWitness::Nodes(nodes) => {
-            let witness = with_nodes(parent, chain, block, &executed, nodes)?;
-            Ok(MadeWitness {
-                witness: Box::new(witness),
-                chunks: 0,
-            })
+            Ok(with_nodes(parent, chain, block, &executed, nodes)?.into())
         }
         StateWitness::Leaves(leaves) => {
             let tree = parent.tree().kind().name;
@@ -149,11 +200,37 @@ pub fn make_witness(
                     root_before: Some(parent.meta().root.into()),
                     root_after: None,
                     witness,
+                    execution: Some(Execution {
+                        chain_id: chain.genesis.spec.chain_id(),
+                        tree: NamedTree {
+                            name: tree.to_owned(),
+                            hash: parent.tree().hash().to_owned(),
+                        },
+                        block_rlp: encoded(&block.block),
+                        ancestor_headers_rlp: headers(parent, chain, &executed)?,
+                        config: None,
+                        rules: None,
+                    }),
                 }),
                 chunks: leaves.chunks,
             })
         }
     }
+}
+
+/// RLP of the headers of ancestors that a block needs, the parent's first.
+fn headers(
+    parent: &Historical<'_>,
+    chain: Chain<'_>,
+    executed: &Executed,
+) -> Result<Vec<Bytes>, ReplayError> {
+    let last = executed.parent.header.number;
+    let oldest = executed.reads.ancestors.first().copied();
+    let oldest = oldest.map_or(last, |oldest| oldest.min(last));
+    let numbers = (oldest..=last).rev();
+    numbers
+        .map(|ancestor| header_rlp(parent.head(), chain, ancestor))
+        .collect()
 }
 
 /// What a block needs beside nodes.
@@ -165,15 +242,9 @@ fn with_nodes(
     state_nodes: Vec<Bytes>,
 ) -> Result<MptWitness, ReplayError> {
     let number = block.block.header.number;
-    let (reads, before) = (&executed.reads, &executed.parent);
+    let reads = &executed.reads;
     let codes = reads.codes.iter().map(|hash| parent.code(*hash));
     let codes: Result<Vec<Bytes>, ReadError> = codes.collect();
-    let oldest = reads.ancestors.first().copied().unwrap_or(number);
-    let oldest = oldest.min(before.header.number);
-    let mut headers = Vec::new();
-    for ancestor in (oldest..=before.header.number).rev() {
-        headers.push(header_rlp(parent.head(), chain, ancestor)?);
-    }
     let tree = parent.tree();
     let tree = (tree.kind().roots == RootPlace::Apart).then(|| NamedTree {
         name: tree.kind().name.to_owned(),
@@ -188,7 +259,7 @@ fn with_nodes(
         receipts_root: block.block.header.receipts_root,
         tree,
         block_rlp: encoded(&block.block),
-        ancestor_headers_rlp: headers,
+        ancestor_headers_rlp: headers(parent, chain, executed)?,
         state_nodes,
         codes: codes.map_err(|error| failed(number)(error.into()))?,
         config: None,

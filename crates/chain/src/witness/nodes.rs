@@ -1,10 +1,13 @@
 //! A witness of nodes as one of the forms.
 
+use std::borrow::Cow;
+
 use alloy_primitives::{B256, Bytes};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
 use super::{MptWitness, WitnessProblem};
+use crate::rules::ChainRules;
 
 fn bytes_of(parts: &[Bytes]) -> u64 {
     parts.iter().map(|part| part.len() as u64).sum()
@@ -73,11 +76,16 @@ impl BlockWitness for MptWitness {
         Ok(self.post_state_root)
     }
 
-    fn executable(&self) -> Option<&MptWitness> {
-        Some(self)
+    fn executable(&self) -> Option<Cow<'_, MptWitness>> {
+        Some(Cow::Borrowed(self))
     }
 
-    fn executable_mut(&mut self) -> Option<&mut MptWitness> {
+    fn set_rules(&mut self, config: Option<Value>, rules: Option<ChainRules>) {
+        self.config = config;
+        self.rules = rules;
+    }
+
+    fn nodes_mut(&mut self) -> Option<&mut MptWitness> {
         Some(self)
     }
 }

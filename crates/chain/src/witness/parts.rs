@@ -5,11 +5,14 @@ use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 
+use alloy_consensus::Header;
 use alloy_primitives::Bytes;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::{BlockWitness, FoundWitness, MptWitness, TakeWitness, WitnessProblem};
+use super::{
+    BlockWitness, ExecutionWitness, FoundWitness, MptWitness, TakeWitness, WitnessProblem,
+};
 use crate::json::{self, JsonError, ListsApart, Names, UniqueWithin, ValueRoom, field_bytes};
 use crate::witness::lists::{ListOr, Listed, ReadList};
 use crate::witness::verkle::{StateDiffs, VerkleWitness, VerkleWitnessProblem};
@@ -106,12 +109,28 @@ impl<'de> Visitor<'de> for Parts<'_> {
             self.room.take(field_bytes(&name))?;
             names.add(&name)?;
             let left = self.room.left();
+            if name == "result" {
+                // The witness is in the answer of a node.
+                let within = Parts {
+                    take: &mut *self.take,
+                    ..self
+                };
+                let Some(result) = fields.next_value_seed(within)? else {
+                    return Ok(None);
+                };
+                read.result = Some(Box::new(result));
+                continue;
+            }
             let value = match read.lists.by_name(&name) {
                 Some((list, once)) => {
                     let items = Items {
                         name: &name,
                         room: self.room,
                         once,
+                        decode: match name == "headers" {
+                            true => header,
+                            false => json::from_value,
+                        },
                     };
                     if read.has_nodes {
                         *list = Some(Ok(fields.next_value_seed(items)?));
@@ -141,13 +160,18 @@ impl<'de> Visitor<'de> for Parts<'_> {
             }
             read.add(name, value);
         }
-        Ok(Some(read))
+        Ok(Some(match read.result.take() {
+            Some(result) => *result,
+            None => read,
+        }))
     }
 }
 
 /// The fields of one witness.
 #[derive(Default)]
 pub(super) struct Fields {
+    /// The fields of the witness in a node's answer. The other fields of the answer are ignored.
+    result: Option<Box<Fields>>,
     /// Whether it has a field that only a witness with nodes has, whose long lists must be lists.
     has_nodes: bool,
     lists: Lists,
@@ -160,6 +184,9 @@ struct Lists {
     nodes: Option<List>,
     codes: Option<List>,
     headers: Option<List>,
+    /// Nodes and headers of a witness without a block.
+    state: Option<List>,
+    rlp_headers: Option<List>,
 }
 
 type List = Result<Vec<Bytes>, JsonError>;
@@ -171,6 +198,8 @@ impl Lists {
             "stateNodes" => Some((&mut self.nodes, false)),
             "codes" => Some((&mut self.codes, false)),
             "ancestorHeadersRlp" => Some((&mut self.headers, true)),
+            "state" => Some((&mut self.state, false)),
+            "headers" => Some((&mut self.rlp_headers, false)),
             _ => None,
         }
     }
@@ -181,6 +210,8 @@ impl Lists {
             ("stateNodes", &self.nodes),
             ("codes", &self.codes),
             ("ancestorHeadersRlp", &self.headers),
+            ("state", &self.state),
+            ("headers", &self.rlp_headers),
         ];
         let there = all.into_iter().filter(|(_, list)| list.is_some());
         there.map(|(name, _)| name)
@@ -250,6 +281,7 @@ impl Fields {
             nodes,
             codes,
             headers,
+            ..
         } = lists;
         let mut witness: MptWitness = json::from_value(Value::Object(other))?;
         witness.state_nodes = nodes.transpose()?.unwrap_or_default();
@@ -257,6 +289,31 @@ impl Fields {
         witness.ancestor_headers_rlp = headers.transpose()?.unwrap_or_default();
         Ok(FoundWitness::alone(witness))
     }
+
+    /// One of nodes without its block.
+    fn of_execution(self, _: &StateDiffs<'_>) -> Result<FoundWitness, WitnessProblem> {
+        let Lists {
+            codes,
+            state,
+            rlp_headers,
+            ..
+        } = self.lists;
+        let list = |list: Option<List>| list.transpose().map(Option::unwrap_or_default);
+        Ok(FoundWitness::alone(ExecutionWitness {
+            state: list(state)?,
+            codes: list(codes)?,
+            headers: list(rlp_headers)?,
+        }))
+    }
+}
+
+/// Reads a header: RLP in hexadecimal, or go-ethereum's object.
+fn header(value: Value) -> Result<Bytes, JsonError> {
+    if !value.is_object() {
+        return json::from_value(value);
+    }
+    let header: Header = json::from_value(value)?;
+    Ok(alloy_rlp::encode(header).into())
 }
 
 /// A form of witness files in JSON.
@@ -269,11 +326,16 @@ struct Form {
 }
 
 /// Exactly one form recognises a file.
-static FORMS: [Form; 2] = [
+static FORMS: [Form; 3] = [
     Form {
         name: "a block with its nodes (stateNodes)",
         marks: &["stateNodes", "blockRlp"],
         read: Fields::of_nodes,
+    },
+    Form {
+        name: "nodes, codes and headers without a block (state, as nodes answer debug_executionWitness)",
+        marks: &["state", "headers"],
+        read: Fields::of_execution,
     },
     Form {
         name: "a block with leaves of a Verkle tree (executionWitness), or these alone (stateDiff and verkleProof)",
@@ -303,6 +365,8 @@ struct Items<'a> {
     name: &'a str,
     room: &'a ValueRoom,
     once: bool,
+    /// Reads one, if there may be a list of anything.
+    decode: fn(Value) -> Result<Bytes, JsonError>,
 }
 
 /// Those of a list that are kept.
@@ -378,7 +442,7 @@ impl ReadList for Items<'_> {
             };
             self.room.give_back(left);
             let Ok(kept) = &mut read else { continue };
-            let added = match json::from_value::<Bytes>(value) {
+            let added = match (self.decode)(value) {
                 Err(error) => Err(error.within(&format!("{}[{}]", self.name, kept.count))),
                 Ok(item) => match self.add(kept, item)? {
                     Some(wrong) => Err(JsonError::of(self.name, de::Error::custom(wrong))),
@@ -404,6 +468,7 @@ mod tests {
             name: "codes",
             room,
             once: false,
+            decode: json::from_value,
         };
         let read = json::from_reader(text.as_bytes(), items(&room));
         let or = ListOr(items(&more), UniqueWithin(&more, ()));

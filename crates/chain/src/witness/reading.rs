@@ -71,7 +71,10 @@ fn peeked(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Tells the form by how it begins.
-fn parse(mut from: impl BufRead + Send, take: TakeWitness<'_>) -> Result<(), WitnessProblem> {
+pub(super) fn parse(
+    mut from: impl BufRead + Send,
+    take: TakeWitness<'_>,
+) -> Result<(), WitnessProblem> {
     /// Bytes of JSON that is no object, to be named.
     const NAMED: u64 = 100;
     /// The offset of its first part, behind that of the second (SSZ).

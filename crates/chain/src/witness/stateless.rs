@@ -1,16 +1,19 @@
 //! Replay of a block over its witness, with no database.
 
 use alloy_consensus::{EMPTY_OMMER_ROOT_HASH, Header};
-use alloy_primitives::{B256, U256};
-use arbor_state::{IntermediateRoots, ReadError, StateError};
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
+use arbor_state::{IntermediateRoots, ReadError, StateChanges, StateError};
+use arbor_verify::PartialState;
 use arbor_verify::mpt::{MissingAccounts, WitnessState};
 
+use super::make::{RecordingRoots, add_code_reads};
 use super::{MptWitness, WitnessProblem};
 use crate::executor::{
-    Ancestor, BlockInput, BlockOutput, ExecutionError, Executor, OmmerCheck, RecentBlocks,
+    Ancestor, BlockInput, BlockOutput, CodeReads, ExecutionError, Executor, OmmerCheck, Reads,
+    RecentBlocks, RecordingView,
 };
 use crate::genesis::ChainSpec;
-use crate::prepare::{InputError, SignatureRules, recover_block};
+use crate::prepare::{InputError, RecoveredBlock, SignatureRules, recover_block};
 
 /// Why a block cannot be executed over its witness, or does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -66,20 +69,15 @@ pub fn replay_witness(
     missing: MissingAccounts,
     mut executor: Executor,
 ) -> Result<BlockOutput, StatelessError> {
-    let decoded = witness.decode()?;
-    let recovered = recover_block(decoded.block, SignatureRules::new(spec))?;
+    let Prepared {
+        recovered,
+        ancestors,
+        recent,
+    } = Prepared::of(witness, spec)?;
     let header = &recovered.block.header;
-    let mut recent = RecentBlocks::default();
-    for (hash, header) in decoded.ancestors.iter().rev() {
-        recent.push(Ancestor {
-            hash: *hash,
-            header: header.clone(),
-            ommers: Vec::new(),
-        });
-    }
-    let (parent_hash, parent) = &decoded.ancestors[0];
+    let (parent_hash, parent) = &ancestors[0];
     let mut input = BlockInput::new(&recovered, parent, *parent_hash, spec);
-    input.parent_total_difficulty = total_difficulty(&decoded.ancestors, spec);
+    input.parent_total_difficulty = total_difficulty(&ancestors, spec);
     let failed = |error: ReadError| StatelessError::State {
         number: header.number,
         error: error.into(),
@@ -98,12 +96,26 @@ pub fn replay_witness(
             (output, root.map_err(failed)?)
         }
         Some(state) => {
-            let output = executor.execute(&input, &*state, &recent, None)?;
-            let root = state.pending_roots().root_after(&output.changes);
+            state.check().map_err(WitnessProblem::State)?;
+            let output = match state.has_chunks() {
+                false => executor.execute(&input, &*state, &recent, None)?,
+                true => {
+                    executor = executor.recording_code();
+                    let executed = executor.execute(&input, &*state, &recent, None);
+                    let code = executor.take_code_reads();
+                    check_code(&*state, &recovered, code, &executed)?;
+                    executed?
+                }
+            };
+            let root = match output.changes.accounts.is_empty() {
+                // The witness of a block that touches nothing may be empty.
+                true => Ok(witness.pre_state_root),
+                false => state.pending_roots().root_after(&output.changes),
+            };
             (output, root.map_err(failed)?)
         }
     };
-    let mut elders = decoded.ancestors.iter().take(GENERATIONS);
+    let mut elders = ancestors.iter().take(GENERATIONS);
     let unknown = elders.any(|(_, elder)| elder.ommers_hash != EMPTY_OMMER_ROOT_HASH);
     if unknown && !recovered.block.body.ommers.is_empty() {
         output.ommers = OmmerCheck::Partial;
@@ -125,12 +137,98 @@ pub fn replay_witness(
     Ok(output)
 }
 
+/// The block of a witness, ready to be executed.
+struct Prepared {
+    recovered: RecoveredBlock,
+    /// The parent first.
+    ancestors: Vec<(B256, Header)>,
+    recent: RecentBlocks,
+}
+
+impl Prepared {
+    fn of(witness: &MptWitness, spec: &ChainSpec) -> Result<Self, StatelessError> {
+        let decoded = witness.decode()?;
+        let recovered = recover_block(decoded.block, SignatureRules::new(spec))?;
+        let mut recent = RecentBlocks::default();
+        for (hash, header) in decoded.ancestors.iter().rev() {
+            recent.push(Ancestor {
+                hash: *hash,
+                header: header.clone(),
+                ommers: Vec::new(),
+            });
+        }
+        Ok(Self {
+            recovered,
+            ancestors: decoded.ancestors,
+            recent,
+        })
+    }
+}
+
+/// The reads and changes of a block that was executed over a state.
+pub(super) struct Effects {
+    pub(super) reads: Reads,
+    pub(super) changes: StateChanges,
+    /// Before Byzantium, what each transaction changes.
+    pub(super) transactions: Vec<StateChanges>,
+}
+
+/// Executes the block of a witness over a state. The root after it is not compared.
+///
+/// # Errors
+/// Those of [`replay_witness`] but for roots.
+pub(super) fn execute_over(
+    witness: &MptWitness,
+    state: &WitnessState,
+    spec: &ChainSpec,
+    mut executor: Executor,
+) -> Result<Effects, StatelessError> {
+    let block = Prepared::of(witness, spec)?;
+    let (parent_hash, parent) = &block.ancestors[0];
+    let mut input = BlockInput::new(&block.recovered, parent, *parent_hash, spec);
+    input.parent_total_difficulty = total_difficulty(&block.ancestors, spec);
+    let view = RecordingView::new(state, &block.recent);
+    let mut roots = RecordingRoots {
+        roots: state.pending_roots(),
+        transactions: Vec::new(),
+    };
+    let output = executor.execute(&input, &view, &view, Some(&mut roots))?;
+    Ok(Effects {
+        reads: view.into_reads(),
+        changes: output.changes,
+        transactions: roots.transactions,
+    })
+}
+
+/// Checks that a witness whose codes are chunks has all chunks that execution needed: in place of others there were zeros, so
+/// that neither a result nor a broken rule counts. If something else could not be read, that is the error to report.
+fn check_code(
+    state: &dyn PartialState,
+    block: &RecoveredBlock,
+    mut code: CodeReads,
+    executed: &Result<BlockOutput, ExecutionError>,
+) -> Result<(), WitnessProblem> {
+    let accessed = match executed {
+        Err(ExecutionError::State { .. }) => return Ok(()),
+        Err(_) => None,
+        Ok(output) => output.accessed.as_ref(),
+    };
+    // An account that the witness does not have was not asked for.
+    let has_code = |address| {
+        let account = state.account(address).ok().flatten();
+        Ok(account.is_some_and(|account| account.code_hash != KECCAK256_EMPTY))
+    };
+    add_code_reads(&mut code, block, accessed, has_code)?;
+    Ok(state.check_chunks(&code.chunks)?)
+}
+
 /// Ancestors among which an ommer's parent and ommers that were included before are looked for.
 const GENERATIONS: usize = 7;
 
 /// The total difficulty up to the parent, if the ancestors show it: they reach down to the genesis, or what they have
 /// alone suffices for the merge. Where a known network merged, no witness decides.
-fn total_difficulty(ancestors: &[(B256, Header)], spec: &ChainSpec) -> Option<U256> {
+#[must_use]
+pub fn total_difficulty(ancestors: &[(B256, Header)], spec: &ChainSpec) -> Option<U256> {
     if spec.merge_block().is_some() {
         return None;
     }

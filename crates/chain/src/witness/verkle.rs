@@ -3,20 +3,26 @@
 //! The forms are those of the testnets. In JSON a block (`header` with `stateRoot`, or a payload of the engine API with `state_root`) has `executionWitness`
 //! with `stateDiff`, `verkleProof` and, of late, `parentStateRoot`; older files pair a block with its parent (`parent`, `execute`), and may hold
 //! several such pairs by name. In the binary form the witness is alone.
+//!
+//! Witnesses that are made here have the block and its ancestors' headers in one more field, `execution`: with these, a block
+//! is executed over its witness.
 
 mod block;
 mod state_diffs;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use arbor_verify::verkle::{Committer, Witness, WitnessError};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::named_tree::NamedTree;
 use crate::json::{self as checked, JsonError};
+use crate::rules::ChainRules;
 
 pub(crate) use state_diffs::StateDiffs;
 
 /// A block's witness with the state roots around it, as far as they are known.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct VerkleWitness {
     /// The block's number.
     pub number: Option<u64>,
@@ -30,6 +36,28 @@ pub struct VerkleWitness {
     pub root_after: Option<B256>,
     /// Keys, values before and after, and the proof of the former.
     pub witness: Witness,
+    /// The block and what executing it takes beside leaves, if they are known.
+    pub execution: Option<Execution>,
+}
+
+/// A block, and what executing it takes beside leaves. The testnets' files do not have it in this form.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Execution {
+    /// The chain id of EIP-155.
+    pub chain_id: u64,
+    /// The tree whose leaves these are.
+    pub tree: NamedTree,
+    /// The block's RLP.
+    pub block_rlp: Bytes,
+    /// RLP of ancestors' headers, the parent first, each the parent of the one before.
+    pub ancestor_headers_rlp: Vec<Bytes>,
+    /// The chain's configuration in geth's form, if the chain is not a public network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Value>,
+    /// The rules of the chain's blocks beyond that, as a note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<ChainRules>,
 }
 
 /// Why something is no execution witness, or cannot be checked.
@@ -168,7 +196,7 @@ impl VerkleWitness {
         if let (Some(root), Some(fields)) = (self.root_before, witness.as_object_mut()) {
             fields.insert("parentStateRoot".into(), json!(root));
         }
-        Ok(json!({
+        let mut block = json!({
             "header": {
                 "blockNumber": self.number.map(|number| format!("{number:#x}")),
                 "blockHash": self.hash,
@@ -176,7 +204,11 @@ impl VerkleWitness {
                 "stateRoot": self.root_after,
             },
             "executionWitness": witness,
-        }))
+        });
+        if let (Some(execution), Some(fields)) = (&self.execution, block.as_object_mut()) {
+            fields.insert("execution".into(), serde_json::to_value(execution)?);
+        }
+        Ok(block)
     }
 
     /// Whether this is a block beside its parent.
@@ -244,7 +276,9 @@ impl VerkleWitness {
                 None => None,
             };
             let header = Header::of(fields)?;
+            let execution = fields.remove("execution").map(checked::from_value);
             return Ok(Self {
+                execution: execution.transpose()?,
                 number: header.number,
                 hash: header.hash,
                 parent_hash: header.parent_hash,

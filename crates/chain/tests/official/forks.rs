@@ -210,7 +210,7 @@ impl Forks {
         let made = made.map_err(|error| format!("making it: {error}"))?;
         let witness = made.witness.executable().ok_or("a witness of leaves")?;
         let (missing, executor) = (MissingAccounts::Error, Executor::new());
-        let output = replay_witness(witness, &genesis.spec, missing, executor);
+        let output = replay_witness(&witness, &genesis.spec, missing, executor);
         match output.map_err(|error| error.to_string())?.receipts_root {
             Some(root) if root == block.block.header.receipts_root => Ok(()),
             root => Err(format!("the receipts have the root {root:?}")),

@@ -5,7 +5,9 @@ Examples:
   arbor replay --db db chain
   arbor replay --db db --tree verkle --check-state 100 chain
   arbor replay --db sepolia --genesis sepolia era1/*.era1 --metrics 9400
-  arbor replay --witness witness.json.gz";
+  arbor replay --db db --rpc http://127.0.0.1:8545 --genesis genesis.json
+  arbor replay --witness witness.json.gz
+  arbor replay --witness answer.json --witness-chain chain";
 pub(super) const COMPARE: &str = "\
 Every run is checked, outside the times: all runs end at the same block, runs of one tree have the same roots, and `arbor verify` accepts each database. If a run fails, its log is named, the other trees are compared, and the exit code is 1. After Ctrl-C the run under way comes to its end. The runs that are done are kept, and the same command continues.
 
@@ -55,13 +57,17 @@ Each line has a key, a value, and the account and field, slot or chunk of code t
 Examples:
   arbor oracle --tree eip8297 genesis.json
   arbor oracle --tree eip8297 --json sepolia > leaves.json
-  arbor oracle --tree eip8297 --prove 0xADDRESS:1,2 state.jsonl";
+  arbor oracle --tree eip8297 --prove 0xADDRESS:1,2 state.jsonl.zst
+  arbor dump --db db | arbor oracle --tree eip7864 -
+  arbor oracle --tree eip8297 db";
 pub(super) const DIFF: &str = "\
-Exit code 1: some leaves differ.
+Each leaf that differs is printed with its account and field, slot or chunk of code, if one of the two names it.
+Exit code 1: some leaves differ, or there are none.
 
 Examples:
   arbor diff leaves.json other-leaves.json
-  arbor diff leaves.json lines-with-key-and-value.txt";
+  arbor diff db lines-with-key-and-value.txt
+  arbor diff --tree eip8297 db other-db";
 pub(super) const PROVE: &str = "\
 Examples:
   arbor prove --db db 0xADDRESS 0 1 --at latest > proof.json
@@ -74,7 +80,15 @@ Examples:
 pub(super) const WITNESS: &str = "\
 Examples:
   arbor witness --db db --block latest chain --out witness.json.gz
-  arbor witness --db db --block -9 --to latest chain --out witnesses";
+  arbor witness --db db --block -9 --to latest chain --out witnesses
+  arbor witness --rpc http://127.0.0.1:8545 --block latest --out w.json.gz
+  arbor witness diff a.json b.json --witness-chain chain";
+pub(super) const WITNESS_DIFF: &str = "\
+Exit code 1: the witnesses differ.
+
+Examples:
+  arbor witness diff geth.json reth.json --witness-chain chain
+  arbor witness diff a.json.gz b.json.gz --json";
 pub(super) const VERIFY_WITNESS: &str = "\
 Examples:
   arbor verify-witness witness.json.gz
@@ -90,7 +104,10 @@ Examples:
 pub(super) const VERIFY: &str = "\
 Examples:
   arbor verify --db db
-  arbor verify --db db --threads 4 --metrics 9400";
+  arbor verify --db db --threads 4 --metrics 9400
+  arbor verify --db db --part 1/2 --to part-1
+  arbor verify --db db --part 2/2 --to part-2
+  arbor verify --db db --join part-1 part-2";
 pub(super) const REPAIR: &str = "\
 Examples:
   arbor repair --db db
@@ -108,16 +125,18 @@ Examples:
   arbor prune --db db --retain none && arbor compact --db db";
 pub(super) const SNAPSHOT: &str = "\
 Examples:
-  arbor snapshot --db db --out leaves
-  arbor snapshot --db db --at -100 --out leaves --order index";
+  arbor snapshot --db db --out state.snapshot
+  arbor snapshot --db db --at -100 --out state.snapshot
+  arbor snapshot --db zdb --out leaves.snapshot --order index";
 pub(super) const RECOVER: &str = "\
 Examples:
-  arbor recover --db other leaves --root 0xROOT
-  arbor recover --db other leaves --genesis genesis.json";
+  arbor recover --db other state.snapshot --root 0xROOT
+  arbor recover --db other state.snapshot --genesis genesis.json";
 pub(super) const CONVERT: &str = "\
 Examples:
   arbor convert --from db --to verkle-db --tree verkle
   arbor convert --from db --at -100 --to copy --tree mpt --memory 512MiB
+  arbor convert --from state.snapshot --to other --tree eip8297
   arbor convert --from dump.jsonl.zst --ancestors chain --to db --tree mpt";
 pub(super) const CONVERT_JOIN: &str = "\
 Example:
@@ -166,6 +185,13 @@ Example:
 pub(super) const BENCH_SENDERS: &str = "\
 Example:
   arbor bench senders --batches 1,8,64 --json";
+pub(super) const BACKUP: &str = "\
+The copy has the last flushed block, and the history that is retained. A process that writes the database is not stopped.
+If the command is killed, the folder DIR.unfinished is left; the next backup to DIR removes it.
+
+Examples:
+  arbor backup --db db --to backups/db-1
+  arbor backup --db db --to copy && arbor replay --db copy chain";
 pub(super) const COMPACT: &str = "\
 The state and its history stay as they are. No other process can write the database meanwhile.
 The merge needs free space for a copy of the files. If it is killed or the disk is full, nothing is lost.

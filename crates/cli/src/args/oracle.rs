@@ -13,7 +13,8 @@ use crate::trees;
 #[derive(Debug, Args)]
 #[command(after_help = examples::ORACLE)]
 pub(crate) struct Oracle {
-    /// A genesis, a dump (`arbor dump`, `geth dump`), the alloc of a state test, or the name of a network
+    /// A genesis, a dump (`arbor dump`, `geth dump`), the alloc of a state test, `-` for one of these from standard input, a database
+    /// (its latest block), or the name of a network. Files may be compressed with gzip or zstd
     #[arg(value_name = "STATE")]
     pub(crate) state: String,
     /// The tree
@@ -34,12 +35,19 @@ pub(crate) struct Oracle {
 #[derive(Debug, Args)]
 #[command(after_help = examples::DIFF)]
 pub(crate) struct Diff {
-    /// A list of leaves: output of `arbor oracle`, or lines with a key and a value in hexadecimal
+    /// Leaves: output of `arbor oracle`, lines with a key and a value in hexadecimal, JSON with values by keys (`evm t8n --output.vkt`),
+    /// `-` for one of these from standard input, or a database (its latest block). Files may be compressed with gzip or zstd
     #[arg(value_name = "A")]
     pub(crate) a: PathBuf,
-    /// The other list
+    /// The other leaves
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
+    /// The tree whose leaves databases are compared by [default: the database's own]
+    #[arg(long, value_name = "T", value_parser = trees::leaves_parser())]
+    pub(crate) tree: Option<&'static TreeKind>,
+    /// Hash function of that tree, if it lets choose [default: the usual one]
+    #[arg(long, value_name = "HASH", value_parser = trees::hash_parser(), requires = "tree")]
+    pub(crate) hash: Option<String>,
     /// Print a JSON object for each leaf that differs, a line each
     #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use alloy_primitives::{Address, B256, U256, hex};
 use arbor_state::AccountSlots;
 use arbor_state::TreeKind;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Database, OUTPUT, examples};
+use super::{DATABASE, DB_VARIABLE, Database, MEMORY_VARIABLE, NODE, OUTPUT, RuleFlags, examples};
 use crate::block_choice::BlockChoice;
 use crate::names::{parse_address, parse_hash, parse_slot};
-use crate::trees;
+use crate::{bytes, trees};
 
 /// `arbor prove`.
 #[derive(Debug, Args)]
@@ -106,16 +106,27 @@ pub(crate) struct VerifyProof {
 
 /// `arbor witness`.
 #[derive(Debug, Args)]
-#[command(after_help = examples::WITNESS)]
+#[command(
+    after_help = examples::WITNESS,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+)]
 pub(crate) struct Witness {
-    #[command(flatten)]
-    pub(crate) database: Database,
+    /// What else to do with witnesses.
+    #[command(subcommand)]
+    pub(crate) word: Option<WitnessWord>,
+    /// Folder of the database
+    #[arg(long, value_name = "DIR", env = DB_VARIABLE, required_unless_present = "rpc", help_heading = DATABASE)]
+    pub(crate) db: Option<PathBuf>,
+    /// Memory for caches and tables together
+    #[arg(long, value_name = "BYTES", default_value = "2GiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = DATABASE)]
+    pub(crate) memory: u64,
     /// The chain with the block: exports of geth, era1 files, or folders with them
-    #[arg(value_name = "CHAIN", required = true)]
+    #[arg(value_name = "CHAIN", required_unless_present = "rpc")]
     pub(crate) chain: Vec<PathBuf>,
     /// The block: a number, a hash, 'latest', or -N for N blocks before the latest. The state before it must be retained
-    #[arg(long, value_name = "BLOCK", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
-    pub(crate) block: BlockChoice,
+    #[arg(long, value_name = "BLOCK", required = true, value_parser = BlockChoice::parse, allow_hyphen_values = true)]
+    pub(crate) block: Option<BlockChoice>,
     /// Write the witnesses of the blocks up to this one, too, in a file each
     #[arg(long, value_name = "BLOCK", requires = "out", value_parser = BlockChoice::parse, allow_hyphen_values = true)]
     pub(crate) to: Option<BlockChoice>,
@@ -129,8 +140,47 @@ pub(crate) struct Witness {
     /// The form of the files in the folder
     #[arg(long, value_name = "F", default_value = "json", requires = "to")]
     pub(crate) form: WitnessForm,
+    /// Take the witness from a node instead, without a database: its debug_executionWitness, or, if the node does not have that, eth_getProof and the block. The block is executed over the witness before it is written
+    #[arg(long, value_name = "URL", conflicts_with_all = ["chain", "guarded"], help_heading = NODE)]
+    pub(crate) rpc: Option<String>,
+    /// Build the witness from eth_getProof even if the node has debug_executionWitness: the result has the canonical nodes
+    #[arg(long, requires = "rpc", help_heading = NODE)]
+    pub(crate) from_proofs: bool,
+    /// Genesis of the node's chain, in geth's JSON form, or the name of a network [default: the network with the node's chain id]
+    #[arg(long, value_name = "FILE|PRESET", requires = "rpc", help_heading = NODE)]
+    pub(crate) genesis: Option<String>,
+    #[command(flatten)]
+    pub(crate) rules: RuleFlags,
     /// Print as JSON what was written with --out, a line for each block
     #[arg(long, requires = "out", help_heading = OUTPUT)]
+    pub(crate) json: bool,
+}
+
+/// Words after `arbor witness`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WitnessWord {
+    /// Compare two witnesses of a block: which nodes, codes and headers only one of them has, and which account and slot each node serves
+    Diff(WitnessDiff),
+}
+
+/// `arbor witness diff`.
+#[derive(Debug, Args)]
+#[command(after_help = examples::WITNESS_DIFF)]
+pub(crate) struct WitnessDiff {
+    /// A witness: of `arbor witness`, or an answer of debug_executionWitness. It may be gzipped. `-` reads standard input
+    #[arg(value_name = "A")]
+    pub(crate) first: PathBuf,
+    /// Another witness of the same block
+    #[arg(value_name = "B")]
+    pub(crate) second: PathBuf,
+    /// The chain with the block, if no witness has it: exports, era1 files, or folders with them. Without the block, nodes have paths and no names
+    #[arg(long, value_name = "CHAIN", num_args = 1..)]
+    pub(crate) witness_chain: Vec<PathBuf>,
+    /// Genesis of the chain, in geth's JSON form, or the name of a network [default: as for `arbor replay --witness`]
+    #[arg(long, value_name = "FILE|PRESET")]
+    pub(crate) genesis: Option<String>,
+    /// Print the result as JSON
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) json: bool,
 }
 

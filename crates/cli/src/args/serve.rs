@@ -25,7 +25,7 @@ pub(crate) struct Serve {
     /// Memory for the store's cache
     #[arg(long, value_name = "BYTES", default_value = "256MiB", env = MEMORY_VARIABLE, value_parser = bytes::parse_memory, help_heading = DATABASE)]
     pub(crate) memory: u64,
-    /// The files of the chain, to serve blocks and transactions too: exports, era1 files, or folders of them. They are copied into the temporary folder
+    /// The files of the chain, to serve blocks and transactions too: exports, era1 files, or folders of them. Those that are gzipped are copied into the temporary folder
     #[arg(long, value_name = "CHAIN", num_args = 1..)]
     pub(crate) chain: Vec<PathBuf>,
     /// Serve at this address. A port alone means 127.0.0.1
@@ -50,14 +50,14 @@ pub(crate) struct ServeFlags {
     /// The most bytes of an answer
     #[arg(long, value_name = "BYTES", default_value = "25MiB", value_parser = parse_body, help_heading = LIMITS)]
     pub(crate) max_answer: u32,
-    /// The most bytes of all requests and answers above 64 KiB that are in memory at a time
+    /// The most bytes that all requests and answers above 32 KiB take together at a time, copies included
     #[arg(long, value_name = "BYTES", default_value = "128MiB", value_parser = parse_body, help_heading = LIMITS)]
     pub(crate) max_large: u32,
     /// The most calls of a batch
     #[arg(long, value_name = "N", default_value = "1000", help_heading = LIMITS)]
     pub(crate) max_batch: NonZeroU32,
     /// The most connections at a time
-    #[arg(long, value_name = "N", default_value = "4096", help_heading = LIMITS)]
+    #[arg(long, value_name = "N", default_value = "2048", help_heading = LIMITS)]
     pub(crate) max_connections: NonZeroUsize,
     /// The most calls at a time that execute, prove or read blocks
     #[arg(long, value_name = "N", default_value = "4", help_heading = LIMITS)]

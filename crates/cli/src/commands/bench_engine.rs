@@ -9,7 +9,6 @@ use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::execution::SideBySide;
 use serde_json::json;
 
-use super::replay::genesis_of;
 use crate::args::BenchEngine;
 use crate::progress::Progress;
 use crate::{files, metrics_server, output, report, stop};
@@ -23,7 +22,7 @@ pub(super) fn run(args: &BenchEngine) -> Result<()> {
     measurement.setting("rounds", args.rounds);
     stop::listen();
     let mut input = open_sources(&args.chain)?;
-    let (genesis, _) = genesis_of(args.genesis.as_deref(), None, &input)?;
+    let (genesis, _) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
     if genesis.alloc.population().is_some() {
         bail!("the state is kept as it is listed in memory, but this genesis counts a population");

@@ -6,7 +6,6 @@ use arbor_chain::source::{ChainInput, open_sources};
 use arbor_lab::execution::parallel::{CORES, Simulation};
 use serde_json::{Value, json};
 
-use super::replay::genesis_of;
 use crate::args::BenchParallel;
 use crate::progress::Progress;
 use crate::{files, metrics_server, output, report, stop};
@@ -18,7 +17,7 @@ pub(super) fn run(args: &BenchParallel) -> Result<()> {
     measurement.setting("to", args.to);
     stop::listen();
     let mut input = open_sources(&args.chain)?;
-    let (genesis, _) = genesis_of(args.genesis.as_deref(), None, &input)?;
+    let (genesis, _) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
     if genesis.alloc.population().is_some() {
         bail!("the state is kept as it is listed in memory, but this genesis counts a population");

@@ -13,7 +13,6 @@ use arbor_state::TreeKind;
 use arbor_versions::Retain;
 use serde_json::json;
 
-use super::replay::genesis_of;
 use crate::args::BenchWitnesses;
 use crate::progress::Progress;
 use crate::{files, metrics_server, output, report, stop};
@@ -41,7 +40,7 @@ pub(super) fn run(args: &BenchWitnesses) -> Result<()> {
     measurement.setting("memory_bytes", args.memory);
     stop::listen();
     let input = open_sources(&args.chain)?;
-    let (genesis, _) = genesis_of(args.genesis.as_deref(), None, &input)?;
+    let (genesis, _) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
     genesis.check_chain(&input)?;
     let mut found = Vec::new();
     for tree in &args.trees {
@@ -135,8 +134,21 @@ fn table(sizes: &[WitnessSize]) -> Table {
     for name in sizes[0].parts.keys() {
         row(&format!("bytes: {name}"), &|size| size.parts[name]);
     }
+    row("compact bytes", &|size| size.compact_bytes);
+    for name in sizes[0].compact.keys() {
+        if sizes.iter().any(|size| size.compact[name] > 0) {
+            row(&format!("compact bytes: {name}"), &|size| {
+                size.compact[name]
+            });
+        }
+    }
     for name in sizes[0].counts.keys() {
         row(name, &|size| size.counts[name]);
+    }
+    for name in sizes[0].work.keys() {
+        if sizes.iter().any(|size| size.work[name] > 0) {
+            row(&name.replace('_', " "), &|size| size.work[name]);
+        }
     }
     table
 }

@@ -82,18 +82,23 @@ pub(super) fn has_version(dir: &Path) -> bool {
 
 /// Whether this conversion has made the database in a folder and is finished. Refuses any other database that is whole.
 pub(super) fn is_finished(dir: &Path, job: &Job) -> Result<bool> {
-    if Job::read(dir)?.is_some() || !has_version(dir) {
+    if !has_version(dir) {
         return Ok(false);
     }
-    match Job::finished(dir)? {
-        Some(found) if found.is_same(job) => Ok(true),
-        Some(found) => bail!(
+    match (Job::finished(dir)?, Job::read(dir)?) {
+        (Some(found), _) if found.is_same(job) => {
+            // A kill may have come while its files were being removed.
+            Job::remove(dir)?;
+            Ok(true)
+        }
+        (_, Some(_)) => Ok(false),
+        (Some(found), None) => bail!(
             "{} has a database already: it was converted from {} to {}. Name another folder",
             dir.display(),
             found.source,
             found.target
         ),
-        None => bail!(
+        (None, None) => bail!(
             "{} has a database already: name another folder",
             dir.display()
         ),

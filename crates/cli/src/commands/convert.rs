@@ -6,20 +6,23 @@ use alloy_primitives::B256;
 use anyhow::{Context, Result, bail};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::replay::{KeptBlock, blocks_of_chain, blocks_up_to};
+use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_convert::{
     Conversion as Work, ConvertError, Dump, Estimate, Hooks, Job, Source, SourceBlock, Stage,
-    estimate, estimate_dump, estimate_hashed,
+    check_source, estimate, estimate_dump, estimate_hashed,
 };
 use arbor_database::{Budget, NO_CHAIN, RETAINED, Remembered, TreeSettings, network};
 use arbor_metrics::Measurement;
-use arbor_state::{BlockRef, Historical, Settings};
+use arbor_state::recovery::AccountsFile;
+use arbor_state::{BlockRef, Historical, RootPlace, Settings};
+use arbor_versions::{Meta, Version};
 
 use super::conversion::{
     Facts, Shown, command, finished, has_version, is_finished, missing, print, refuse_file,
     results, stopped, verdict,
 };
-use super::replay::genesis_of;
+use super::recover::check_blocks;
 use super::{convert_follow, convert_parts};
 use crate::args::{Conversion, Convert, Joining};
 use crate::block_choice::BlockChoice;
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
         Opened::Genesis(genesis, text) => {
             pool.install(|| from_genesis(args, measurement, &genesis, text))
         }
+        Opened::Snapshot(file) => pool.install(|| from_snapshot(args, measurement, &file)),
     }
 }
 
@@ -75,15 +79,21 @@ fn note_settings(measurement: &mut Measurement, args: &Conversion) {
 enum Opened {
     Dump(Dump),
     Genesis(Box<Genesis>, String),
+    Snapshot(Box<AccountsFile>),
 }
 
-/// Opens a file or a pipe. A dump begins with a line that names a root; any other regular file is a genesis.
+/// Opens a file or a pipe. A snapshot has its own first bytes, and a dump begins with a line that names a root; any other
+/// regular file is a genesis.
 fn opened(path: &Path) -> Result<Opened> {
     if path != Path::new("-") && !path.exists() {
         let name = path.to_string_lossy();
         let text = Genesis::text_of(&name)?;
         let genesis = Genesis::from_json(&text)?;
         return Ok(Opened::Genesis(Box::new(genesis), text));
+    }
+    if path.is_file() && AccountsFile::is_one(path)? {
+        let file = AccountsFile::open(path, &TREES)?;
+        return Ok(Opened::Snapshot(Box::new(file)));
     }
     match Dump::open(path) {
         Ok(dump) => Ok(Opened::Dump(dump)),
@@ -123,6 +133,9 @@ fn from_database(args: &Conversion, measurement: Measurement) -> Result<()> {
         false => (None, convert_follow::look(args)?),
     };
     let reader = snapshot.reader();
+    if args.follow {
+        check_source(reader).with_context(|| dir.display().to_string())?;
+    }
     let at = at.unwrap_or(BlockChoice::Latest);
     let then: Historical<'_> = reader.at(at.version(reader)?)?;
     if args.follow && pin.is_none() {
@@ -182,6 +195,40 @@ fn from_genesis(
     convert(args, measurement, facts, Source::State(&*source))
 }
 
+fn from_snapshot(args: &Conversion, measurement: Measurement, file: &AccountsFile) -> Result<()> {
+    no_chain_flags(args, "a snapshot")?;
+    no_follow(args, "a snapshot")?;
+    if let Some(at) = args.at {
+        bail!("--at {at} is of no use with a snapshot, which is the state of one block");
+    }
+    let head = file.head();
+    check_blocks(head).with_context(|| format!("reading {}", args.from().display()))?;
+    let tree = head.tree(&TREES)?;
+    let root = head.root()?;
+    let blocks = (0..).zip(&head.blocks).map(|(version, block)| {
+        KeptBlock::kept(Meta {
+            version: Version(version),
+            block_number: block.number,
+            block_hash: block.hash.0,
+            root: block.root.0,
+            extra: block.record.to_vec(),
+        })
+    });
+    let blocks = source_blocks(blocks.collect());
+    let of_header = blocks.last().and_then(|block| block.state_root);
+    let is_in_headers = tree.kind().roots == RootPlace::InHeaders;
+    let rules = head.rules.as_ref().map(ChainRules::from_json);
+    let facts = Facts {
+        name: format!("snapshot of {} with root {root}", tree.kind().name),
+        network: head.network(),
+        genesis: head.genesis_json.clone(),
+        rules: rules.transpose()?,
+        state_root: of_header.or(is_in_headers.then_some(root)),
+        blocks,
+    };
+    convert(args, measurement, facts, Source::State(file))
+}
+
 fn no_follow(args: &Conversion, source: &str) -> Result<()> {
     match args.follow {
         true => bail!(
@@ -226,7 +273,7 @@ fn from_dump(args: &Conversion, measurement: Measurement, dump: Dump) -> Result<
     };
     if !args.ancestors.is_empty() {
         let input = open_sources(&args.ancestors).context("--ancestors")?;
-        let (genesis, text) = genesis_of(args.genesis.as_deref(), None, &input)?;
+        let (genesis, text) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
         drop(input);
         let blocks = blocks_of_chain(&args.ancestors, &genesis, number).context("--ancestors")?;
         let last = blocks.last().context("--ancestors has no block")?;
@@ -302,17 +349,18 @@ fn convert(
     if tree.build().is_none() {
         clear_interrupted_build(dir)?;
     }
+    let memory = args.work.memory / 4;
     if !args.skip_disk_check && Job::read(dir)?.is_none() {
         let needed = match &source {
-            Source::State(source) => Some(estimate(*source, &tree)?),
-            Source::Dump(_) => estimate_dump(args.from(), &tree)?,
-            Source::Hashed(..) => estimate_hashed(args.from(), &tree)?,
+            Source::State(source) => Some(estimate(*source, &tree, memory)?),
+            Source::Dump(_) => estimate_dump(args.from(), &tree, memory)?,
+            Source::Hashed(..) => estimate_hashed(args.from(), &tree, memory)?,
         };
         needed.map_or(Ok(()), |needed| check_disk(dir, needed))?;
     }
     let budget = Budget {
         retain: RETAINED,
-        ..Budget::new(args.work.memory / 4)
+        ..Budget::new(memory)
     };
     let folder = database::folder(dir);
     let mut state = folder.open_to_load((args.store, tree), network, budget)?;
@@ -336,7 +384,7 @@ fn convert(
         blocks,
         state_root,
         folder: dir,
-        memory: args.work.memory / 4,
+        memory,
         hooks: Hooks {
             progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
             stop: &stop::asked,

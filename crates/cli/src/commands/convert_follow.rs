@@ -33,7 +33,13 @@ pub(super) fn look(args: &Conversion) -> Result<StateSnapshot> {
 
 /// Whether a target is converted, so that only following is left.
 pub(super) fn is_converted(dir: &Path) -> Result<bool> {
-    Ok(has_version(dir) && Job::read(dir)?.is_none() && Job::finished(dir)?.is_some())
+    let is_converted =
+        has_version(dir) && Job::read(dir)?.is_none() && Job::finished(dir)?.is_some();
+    if is_converted {
+        // A kill may have come while they were being removed.
+        Job::remove(dir)?;
+    }
+    Ok(is_converted)
 }
 
 /// Keeps a version of a source from being pruned. A source that may not be written is followed without that.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use arbor_convert::{
-    ConvertError, Hooks, Job, Join, Joining, PartConversion, PartJob, PartOf, Source, Stage,
+    ConvertError, Hooks, Job, Join, Joining, LOADED_TOGETHER, PartConversion, PartJob, PartOf,
+    Source, Stage,
 };
 use arbor_database::{Budget, RETAINED, Remembered, TreeSettings};
 use arbor_metrics::Measurement;
@@ -159,6 +160,7 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
     let joining = Joining {
         join: &join,
         folder: dir,
+        load_bytes: LOADED_TOGETHER,
         hooks: Hooks {
             progress: &|phase, done, counts| shown.tell(phase.name(), done, counts),
             stop: &stop::asked,

@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod backup;
 pub(crate) mod bench;
 mod bench_database;
 mod bench_engine;
@@ -27,11 +28,17 @@ pub(crate) mod prove;
 pub(crate) mod recover;
 pub(crate) mod repair;
 pub(crate) mod replay;
+mod replay_flags;
+mod replay_follow;
 pub(crate) mod replay_witness;
 pub(crate) mod roots;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod verify;
+mod verify_parts;
 pub(crate) mod verify_proof;
 pub(crate) mod verify_witness;
 pub(crate) mod witness;
+mod witness_diff;
+mod witness_fetch;
+mod witness_files;

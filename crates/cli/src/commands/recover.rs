@@ -1,4 +1,4 @@
-//! `arbor snapshot` and `arbor recover`: an ar16mt database as a list of its leaves, and back.
+//! `arbor snapshot` and `arbor recover`: a database as a list of its accounts or leaves, and back.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read};
@@ -94,25 +94,43 @@ struct Recovered {
     totals: ShownTotals,
 }
 
-/// What a file of leaves has.
+/// What a file of leaves or accounts has.
 #[derive(Serialize)]
-struct ShownTotals {
-    leaves: u64,
-    names: u64,
-    codes: u64,
+#[serde(untagged)]
+enum ShownTotals {
+    Accounts {
+        accounts: u64,
+        slots: u64,
+        codes: u64,
+    },
+    Leaves {
+        leaves: u64,
+        names: u64,
+        codes: u64,
+    },
 }
 
 impl ShownTotals {
     fn new(totals: Totals) -> Self {
+        let has_accounts = totals.has_accounts();
         let Totals {
             leaves,
             names,
             codes,
+            accounts,
+            slots,
         } = totals;
-        Self {
-            leaves,
-            names,
-            codes,
+        match has_accounts {
+            true => Self::Accounts {
+                accounts,
+                slots,
+                codes,
+            },
+            false => Self::Leaves {
+                leaves,
+                names,
+                codes,
+            },
         }
     }
 }
@@ -125,13 +143,20 @@ fn write(then: &Historical<'_>, head: &EntriesHead, path: &Path) -> Result<(Tota
     remove_killed(folder);
     let file = stop::leave_without(|| unfinished(folder))?;
     let progress = PartDone::new("snapshot");
-    let tell = |part: f64, totals: Totals| progress.set(part, &format!("{} leaves", totals.leaves));
+    let tell = |part: f64, totals: Totals| progress.set(part, &counted(totals));
     let (file, totals) = then.write_entries(BufWriter::new(file), head, &tell)?;
     progress.finish();
     let unfinished = file.into_inner()?;
     unfinished.as_file().sync_all()?;
     let file = unfinished.persist_noclobber(path)?;
     Ok((totals, file.metadata()?.len()))
+}
+
+fn counted(totals: Totals) -> String {
+    match totals.has_accounts() {
+        true => format!("{} accounts", totals.accounts),
+        false => format!("{} leaves", totals.leaves),
+    }
 }
 
 /// Names of snapshots that are not whole yet begin and end so. They are locked while somebody writes them.
@@ -182,16 +207,14 @@ fn remove_killed(folder: &Path) {
 fn opened(path: &Path) -> Result<(File, u64)> {
     let found = path.metadata()?;
     if !found.is_file() {
-        bail!("it is no regular file, whose length tells how many leaves it can have");
+        bail!("it is no regular file, whose length bounds what it can have");
     }
     Ok((File::open(path)?, found.len()))
 }
 
 pub(crate) fn recover(args: &Recover) -> Result<()> {
     if args.file == Path::new("-") {
-        bail!(
-            "a recovery reads a file, whose length tells how many leaves it can have, not standard input"
-        );
+        bail!("a recovery reads a file, whose length bounds what it can have, not standard input");
     }
     metrics_server::serve(args.metrics)?;
     let (file, size) =
@@ -251,7 +274,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
     }
     recovery.finish(entries.place()).with_context(|| {
         format!(
-            "{}: none of it is a state; remove {}, where its leaves are",
+            "{}: none of it is a state; remove {}, where its entries are",
             args.file.display(),
             dir.display()
         )
@@ -275,7 +298,7 @@ pub(crate) fn recover(args: &Recover) -> Result<()> {
 }
 
 /// Holds the blocks that a replay will ask for to each other: those of a chain also to their hashes, the others to nothing but their numbers.
-fn check_blocks(head: &EntriesHead) -> Result<()> {
+pub(super) fn check_blocks(head: &EntriesHead) -> Result<()> {
     for pair in head.blocks.windows(2) {
         let (before, number) = (pair[0].number, pair[1].number);
         if before.checked_add(1) != Some(number) {
@@ -338,7 +361,7 @@ fn add_all<R: Read>(
         let add = recovery.add(chunk, entries.place());
         add.with_context(|| format!("chunk {}", entries.chunks()))?;
         let done = entries.offset() as f64 / size.max(1) as f64;
-        progress.set(done, &format!("{} leaves", entries.totals().leaves));
+        progress.set(done, &counted(entries.totals()));
         if stop::asked() {
             return Ok(false);
         }

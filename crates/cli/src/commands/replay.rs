@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -16,23 +16,23 @@ use arbor_chain::replay::{
 };
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::{ChainInput, ChainLength, open_sources};
-use arbor_database::{
-    Budget, ChainContext, DatabaseError, Remembered, SettingsNotice, StoreKind, TreeSettings,
-    in_memory, network,
-};
+use arbor_database::{Budget, ChainContext, Remembered, TreeSettings, in_memory, network};
 use arbor_lab::execution::Floor;
 use arbor_metrics::Measurement;
+use arbor_remote::Node;
 use arbor_serve::{Access, Limits, Live, Server};
-use arbor_state::{Network, RootThreads, Settings, State, Tree, TreeKind, Zeros};
+use arbor_state::{Network, RootThreads, State, Tree, TreeKind};
 use arbor_versions::Retain;
 use serde_json::Value;
 
+use super::replay_flags;
+use super::replay_follow::Follower;
 use crate::args::{Replay as Args, VerifyChoice};
 use crate::block_rows::BlockRows;
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome, Spans};
-use crate::trees::{self, TREES, TreeChoice};
-use crate::{bytes, database, files, metrics_server, output, rules, stop};
+use crate::trees::{self, TreeChoice};
+use crate::{bytes, database, files, genesis, metrics_server, output, rules, stop};
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     if let (Some(dir), false) = (&args.db, args.witness.is_empty()) {
@@ -56,47 +56,21 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     metrics_server::serve(args.metrics)?;
     let db = args.db.as_deref();
-    files::check_report(args.report.as_deref(), db)?;
-    if let Some(file) = &args.failure_dump {
-        files::not_of_database("--failure-dump", file, db)?;
-        files::check(file)
-            .with_context(|| file.display().to_string())
-            .context("a failure dump could not be written")?;
-    }
-    if let Some(file) = &args.roots {
-        files::not_of_database("--roots", file, db)?;
-        files::check(file).with_context(|| format!("--roots {}", file.display()))?;
-    }
-    if let Some(file) = &args.blocks {
-        files::not_of_database("--blocks", file, db)?;
-        files::check(file).with_context(|| format!("--blocks {}", file.display()))?;
-    }
-    let written = [
-        ("--blocks", &args.blocks),
-        ("--report", &args.report),
-        ("--failure-dump", &args.failure_dump),
-        ("--roots", &args.roots),
-    ];
-    let written = written
-        .iter()
-        .filter_map(|(flag, file)| Some((*flag, file.as_deref()?)));
-    let genesis = args.genesis.as_ref().map(Path::new);
-    let read = args.chain.iter().map(PathBuf::as_path).chain(genesis);
-    files::apart(written, read)?;
+    replay_flags::check_files(args)?;
     let stored = args
         .db
         .as_deref()
         .and_then(|dir| database::folder(dir).tree());
     let of_database = TreeChoice::Tree(stored.unwrap_or_else(trees::usual));
     let tree = args.tree.unwrap_or(of_database);
-    check_flags(args, tree)?;
+    replay_flags::check_flags(args, tree)?;
     if let Some(dir) = db {
         database::refuse_without_chain(dir)?;
     }
-    let settings = tree_settings(args)?;
+    let settings = replay_flags::tree_settings(args)?;
     let choice = tree;
     let tree = choice.kind();
-    let tree = tree.map(|kind| settings.tree(kind, hash_of(args, kind), args.memory));
+    let tree = tree.map(|kind| settings.tree(kind, replay_flags::hash_of(args, kind), args.memory));
     let tree = tree.transpose()?;
     let mut measurement = report::start(args, (choice, tree.as_ref()), &settings);
     // What is spread over threads without a pool of its own. Without a number, the pool has a thread for each core.
@@ -112,117 +86,40 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     use_small_pages();
     stop::listen();
-    let input = open_sources(&args.chain)?;
-    let (mut genesis, text) = genesis_of(args.genesis.as_deref(), args.db.as_deref(), &input)?;
+    let blocks = match &args.rpc {
+        Some(url) => BlockSource::Node(Node::new(url)?),
+        None => BlockSource::Files(Box::new(open_sources(&args.chain)?)),
+    };
+    let named = args.genesis.as_deref();
+    let (mut genesis, text) = match &blocks {
+        BlockSource::Node(node) => genesis::of_node(named, db, node)?,
+        BlockSource::Files(input) => genesis::of_input(named, db, input)?,
+    };
     let rules = rules::agreed(rules::asked(&args.rules), args.db.as_deref())?;
     rules.set(&mut genesis.spec);
     report::rules(&mut measurement, rules);
     for warning in &genesis.warnings {
         tracing::warn!("genesis: {warning}");
     }
-    genesis.check_chain(&input)?;
-    match tree {
-        None => floor(args, rules, measurement, input, &genesis),
-        Some(tree) => {
+    if let BlockSource::Files(input) = &blocks {
+        genesis.check_chain(input)?;
+    }
+    match (tree, blocks) {
+        (None, BlockSource::Files(input)) => floor(args, rules, measurement, *input, &genesis),
+        (None, BlockSource::Node(_)) => {
+            bail!("--tree none is of no use with --rpc: it keeps no state to go on from")
+        }
+        (Some(tree), blocks) => {
             let how = (tree, &settings, rules);
-            full(args, how, measurement, input, (genesis, text))
+            full(args, how, measurement, blocks, (genesis, text))
         }
     }
 }
 
-/// Why roots cannot be had without a tree.
-const NO_ROOT: &str = "there is no state that has a root";
-
-/// The hash function that is asked for, or else that of the database that the replay goes on with.
-fn hash_of(args: &Args, kind: &TreeKind) -> Option<String> {
-    let stored = || {
-        let identity = database::folder(args.db.as_deref()?)
-            .head_file()
-            .ok()?
-            .identity;
-        let found = TREES.of_identity(&identity)?;
-        (found.name == kind.name).then_some(identity.hash)
-    };
-    args.hash.clone().or_else(stored)
-}
-
-/// The settings of the tree, which have to be those of the database that the replay goes on with.
-fn tree_settings(args: &Args) -> Result<TreeSettings> {
-    let asked = TreeSettings::new(&args.tree_settings, &TREES);
-    let Some(dir) = args.db.as_deref() else {
-        return Ok(asked);
-    };
-    let (settings, notice) = match database::folder(dir).agree_on_tree_settings(asked) {
-        Err(DatabaseError::OtherTreeSettings { dir, before, asked }) => bail!(
-            "{} was made with {}, not with {}: its nodes would be stored in two ways",
-            dir.display(),
-            trees::words(&before),
-            trees::words(&asked)
-        ),
-        agreed => agreed?,
-    };
-    match notice {
-        Some(SettingsNotice::NotRemembered) => output::tell(&format!(
-            "{} does not say with which --tree-settings it was made; going on with {}",
-            dir.display(),
-            trees::words(&settings)
-        )),
-        Some(SettingsNotice::AsBefore(before)) => {
-            let before = trees::words(&before);
-            output::tell(&format!("going on with {before}, as before"));
-        }
-        None => {}
-    }
-    Ok(settings)
-}
-
-/// The history to keep: what is asked for, or else what the database remembers.
-fn retention(args: &Args) -> Result<Retain> {
-    match (args.retain, &args.db) {
-        (Some(asked), _) => Ok(asked),
-        (None, Some(dir)) => database::folder(dir)
-            .retention()
-            .context("--retain says anew what history to keep"),
-        (None, None) => Ok(arbor_database::RETAINED),
-    }
-}
-
-/// Refuses flags that would be of no use with this tree.
-fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
-    let settings = Settings {
-        words: args.tree_settings.clone(),
-        ..Settings::default()
-    };
-    let without_tree = tree.kind().is_none();
-    match tree.kind() {
-        Some(kind) => kind.check(&settings).context("--tree-settings")?,
-        None if !settings.words.is_empty() => {
-            bail!("--tree-settings is of no use with --tree {}", tree.name())
-        }
-        None => {}
-    }
-    for (flag, given, why) in [
-        ("--db", args.db.is_some(), "nothing is stored"),
-        ("--check-state", args.check_state.is_some(), NO_ROOT),
-        ("--roots", args.roots.is_some(), NO_ROOT),
-        ("--hash", args.hash.is_some(), NO_ROOT),
-        ("--throttle", args.throttle.is_some(), "nothing is stored"),
-        (
-            "--write-back",
-            args.write_back.is_some(),
-            "nothing is stored",
-        ),
-        ("--retain", args.retain.is_some(), "nothing is stored"),
-        ("--durable", args.durable, "nothing is stored"),
-        ("--compact", args.compact, "nothing is stored"),
-        ("--serve", args.serve.is_some(), "there is no state to read"),
-        ("--verify last", args.verify == VerifyChoice::Last, NO_ROOT),
-    ] {
-        if without_tree && given {
-            bail!("{flag} is of no use with --tree none: {why}");
-        }
-    }
-    Ok(())
+/// Where blocks come from.
+enum BlockSource {
+    Files(Box<ChainInput>),
+    Node(Node),
 }
 
 /// Makes a Verkle tree's tables. With several threads they are filled beside what comes before the first root, which waits for them, as soon as they have their memory, in large
@@ -254,35 +151,6 @@ fn use_small_pages() {
 
 #[cfg(not(target_os = "linux"))]
 fn use_small_pages() {}
-
-/// The genesis: named, or in the database already, or beside the chain.
-pub(super) fn genesis_of(
-    named: Option<&str>,
-    db: Option<&Path>,
-    input: &ChainInput,
-) -> Result<(Genesis, String)> {
-    let stored = db
-        .map(|dir| database::folder(dir).genesis_path())
-        .filter(|path| path.is_file());
-    let of_folder = input.genesis_file().map(|path| path.as_path());
-    let known = of_folder.or(stored.as_deref());
-    let known = known.or(input.network().map(Path::new));
-    let known = known.or(input.genesis_beside().map(|path| path.as_path()));
-    let named = match named.map(Path::new).or(known) {
-        Some(named) => named,
-        None => bail!(
-            "no genesis: give --genesis FILE or the name of a network, or put genesis.json next to the chain"
-        ),
-    };
-    let shown = || format!("genesis {}", named.display());
-    // It is read once: a pipe has it no second time.
-    let text = match named.to_str() {
-        Some(name) => Genesis::text_of(name).with_context(shown)?,
-        None => Genesis::read_text(named).with_context(shown)?,
-    };
-    let genesis = Genesis::from_json(&text).with_context(shown)?;
-    Ok((genesis, text))
-}
 
 /// What every block goes through, whatever commits to the state.
 struct ReplayRun<'a> {
@@ -460,25 +328,6 @@ fn roots_pool(args: &Args, tree: &Tree) -> Result<Option<rayon::ThreadPool>> {
     Ok(Some(pool.thread_name(named).build()?))
 }
 
-/// Blocks whose root is computed once with `--verify last`.
-const ROOT_RUN: usize = 64;
-
-/// The roots to compute on the way to block `last`. With `--verify last` every version that is to be retained at the
-/// end has its own, and so has every block if the end is not known.
-fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
-    let each_from = match (args.verify, last, retain) {
-        (VerifyChoice::Last, Some(last), Retain::Last(versions)) if !args.durable => {
-            (last + 1).saturating_sub(versions)
-        }
-        (VerifyChoice::Last, _, Retain::None) if !args.durable => u64::MAX,
-        _ => return Verify::Every,
-    };
-    Verify::Last {
-        blocks: ROOT_RUN,
-        each_from,
-    }
-}
-
 fn floor(
     args: &Args,
     rules: ChainRules,
@@ -510,16 +359,19 @@ fn full(
     args: &Args,
     (tree, settings, rules): (Tree, &TreeSettings, ChainRules),
     mut measurement: Measurement,
-    input: ChainInput,
+    source: BlockSource,
     (mut genesis, text): (Genesis, String),
 ) -> Result<()> {
     // 1. What is refused before anything is made.
-    check_place(args)?;
-    check_verification(args, &tree)?;
+    replay_flags::check_place(args)?;
+    replay_flags::check_verification(args, &tree)?;
     let budget = budget(args, &tree)?;
     report::retain(&mut measurement, budget.retain);
     // 2 to 5. The database.
-    let early = ahead_of_database(args, &input, &genesis);
+    let early = match &source {
+        BlockSource::Files(input) => ahead_of_database(args, input, &genesis),
+        BlockSource::Node(_) => None,
+    };
     let mut state = open(args, tree, network(&genesis), budget)?;
     remember(args, state.tree().kind(), (&text, settings, rules))?;
     // The database has it, and soon its accounts; together they may be larger than its caches.
@@ -528,7 +380,9 @@ fn full(
         load(&mut state, &genesis, args.json)?;
     }
     let mut replay = Replay::new(state, &genesis, budget.names())?;
-    replay.look_further_back(&args.chain)?;
+    if !args.chain.is_empty() {
+        replay.look_further_back(&args.chain)?;
+    }
     genesis.alloc = Alloc::default();
     // 6. The chain, from the head on.
     let mut replay = replay.with_executor(rules.executor().with_max_gas(args.max_gas));
@@ -540,6 +394,23 @@ fn full(
         None => None,
     };
     let (head, _) = replay.head();
+    let input = match source {
+        BlockSource::Files(input) => *input,
+        BlockSource::Node(node) => {
+            let run = ReplayRun::new(args, measurement, head + 1, args.to)?;
+            let rules = SignatureRules::new(&genesis.spec);
+            let to = args.to.unwrap_or(u64::MAX);
+            let follow = |replay: &mut Replay, options: Options<'_>, each: Each<'_>| {
+                Follower {
+                    node: &node,
+                    rules,
+                    to,
+                }
+                .run(replay, options, each)
+            };
+            return execute(run, replay, follow, (budget.retain, args.to), server);
+        }
+    };
     let last = last_block(args, &input);
     let length = input.length().cloned();
     let input = go_on_at(&replay, args, input)?;
@@ -552,41 +423,20 @@ fn full(
     };
     // 7 to 10.
     let run = ReplayRun::new(args, measurement, head + 1, last)?;
-    let blocks = wanted(args, blocks, length, Rc::clone(&run.read));
-    execute(run, replay, blocks, (budget.retain, last), server)
-}
-
-/// Refuses a database in memory that has a folder, and one on disk that has none.
-fn check_place(args: &Args) -> Result<()> {
-    match (&args.db, args.store) {
-        (Some(dir), StoreKind::Memory) => bail!(
-            "--store memory keeps nothing in {}: leave out one of the two",
-            dir.display()
-        ),
-        (None, store) if store != StoreKind::Memory => {
-            bail!("give --db DIR, the folder of the database (or --store memory for none)")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses net changes of many blocks under a tree that keeps a leaf for each slot that was ever set.
-fn check_verification(args: &Args, tree: &Tree) -> Result<()> {
-    if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
-        bail!(
-            "--verify last does not work with {name}: it applies the net change of many blocks, but {name} keeps a leaf for a slot that was set and cleared in between, so the \
-             root would differ. Use --verify every.",
-            name = tree.kind().name
-        );
-    }
-    Ok(())
+    let mut blocks = wanted(args, blocks, length, Rc::clone(&run.read));
+    let all = |replay: &mut Replay, options: Options<'_>, each: Each<'_>| {
+        let outcome = replay.blocks(&mut blocks, options, each);
+        drop(blocks);
+        outcome
+    };
+    execute(run, replay, all, (budget.retain, last), server)
 }
 
 fn budget(args: &Args, tree: &Tree) -> Result<Budget> {
     Ok(Budget {
         memory: args.memory,
         write_back: Some(args.write_back(Some(tree))),
-        retain: retention(args)?,
+        retain: replay_flags::retention(args)?,
         durable: args.durable,
         throttle: args.throttle,
         in_turn: args.thread_count() == 1,
@@ -647,18 +497,21 @@ fn go_on_at(replay: &Replay, args: &Args, mut input: ChainInput) -> Result<Chain
     Ok(input)
 }
 
+/// Takes the figures of each block that was committed.
+type Each<'a> = &'a mut dyn FnMut(&BlockStats);
+
 /// Replays the blocks, makes what holds durable, and reports. `retain` and `last` say which roots to compute. `server` serves until the last block.
 fn execute(
     mut run: ReplayRun<'_>,
     mut replay: Replay,
-    mut blocks: impl Iterator<Item = Result<RecoveredBlock, ReplayError>>,
+    blocks: impl FnOnce(&mut Replay, Options<'_>, Each<'_>) -> Result<(), ReplayError>,
     (retain, last): (Retain, Option<u64>),
     server: Option<Server>,
 ) -> Result<()> {
     let args = run.args;
     let roots = roots_pool(args, replay.state().tree())?;
     let options = Options {
-        verify: verification(args, retain, last),
+        verify: replay_flags::verification(args, retain, last),
         roots: match &roots {
             Some(pool) => Roots::Spread(pool),
             None if args.thread_count() > 1 => Roots::Beside,
@@ -672,8 +525,7 @@ fn execute(
         );
     }
     // 7. The blocks.
-    let mut outcome = replay.blocks(&mut blocks, options, &mut |block| run.passed(block));
-    drop(blocks);
+    let mut outcome = blocks(&mut replay, options, &mut |block| run.passed(block));
     run.blocks_ended();
     if let Some(server) = server {
         server.stop(super::serve::FAREWELL);

@@ -1,6 +1,6 @@
 //! `arbor replay --witness`: blocks judged over their witnesses, without a database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use alloy_primitives::B256;
@@ -8,8 +8,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::executor::{BlockOutput, OmmerCheck};
 use arbor_chain::genesis::Genesis;
 use arbor_chain::rules::ChainRules;
+use arbor_chain::source::open_sources;
 use arbor_chain::witness::stateless::{StatelessError, replay_witness};
-use arbor_chain::witness::{Authority, JudgedBy, MptWitness};
+use arbor_chain::witness::{
+    Authority, ExecutionWitness, JudgedBy, MptWitness, NodesFile, WitnessProblem,
+};
 use arbor_verify::mpt::MissingAccounts;
 use serde::Serialize;
 
@@ -33,7 +36,11 @@ impl Partial {
 
 /// Replays blocks over their witnesses. A block that does not hold does not keep the others from being judged.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let genesis = args.genesis.as_deref().map(Genesis::load).transpose()?;
+    let genesis = match (&args.genesis, &args.witness_chain[..]) {
+        (Some(named), _) => Some(Genesis::load(named)?),
+        (None, []) => None,
+        (None, chain) => Some(crate::genesis::of_input(None, None, &open_sources(chain)?)?.0),
+    };
     for warning in genesis.iter().flat_map(|genesis| &genesis.warnings) {
         tracing::warn!("genesis: {warning}");
     }
@@ -71,7 +78,15 @@ enum Verdict {
 
 fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict> {
     let name = || file.display().to_string();
-    let witness = MptWitness::from_file(file)?;
+    let witness = match (NodesFile::read(file)?, genesis) {
+        (NodesFile::WithBlock(witness), _) => *witness,
+        (NodesFile::WithoutBlock(witness), Some(genesis)) if !args.witness_chain.is_empty() => {
+            with_block(&args.witness_chain, witness, genesis).with_context(name)?
+        }
+        (NodesFile::WithoutBlock(_), _) => {
+            return Err(anyhow::Error::from(WitnessProblem::NoBlock).context(name()));
+        }
+    };
     let rules = asked(args, &witness).with_context(name)?;
     let mut judged = witness.judged_by(genesis).with_context(name)?;
     for warning in &judged.warnings {
@@ -101,6 +116,7 @@ fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict>
         unchecked,
         transactions: output.receipts.len(),
         gas: output.gas_used,
+        root_before: witness.pre_state_root,
         state_root: witness.post_state_root,
         seconds,
         judged_by: described_rules(args, &judged, rules),
@@ -111,6 +127,20 @@ fn judge(args: &Args, file: &Path, genesis: Option<&Genesis>) -> Result<Verdict>
         false => judgement.print()?,
     }
     Ok(judgement.verdict)
+}
+
+/// Adds the block of the chain to a witness that has none.
+pub(super) fn with_block(
+    chain: &[PathBuf],
+    witness: ExecutionWitness,
+    genesis: &Genesis,
+) -> Result<MptWitness> {
+    let (number, _) = witness.block()?;
+    let mut input = open_sources(chain).context("--witness-chain")?;
+    input.skip_to(number).context("--witness-chain")?;
+    let block = input.next().transpose().context("--witness-chain")?;
+    let block = block.with_context(|| format!("--witness-chain ends before block {number}"))?;
+    Ok(witness.with_block(&block, genesis.spec.chain_id())?)
 }
 
 /// What was found of a block over its witness, as `--json` prints it, a line each.
@@ -125,6 +155,8 @@ struct Judgement<'a> {
     unchecked: Vec<String>,
     transactions: usize,
     gas: u64,
+    /// The root before the block, and the one after it.
+    root_before: B256,
     state_root: B256,
     seconds: f64,
     /// Whose rules the block was judged by.
@@ -147,7 +179,7 @@ impl Judgement<'_> {
             false => "",
         };
         output::line(&format!(
-            "{}: {} block {} {verdict}: {} transactions, {} gas, state root {}, {:.1} ms; judged by {}{assumed}; \
+            "{}: {} block {} {verdict}: {} transactions, {} gas, state root {} (before it {}), {:.1} ms; judged by {}{assumed}; \
              not checked: its seal, and whether it is in the canonical chain",
             self.file.display(),
             self.chain,
@@ -155,6 +187,7 @@ impl Judgement<'_> {
             self.transactions,
             self.gas,
             self.state_root,
+            self.root_before,
             self.seconds * 1e3,
             self.judged_by,
         ))
@@ -199,6 +232,14 @@ fn unchecked(witness: &MptWitness, judged: &JudgedBy, output: &BlockOutput) -> V
         reasons.push(format!(
             "its ommers were not fully checked: this takes the headers of 7 ancestors without ommers of their own, and the witness has {given}"
         ));
+    }
+    // The replay has found that there is such a state.
+    let state = witness.partial_state().ok().flatten();
+    match state.map_or(0, |state| state.doubtful()) {
+        0 => {}
+        stems => reasons.push(format!(
+            "{stems} stems are absent if the witness was made honestly, and nothing proves it: make it with --guarded"
+        )),
     }
     let number = witness.number;
     let limits = judged.spec.limitations().iter();

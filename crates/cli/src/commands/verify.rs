@@ -6,18 +6,30 @@ use std::time::Instant;
 use alloy_primitives::B256;
 use anyhow::{Result, bail};
 use arbor_chain::replay::HeaderCheck;
-use arbor_state::{RootPlace, StateSnapshot, VerifyProgress};
+use arbor_state::{MetaCheck, RootPlace, StateError, StateSnapshot, VerifyProgress, VerifyReport};
 use serde::Serialize;
 
+use super::verify_parts::{self, on_threads};
 use crate::args::Verify;
-use crate::progress::PartDone;
 use crate::{database, metrics_server, output};
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     metrics_server::serve(args.metrics)?;
     let state = database::look(&args.database)?;
     let dir = args.database.db.as_path();
-    let checked = check(&state, database::folder(dir).has_chain()?, args.threads)?;
+    if let (Some(part), Some(to)) = (args.part, &args.to) {
+        return verify_parts::one(args, &state, part, to);
+    }
+    let has_headers = database::folder(dir).has_chain()?;
+    let checked = match args.join.is_empty() {
+        true => check(&state, has_headers, args.threads)?,
+        false => {
+            let parts = verify_parts::read(&state, &args.join)?;
+            check_by(&state, has_headers, args.threads, |tell, meta| {
+                state.verify_join(parts, tell, meta)
+            })?
+        }
+    };
     match args.json {
         true => output::json(&checked)?,
         false => checked.print()?,
@@ -61,32 +73,28 @@ pub(crate) struct Checked {
 
 /// Checks the whole database in a folder, whose versions have headers if it is of a chain, on a number of threads.
 pub(crate) fn check(state: &StateSnapshot, has_headers: bool, threads: usize) -> Result<Checked> {
+    check_by(state, has_headers, threads, |tell, meta| {
+        state.verify(tell, meta)
+    })
+}
+
+fn check_by(
+    state: &StateSnapshot,
+    has_headers: bool,
+    threads: usize,
+    by: impl FnOnce(&(dyn Fn(VerifyProgress) + Sync), MetaCheck<'_>) -> Result<VerifyReport, StateError>
+    + Send,
+) -> Result<Checked> {
     let reader = state.reader();
     let head = database::head(reader)?;
     let mut headers = HeaderCheck::new(reader.tree());
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()?;
     let begin = Instant::now();
-    tracing::info!(
-        "checking every record and node, threads: {}",
-        pool.current_num_threads()
-    );
-    let progress = PartDone::new("verify");
-    let report = pool.install(|| {
-        let tell = |now: VerifyProgress| {
-            let what = format!(
-                "{} accounts, {} slots, {} nodes",
-                now.accounts, now.slots, now.nodes
-            );
-            progress.set(now.done, &what);
-        };
-        state.verify(&tell, &mut |meta| match has_headers {
+    let report = on_threads(threads, |tell| {
+        by(tell, &mut |meta| match has_headers {
             true => headers.check(meta),
             false => Ok(()),
         })
     })?;
-    progress.finish();
     tracing::info!(
         "checked {} nodes and {} older versions in {:.1} s, faults: {}",
         report.nodes,
@@ -163,6 +171,11 @@ impl Checked {
                 "every node and record agrees with root {root}, and the accounts and slots with the header's state root {flat_root}"
             ),
         })
+    }
+
+    /// The first hundred faults.
+    pub(crate) fn faults(&self) -> &[String] {
+        &self.faults
     }
 
     /// Turns faults into an error.

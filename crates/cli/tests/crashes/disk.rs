@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::chain::Chain;
-use crate::flips::{in_words, reported_once};
+use crate::crashes::chain::Chain;
+use crate::crashes::flips::{in_words, reported_once};
 use crate::support::{Folder, Run};
 
 /// Runs a script with the binary as `$ARBOR` in a folder.

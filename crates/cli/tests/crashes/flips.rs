@@ -15,7 +15,7 @@ use arbor_store::{MemoryStore, Reader, Store, Table, Write};
 use arbor_store_fjall::{FjallStore, Options as FjallOptions};
 use arbor_trees::MPT;
 
-use crate::chain::{Chain, Random, Standing, number};
+use crate::crashes::chain::{Chain, Random, Standing, number};
 use crate::support::{Run, copy};
 
 /// Flips in files of an ordinary test run.

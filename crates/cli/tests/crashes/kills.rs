@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::chain::{Chain, Random, number};
+use crate::crashes::chain::{Chain, Random, number};
 
 /// Kills of an ordinary test run.
 const FEW: u64 = 8;

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::chain::{Random, number};
-use crate::disk::{MOUNTS, script, tmpfs_works};
+use crate::crashes::chain::{Random, number};
+use crate::crashes::disk::{MOUNTS, script, tmpfs_works};
 use crate::support::Folder;
 
 /// Kills of an ordinary test run.

@@ -7,10 +7,10 @@
 use std::collections::HashSet;
 use std::fs;
 
-use crate::chain::{Chain, Random};
-use crate::disk::works;
-use crate::recorded::record;
-use crate::unsynced::{Disk, WAYS, Way};
+use crate::crashes::chain::{Chain, Random};
+use crate::crashes::disk::works;
+use crate::crashes::recorded::record;
+use crate::crashes::unsynced::{Disk, WAYS, Way};
 
 /// The losses that an ordinary test run tries on each database.
 const FEW: usize = 25;

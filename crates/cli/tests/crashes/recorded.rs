@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::chain::Chain;
-use crate::unsynced::{Disk, Operation};
+use crate::crashes::chain::Chain;
+use crate::crashes::unsynced::{Disk, Operation};
 
 /// The calls that change files. Those of other architectures are optional.
 const CALLS: &str = "openat,write,writev,pwrite64,ftruncate,fallocate,lseek,fsync,fdatasync,renameat2,linkat,mkdirat,\

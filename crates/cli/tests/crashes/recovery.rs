@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::chain::{Random, number};
+use crate::crashes::chain::{Random, number};
 use crate::support::Folder;
 
 /// Kills of an ordinary test run, for each order of leaves.

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::chain::Random;
+use crate::crashes::chain::Random;
 
 /// A change to a disk, or a sync. Files are numbered in the order of their creation; paths begin at the folder that the
 /// database is made in.

@@ -1,5 +1,4 @@
 //! Running the binary in a temporary folder.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -127,7 +126,12 @@ impl Folder {
 
 /// An account of the database `db` that has storage, and one of its slots.
 pub(crate) fn an_account(folder: &Folder) -> (String, String) {
-    let dump = folder.run(&["dump", "--db", "db"]).ok().stdout();
+    an_account_of(folder, "db")
+}
+
+/// An account of a database that has storage, and one of its slots.
+pub(crate) fn an_account_of(folder: &Folder, db: &str) -> (String, String) {
+    let dump = folder.run(&["dump", "--db", db]).ok().stdout();
     let with_storage: Value = dump
         .lines()
         .skip(1)

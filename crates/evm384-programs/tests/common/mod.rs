@@ -1,7 +1,5 @@
 //! Vectors, and calls whose outcome does not depend on who executes.
 
-#![allow(dead_code, reason = "every test takes what it needs")]
-
 use arbor_evm384::{GasSchedule, Interface, Machine, Outcome, Setup};
 use arbor_evm384_programs::AMPLE_GAS;
 use revm::primitives::Address;

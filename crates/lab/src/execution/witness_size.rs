@@ -15,6 +15,7 @@ use arbor_chain::witness::{BlockWitnessSize, MadeWitness, make_witness};
 
 /// What the witness of a block takes, without the headers of ancestors, which are the same under any tree.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WitnessSize {
     /// The block's number.
     pub block: u64,
@@ -26,12 +27,19 @@ pub struct WitnessSize {
     pub bytes: u64,
     /// Bytes of its parts.
     pub parts: BTreeMap<&'static str, u64>,
+    /// Bytes of the compact form.
+    pub compact_bytes: u64,
+    /// Bytes of the parts of the compact form.
+    pub compact: BTreeMap<&'static str, u64>,
+    /// Hashes and operations on curve points that it takes to check the compact form and to execute the block over it, by
+    /// the names of [`arbor_metrics::snapshot`]. Those of the KECCAK256 opcode are not among them.
+    pub work: BTreeMap<&'static str, u64>,
     /// What it has: nodes and codes, or keys, stems, changed keys and chunks of code.
     pub counts: BTreeMap<&'static str, u64>,
 }
 
-/// Replays one block, on this thread, after making its witness, which is checked: by executing the block over it if it has
-/// nodes, else by its proof; and by the root after it.
+/// Replays one block, on this thread, after making its witness, which is checked: the block is executed over its compact
+/// form, and the root after it is compared. Nothing else may hash meanwhile, because the counts are the process's.
 ///
 /// # Errors
 /// What does not hold, the witness included.
@@ -54,15 +62,30 @@ pub fn block_with_witness(
         .map_err(|error| ReplayError::State { number, error })?;
     let wrong = |why: String| ReplayError::Witness { number, why };
     let mut made = make_witness(&parent, Chain::of(genesis), &block, Executor::new(), false)?;
-    let size = about.of(&made);
-    if let Some(witness) = made.witness.executable() {
-        let executor = Executor::new();
-        let missing = MissingAccounts::Error;
-        replay_witness(witness, &genesis.spec, missing, executor)
-            .map_err(|error| wrong(error.to_string()))?;
-    }
+    let mut size = about.of(&made);
     let found = made.witness.complete();
     let found = found.map_err(|error| wrong(error.to_string()))?;
+    if let Some(witness) = made.witness.executable() {
+        let is_chunk = |key: &[u8; 32]| made.chunks().contains(key);
+        let compact = witness.to_compact(&is_chunk);
+        let compact = compact.map_err(|error| wrong(error.to_string()))?;
+        size.compact_bytes = compact.bytes.len() as u64;
+        if compact.sizes.total() != size.compact_bytes {
+            return Err(wrong(
+                "the parts of its compact form are not all of it".to_owned(),
+            ));
+        }
+        size.compact = compact.sizes.parts().into_iter().collect();
+        let before = arbor_metrics::snapshot();
+        let expanded = witness.with_compact(&compact.bytes);
+        let expanded = expanded.map_err(|error| wrong(error.to_string()))?;
+        let (executor, missing) = (Executor::new(), MissingAccounts::Error);
+        replay_witness(&expanded, &genesis.spec, missing, executor)
+            .map_err(|error| wrong(error.to_string()))?;
+        let after = arbor_metrics::snapshot().into_iter().zip(before);
+        let work = after.map(|((name, after), (_, before))| (name, after - before));
+        size.work = work.filter(|(name, _)| WORK.contains(name)).collect();
+    }
     replay.block(block)?;
     let root = replay.state().root();
     if found != root {
@@ -72,6 +95,16 @@ pub fn block_with_witness(
     }
     Ok(size)
 }
+
+/// The counters of what a proof of the execution would have to prove of a tree.
+const WORK: [&str; 6] = [
+    "keccak_permutations",
+    "blake2s_compressions",
+    "blake3_compressions",
+    "sha256_compressions",
+    "square_roots",
+    "point_additions",
+];
 
 impl WitnessSize {
     /// The size of a witness that was made of this block.

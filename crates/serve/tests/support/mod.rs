@@ -1,5 +1,4 @@
 //! Databases to serve, and a client that writes HTTP itself.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +10,7 @@ use arbor_chain::prepare::{SignatureRules, prepare};
 use arbor_chain::replay::Replay;
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
-use arbor_database::{Budget, ChainContext, Folder, NewDatabase, StoreKind, network};
+use arbor_database::{ChainContext, OpenOptions, Retain, network};
 use arbor_serve::{Access, BlockFiles, Fixed, Limits, Server, ServerSettings};
 use arbor_state::StateSnapshot;
 use serde_json::Value;
@@ -28,21 +27,11 @@ impl Served {
     /// Replays a folder with a chain and its genesis.
     pub(crate) fn replay(tree: &str, chain: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let trees = arbor_trees::standard();
         let file = chain.join("genesis.json");
         let genesis = Genesis::from_file(&file).expect("a sound genesis");
-        let database = NewDatabase {
-            store: StoreKind::Fjall,
-            tree: trees.find(tree).expect("a tree"),
-            tree_settings: &[],
-            network: network(&genesis),
-            genesis: None,
-            rules: ChainRules::default(),
-        };
-        let of = Folder::new(folder.path(), &trees);
-        let state = of
-            .create(&database, Budget::new(64 << 20))
-            .expect("created");
+        let options = OpenOptions::new().tree(tree).network(network(&genesis));
+        let options = options.memory(64 << 20).retain(Retain::All);
+        let state = options.open(folder.path()).expect("created");
         let mut replay = Replay::new(state, &genesis, 1 << 20).expect("begun");
         let chain = vec![chain.to_owned()];
         let mut input = open_sources(&chain).expect("a sound chain");

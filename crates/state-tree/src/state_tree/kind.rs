@@ -5,6 +5,7 @@ use arbor_versions::{Identity, TableSpec};
 
 use crate::Tree;
 use crate::conformance::ModelOf;
+use crate::key_value::KEY_VALUE_REVISION;
 
 /// A tree: its names, its tables, and how it is made. Every list of trees in the project comes from
 /// these rows.
@@ -232,6 +233,16 @@ impl Registry {
         self.rows().find(|row| {
             row.stored_as.tree == identity.tree
                 && row.stored_as.revision == identity.revision
+                && row.hashes.contains(&&*identity.hash)
+        })
+    }
+
+    /// Returns the tree of a database with this identity, if the database has keys and values
+    /// without accounts.
+    pub fn of_key_value(&self, identity: &Identity) -> Option<&'static TreeKind> {
+        self.rows().find(|row| {
+            row.stored_as.tree == identity.tree
+                && identity.revision == KEY_VALUE_REVISION
                 && row.hashes.contains(&&*identity.hash)
         })
     }

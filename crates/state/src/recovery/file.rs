@@ -8,7 +8,9 @@
 //! | 2 | leaves: key (32), length of the record (1), the record of the leaf's table |
 //! | 3 | names: length (1), an address, or an address and a slot |
 //! | 4 | codes: length (4), the code |
-//! | 0 | once, last: the numbers of leaves, names and codes (8 each) |
+//! | 5 | accounts, as `account_entry.rs` describes them |
+//! | 6 | accounts and slots that the state once had, in the same form; frames of kind 5 follow and remove them |
+//! | 0 | once, last: the numbers of leaves, names and codes (8 each), and of accounts and slots if there are any |
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,11 +21,14 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use arbor_state_tree::{LeafWrite, corrupt};
 use arbor_verify::ar16mt::{Entry, leaf_record, read_leaf};
 
-use super::{CODE_BYTES, Chunk, EntriesHead, MOST_TOGETHER, Order, RecoveryError};
+use super::account_entry::take;
+use super::{AccountEntry, CODE_BYTES, Chunk, EntriesHead, MOST_TOGETHER, Order, RecoveryError};
 
-const MAGIC: &[u8; 9] = b"ARBORENT\x01";
+pub(super) const MAGIC: &[u8; 9] = b"ARBORENT\x01";
 /// Kind, number, length.
-const FRAME: usize = 1 + 4 + 4;
+pub(super) const FRAME: usize = 1 + 4 + 4;
+/// Bytes of the length before a code.
+pub(super) const CODE_LENGTH: u64 = 4;
 const CHECK: usize = 8;
 /// The longest frame: what a reader is ready to hold.
 const LONGEST: usize = 1 << 28;
@@ -33,6 +38,8 @@ const HEAD: u8 = 1;
 const LEAVES: u8 = 2;
 const NAMES: u8 = 3;
 const CODES: u8 = 4;
+const ACCOUNTS: u8 = 5;
+const PAST: u8 = 6;
 
 /// How much of each kind there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -43,6 +50,10 @@ pub struct Totals {
     pub names: u64,
     /// Codes.
     pub codes: u64,
+    /// Accounts. One whose slots are in several chunks counts once for each.
+    pub accounts: u64,
+    /// Slots that are not zero.
+    pub slots: u64,
 }
 
 impl fmt::Display for Totals {
@@ -51,36 +62,59 @@ impl fmt::Display for Totals {
             leaves,
             names,
             codes,
+            accounts,
+            slots,
         } = self;
-        write!(f, "{leaves} leaves, {names} names and {codes} codes")
+        match self.has_accounts() {
+            true => write!(f, "{accounts} accounts, {slots} slots and {codes} codes"),
+            false => write!(f, "{leaves} leaves, {names} names and {codes} codes"),
+        }
     }
 }
 
 impl Totals {
+    /// Whether the list is one of accounts.
+    pub fn has_accounts(&self) -> bool {
+        self.accounts > 0 || self.slots > 0
+    }
+
     fn count(&mut self, chunk: &Chunk) {
         match chunk {
             Chunk::Leaves(leaves) => self.leaves += leaves.len() as u64,
             Chunk::Names(names) => self.names += names.len() as u64,
             Chunk::Codes(codes) => self.codes += codes.len() as u64,
+            Chunk::Accounts(entries) => {
+                let present = entries.iter().filter(|entry| entry.account.is_some());
+                self.accounts += present.count() as u64;
+                let slots = entries.iter().flat_map(|entry| &entry.slots);
+                self.slots += slots.filter(|(_, value)| !value.is_zero()).count() as u64;
+            }
+            Chunk::Past(_) => {}
         }
     }
 
-    fn encode(&self) -> [u8; 24] {
-        let mut out = [0; 24];
-        let numbers = [self.leaves, self.names, self.codes];
-        for (place, number) in out.chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_be_bytes());
+    fn encode(&self) -> Vec<u8> {
+        let mut numbers = vec![self.leaves, self.names, self.codes];
+        if self.has_accounts() {
+            numbers.extend([self.accounts, self.slots]);
         }
-        out
+        numbers.into_iter().flat_map(u64::to_be_bytes).collect()
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (numbers, rest) = bytes.as_chunks::<8>();
-        let [leaves, names, codes] = <[[u8; 8]; 3]>::try_from(numbers).ok()?;
+        let numbers: Vec<u64> = numbers.iter().copied().map(u64::from_be_bytes).collect();
+        let (leaves, names, codes, accounts, slots) = match numbers[..] {
+            [leaves, names, codes] => (leaves, names, codes, 0, 0),
+            [leaves, names, codes, accounts, slots] => (leaves, names, codes, accounts, slots),
+            _ => return None,
+        };
         rest.is_empty().then_some(Self {
-            leaves: u64::from_be_bytes(leaves),
-            names: u64::from_be_bytes(names),
-            codes: u64::from_be_bytes(codes),
+            leaves,
+            names,
+            codes,
+            accounts,
+            slots,
         })
     }
 }
@@ -146,6 +180,14 @@ impl<W: Write> EntriesWriter<W> {
                 }
                 (CODES, codes.len())
             }
+            Chunk::Accounts(entries) => {
+                entries.iter().for_each(|entry| entry.encode(&mut payload));
+                (ACCOUNTS, entries.len())
+            }
+            Chunk::Past(entries) => {
+                entries.iter().for_each(|entry| entry.encode(&mut payload));
+                (PAST, entries.len())
+            }
         };
         self.totals.count(chunk);
         self.frame(kind, count, &payload)
@@ -162,7 +204,8 @@ impl<W: Write> EntriesWriter<W> {
     /// As above.
     pub fn finish(mut self) -> Result<(W, Totals), RecoveryError> {
         let totals = self.totals;
-        self.frame(END, 3, &totals.encode())?;
+        let payload = totals.encode();
+        self.frame(END, payload.len() / 8, &payload)?;
         self.out.flush().map_err(|error| RecoveryError::File {
             offset: self.offset,
             error,
@@ -311,6 +354,23 @@ impl<R: Read> EntriesReader<R> {
         Ok(reader)
     }
 
+    /// Begins to read in the middle of a file, with the frame at `offset`.
+    pub(super) fn at(input: R, head: EntriesHead, offset: u64) -> Self {
+        Self {
+            input,
+            indices: Indices {
+                most: u64::MAX,
+                ..Indices::default()
+            },
+            offset,
+            head,
+            place: Place::default(),
+            totals: Totals::default(),
+            chunks: 0,
+            ended: false,
+        }
+    }
+
     /// What is at its beginning.
     pub fn head(&self) -> &EntriesHead {
         &self.head
@@ -349,7 +409,7 @@ impl<R: Read> EntriesReader<R> {
         let chunk = match frame.kind {
             END => {
                 let said = Totals::decode(&frame.payload);
-                let said = said.ok_or_else(|| malformed(start, "an end without three numbers"))?;
+                let said = said.ok_or_else(|| malformed(start, "an end without its numbers"))?;
                 let found = self.totals;
                 if said != found {
                     return Err(RecoveryError::Totals { said, found });
@@ -380,6 +440,8 @@ impl<R: Read> EntriesReader<R> {
                 }
             })
             .map(Chunk::Codes),
+            ACCOUNTS => self.accounts(&frame).map(Chunk::Accounts),
+            PAST => self.accounts(&frame).map(Chunk::Past),
             kind => return Err(malformed(start, format!("a frame of unknown kind {kind}"))),
         };
         let chunk = chunk.map_err(|why| malformed(start, why))?;
@@ -403,7 +465,7 @@ impl<R: Read> EntriesReader<R> {
         let (kind, count, length) = (frame[0], number(1), number(5) as usize);
         // Each takes more in memory than it may have in the file.
         let most = match kind {
-            LEAVES | NAMES => self.head.together.get(),
+            LEAVES | NAMES | ACCOUNTS | PAST => self.head.together.get(),
             _ => CODE_BYTES,
         };
         if count as usize > most {
@@ -428,6 +490,17 @@ impl<R: Read> EntriesReader<R> {
             count,
             payload,
         })
+    }
+
+    /// The accounts of a frame, with no more slots than a chunk has.
+    fn accounts(&self, frame: &Frame) -> Result<Vec<AccountEntry>, Cow<'static, str>> {
+        let most = self.head.together.get();
+        let found = entries(frame, AccountEntry::decode)?;
+        let weight: usize = found.iter().map(AccountEntry::weight).sum();
+        match weight > most {
+            true => Err(format!("a frame of {weight} slots, where {most} are the most").into()),
+            false => Ok(found),
+        }
     }
 
     /// Whether anything follows.
@@ -511,22 +584,16 @@ fn leaf(rest: &mut &[u8]) -> Result<LeafWrite, Cow<'static, str>> {
     })
 }
 
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], Cow<'static, str>> {
-    let split = rest.split_at_checked(length);
-    let (taken, behind) = split.ok_or("an entry that is cut short")?;
-    *rest = behind;
-    Ok(taken)
-}
-
 #[cfg(test)]
 #[allow(
     clippy::unwrap_used,
     reason = "a failed test may say no more than where it failed"
 )]
 mod tests {
-    use alloy_primitives::hex;
+    use alloy_primitives::{Address, U256, hex};
 
     use super::*;
+    use crate::Account;
 
     fn sample() -> Vec<u8> {
         let head = EntriesHead {
@@ -555,7 +622,26 @@ mod tests {
             Chunk::Leaves(vec![leaf(9, 1), leaf(3, 2)]),
             Chunk::Codes(vec![Bytes::from_static(&[1, 2, 3])]),
             Chunk::Leaves(vec![leaf(4, 3)]),
+            Chunk::Past(vec![entry(7, true)]),
+            Chunk::Accounts(vec![entry(7, false), entry(8, true)]),
         ]
+    }
+
+    /// An account without slots that is gone, or one with a slot.
+    fn entry(byte: u8, is_there: bool) -> AccountEntry {
+        let account = Account {
+            nonce: 258,
+            balance: U256::from(9),
+            code_hash: B256::repeat_byte(byte),
+        };
+        AccountEntry {
+            address: Address::repeat_byte(byte),
+            account: is_there.then_some(account),
+            slots: match is_there {
+                true => vec![(U256::from(1), U256::from(256))],
+                false => Vec::new(),
+            },
+        }
     }
 
     fn read(bytes: &[u8]) -> Result<Vec<Chunk>, RecoveryError> {
@@ -594,6 +680,25 @@ mod tests {
         let third = hex::decode(third.concat()).unwrap();
         let behind = at + second.len() + CHECK;
         assert_eq!(bytes[behind..][..third.len()], third);
+        let accounts = [
+            "0500000002",
+            "0000005c",
+            &"07".repeat(20),
+            "0000000000",
+            &"08".repeat(20),
+            "02",
+            "020102",
+            "0109",
+            &"08".repeat(32),
+            "00000001",
+            "0101",
+            "020100",
+        ];
+        let accounts = hex::decode(accounts.concat()).unwrap();
+        let at = bytes
+            .windows(accounts.len())
+            .position(|part| part == accounts);
+        assert!(at.is_some(), "the frame of accounts");
     }
 
     #[test]
@@ -634,6 +739,30 @@ mod tests {
             ("cut short", frame(LEAVES, 1, &leaf[..35])),
             ("name", frame(NAMES, 1, &[2, 1, 1])),
             ("code", frame(CODES, 1, &[0, 0, 0, 9, 1])),
+            (
+                "kind of account",
+                frame(ACCOUNTS, 1, &[&[7; 20][..], &[3]].concat()),
+            ),
+            (
+                "leading zero",
+                frame(
+                    ACCOUNTS,
+                    1,
+                    &[&[7; 20][..], &[1, 1, 0, 0, 0, 0, 0, 0]].concat(),
+                ),
+            ),
+            (
+                "slots of nobody",
+                frame(PAST, 1, &[&[7; 20][..], &[0, 0, 0, 0, 1, 0, 0]].concat()),
+            ),
+            (
+                "two slots",
+                frame(
+                    ACCOUNTS,
+                    1,
+                    &[&[7; 20][..], &[1, 0, 0, 0, 0, 0, 2, 0, 0, 1, 1, 0]].concat(),
+                ),
+            ),
             ("kind", frame(9, 1, &[1])),
             ("head again", frame(HEAD, 1, &[1])),
             ("totals", frame(LEAVES, 1, &leaf)),

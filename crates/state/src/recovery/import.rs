@@ -1,12 +1,16 @@
 //! A database from a list of entries.
 
-use alloy_primitives::B256;
-use arbor_state_tree::code_writes;
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_state_tree::{Leaves, check_consistent, code_writes};
 use arbor_versions::{Changes, Version};
 
 use super::marker::{RECOVERING, is_recovering};
-use super::{Chunk, EntriesHead, Place, RecoveryError};
-use crate::{BlockRef, Computed, State, StateError};
+use super::{AccountEntry, Chunk, EntriesHead, Place, RecoveryError};
+use crate::{
+    Account, AccountChange, BlockRef, Computed, SlotChange, State, StateChanges, StateError, roots,
+};
 
 /// Takes in a list of entries, in which order ever they come.
 ///
@@ -81,18 +85,18 @@ impl<'a> Recovery<'a> {
     /// Takes in the next chunk, behind which the list's reader stands at `place`. Called on a thread of a rayon pool, it spreads the work over the pool.
     ///
     /// # Errors
-    /// [`RecoveryError::OtherFile`] if the chunks before were others; a leaf that is there already, a name that is not one, index 0; the store's errors.
+    /// [`RecoveryError::OtherFile`] if the chunks before were others; a leaf that is there already, a name that is not one, index 0; an account or a slot that comes
+    /// twice; leaves for a tree without leaves by key; the store's errors.
     pub fn add(&mut self, chunk: Chunk, place: Place) -> Result<(), RecoveryError> {
         self.follow(place.before)?;
-        let kind = self.state.tree().kind();
-        let tree = self.state.tree().leaves();
-        let tree = tree.ok_or(RecoveryError::NoLeaves(kind.name))?;
         let computed = match chunk {
             Chunk::Leaves(leaves) => {
+                let tree = self.leaves()?;
                 let computed = tree.compute_new(self.state.versions.view(), &leaves)?;
                 computed.map_err(|key| RecoveryError::Twice(key.into()))?
             }
             Chunk::Names(names) => {
+                let tree = self.leaves()?;
                 let write = |name: Vec<u8>| {
                     let write = tree.name_write(&name);
                     write.ok_or(RecoveryError::Name(name))
@@ -108,6 +112,7 @@ impl<'a> Recovery<'a> {
                 let blobs = code_writes(hashed.iter().map(|(hash, code)| (hash, code)));
                 self.unchanged(blobs)
             }
+            Chunk::Accounts(entries) | Chunk::Past(entries) => self.set(entries)?,
         };
         let number = self.head.blocks.first().map_or(0, |block| block.number);
         let done = self.done + 1;
@@ -120,6 +125,65 @@ impl<'a> Recovery<'a> {
         self.state.apply_as_one([(block, root)], computed)?;
         (self.last, self.done) = (Some(place.after), done);
         Ok(())
+    }
+
+    fn leaves(&self) -> Result<&dyn Leaves, RecoveryError> {
+        let tree = self.state.tree();
+        tree.leaves()
+            .ok_or(RecoveryError::NoLeaves(tree.kind().name))
+    }
+
+    /// Sets accounts and slots, whatever they were before.
+    fn set(&self, entries: Vec<AccountEntry>) -> Result<Computed, RecoveryError> {
+        let (view, tree) = (self.state.versions.view(), self.state.tree());
+        let addresses: Vec<Address> = entries.iter().map(|entry| entry.address).collect();
+        let before = tree.records().accounts(&view, &addresses)?;
+        let mut changes = StateChanges::default();
+        for (entry, old) in entries.into_iter().zip(before) {
+            let address = entry.address;
+            let change = self.change(entry, old)?;
+            if changes.accounts.insert(address, change).is_some() {
+                let why = "comes twice in a chunk";
+                return Err(RecoveryError::Account { address, why });
+            }
+        }
+        changes
+            .accounts
+            .retain(|_, change| change.old.is_some() || change.new.is_some());
+        check_consistent(view, &[&changes])?;
+        let mut computed = tree.compute(view, &[&changes])?;
+        Ok(computed.pop().expect("invariant: one for each"))
+    }
+
+    fn change(
+        &self,
+        entry: AccountEntry,
+        old: Option<Account>,
+    ) -> Result<AccountChange, RecoveryError> {
+        let AccountEntry {
+            address,
+            account,
+            slots,
+        } = entry;
+        let (view, records) = (self.state.versions.view(), self.state.tree().records());
+        let mut changed = BTreeMap::new();
+        for (slot, new) in slots {
+            let old = match old {
+                Some(_) => records.storage(&view, address, slot)?,
+                None => U256::ZERO,
+            };
+            if changed.insert(slot, SlotChange { old, new }).is_some() {
+                let why = "has a slot twice";
+                return Err(RecoveryError::Account { address, why });
+            }
+        }
+        changed.retain(|_, change| change.old != change.new);
+        Ok(AccountChange {
+            old,
+            new: account,
+            storage_cleared: account.is_none() && old.is_some(),
+            slots: changed,
+        })
     }
 
     /// The leaves as they are, with blobs.
@@ -136,7 +200,7 @@ impl<'a> Recovery<'a> {
         Ok(self.state.flush()?)
     }
 
-    /// Holds what is in to the list's root, and makes it the state of the list's block, durable. The reader stands at `place`, behind the list's end.
+    /// Compares the root of what is in with the list's, and makes it the state of the list's block, durable. The reader stands at `place`, behind the list's end.
     ///
     /// # Errors
     /// [`RecoveryError::OtherFile`], [`RecoveryError::Root`]; the store's.
@@ -151,7 +215,12 @@ impl<'a> Recovery<'a> {
         }
         let mut computed = self.unchanged(Vec::new());
         if let Some(last) = self.head.blocks.last() {
-            self.state.note_root(&mut computed, last.number, last.root);
+            roots::note(
+                self.state.tree().kind(),
+                &mut computed,
+                last.number,
+                last.root,
+            );
         }
         let blocks = self.head.blocks.into_iter().map(|block| {
             let at = BlockRef {

@@ -1,9 +1,13 @@
 //! A state as a list in a file, and a state from such a list.
 //!
-//! The file ([`EntriesWriter`], [`EntriesReader`]) has the leaves of one version, the names that lead to them, code, and what a replay asks of the last blocks. Leaves may come in
-//! any order. [`Recovery`] makes a database of it, chunk by chunk: each is a version, whose record says how many are in, so that whatever ends the process, the
+//! The file ([`EntriesWriter`], [`EntriesReader`]) has one version of a state, code, and what a replay asks of the last
+//! blocks. For a tree with leaves by key the version is its leaves, in any order, and the names that lead to them. For
+//! any other tree it is a stream of accounts with their slots, which other trees can be made of, too
+//! ([`AccountsFile`]). [`Recovery`] makes a database of it, chunk by chunk: each is a version, whose record says how many are in, so that whatever ends the process, the
 //! chunks that were flushed need not come again.
 
+mod account_entry;
+mod accounts_file;
 mod export;
 mod file;
 mod import;
@@ -16,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Network, Registry, Settings, StateError, Tree};
 
+pub use account_entry::AccountEntry;
+pub use accounts_file::AccountsFile;
 pub use file::{EntriesReader, EntriesWriter, Place, Totals};
 pub use import::Recovery;
 pub(crate) use marker::check_recovered;
@@ -62,7 +68,7 @@ pub struct EntriesHead {
     pub rules: Option<serde_json::Value>,
     /// The order of the leaves.
     pub order: Order,
-    /// How many leaves are in each chunk but the last.
+    /// How many leaves, or accounts and slots, are in a chunk at most.
     pub together: NonZeroUsize,
     /// The blocks up to the one whose state this is, ascending, as many as are remembered.
     pub blocks: Vec<EntriesBlock>,
@@ -104,7 +110,7 @@ impl EntriesHead {
     /// The tree that the state is in.
     ///
     /// # Errors
-    /// One that is not known, or that has no leaves by key.
+    /// One that is not known.
     pub fn tree(&self, known: &Registry) -> Result<Tree, RecoveryError> {
         let identity = arbor_versions::Identity {
             tree: self.tree.clone(),
@@ -120,7 +126,6 @@ impl EntriesHead {
         };
         let row = known.of_identity(&identity);
         let tree = row.and_then(|row| (row.make)(&settings).ok());
-        let tree = tree.filter(|tree| tree.leaves().is_some());
         tree.ok_or_else(|| RecoveryError::Tree {
             tree: self.tree.clone(),
             revision: self.revision.clone(),
@@ -138,6 +143,12 @@ pub enum Chunk {
     Names(Vec<Vec<u8>>),
     /// Code.
     Codes(Vec<Bytes>),
+    /// Accounts and slots of the state, in the order of the tree. An account with many slots may go on in the next
+    /// chunk.
+    Accounts(Vec<AccountEntry>),
+    /// Accounts and slots that the state once had. They come before the accounts of the state, which remove them or
+    /// set them to zero again, so that a tree that forgets no leaf gets the leaves that it had.
+    Past(Vec<AccountEntry>),
 }
 
 /// Why there is no list, or no state of it.
@@ -183,8 +194,21 @@ pub enum RecoveryError {
         hash: String,
     },
     /// A database whose leaves cannot be listed by key.
-    #[error("the tree {0} has no leaves by key alone, which such a list is made of")]
+    #[error("the tree {0} has no leaves by key alone, which the list is made of")]
     NoLeaves(&'static str),
+    /// An account that cannot be set as a list says.
+    #[error("account {address:#x} {why}")]
+    Account {
+        /// The account.
+        address: alloy_primitives::Address,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// A list of leaves, where one of accounts is needed.
+    #[error(
+        "it has leaves of the tree {0}, which do not name accounts: make a database of it with arbor recover, and give that"
+    )]
+    OfLeaves(&'static str),
     /// A list of no version.
     #[error("it names no block")]
     NoBlock,
@@ -219,12 +243,12 @@ pub enum RecoveryError {
     /// A name that is not one.
     #[error("0x{} is the name of neither an account nor a slot", alloy_primitives::hex::encode(.0))]
     Name(Vec<u8>),
-    /// The leaves are not those of the root.
-    #[error("its leaves have the root {actual}, but the root of its block is {expected}")]
+    /// The entries are not those of the root.
+    #[error("its entries have the root {actual}, but the root of its block is {expected}")]
     Root {
         /// What the file says.
         expected: B256,
-        /// What the leaves come to.
+        /// What the entries come to.
         actual: B256,
     },
 }

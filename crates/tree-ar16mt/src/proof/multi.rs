@@ -33,10 +33,10 @@ pub enum MultiproofError {
     #[error("a multiproof with bytes behind its end, which is at byte {0}")]
     Long(usize),
     /// Keys that do not ascend.
-    #[error("the multiproof's keys do not ascend at {}", hex::encode(.0))]
+    #[error("the multiproof's keys do not ascend at {}", const_hex::encode(.0))]
     Order(Hash),
     /// A byte, index or height that cannot be.
-    #[error("the multiproof's {what} of key {} cannot be (before byte {offset})", hex::encode(.key))]
+    #[error("the multiproof's {what} of key {} cannot be (before byte {offset})", const_hex::encode(.key))]
     Field {
         /// Which of these.
         what: &'static str,

@@ -10,7 +10,7 @@ use crate::{DEPTH, Entry, Hash, Hasher};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RangeError {
     /// A path of more than 256 hashes.
-    #[error("the path of key {} has {hashes} hashes: at most 256 are possible", hex::encode(.key))]
+    #[error("the path of key {} has {hashes} hashes: at most 256 are possible", const_hex::encode(.key))]
     Path {
         /// Whose it is.
         key: Hash,
@@ -18,13 +18,13 @@ pub enum RangeError {
         hashes: usize,
     },
     /// A key that is not between those that the range goes from and to.
-    #[error("key {} is not in the range", hex::encode(.0))]
+    #[error("key {} is not in the range", const_hex::encode(.0))]
     Outside(Hash),
     /// Keys that do not ascend.
-    #[error("key {} does not follow the one before it: keys must ascend", hex::encode(.0))]
+    #[error("key {} does not follow the one before it: keys must ascend", const_hex::encode(.0))]
     Order(Hash),
     /// An entry with index 0.
-    #[error("leaf {} has index 0: indices begin with 1", hex::encode(.0))]
+    #[error("leaf {} has index 0: indices begin with 1", const_hex::encode(.0))]
     Index(Hash),
 }
 

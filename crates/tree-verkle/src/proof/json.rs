@@ -38,7 +38,7 @@ struct Hex<const N: usize>([u8; N]);
 
 impl<const N: usize> Serialize for Hex<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("0x{}", hex::encode(self.0)))
+        serializer.serialize_str(&format!("0x{}", const_hex::encode(self.0)))
     }
 }
 
@@ -58,7 +58,7 @@ struct Bytes(Vec<u8>);
 
 impl Serialize for Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format!("0x{}", hex::encode(&self.0)))
+        serializer.serialize_str(&format!("0x{}", const_hex::encode(&self.0)))
     }
 }
 
@@ -68,7 +68,13 @@ impl<'de> Deserialize<'de> for Bytes {
         let digits = text
             .strip_prefix("0x")
             .ok_or(D::Error::custom("hexadecimal digits begin with 0x"))?;
-        hex::decode(digits).map(Self).map_err(D::Error::custom)
+        // `decode` would pass over another `0x` before the digits.
+        match digits.starts_with("0x") {
+            true => Err(D::Error::custom("hexadecimal digits begin with one 0x")),
+            false => const_hex::decode(digits)
+                .map(Self)
+                .map_err(D::Error::custom),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::skeleton::{End, Node, Opened, Skeleton, Way, count};
 use super::witness::{Witness, WitnessError};
 use crate::{
-    ByteSet, InternalRecord, NodeKey, Settings, Stem, StemUpdate, TreeError, TreeUpdate, Value,
-    ValueChange,
+    ByteSet, InternalRecord, NodeKey, Settings, Stem, StemUpdate, SuffixDiff, TreeError,
+    TreeUpdate, Value, ValueChange,
     apply::apply_to,
     plan::{self, Source},
     tools::{LeafState, Tools},
@@ -13,11 +13,12 @@ use arbor_cpu::threads::prelude::*;
 use arbor_ipa::{
     Committer, Fr, Multiproof, Point, Query, Transcript, Trust, stem_scalar, value_scalars,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A witness that holds: the nodes on the ways to its keys, whose commitments and values are proven.
 pub struct Verified<'a> {
-    witness: &'a Witness,
+    witness: Cow<'a, Witness>,
     skeleton: Skeleton,
     commitments: Vec<Point>,
     images: Vec<Fr>,
@@ -74,7 +75,7 @@ impl Witness {
             .collect();
         let holds = multiproof.verify(committer, &mut Transcript::new(b"vt"), &queries);
         Ok(holds.then(|| Verified {
-            witness: self,
+            witness: Cow::Borrowed(self),
             doubtful: skeleton.doubtful(&self.state_diff, &ways),
             skeleton,
             commitments,
@@ -126,27 +127,59 @@ impl Verified<'_> {
         self.doubtful.iter().map(stem)
     }
 
+    /// Makes the witness its own.
+    pub fn into_owned(self) -> Verified<'static> {
+        Verified {
+            witness: Cow::Owned(self.witness.into_owned()),
+            skeleton: self.skeleton,
+            commitments: self.commitments,
+            images: self.images,
+            doubtful: self.doubtful,
+        }
+    }
+
+    /// The proven value of a key: the inner option is `None` if the key is absent, the outer one if the witness does not
+    /// have the key.
+    pub fn value(&self, stem: &Stem, suffix: u8) -> Option<Option<Value>> {
+        let diffs = &self.witness.state_diff;
+        let place = diffs.binary_search_by(|diff| diff.stem.cmp(stem)).ok()?;
+        let suffixes = &diffs[place].suffixes;
+        let place = suffixes.binary_search_by_key(&suffix, |diff| diff.suffix);
+        Some(suffixes[place.ok()?].current)
+    }
+
     /// The root after the witness' new values, computed from the proven nodes alone.
     ///
     /// # Errors
     /// None that a proven witness could cause: its nodes are all there.
     pub fn root_after(&self, committer: &Committer) -> Result<[u8; 32], TreeError> {
+        self.root_with(committer, |_, diff| diff.new)
+    }
+
+    /// The root after new values of the witness' keys, computed from the proven nodes alone: `new` returns the new value of
+    /// a key, or `None` if the value stays.
+    ///
+    /// # Errors
+    /// None that a proven witness could cause: its nodes are all there.
+    pub fn root_with(
+        &self,
+        committer: &Committer,
+        new: impl Fn(&Stem, &SuffixDiff) -> Option<Value>,
+    ) -> Result<[u8; 32], TreeError> {
         let updates: Vec<StemUpdate> = self
             .witness
             .state_diff
             .iter()
             .filter_map(|diff| {
-                let changes = diff
-                    .suffixes
-                    .iter()
-                    .filter(|diff| diff.new.is_some() && diff.new != diff.current);
-                let changes: Vec<_> = changes
-                    .map(|diff| ValueChange {
-                        suffix: diff.suffix,
-                        old: diff.current,
-                        new: diff.new,
+                let changes = diff.suffixes.iter().filter_map(|of| {
+                    let new = new(&diff.stem, of);
+                    (new.is_some() && new != of.current).then_some(ValueChange {
+                        suffix: of.suffix,
+                        old: of.current,
+                        new,
                     })
-                    .collect();
+                });
+                let changes: Vec<_> = changes.collect();
                 (!changes.is_empty()).then_some(StemUpdate {
                     stem: diff.stem,
                     changes,

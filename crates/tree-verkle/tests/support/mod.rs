@@ -1,5 +1,5 @@
 //! What the tests share.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses some of it")]
+#![allow(unreachable_pub, reason = "each test file uses some of it")]
 
 use arbor_ipa::Committer;
 use arbor_tree_verkle::{

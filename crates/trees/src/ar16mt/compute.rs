@@ -84,6 +84,57 @@ pub(crate) fn compute(
             new: Entry { index, value },
         });
     }
+    let keys = start.elapsed();
+    let mut computed = compute_changes(ar16mt, view, leaves, next)?;
+    computed.changes.blobs = blobs;
+    computed.timings.keys += keys;
+    Ok(computed)
+}
+
+/// What entries without accounts make of the tree. New ones are numbered in the order of the batch.
+pub(super) fn compute_entries(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    batch: &[(Hash, Hash)],
+) -> Result<Computed, StateError> {
+    let start = Instant::now();
+    let keys: Vec<Hash> = batch.iter().map(|(key, _)| *key).collect();
+    let before = records(ar16mt, view, &keys)?;
+    let mut next = next_index(&view)?;
+    let mut leaves = Vec::with_capacity(batch.len());
+    for ((key, value), old) in batch.iter().zip(before) {
+        let index = match &old {
+            Some((_, entry)) if entry.value == *value => continue,
+            Some((_, entry)) => entry.index,
+            None => {
+                let index = next;
+                next = after(index)?;
+                index
+            }
+        };
+        leaves.push(LeafChange {
+            key: *key,
+            old: old.map(|(bytes, _)| bytes),
+            new: Entry {
+                index,
+                value: *value,
+            },
+        });
+    }
+    let keys = start.elapsed();
+    let mut computed = compute_changes(ar16mt, view, leaves, next)?;
+    computed.timings.keys += keys;
+    Ok(computed)
+}
+
+/// What changes of leaves, in any order, make of the tree.
+fn compute_changes(
+    ar16mt: Ar16mt,
+    view: View<'_>,
+    mut leaves: Vec<LeafChange>,
+    next: u64,
+) -> Result<Computed, StateError> {
+    let start = Instant::now();
     leaves.sort_unstable_by_key(|leaf| leaf.key);
     let updates: Vec<LeafUpdate> = leaves
         .iter()
@@ -99,7 +150,6 @@ pub(crate) fn compute(
         with_hasher!(ar16mt, hasher => apply(&reader, hasher, &updates)).map_err(failed)?;
     let tree = keyed.elapsed();
     let mut computed = computed(view, leaves.into_iter(), next, update)?;
-    computed.changes.blobs = blobs;
     computed.timings.keys = keyed - start;
     computed.timings.tree = tree;
     Ok(computed)

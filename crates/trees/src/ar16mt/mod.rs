@@ -12,13 +12,16 @@
 //! One flat table has the leaves by key, so that reading a slot takes one hash. A table of names leads from addresses to the slots that have leaves.
 
 mod build;
+mod by_name;
 mod compute;
 mod history;
 mod inspect;
+mod key_value;
 mod load;
 #[cfg(feature = "conformance")]
 mod model;
 mod multi;
+mod named_groups;
 mod names;
 mod nodes;
 mod parts;
@@ -38,7 +41,6 @@ use arbor_state_tree::{COMMON, StateError};
 pub use arbor_accounts::AccountSlots;
 pub use arbor_state_tree::LeafWrite;
 pub use arbor_verify::ar16mt::*;
-use reader::flat_root;
 pub use settings::{Ar16mt, HashChoice};
 pub use tree::AR16MT;
 

@@ -23,19 +23,26 @@ pub(crate) fn prove_many(
     accounts: &[AccountSlots],
 ) -> Result<StateMultiproof, StateError> {
     let keys = LeafName::keys(&leaves_of(accounts));
-    let ways = Ways::of(ar16mt, state, &keys)?;
+    Ok(StateMultiproof {
+        accounts: accounts.to_vec(),
+        multiproof: multiproof(ar16mt, state, &keys)?.encode().into(),
+    })
+}
+
+/// Proves keys, present or absent.
+pub(super) fn multiproof(
+    ar16mt: Ar16mt,
+    state: &dyn Then,
+    keys: &[Hash],
+) -> Result<Multiproof, StateError> {
+    let ways = Ways::of(ar16mt, state, keys)?;
     let view = state.view();
     let standing = Standing {
         head: AtHead { view, ar16mt },
         undone: &ways,
         now: &|table, key| state.value(table, key),
     };
-    let proof = with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, &keys))
-        .map_err(failed)?;
-    Ok(StateMultiproof {
-        accounts: accounts.to_vec(),
-        multiproof: proof.encode().into(),
-    })
+    with_hasher!(ar16mt, hasher => Multiproof::new(&standing, hasher, keys)).map_err(failed)
 }
 
 /// What a version writes on top of the one before it.

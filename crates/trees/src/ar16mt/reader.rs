@@ -1,18 +1,21 @@
 //! Reading accounts and slots by plain name, and the whole state in the order of names.
 
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
-use arbor_store::{Table, Value};
+use std::path::Path;
+
+use alloy_primitives::{Address, B256, U256};
+use arbor_store::Table;
 use arbor_tree::Hash;
 use arbor_versions::View;
 
+use super::by_name::ByName;
+use super::named_groups::{NamedSlots, account_of, group, keys_of, name, put_together};
 use super::names::{LeafName, Named};
 use super::records::decode_leaf;
 use super::{LEAVES, NAMES};
-use crate::header_root::header_root;
+use crate::header_root::{Select, Visit, header_root};
 use crate::named_records::slot_near;
-use arbor_state_tree::{Account, AccountOrder, Accounts, BY_NAME, StateError, WithSlots, corrupt};
-use arbor_state_tree::{Ahead, Flat, FlatKey, FlatRecords};
-use arbor_verify::ar16mt::Header;
+use arbor_state_tree::{Account, AccountOrder, Accounts, BY_NAME, StateError, WithSlots};
+use arbor_state_tree::{Ahead, Arranged, Flat, FlatKey, FlatRecords};
 
 /// The value of a leaf; zero if there is none.
 fn value(flat: &dyn Flat, key: &Hash) -> Result<Hash, StateError> {
@@ -26,25 +29,6 @@ fn value(flat: &dyn Flat, key: &Hash) -> Result<Hash, StateError> {
 pub(super) fn account(flat: &dyn Flat, address: Address) -> Result<Option<Account>, StateError> {
     let keys = LeafName::keys(&LeafName::fields(address));
     account_of(&keys[0], |field| value(flat, &keys[field]))
-}
-
-/// An account by its fields' values; the first one's key is its header's.
-fn account_of(
-    key: &Hash,
-    value: impl Fn(usize) -> Result<Hash, StateError>,
-) -> Result<Option<Account>, StateError> {
-    let header = Header::decode(&value(0)?).map_err(|why| corrupt("leaves", key, why))?;
-    let Some(header) = header else {
-        return Ok(None);
-    };
-    Ok(Some(Account {
-        nonce: header.nonce,
-        balance: U256::from_be_bytes(value(1)?),
-        code_hash: match header.has_code {
-            true => value(2)?.into(),
-            false => KECCAK256_EMPTY,
-        },
-    }))
 }
 
 /// A slot's value; zero if absent.
@@ -62,69 +46,78 @@ pub(super) fn slots<'a>(
     Ok(names.filter_map(|named| named.map(Named::slot).transpose()))
 }
 
+/// The most leaves that are read together, but for an account that has more.
+const TOGETHER: usize = 1 << 16;
+
 /// The accounts that exist and whose addresses begin with `prefix`, ascending by address.
+///
+/// Names ascend by address and leaves by their hashes. So leaves are read in groups that ascend by
+/// hash, since each read of one alone reads a block of the store. Groups grow: some callers take few
+/// accounts. Leaves of accounts that are not selected are not read.
 pub(super) fn accounts<'a>(
     flat: &'a dyn Flat,
     prefix: &[u8],
+    select: Option<Select<'a>>,
 ) -> Result<impl Iterator<Item = Result<WithSlots, StateError>> + use<'a>, StateError> {
     let mut names = flat.entries(NAMES, prefix)?.map(name).peekable();
+    let mut read = Vec::new().into_iter();
+    let mut leaves = 16;
     let mut next = move || {
-        let Some(first) = names.next().transpose()? else {
-            return Ok(None);
-        };
-        let address = first.address();
-        let mut slots = Vec::from_iter(first.slot());
-        let same =
-            |named: &Result<Named, _>| named.as_ref().is_ok_and(|named| named.address() == address);
-        while let Some(named) = names.next_if(same) {
-            slots.extend(named?.slot());
+        loop {
+            if let Some(account) = read.next() {
+                return Ok(Some(account));
+            }
+            leaves = TOGETHER.min(2 * leaves);
+            let mut group = group(&mut names, leaves)?;
+            if group.is_empty() {
+                return Ok(None);
+            }
+            if let Some(select) = select {
+                let addresses: Vec<Address> = group.iter().map(|(address, _)| *address).collect();
+                let mut is_selected = select(&addresses).into_iter();
+                group.retain(|_| is_selected.next() == Some(true));
+            }
+            read = with_values(flat, &group)?.into_iter();
         }
-        Ok(Some(with_values(flat, address, &slots)?))
     };
-    let all = std::iter::from_fn(move || next().transpose());
-    Ok(all.filter_map(Result::transpose))
+    Ok(std::iter::from_fn(move || next().transpose()))
 }
 
-fn name(entry: Result<(Box<[u8]>, Value), StateError>) -> Result<Named, StateError> {
-    Named::decode(&entry?.0)
-}
-
-/// An account with those slots that are not zero; `None` if there is none.
-fn with_values(
+/// Gives out those selected accounts whose addresses begin with a byte.
+pub(super) fn list(
     flat: &dyn Flat,
-    address: Address,
-    slots: &[U256],
-) -> Result<Option<WithSlots>, StateError> {
-    let names: Vec<_> = slots
-        .iter()
-        .map(|slot| LeafName::Slot(address, *slot))
-        .collect();
-    let mut found = Vec::with_capacity(slots.len());
-    for (slot, key) in slots.iter().zip(LeafName::keys(&names)) {
-        let value = U256::from_be_bytes(value(flat, &key)?);
-        if !value.is_zero() {
-            found.push((*slot, value));
-        }
-    }
-    let account = account(flat, address)?;
-    match account {
-        Some(account) => Ok(Some(WithSlots {
-            address,
-            account,
-            slots: found,
-            storage_root: None,
-        })),
-        None if found.is_empty() => Ok(None),
-        None => {
-            let why = "it has slots, but does not exist";
-            Err(corrupt("names", address.as_slice(), why))
-        }
-    }
+    first: u8,
+    select: Select<'_>,
+    visit: Visit<'_>,
+) -> Result<(), StateError> {
+    let mut accounts = accounts(flat, &[first], Some(select))?;
+    accounts.try_for_each(|account| visit(account?))
 }
 
-/// The Merkle-Patricia root of the same accounts.
-pub(crate) fn flat_root(flat: &(dyn Flat + Sync)) -> Result<B256, StateError> {
-    header_root(|first| accounts(flat, &[first]))
+/// Those of the accounts that exist, with those slots that are not zero.
+fn with_values(flat: &dyn Flat, group: &[NamedSlots]) -> Result<Vec<WithSlots>, StateError> {
+    let keys = keys_of(group);
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by_key(|at| keys[*at]);
+    let wanted: Vec<&[u8]> = order.iter().map(|at| &keys[*at][..]).collect();
+    let mut values = vec![[0; 32]; keys.len()];
+    for (at, record) in order.iter().zip(flat.values(LEAVES, &wanted)?) {
+        if let Some(bytes) = record {
+            values[*at] = decode_leaf(&keys[*at], &bytes)?.value;
+        }
+    }
+    put_together(group, &values)
+}
+
+/// Fails if there are leaves and no names.
+fn check_named(flat: &dyn Flat) -> Result<(), StateError> {
+    let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
+    if has_none(NAMES)? && !has_none(LEAVES)? {
+        let why = "its leaves were written by their keys alone, as `arbor loadtest` does, so that no names lead from accounts and slots to them. \
+                   Accounts cannot be listed; `arbor prove --range` shows leaves by key, and `arbor snapshot` writes all of them";
+        return Err(StateError::Read(why.to_owned()));
+    }
+    Ok(())
 }
 
 /// The flat records: leaves by key, and names that lead to them.
@@ -195,17 +188,25 @@ impl FlatRecords for Records {
         flat: &'a dyn Flat,
         first: Option<u8>,
     ) -> Result<Accounts<'a>, StateError> {
-        let has_none = |table| Ok::<bool, StateError>(flat.entries(table, &[])?.next().is_none());
-        if has_none(NAMES)? && !has_none(LEAVES)? {
-            let why = "its leaves were written by their keys alone, as `arbor loadtest` does, so that no names lead from accounts and slots to them. \
-                       Accounts cannot be listed; `arbor prove --range` shows leaves by key, and `arbor snapshot` writes all of them";
-            return Err(StateError::Read(why.to_owned()));
-        }
-        Ok(Box::new(accounts(flat, first.as_slice())?))
+        check_named(flat)?;
+        Ok(Box::new(accounts(flat, first.as_slice(), None)?))
     }
 
-    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
-        flat_root(flat)
+    fn arrange<'a>(
+        &'a self,
+        flat: &'a (dyn Flat + Sync),
+        folder: &Path,
+        bytes: usize,
+    ) -> Result<Option<Box<dyn Arranged + 'a>>, StateError> {
+        check_named(flat)?;
+        Ok(Some(Box::new(ByName::new(flat, folder, bytes)?)))
+    }
+
+    fn root(&self, flat: &Ahead<'_>, bytes: usize) -> Result<B256, StateError> {
+        header_root(
+            &|first, select, visit| list(flat, first, select, visit),
+            bytes,
+        )
     }
 
     fn account_from(&self, view: View<'_>, from: &Hash) -> Result<Option<Address>, StateError> {

@@ -75,6 +75,9 @@ pub struct Ar16mt {
     /// Whether a check allows leaves any different indices, as whoever writes leaves by their keys may choose them. Every
     /// chain numbers its leaves from 1 on without gaps.
     pub any_index: bool,
+    /// Bytes for accounts that are put into the order of hashed addresses, for the
+    /// Merkle-Patricia root. A state with more accounts is listed several times.
+    pub sort_bytes: usize,
 }
 
 impl Default for Ar16mt {
@@ -83,6 +86,7 @@ impl Default for Ar16mt {
             hash: HashChoice::default(),
             chunk: Self::CHUNK,
             any_index: false,
+            sort_bytes: 512 << 20,
         }
     }
 }
@@ -115,6 +119,9 @@ impl Ar16mt {
             hash: hash.unwrap_or_default(),
             chunk: chunk.and_then(NonZeroUsize::new).unwrap_or(Self::CHUNK),
             any_index: settings.has(ANY_INDEX),
+            sort_bytes: (settings.memory).map_or(Self::default().sort_bytes, |memory| {
+                usize::try_from(memory / 4).unwrap_or(usize::MAX)
+            }),
         }
     }
 

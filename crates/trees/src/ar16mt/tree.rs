@@ -20,14 +20,14 @@ use super::settings::SETTINGS;
 use super::{Ar16mt, TABLES, compute, history, inspect, load, verify};
 use super::{Entry, NAMES};
 use arbor_state_tree::Build;
-use arbor_state_tree::Check;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
     AccountSlots, AccountSource, Computed, FlatRecords, Lookup, StateChanges, StateError, StateTree,
 };
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Check, CheckedPart};
+use arbor_state_tree::{KeyValue, Leaves, Nodes, Then, own_mut};
 use arbor_state_tree::{LeafEntries, LeafLogs, LeafNames, LeafStats, ProvenLeaves};
-use arbor_state_tree::{Leaves, Nodes, Then, own_mut};
 use arbor_state_tree::{Seen, StoredRecord};
 use arbor_verify::Proof;
 
@@ -85,6 +85,10 @@ impl StateTree for Ar16mt {
         &Records
     }
 
+    fn sort_bytes(&self) -> usize {
+        self.sort_bytes
+    }
+
     fn compute(
         &self,
         view: View<'_>,
@@ -122,6 +126,10 @@ impl StateTree for Ar16mt {
         Some(self)
     }
 
+    fn key_value(&self) -> Option<&dyn KeyValue> {
+        Some(self)
+    }
+
     fn nodes(&self, _: View<'_>) -> Nodes {
         Box::new(Undone::default())
     }
@@ -150,8 +158,12 @@ impl StateTree for Ar16mt {
         Ok(nodes.into_writes())
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        verify::check_state(check, *self, check.root(self))
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        verify::check_part(check, *self, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        verify::check_join(check, *self, &parts)
     }
 
     fn check_history(

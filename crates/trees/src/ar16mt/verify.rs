@@ -1,63 +1,105 @@
 //! Checking an AR16MT database: the tree rebuilt from the leaves and compared node by node, leaves held against names and the counter.
 
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use alloy_primitives::map::HashMap;
-use alloy_primitives::{Address, B256, KECCAK256_EMPTY, hex};
+use alloy_primitives::map::{Entry as MapEntry, HashMap};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, hex};
+use arbor_state_tree::{Check, CheckedPart, StateError, corrupt};
 use arbor_store::Value;
 use arbor_tree::{Hash, Path, Position};
 use arbor_tree_ar16mt::{Entry, Hasher, Part, build_part, join};
+use arbor_verify::ar16mt::Header;
 use arbor_versions::Entries;
 use rayon::prelude::*;
 
 use super::failed;
 use super::names::{LeafName, Named};
+use super::reader::list;
 use super::records::{decode_counter, decode_leaf, leaf_key};
 use super::settings::with_hasher;
-use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES, flat_root};
-use arbor_state_tree::Check;
-use arbor_state_tree::StateError;
-use arbor_state_tree::corrupt;
-use arbor_verify::ar16mt::Header;
+use super::{Ar16mt, COUNTER, KEY_BYTES, LEAVES, NAMES, NEXT_INDEX, NODES};
+use crate::header_root::{Select, Visit, checked_root, checked_trie};
 
-/// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same accounts, zero where they have none.
-pub(crate) fn check_state(
+/// Numbers that are added up over all parts: leaves, stored nodes that the leaves do not give, names, leaves reached through
+/// names.
+const SUMS: [&str; 4] = ["leaves", "spareNodes", "names", "leavesReached"];
+
+/// Rebuilds the subtrees of some first bytes from their leaves and compares them with what is stored; reads the names of
+/// accounts and slots.
+pub(crate) fn check_part(
     check: &Check<'_>,
     ar16mt: Ar16mt,
-    stored: B256,
+    firsts: &[u8],
+) -> Result<CheckedPart, StateError> {
+    let rebuild = Rebuild::new(check, firsts)?;
+    if firsts.contains(&0) && check.view.get(LEAVES, &[])?.is_some() {
+        rebuild.fault("a leaf without a key".to_owned());
+    }
+    let subtrees = with_hasher!(ar16mt, hasher => rebuild.subtrees(hasher, firsts))?;
+    let (names, reached) = rebuild.names(firsts)?;
+    let has_none =
+        |table| Ok::<bool, StateError>(check.view.scan(table, &[], &[])?.next().is_none());
+    // Without any name the leaves are no accounts'.
+    let are_named = !has_none(NAMES)? || has_none(LEAVES)?;
+    let within = (firsts, ar16mt.sort_bytes);
+    let list =
+        |first, select: Select<'_>, visit: Visit<'_>| list(&check.view, first, select, visit);
+    let account_trie = checked_trie(are_named, &list, within)?;
+    let numbers = [
+        rebuild.leaves.into_inner(),
+        rebuild.spare.into_inner(),
+        names,
+        reached,
+    ];
+    let (index, key) = rebuild
+        .last
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut rest = [&index.to_be_bytes()[..], &key].concat();
+    rebuild.indices.encode(&mut rest);
+    Ok(CheckedPart {
+        subtrees,
+        sums: SUMS.map(str::to_owned).into_iter().zip(numbers).collect(),
+        rest: rest.into(),
+        account_trie,
+    })
+}
+
+/// Rebuilds the nodes above all subtrees and compares them with what is stored; compares indices, the counter and names of
+/// all leaves. Returns the Merkle-Patricia root of the accounts, zero if there are none.
+pub(crate) fn check_join(
+    check: &Check<'_>,
+    ar16mt: Ar16mt,
+    parts: &[CheckedPart],
 ) -> Result<B256, StateError> {
-    let (lengths, spare) = check.path_lengths(NODES, 2)?;
-    let rebuild = Rebuild {
-        check,
-        leaves: AtomicU64::new(0),
-        indices: Indices::default(),
-        last: Mutex::default(),
-        lengths,
-        spare: spare.into(),
-    };
-    let root = with_hasher!(ar16mt, hasher => rebuild.root(hasher))?;
+    let rebuild = Rebuild::new(check, &[])?;
+    let stored = check.root(&ar16mt);
+    let root = with_hasher!(ar16mt, hasher => rebuild.root(hasher, parts))?;
     if root != stored {
         check.tell_fault(format!(
             "root: the leaves give {root}, the head has {stored}"
         ));
     }
-    rebuild.tell_spare_nodes();
+    let [leaves, spare, names, reached] = SUMS.map(|name| CheckedPart::sum(parts, name));
+    let spare = spare + rebuild.spare.load(Ordering::Relaxed);
+    if spare > 0 {
+        rebuild.fault(format!("{spare} nodes are stored that nothing leads to"));
+    }
+    let last = rebuild.join_indices(parts)?;
     if !ar16mt.any_index {
-        rebuild.no_index_is_left_out();
+        rebuild.no_index_is_left_out(last, leaves);
     }
     rebuild.counter()?;
-    if !rebuild.names_lead_to_all_leaves()? {
-        return Ok(B256::ZERO);
+    let are_named = names > 0 || check.view.get(NAMES, &[])?.is_some();
+    if are_named && leaves != reached {
+        rebuild.fault(format!(
+            "{leaves} leaves are stored, {reached} are reached through names"
+        ));
     }
-    match flat_root(&check.view) {
-        Err(error @ StateError::Corrupt { .. }) => {
-            check.tell_fault(error.to_string());
-            Ok(B256::ZERO)
-        }
-        root => root,
-    }
+    checked_root(check, parts)
 }
 
 struct Rebuild<'a> {
@@ -91,12 +133,32 @@ fn next_within(
     Ok(within.transpose()?)
 }
 
-impl Rebuild<'_> {
-    fn root<H: Hasher>(&self, hasher: H) -> Result<B256, StateError> {
-        let parts = (0..=u8::MAX).into_par_iter().map(|first| {
-            let part = self.part(hasher, first)?;
+impl<'a> Rebuild<'a> {
+    fn new(check: &'a Check<'a>, firsts: &[u8]) -> Result<Self, StateError> {
+        let (lengths, spare) = check.path_lengths(NODES, 2)?;
+        let spare = if firsts.contains(&0) { spare } else { 0 };
+        Ok(Rebuild {
+            check,
+            leaves: AtomicU64::new(0),
+            indices: Indices::default(),
+            last: Mutex::default(),
+            lengths,
+            spare: spare.into(),
+        })
+    }
+
+    fn subtrees<H: Hasher>(&self, hasher: H, firsts: &[u8]) -> Result<Vec<Bytes>, StateError> {
+        let parts = firsts.par_iter().map(|first| {
+            let part = self.part(hasher, *first)?;
             self.check.part_done();
-            Ok(part)
+            Ok(part.encode().into())
+        });
+        parts.collect()
+    }
+
+    fn root<H: Hasher>(&self, hasher: H, parts: &[CheckedPart]) -> Result<B256, StateError> {
+        let parts = CheckedPart::all_subtrees(parts).map(|bytes| {
+            Part::decode(bytes).ok_or_else(|| corrupt("parts", bytes, "not a part of the tree"))
         });
         let parts: Result<Vec<Part>, StateError> = parts.collect();
         let (parts, mut nodes) = (parts?, Nodes::new());
@@ -179,13 +241,6 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    fn tell_spare_nodes(&self) {
-        let spare = self.spare.load(Ordering::Relaxed);
-        if spare > 0 {
-            self.fault(format!("{spare} nodes are stored that nothing leads to"));
-        }
-    }
-
     /// The first leaves of a scan that are within a part, ascending.
     fn leaves(
         &self,
@@ -218,15 +273,52 @@ impl Rebuild<'_> {
 
     /// Leaves are numbered from 1 on as they come, in every embedding, and undoing takes the last away, with the counter that they were numbered by. So where no
     /// two share an index (which was looked at) none is above their number.
-    fn no_index_is_left_out(&self) {
-        let leaves = self.leaves.load(Ordering::Relaxed);
-        let (index, key) = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+    fn no_index_is_left_out(&self, (index, key): (u64, Hash), leaves: u64) {
         if index > leaves {
             let key = hex::encode(key);
             self.fault(format!(
                 "leaf {key}: index {index}, but there are {leaves} leaves, numbered from 1 on"
             ));
         }
+    }
+
+    /// Puts the indices of all parts together, and reports leaves of different parts that share one. Returns the leaf with
+    /// the highest index, and that.
+    fn join_indices(&self, parts: &[CheckedPart]) -> Result<(u64, Hash), StateError> {
+        let (mut last, mut twice) = ((0, Hash::default()), BTreeSet::new());
+        for CheckedPart { rest, .. } in parts {
+            let read = || {
+                let (index, bytes) = rest.split_first_chunk()?;
+                let (key, bytes) = bytes.split_first_chunk::<32>()?;
+                let indices = Indices::decode(bytes)?;
+                Some(((u64::from_be_bytes(*index), *key), indices))
+            };
+            let malformed = || corrupt("parts", rest, "not the indices of leaves");
+            let (of_part, indices) = read().ok_or_else(malformed)?;
+            last = last.max(of_part);
+            twice.extend(self.indices.join(indices));
+        }
+        if !twice.is_empty() {
+            self.leaves_that_share(&twice)?;
+        }
+        Ok(last)
+    }
+
+    /// Reports leaves of an index each, all but the first.
+    fn leaves_that_share(&self, indices: &BTreeSet<u64>) -> Result<(), StateError> {
+        let mut seen = BTreeSet::new();
+        for entry in self.check.view.scan(LEAVES, &[], &[])? {
+            let (key, bytes) = entry?;
+            // A record that cannot be read is reported by its part.
+            let Ok(Entry { index, .. }) = decode_leaf(&key, &bytes) else {
+                continue;
+            };
+            if indices.contains(&index) && !seen.insert(index) {
+                let key = hex::encode(key);
+                self.fault(format!("leaf {key}: another one has index {index} too"));
+            }
+        }
+        Ok(())
     }
 
     fn counter(&self) -> Result<(), StateError> {
@@ -251,12 +343,14 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Looks at every name, and whether every leaf is reached through one, unless there are none at all. Returns whether leaves are those of accounts.
-    fn names_lead_to_all_leaves(&self) -> Result<bool, StateError> {
-        let reached = AtomicU64::new(0);
-        let names = (0..=u8::MAX).into_par_iter().map(|first| {
-            let mut names = 0;
-            for entry in self.check.view.scan(NAMES, &[first], &[])? {
+    /// Reads the names that begin with some bytes, and the leaves that these lead to. Returns the number of both.
+    fn names(&self, firsts: &[u8]) -> Result<(u64, u64), StateError> {
+        if firsts.contains(&0) && self.check.view.get(NAMES, &[])?.is_some() {
+            self.fault("a name without a key".to_owned());
+        }
+        let counts = firsts.par_iter().map(|first| {
+            let (mut names, mut reached) = (0, 0);
+            for entry in self.check.view.scan(NAMES, &[*first], &[])? {
                 let (key, bytes) = entry?;
                 self.check.looked_up(NAMES, &key, &bytes)?;
                 names += 1;
@@ -271,30 +365,17 @@ impl Rebuild<'_> {
                     let key = hex::encode(&key);
                     self.fault(format!("name {key}: its leaf has another key"));
                 }
-                let found = match named {
+                reached += match named {
                     Named::Account(address) => self.account(address)?,
                     Named::Slot(..) => u64::from(self.leaf(named.leaf())?.is_some()),
                 };
-                reached.fetch_add(found, Ordering::Relaxed);
             }
-            Ok(names)
+            Ok((names, reached))
         });
-        let names: Result<Vec<u64>, StateError> = names.collect();
-        let without_key = self.check.view.get(NAMES, &[])?.is_some();
-        let (leaves, reached) = (
-            self.leaves.load(Ordering::Relaxed),
-            reached.load(Ordering::Relaxed),
-        );
-        if without_key {
-            self.fault("a name without a key".to_owned());
-        }
-        let named = without_key || names?.iter().any(|names| *names > 0);
-        if named && leaves != reached {
-            self.fault(format!(
-                "{leaves} leaves are stored, {reached} are reached through names"
-            ));
-        }
-        Ok(named || leaves == 0)
+        let none = || Ok::<_, StateError>((0, 0));
+        counts
+            .try_reduce_with(|a, b| Ok((a.0 + b.0, a.1 + b.1)))
+            .unwrap_or_else(none)
     }
 
     /// The leaves of an account's own fields.
@@ -367,6 +448,72 @@ impl Indices {
         twice.collect()
     }
 
+    /// Writes the indices: for each part its number (8 bytes), how many of its indices follow (2) and these (2 each), or, for
+    /// a part with a bit for each index, `ffff` and the bits in words of 8 bytes. Integers are big-endian.
+    fn encode(&self, out: &mut Vec<u8>) {
+        let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts: Vec<(&u64, &IndexPart)> = parts.iter().collect();
+        parts.sort_unstable_by_key(|(number, _)| **number);
+        for (number, part) in parts {
+            out.extend(number.to_be_bytes());
+            match part {
+                IndexPart::Few(few) => {
+                    out.extend((few.len() as u16).to_be_bytes());
+                    out.extend(few.iter().flat_map(|index| index.to_be_bytes()));
+                }
+                IndexPart::Many(many) => {
+                    out.extend(u16::MAX.to_be_bytes());
+                    out.extend(many.iter().flat_map(|word| word.to_be_bytes()));
+                }
+            }
+        }
+    }
+
+    /// Reads indices; `None` if the bytes are none.
+    fn decode(mut bytes: &[u8]) -> Option<HashMap<u64, IndexPart>> {
+        let mut parts = HashMap::default();
+        while !bytes.is_empty() {
+            let (number, rest) = bytes.split_first_chunk()?;
+            let (count, rest) = rest.split_first_chunk()?;
+            let (part, rest) = match u16::from_be_bytes(*count) {
+                u16::MAX => {
+                    let (words, rest) = rest.split_at_checked(8 * IndexPart::WORDS)?;
+                    let mut many = Box::new([0; IndexPart::WORDS]);
+                    for (word, bytes) in many.iter_mut().zip(words.as_chunks().0) {
+                        *word = u64::from_be_bytes(*bytes);
+                    }
+                    (IndexPart::Many(many), rest)
+                }
+                count => {
+                    let (few, rest) = rest.split_at_checked(2 * usize::from(count))?;
+                    let few = few.as_chunks().0.iter();
+                    let few = few.map(|bytes| u16::from_be_bytes(*bytes));
+                    (IndexPart::Few(few.collect()), rest)
+                }
+            };
+            parts.insert(u64::from_be_bytes(*number), part);
+            bytes = rest;
+        }
+        Some(parts)
+    }
+
+    /// Takes the indices of other leaves; returns those that were there already.
+    fn join(&self, others: HashMap<u64, IndexPart>) -> Vec<u64> {
+        let mut parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut twice = Vec::new();
+        for (number, other) in others {
+            match parts.entry(number) {
+                MapEntry::Vacant(vacant) => drop(vacant.insert(other)),
+                MapEntry::Occupied(mut part) => {
+                    let known = other.indices().into_iter();
+                    let known = known.filter(|index| !part.get_mut().insert(*index));
+                    twice.extend(known.map(|index| number * Self::PART + u64::from(index)));
+                }
+            }
+        }
+        twice
+    }
+
     /// The highest of them; zero if there is none.
     fn highest(&self) -> u64 {
         let parts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -406,6 +553,16 @@ impl IndexPart {
         }
     }
 
+    fn indices(&self) -> Vec<u16> {
+        match self {
+            Self::Few(few) => few.clone(),
+            Self::Many(many) => {
+                let has = |index: &u16| many[usize::from(index / 64)] >> (index % 64) & 1 == 1;
+                (0..64 * Self::WORDS as u16).filter(has).collect()
+            }
+        }
+    }
+
     fn highest(&self) -> u16 {
         match self {
             Self::Few(few) => few.iter().copied().max().unwrap_or_default(),
@@ -418,6 +575,10 @@ impl IndexPart {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
 mod tests {
     use super::*;
 
@@ -442,5 +603,31 @@ mod tests {
         assert_eq!(count, all.len());
         let again: Vec<(Hash, Entry)> = all.iter().map(|index| leaf(*index)).collect();
         assert_eq!(indices.insert_all(&again).len(), all.len());
+
+        // Written, read, and put together with themselves and with others.
+        let mut written = Vec::new();
+        indices.encode(&mut written);
+        let read = || Indices::decode(&written).unwrap();
+        let joined = Indices::default();
+        assert_eq!(joined.join(read()), Vec::<u64>::new());
+        let mut twice = joined.join(read());
+        twice.sort_unstable();
+        let mut sorted = all.clone();
+        sorted.sort_unstable();
+        assert_eq!(twice, sorted);
+        let others = Indices::default();
+        assert!(
+            others
+                .insert_all(&[leaf(7), leaf(1_000_000_007)])
+                .is_empty()
+        );
+        written.clear();
+        others.encode(&mut written);
+        assert_eq!(joined.join(Indices::decode(&written).unwrap()), [7]);
+        assert_eq!(joined.highest(), u64::MAX);
+        for length in 1..written.len() {
+            let cut = Indices::decode(&written[..length]);
+            assert!(cut.is_none_or(|cut| cut.len() < 2), "{length}");
+        }
     }
 }

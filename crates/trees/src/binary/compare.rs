@@ -4,7 +4,8 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arbor_state_tree::{Check, StateError};
+use alloy_primitives::B256;
+use arbor_state_tree::{Check, CheckedPart, StateError};
 use arbor_tree_binary::{Packing, Path, PathKey};
 use foldhash::fast::FixedState;
 use rayon::prelude::*;
@@ -58,35 +59,63 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Compares the records of nodes that a scan gives with those that were looked up.
-    pub(crate) fn spare_nodes(&self) -> Result<(), StateError> {
+    /// Scans the stored records whose keys begin with some bytes. Returns how many keys were scanned and how many were
+    /// looked up with success so far, each with a sum of the keys.
+    pub(crate) fn keys(
+        &self,
+        firsts: &[u8],
+    ) -> Result<impl Iterator<Item = (String, u64)> + use<>, StateError> {
         let stored = Keys::default();
-        if self.check.view.get(NODES, &[])?.is_some() {
+        if firsts.contains(&0) && self.check.view.get(NODES, &[])?.is_some() {
             stored.add(&[]);
         }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
-            for entry in self.check.scan(NODES, &[first], &[])? {
+        firsts.par_iter().try_for_each(|first| {
+            for entry in self.check.scan(NODES, &[*first], &[])? {
                 stored.add(&entry?.0);
             }
             Ok::<(), StateError>(())
         })?;
-        let ([stored, stored_sum], [matched, matched_sum]) = (stored.read(), self.matched.read());
-        if stored > matched {
-            let spare = stored - matched;
+        let sums = [stored.read(), self.matched.read()].into_iter().flatten();
+        Ok(SUMS.into_iter().map(str::to_owned).zip(sums))
+    }
+
+    /// Compares the rebuilt root with that of the head.
+    pub(crate) fn check_root(&self, built: B256, stored: B256) {
+        if built != stored {
             self.fault(format!(
-                "{spare} records of nodes are stored that nothing leads to"
-            ));
-        } else if stored < matched || stored_sum != matched_sum {
-            let hidden = (matched - stored).max(1);
-            self.fault(format!(
-                "{hidden} records of nodes are found by their keys, and a scan does not find them"
+                "root: the flat state gives {built}, the head has {stored}"
             ));
         }
-        Ok(())
     }
 
     pub(crate) fn fault(&self, fault: String) {
         self.check.tell_fault(fault);
+    }
+}
+
+/// The numbers and sums of [`Comparison::keys`].
+const SUMS: [&str; 4] = [
+    "storedRecords",
+    "storedRecordKeys",
+    "matchedRecords",
+    "matchedRecordKeys",
+];
+
+/// Compares the records of nodes that scans of all parts gave with those that were looked up, by the parts and by the join.
+pub(crate) fn check_keys(join: &Comparison<'_>, parts: &[CheckedPart]) {
+    let [stored, stored_sum, matched, matched_sum] = SUMS.map(|name| CheckedPart::sum(parts, name));
+    let [of_join, sum_of_join] = join.matched.read();
+    let (matched, matched_sum) = (matched + of_join, matched_sum.wrapping_add(sum_of_join));
+    if stored > matched {
+        let spare = stored - matched;
+        join.fault(format!(
+            "{spare} records of nodes are stored that nothing leads to"
+        ));
+    } else if stored < matched || stored_sum != matched_sum {
+        let hidden = (matched - stored).max(1);
+        join.fault(format!(
+            "{hidden} records of nodes are found by their keys, and a scan does not find them"
+        ));
     }
 }
 

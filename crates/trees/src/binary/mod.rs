@@ -9,7 +9,7 @@ mod settings;
 use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
-pub(crate) use compare::Comparison;
+pub(crate) use compare::{Comparison, check_keys};
 pub(crate) use inspect::inspect_nodes;
 pub(crate) use nodes::{AtHead, AtVersion, FlatChanges, Undo, Undone, depth_of_key, node_write};
 pub(crate) use settings::{NodeSettings, SETTINGS};

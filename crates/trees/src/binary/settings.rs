@@ -13,6 +13,9 @@ pub(crate) struct NodeSettings {
     /// Bytes for leaves that are put into the tree's order when a whole state is loaded or
     /// verified. The names of a state with more leaves are hashed several times.
     pub(crate) leaf_bytes: usize,
+    /// Bytes for accounts that are put into the order of hashed addresses, for the
+    /// Merkle-Patricia root. A state with more accounts is listed several times.
+    pub(crate) sort_bytes: usize,
 }
 
 impl Default for NodeSettings {
@@ -21,6 +24,7 @@ impl Default for NodeSettings {
             function: HashFunction::default(),
             packing: Packing::default(),
             leaf_bytes: 512 << 20,
+            sort_bytes: 512 << 20,
         }
     }
 }
@@ -67,6 +71,7 @@ impl NodeSettings {
         if let Some(memory) = settings.memory {
             let part = usize::try_from(memory / 4).unwrap_or(usize::MAX);
             nodes.leaf_bytes = nodes.leaf_bytes.max(part);
+            nodes.sort_bytes = part;
         }
         Ok(nodes)
     }

@@ -38,7 +38,11 @@ pub(super) fn load(
     let stems = tree.stems();
     let mut parts: Vec<Part> = Vec::with_capacity(256);
     let mut load = NodeLoad::by(depth_of_key);
-    for firsts in first_bytes(versions.view(), tree.leaf_bytes)? {
+    for firsts in first_bytes(
+        versions.view(),
+        &Vec::from_iter(0..=u8::MAX),
+        tree.leaf_bytes,
+    )? {
         let leaves = OrderedLeaves::read(versions.view(), &stems, &firsts, &Err)?;
         for firsts in firsts.chunks(TOGETHER) {
             let view = versions.view();

@@ -5,6 +5,7 @@
 //! Records of nodes are those of all binary trees: the folder `binary/`. Here are what joins the
 //! two, proofs, and the rows of the revisions.
 
+mod build;
 mod compute;
 mod inspect;
 mod load;

@@ -18,6 +18,9 @@ pub struct Eip7864 {
     /// Bytes for leaves that are put into the tree's order when a whole state is loaded or
     /// verified. The names of a state with more leaves are hashed several times.
     pub leaf_bytes: usize,
+    /// Bytes for accounts that are put into the order of hashed addresses, for the
+    /// Merkle-Patricia root. A state with more accounts is listed several times.
+    pub sort_bytes: usize,
 }
 
 impl Eip7864 {
@@ -39,6 +42,7 @@ impl Eip7864 {
             hasher: Hasher(nodes.function),
             packing: nodes.packing,
             leaf_bytes: nodes.leaf_bytes,
+            sort_bytes: nodes.sort_bytes,
         })
     }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    AccountSlots, AccountSource, BlockMemory, Check, Computed, FlatRecords, Lookup, Nodes,
-    RootPlace, RootThreads, Seen, SettingError, Settings, StateChanges, StateError, StateTree,
-    StateWitness, StoredAs, StoredRecord, Then, Touched, Tree, TreeKind, WitnessForm, Witnesses,
-    Zeros, one_by_one, own_mut,
+    AccountSlots, AccountSource, BlockMemory, Build, Check, CheckedPart, Computed, FlatRecords,
+    Lookup, Nodes, RootPlace, RootThreads, Seen, SettingError, Settings, StateChanges, StateError,
+    StateTree, StateWitness, StoredAs, StoredRecord, Then, Touched, Tree, TreeKind, WitnessForm,
+    Witnesses, Zeros, one_by_one, own_mut,
 };
 use arbor_store::Write;
 use arbor_tree_eip7864::HashFunction;
@@ -118,6 +118,10 @@ impl StateTree for Eip7864 {
         &stems::RECORDS
     }
 
+    fn sort_bytes(&self) -> usize {
+        self.sort_bytes
+    }
+
     fn compute(
         &self,
         view: View<'_>,
@@ -133,6 +137,10 @@ impl StateTree for Eip7864 {
         progress: &(dyn Fn(u64, u64) + Sync),
     ) -> Result<Computed, StateError> {
         load::load(*self, versions, source, progress)
+    }
+
+    fn build(&self) -> Option<&dyn Build> {
+        Some(self)
     }
 
     fn prove_together(
@@ -174,8 +182,12 @@ impl StateTree for Eip7864 {
         Ok(nodes.into_writes())
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        verify::check_state(check, *self, check.root(self))
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        verify::check_part(check, *self, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        verify::check_join(check, *self, &parts)
     }
 
     fn inspect(

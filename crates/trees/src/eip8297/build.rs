@@ -122,7 +122,7 @@ impl Build for Eip8297 {
         leaves: Vec<NumberedLeaf>,
     ) -> Result<BuiltPart, StateError> {
         let mut nodes = Vec::new();
-        let mut builders = ZONES.map(|_| Builder::part(self.hasher, self.packing, SHARED));
+        let mut builders = zone_builders(*self);
         for group in leaves.chunk_by(|a, b| a.key == b.key) {
             let mut zones = ZONES.map(|_| Vec::new());
             let mut users = BTreeMap::new();
@@ -162,14 +162,8 @@ impl Build for Eip8297 {
                 }
             }
         }
-        let mut part = Vec::new();
-        for builder in builders {
-            let mut sink =
-                |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
-            let zone = builder.finish_part(&mut sink).map_err(failed)?.encode();
-            part.extend((zone.len() as u32).to_be_bytes());
-            part.extend(zone);
-        }
+        let mut sink = |path: Path, record: Arc<[u8]>| nodes.push(node_write(&path, Some(record)));
+        let part = finish_zones(builders, &mut sink)?;
         Ok(BuiltPart {
             records: Vec::new(),
             nodes,
@@ -178,23 +172,52 @@ impl Build for Eip8297 {
     }
 
     fn join(&self, parts: Vec<Vec<u8>>, _: u64) -> Result<Joined, StateError> {
-        let zones = parts.iter().map(|bytes| {
-            decode_zones(bytes).ok_or_else(|| corrupt("parts", bytes, "not a part of the tree"))
-        });
-        let zones: Vec<[Part; 3]> = zones.collect::<Result<_, _>>()?;
-        let mut by_zone = ZONES.map(|_| Vec::with_capacity(zones.len()));
-        for part in zones {
-            for (all, zone) in by_zone.iter_mut().zip(part) {
-                all.push(zone);
-            }
-        }
-        let parts: Vec<Part> = by_zone.into_iter().flatten().collect();
         let mut writes = Vec::new();
         let mut sink = |path: Path, record: Arc<[u8]>| writes.push(node_write(&path, Some(record)));
-        let root = join(self.hasher, self.packing, &parts, &mut sink).map_err(failed)?;
-        let root = root.into();
+        let root = join_zones(*self, parts.iter().map(|part| &part[..]), &mut sink)?;
         Ok(Joined { writes, root })
     }
+}
+
+/// The builders of the zones of a part.
+pub(super) type ZoneBuilders = [Builder; 3];
+
+/// Begins the three subtrees of a part, in the order of [`ZONES`].
+pub(super) fn zone_builders(tree: Eip8297) -> ZoneBuilders {
+    ZONES.map(|_| Builder::part(tree.hasher, tree.packing, SHARED))
+}
+
+/// Ends the subtrees of a part, and returns their bytes.
+pub(super) fn finish_zones(
+    builders: ZoneBuilders,
+    sink: &mut dyn FnMut(Path, Arc<[u8]>),
+) -> Result<Vec<u8>, StateError> {
+    let mut part = Vec::new();
+    for builder in builders {
+        let zone = builder.finish_part(sink).map_err(failed)?.encode();
+        part.extend((zone.len() as u32).to_be_bytes());
+        part.extend(zone);
+    }
+    Ok(part)
+}
+
+/// Makes the nodes above all parts, which ascend, and returns the root.
+pub(super) fn join_zones<'a>(
+    tree: Eip8297,
+    parts: impl Iterator<Item = &'a [u8]>,
+    sink: &mut dyn FnMut(Path, Arc<[u8]>),
+) -> Result<B256, StateError> {
+    let mut by_zone = ZONES.map(|_| Vec::with_capacity(256));
+    for bytes in parts {
+        let zones = decode_zones(bytes);
+        let zones = zones.ok_or_else(|| corrupt("parts", bytes, "not a part of the tree"))?;
+        for (all, zone) in by_zone.iter_mut().zip(zones) {
+            all.push(zone);
+        }
+    }
+    let parts: Vec<Part> = by_zone.into_iter().flatten().collect();
+    let root = join(tree.hasher, tree.packing, &parts, sink).map_err(failed)?;
+    Ok(root.into())
 }
 
 fn malformed(leaf: &NumberedLeaf) -> StateError {

@@ -12,6 +12,7 @@ use arbor_versions::{Change, View};
 use foldhash::fast::RandomState;
 
 use super::changes::CodeOf;
+use super::entries::{ENTRIES, entry_update};
 use super::records::{AccountRecord, code_key, decode_slot, decode_users};
 use super::{CODE_USERS, Eip8297};
 use crate::binary::{FlatChanges, Undo};
@@ -29,6 +30,7 @@ pub(super) fn leaf_updates<'a>(
         match change.table {
             ACCOUNTS => changed.account(&change)?,
             SLOTS => changed.slot(&change)?,
+            ENTRIES => updates.push(entry_update(&change)?),
             CODE_USERS => updates.extend(code_updates(&change, embedding, code)?),
             _ => {}
         }

@@ -171,7 +171,11 @@ fn load_nodes(
     let embedding = tree.embedding();
     let (mut header, mut storage) = (Zone::new(tree), Zone::new(tree));
     let mut parts = 0;
-    for firsts in first_bytes(versions.view(), tree.leaf_bytes)? {
+    for firsts in first_bytes(
+        versions.view(),
+        &Vec::from_iter(0..=u8::MAX),
+        tree.leaf_bytes,
+    )? {
         let leaves = OrderedLeaves::read(versions.view(), embedding, &firsts, &Err)?;
         for first in firsts {
             let both = rayon::join(
@@ -199,7 +203,8 @@ fn load_nodes(
     let mut code = Zone::new(tree);
     {
         let mut add = |leaf| code.add(leaf);
-        code_leaves_in_order(versions.view(), embedding, &Err, &mut add)?;
+        let firsts = Vec::from_iter(0..=u8::MAX);
+        code_leaves_in_order(versions.view(), embedding, &firsts, &Err, &mut add)?;
     }
     let code = code.finish(versions)?;
     let storage = storage.finish(versions)?;

@@ -12,7 +12,9 @@
 mod build;
 mod changes;
 mod compute;
+mod entries;
 mod inspect;
+mod key_value;
 mod leaves;
 mod load;
 #[cfg(feature = "conformance")]

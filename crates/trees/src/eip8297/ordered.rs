@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use super::records::{AccountRecord, decode_slot};
 use super::{CODE_USERS, records};
-use crate::stems::stored_code;
+use crate::stems::{groups, stored_code};
 
 /// From so many names on that a thread has read it hashes them.
 const NAMES: usize = 1 << 12;
@@ -23,8 +23,12 @@ const NAMES: usize = 1 << 12;
 /// What to do about a record that cannot be read: to go on without it, or not at all.
 pub(super) type Unreadable<'a> = &'a (dyn Fn(StateError) -> Result<(), StateError> + Sync);
 
-/// All first bytes of accounts' hashes, in groups whose leaves take up to so many bytes.
-pub(super) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, StateError> {
+/// Returns first bytes of accounts' hashes in groups whose leaves take up to so many bytes.
+pub(super) fn first_bytes(
+    view: View<'_>,
+    firsts: &[u8],
+    bytes: usize,
+) -> Result<Vec<Vec<u8>>, StateError> {
     let count = |table| -> Result<u64, StateError> {
         let counts = (0..=u8::MAX).into_par_iter().map(|first| {
             let mut entries = view.scan(table, &[first], &[])?;
@@ -35,12 +39,8 @@ pub(super) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, 
         counts.sum()
     };
     let leaves = 2 * count(ACCOUNTS)? + count(SLOTS)?;
-    let at_once = (bytes / size_of::<LeafUpdate>()) as u64;
     // Vectors that grow have up to twice the room that they need.
-    let groups = (2 * leaves).div_ceil(at_once.max(1)).clamp(1, 256);
-    let first = |group: u64| 256 * group / groups;
-    let bytes = |group| (first(group)..first(group + 1)).map(|byte| byte as u8);
-    Ok((0..groups).map(|group| bytes(group).collect()).collect())
+    Ok(groups(firsts, 2 * leaves, bytes / size_of::<LeafUpdate>()))
 }
 
 /// Leaves of accounts whose hashes begin alike.
@@ -197,10 +197,12 @@ impl Reading<'_> {
     }
 }
 
-/// Gives out the leaves of all codes that accounts have, ascending.
+/// Gives out the leaves, ascending, of those groups of chunks whose hashes begin with one of some bytes, of all codes that
+/// accounts have.
 pub(super) fn code_leaves_in_order(
     view: View<'_>,
     embedding: Embedding,
+    firsts: &[u8],
     unreadable: Unreadable<'_>,
     leaf: &mut dyn FnMut(LeafUpdate) -> Result<(), StateError>,
 ) -> Result<(), StateError> {
@@ -220,7 +222,10 @@ pub(super) fn code_leaves_in_order(
         }
     }
     let hashes = embedding.code_groups(&names);
-    let mut groups: Vec<(Hash, (B256, u32))> = hashes.into_iter().zip(names).collect();
+    let groups = hashes.into_iter().zip(names);
+    let mut groups: Vec<(Hash, (B256, u32))> = groups
+        .filter(|(hash, _)| firsts.contains(&hash[0]))
+        .collect();
     groups.sort_unstable();
     for (hash, (code_hash, group)) in groups {
         let chunks = chunk_code(&stored_code(view, code_hash)?);

@@ -18,7 +18,7 @@ use super::reader::{RECORDS, account_record};
 use crate::binary::{AtHead, AtVersion};
 use crate::stems::stored_code;
 
-fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
+pub(super) fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
     Ok(AtVersion {
         undone: own(then.nodes()?),
         head: AtHead(then.view()),

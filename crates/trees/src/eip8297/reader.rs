@@ -11,6 +11,7 @@ use crate::named_records::NamedRecords;
 pub(super) static RECORDS: NamedRecords = NamedRecords {
     account: |key, bytes| Ok(Some(AccountRecord::decode(key, bytes)?.account)),
     slot: decode_slot,
+    past_chunks: None,
 };
 
 pub(super) fn account_record(

@@ -16,6 +16,9 @@ pub struct Eip8297 {
     /// Bytes for leaves that are put into the tree's order when a whole state is loaded or
     /// verified. The names of a state with more leaves are hashed several times.
     pub leaf_bytes: usize,
+    /// Bytes for accounts that are put into the order of hashed addresses, for the
+    /// Merkle-Patricia root. A state with more accounts is listed several times.
+    pub sort_bytes: usize,
 }
 
 impl Default for Eip8297 {
@@ -25,6 +28,7 @@ impl Default for Eip8297 {
             hasher: Hasher(nodes.function),
             packing: nodes.packing,
             leaf_bytes: nodes.leaf_bytes,
+            sort_bytes: nodes.sort_bytes,
         }
     }
 }
@@ -42,6 +46,7 @@ impl Eip8297 {
             hasher: Hasher(nodes.function),
             packing: nodes.packing,
             leaf_bytes: nodes.leaf_bytes,
+            sort_bytes: nodes.sort_bytes,
         })
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
-    AccountSlots, AccountSource, BlockMemory, Build, Check, Computed, FlatRecords, Lookup, Nodes,
-    RootPlace, RootThreads, Seen, StateChanges, StateError, StateTree, StateWitness, StoredAs,
-    StoredRecord, Then, Touched, TreeKind, WitnessForm, Witnesses, Zeros, one_by_one, own_mut,
+    AccountSlots, AccountSource, BlockMemory, Build, Check, CheckedPart, Computed, FlatRecords,
+    KeyValue, Lookup, Nodes, RootPlace, RootThreads, Seen, StateChanges, StateError, StateTree,
+    StateWitness, StoredAs, StoredRecord, Then, Touched, TreeKind, WitnessForm, Witnesses, Zeros,
+    one_by_one, own_mut,
 };
 use arbor_store::Write;
 use arbor_tree_eip8297::Hasher;
@@ -76,6 +77,10 @@ impl StateTree for Eip8297 {
         &RECORDS
     }
 
+    fn sort_bytes(&self) -> usize {
+        self.sort_bytes
+    }
+
     fn compute(
         &self,
         view: View<'_>,
@@ -109,6 +114,10 @@ impl StateTree for Eip8297 {
         Ok(Box::new(prove_accounts(*self, then, accounts)?))
     }
 
+    fn key_value(&self) -> Option<&dyn KeyValue> {
+        Some(self)
+    }
+
     fn witnesses(&self) -> Option<&dyn Witnesses> {
         Some(self)
     }
@@ -140,8 +149,12 @@ impl StateTree for Eip8297 {
         Ok(nodes.into_writes())
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        verify::check_state(check, *self, check.root(self))
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        verify::check_part(check, *self, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        verify::check_join(check, *self, &parts)
     }
 
     fn inspect(

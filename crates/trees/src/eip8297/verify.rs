@@ -5,148 +5,195 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::failed;
-use crate::named_records::{account_key, slot_name};
-use alloy_primitives::{B256, KECCAK256_EMPTY, hex, keccak256};
-use arbor_state_tree::{ACCOUNTS, Check, ReadError, SLOTS, StateError, corrupt};
-use arbor_tree_eip8297::{Builder, LeafUpdate, Part, Path, join};
+use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, hex, keccak256};
+use arbor_state_tree::{ACCOUNTS, Check, CheckedPart, ReadError, SLOTS, StateError, corrupt};
+use arbor_tree_eip8297::{LeafUpdate, Path};
 use arbor_verify::eip8297::{Code, delegation_code};
 use rayon::prelude::*;
 
+use super::build::{ZoneBuilders, finish_zones, join_zones, zone_builders};
 use super::ordered::{OrderedLeaves, code_leaves_in_order, first_bytes};
 use super::reader::RECORDS;
 use super::records::{self, AccountRecord, decode_slot};
-use super::{CODE_USERS, Eip8297};
-use crate::binary::Comparison;
+use super::{CODE_USERS, Eip8297, failed};
+use crate::binary::{Comparison, check_keys};
+use crate::header_root::checked_root;
+use crate::named_records::{account_key, slot_name};
 use crate::stems::stored_code;
 
-/// Bits that the keys of a zone share.
-const ZONE_BITS: usize = 8;
-
-/// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the
-/// same flat tables, zero if they have none.
-pub(super) fn check_state(
+/// Rebuilds the subtrees of some first bytes and compares them with what is stored; reads the
+/// records of accounts, slots and users of code.
+pub(super) fn check_part(
     check: &Check<'_>,
     tree: Eip8297,
-    stored: B256,
+    firsts: &[u8],
+) -> Result<CheckedPart, StateError> {
+    let rebuild = Rebuild::new(check, tree, firsts)?;
+    let subtrees = rebuild.subtrees()?;
+    let (are_readable, users) = rebuild.every_record()?;
+    let users = users.iter().flat_map(|(code, users)| {
+        let users = users.to_be_bytes();
+        code.0.into_iter().chain(users)
+    });
+    Ok(CheckedPart {
+        subtrees,
+        sums: rebuild.comparison.keys(firsts)?.collect(),
+        rest: users.collect(),
+        account_trie: RECORDS.checked_trie(are_readable, &check.view, (firsts, tree.sort_bytes))?,
+    })
+}
+
+/// Rebuilds the nodes above all subtrees and compares them with what is stored; returns the
+/// Merkle-Patricia root of the flat tables, zero if they have none.
+pub(super) fn check_join(
+    check: &Check<'_>,
+    tree: Eip8297,
+    parts: &[CheckedPart],
 ) -> Result<B256, StateError> {
-    // The records are compared as they are packed.
-    let comparison = Comparison::new(check);
-    let tree = Eip8297 {
-        packing: comparison.packing()?.unwrap_or(tree.packing),
-        ..tree
-    };
-    let rebuild = Rebuild {
-        check,
-        tree,
-        comparison,
-        stopped: Mutex::new(None),
-    };
-    let root = rebuild.root()?;
-    if root != stored {
-        rebuild.fault(format!(
-            "root: the flat state gives {root}, the head has {stored}"
+    let Rebuild {
+        tree, comparison, ..
+    } = Rebuild::new(check, tree, &[])?;
+    let mut built = Vec::new();
+    let mut sink = |path, record| built.push((path, record));
+    let subtrees = CheckedPart::all_subtrees(parts).map(|bytes| &bytes[..]);
+    let root = join_zones(tree, subtrees, &mut sink)?;
+    comparison.compare(&mut built)?;
+    comparison.check_root(root, check.root(&tree));
+    check_keys(&comparison, parts);
+    check_users(check, parts)?;
+    checked_root(check, parts)
+}
+
+/// Compares how many accounts have each code, in all parts, with the numbers that are stored.
+fn check_users(check: &Check<'_>, parts: &[CheckedPart]) -> Result<(), StateError> {
+    let mut users: BTreeMap<B256, u64> = BTreeMap::new();
+    for part in parts {
+        let (entries, _) = part.rest.as_chunks::<40>();
+        for entry in entries {
+            let (code, number) = entry.split_at(32);
+            let number = number
+                .iter()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte));
+            *users.entry(B256::from_slice(code)).or_default() += number;
+        }
+    }
+    let mut stored: BTreeMap<B256, u64> = BTreeMap::new();
+    for entry in check.view.scan(CODE_USERS, &[], &[])? {
+        let (key, bytes) = entry?;
+        // A record that cannot be read is reported by its part.
+        if let (Ok(code), Ok(number)) =
+            (records::code_key(&key), records::decode_users(&key, &bytes))
+        {
+            stored.insert(code, number);
+        }
+    }
+    if users != stored {
+        let differs = |hash: &&B256| users.get(*hash) != stored.get(*hash);
+        let first = users.keys().chain(stored.keys()).find(differs);
+        let first = first.copied().unwrap_or_default();
+        let number = |of: &BTreeMap<B256, u64>| of.get(&first).copied().unwrap_or_default();
+        check.tell_fault(format!(
+            "code {first}: {} accounts have it, and {} are counted",
+            number(&users),
+            number(&stored)
         ));
     }
-    let all_readable = rebuild.every_record()?;
-    rebuild.comparison.spare_nodes()?;
-    if !all_readable {
-        return Ok(B256::ZERO);
-    }
-    match RECORDS.header_root(&check.view) {
-        // A slot of nobody.
-        Err(error @ StateError::Corrupt { .. }) => {
-            rebuild.fault(error.to_string());
-            Ok(B256::ZERO)
-        }
-        root => root,
-    }
+    Ok(())
 }
 
 struct Rebuild<'a> {
     check: &'a Check<'a>,
     tree: Eip8297,
     comparison: Comparison<'a>,
-    /// Why the check cannot go on.
-    stopped: Mutex<Option<StateError>>,
+    firsts: &'a [u8],
 }
 
-/// The records of a zone on their way to be compared.
-struct Zone<'a> {
-    rebuild: &'a Rebuild<'a>,
-    builder: Builder,
+/// The subtrees of a first byte, and their records on the way to be compared.
+struct Zones<'a> {
+    comparison: &'a Comparison<'a>,
+    builders: ZoneBuilders,
     built: Vec<(Path, Arc<[u8]>)>,
 }
 
-impl Zone<'_> {
-    fn add(&mut self, leaves: Vec<LeafUpdate>) -> Result<(), StateError> {
-        for leaf in leaves {
-            let built = &mut self.built;
-            let mut sink = |path, record| built.push((path, record));
-            self.builder
-                .add(leaf.key, leaf.value, &mut sink)
-                .map_err(failed)?;
-            if self.built.len() >= Comparison::TOGETHER {
-                self.rebuild.comparison.compare(&mut self.built)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Part, StateError> {
+impl Zones<'_> {
+    /// Adds a leaf to the zone with this place.
+    fn add(&mut self, zone: usize, leaf: LeafUpdate) -> Result<(), StateError> {
         let built = &mut self.built;
         let mut sink = |path, record| built.push((path, record));
-        let part = self.builder.finish_part(&mut sink).map_err(failed)?;
-        self.rebuild.comparison.compare(&mut self.built)?;
-        Ok(part)
+        let added = self.builders[zone].add(leaf.key, leaf.value, &mut sink);
+        added.map_err(failed)?;
+        match self.built.len() >= Comparison::TOGETHER {
+            true => self.comparison.compare(&mut self.built),
+            false => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Result<Bytes, StateError> {
+        let built = &mut self.built;
+        let mut sink = |path, record| built.push((path, record));
+        let part = finish_zones(self.builders, &mut sink)?;
+        self.comparison.compare(&mut self.built)?;
+        Ok(part.into())
     }
 }
 
 impl<'a> Rebuild<'a> {
-    fn zone(&self) -> Zone<'_> {
-        Zone {
-            rebuild: self,
-            builder: Builder::part(self.tree.hasher, self.tree.packing, ZONE_BITS),
+    fn new(check: &'a Check<'a>, tree: Eip8297, firsts: &'a [u8]) -> Result<Self, StateError> {
+        // The records are compared as they are packed.
+        let comparison = Comparison::new(check);
+        let packing = comparison.packing()?.unwrap_or(tree.packing);
+        Ok(Self {
+            check,
+            tree: Eip8297 { packing, ..tree },
+            comparison,
+            firsts,
+        })
+    }
+
+    fn zones(&self) -> Zones<'_> {
+        Zones {
+            comparison: &self.comparison,
+            builders: zone_builders(self.tree),
             built: Vec::new(),
         }
     }
 
-    fn root(&self) -> Result<B256, StateError> {
+    fn subtrees(&self) -> Result<Vec<Bytes>, StateError> {
+        // The places of the zones.
+        let [header, code, storage] = [0, 1, 2];
         let (view, embedding) = (self.check.view, self.tree.embedding());
-        let (mut header, mut storage) = (self.zone(), self.zone());
-        // What cannot be read is told of once, where every record is looked at.
+        let mut zones: Vec<Zones<'_>> = self.firsts.iter().map(|_| self.zones()).collect();
+        // A record that cannot be read is reported once, when every record is read.
         let pass = |_: StateError| Ok(());
-        for firsts in first_bytes(view, self.tree.leaf_bytes)? {
+        let mut add = |leaf: LeafUpdate| {
+            let place = self.firsts.binary_search(&leaf.key.packed()[1]);
+            place.map_or(Ok(()), |place| zones[place].add(code, leaf))
+        };
+        code_leaves_in_order(view, embedding, self.firsts, &pass, &mut add)?;
+        let mut rest = zones.into_iter();
+        let mut subtrees = Vec::with_capacity(self.firsts.len());
+        for firsts in first_bytes(view, self.firsts, self.tree.leaf_bytes)? {
             let leaves = OrderedLeaves::read(view, embedding, &firsts, &pass)?;
-            for first in firsts {
-                let both = rayon::join(
-                    || header.add(leaves.take_header(first)),
-                    || storage.add(leaves.take_storage(first)),
-                );
-                both.0.and(both.1)?;
+            let of_group: Vec<_> = firsts.into_iter().zip(&mut rest).collect();
+            let of_group = of_group.into_par_iter().map(|(first, mut zones)| {
+                for leaf in leaves.take_header(first) {
+                    zones.add(header, leaf)?;
+                }
+                for leaf in leaves.take_storage(first) {
+                    zones.add(storage, leaf)?;
+                }
                 self.check.part_done();
-            }
+                zones.finish()
+            });
+            let of_group: Result<Vec<Bytes>, StateError> = of_group.collect();
+            subtrees.extend(of_group?);
         }
-        let mut code = self.zone();
-        {
-            let mut add = |leaf| code.add(vec![leaf]);
-            code_leaves_in_order(view, embedding, &pass, &mut add)?;
-        }
-        let parts = [header.finish()?, code.finish()?, storage.finish()?];
-        let mut built = Vec::new();
-        let mut sink = |path, record| built.push((path, record));
-        let root = join(self.tree.hasher, self.tree.packing, &parts, &mut sink).map_err(failed)?;
-        self.comparison.compare(&mut built)?;
-        let stopped = self
-            .stopped
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        stopped.map_or(Ok(root.into()), Err)
+        Ok(subtrees)
     }
 
-    /// Looks at every account, slot and code that has users. Returns whether all could be read.
-    fn every_record(&self) -> Result<bool, StateError> {
+    /// Reads every account, slot and number of users of a code. Returns whether all could be read, and how many accounts
+    /// have each code.
+    fn every_record(&self) -> Result<(bool, BTreeMap<B256, u64>), StateError> {
         let check = self.check;
         let all_readable = AtomicBool::new(true);
         let unreadable = |error: StateError| {
@@ -158,15 +205,15 @@ impl<'a> Rebuild<'a> {
             (SLOTS, "slots"),
             (CODE_USERS, "code users"),
         ] {
-            if check.view.get(table, &[])?.is_some() {
+            if self.firsts.contains(&0) && check.view.get(table, &[])?.is_some() {
                 unreadable(corrupt(name, &[], "a key is empty"));
             }
         }
         let codes = self.codes(&unreadable)?;
         let users: Mutex<BTreeMap<B256, u64>> = Mutex::default();
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
+        self.firsts.par_iter().try_for_each(|first| {
             let mut own: BTreeMap<B256, u64> = BTreeMap::new();
-            for entry in check.scan(ACCOUNTS, &[first], &[])? {
+            for entry in check.scan(ACCOUNTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.accounts);
                 let record = account_key(&key).and_then(|address| {
@@ -185,7 +232,7 @@ impl<'a> Rebuild<'a> {
                     Err(error) => unreadable(error),
                 }
             }
-            for entry in check.scan(SLOTS, &[first], &[])? {
+            for entry in check.scan(SLOTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.slots);
                 let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
@@ -197,47 +244,41 @@ impl<'a> Rebuild<'a> {
             Ok::<(), StateError>(())
         })?;
         let users = users.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let stored: BTreeMap<B256, u64> =
-            codes.iter().map(|(hash, of)| (*hash, of.users)).collect();
-        if users != stored {
-            let differs = |hash: &&B256| users.get(*hash) != stored.get(*hash);
-            let first = users.keys().chain(stored.keys()).find(differs);
-            let first = first.copied().unwrap_or_default();
-            let number = |of: &BTreeMap<B256, u64>| of.get(&first).copied().unwrap_or_default();
-            self.fault(format!(
-                "code {first}: {} accounts have it, and {} are counted",
-                number(&users),
-                number(&stored)
-            ));
-        }
-        Ok(all_readable.into_inner())
+        Ok((all_readable.into_inner(), users))
     }
 
-    /// The codes that have users, and what they are.
-    fn codes(
-        &self,
-        unreadable: &dyn Fn(StateError),
-    ) -> Result<BTreeMap<B256, StoredCode>, StateError> {
+    /// The codes that have users, and what they are. A record of another part that cannot be read is passed over.
+    fn codes(&self, unreadable: &dyn Fn(StateError)) -> Result<BTreeMap<B256, Code>, StateError> {
         let mut codes = BTreeMap::new();
-        for entry in self.check.scan(CODE_USERS, &[], &[])? {
-            let (key, bytes) = entry?;
-            let found = records::code_key(&key)
-                .and_then(|hash| Ok((hash, records::decode_users(&key, &bytes)?)));
-            let (hash, users) = match found {
-                Ok(found) => found,
-                Err(error) => {
-                    unreadable(error);
-                    continue;
+        for first in 0..=u8::MAX {
+            let is_own = self.firsts.contains(&first);
+            let entries = match is_own {
+                true => self.check.scan(CODE_USERS, &[first], &[])?,
+                false => self.check.view.scan(CODE_USERS, &[first], &[])?,
+            };
+            for entry in entries {
+                let (key, bytes) = entry?;
+                let found = records::code_key(&key).and_then(|hash| {
+                    records::decode_users(&key, &bytes)?;
+                    Ok(hash)
+                });
+                match found {
+                    Ok(hash) => codes.extend(self.code(hash)?.map(|code| (hash, code))),
+                    Err(error) if is_own => unreadable(error),
+                    Err(_) => {}
                 }
-            };
-            let code = match stored_code(self.check.view, hash) {
-                Ok(code) => Code::of(&code).ok(),
-                Err(StateError::View(ReadError::MissingCode(_))) => None,
-                Err(error) => return Err(error),
-            };
-            codes.insert(hash, StoredCode { users, code });
+            }
         }
         Ok(codes)
+    }
+
+    /// What a code is; `None` if it is missing.
+    fn code(&self, hash: B256) -> Result<Option<Code>, StateError> {
+        match stored_code(self.check.view, hash) {
+            Ok(code) => Ok(Code::of(&code).ok()),
+            Err(StateError::View(ReadError::MissingCode(_))) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Compares what an account's record says of its code with the code.
@@ -245,7 +286,7 @@ impl<'a> Rebuild<'a> {
         &self,
         key: &[u8],
         record: &AccountRecord,
-        codes: &BTreeMap<B256, StoredCode>,
+        codes: &BTreeMap<B256, Code>,
     ) -> Result<(), StateError> {
         let (hash, account) = (record.account.code_hash, hex::encode(key));
         if hash == KECCAK256_EMPTY {
@@ -257,7 +298,7 @@ impl<'a> Rebuild<'a> {
         }
         let agrees = match record.code {
             Code::Delegation(to) => keccak256(delegation_code(to)) == hash,
-            code => codes.get(&hash).is_some_and(|of| of.code == Some(code)),
+            code => codes.get(&hash) == Some(&code),
         };
         if !agrees {
             self.fault(format!(
@@ -270,11 +311,4 @@ impl<'a> Rebuild<'a> {
     fn fault(&self, fault: String) {
         self.check.tell_fault(fault);
     }
-}
-
-/// A code that has users.
-struct StoredCode {
-    users: u64,
-    /// What it is; `None` if it is missing.
-    code: Option<Code>,
 }

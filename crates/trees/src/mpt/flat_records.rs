@@ -72,25 +72,41 @@ impl FlatRecords for Records {
         flat: &'a dyn Flat,
         first: Option<u8>,
     ) -> Result<Accounts<'a>, StateError> {
-        let accounts = flat.entries(ACCOUNTS, first.as_slice())?;
-        Ok(Box::new(accounts.map(|entry| {
-            let (key, bytes) = entry?;
-            let record = AccountRecord::decode(&key, &bytes)?;
-            let slots = flat.entries(SLOTS, &key)?.map(|entry| {
+        // One scan for the slots of all accounts: beginning a scan takes longer than reading the slots of most accounts.
+        let mut accounts = flat.entries(ACCOUNTS, first.as_slice())?;
+        let mut slots = flat.entries(SLOTS, first.as_slice())?.peekable();
+        let mut next = move || {
+            let Some((owner, bytes)) = accounts.next().transpose()? else {
+                return match slots.next().transpose()? {
+                    Some((key, _)) => Err(orphan(&key)),
+                    None => Ok(None),
+                };
+            };
+            let record = AccountRecord::decode(&owner, &bytes)?;
+            let up_to = |entry: &Result<(Box<[u8]>, Value), StateError>| match entry {
+                Ok((key, _)) => key[..] < owner[..] || key.starts_with(&owner),
+                Err(_) => true,
+            };
+            let mut own = Vec::new();
+            while let Some(entry) = slots.next_if(up_to) {
                 let (key, bytes) = entry?;
+                if !key.starts_with(&owner) {
+                    return Err(orphan(&key));
+                }
                 let slot = SlotRecord::decode(&key, &bytes)?;
-                Ok((slot.slot, slot.value))
-            });
-            Ok(WithSlots {
+                own.push((slot.slot, slot.value));
+            }
+            Ok(Some(WithSlots {
                 address: record.address,
                 account: record.account,
-                slots: slots.collect::<Result<_, StateError>>()?,
+                slots: own,
                 storage_root: Some(record.storage_root),
-            })
-        })))
+            }))
+        };
+        Ok(Box::new(std::iter::from_fn(move || next().transpose())))
     }
 
-    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+    fn root(&self, flat: &Ahead<'_>, _: usize) -> Result<B256, StateError> {
         flat_root(flat)
     }
 
@@ -146,6 +162,10 @@ impl FlatRecords for Records {
         let slot = SlotRecord::decode(&key, &bytes)?.slot;
         Ok(Some((account.address, slot)))
     }
+}
+
+fn orphan(key: &[u8]) -> StateError {
+    corrupt("slots", key, "its account does not exist")
 }
 
 /// The records of a key before and after.

@@ -22,7 +22,7 @@ pub(crate) use at_head::AtHead;
 pub(crate) use at_version::AtVersion;
 #[cfg(test)]
 pub(crate) use keys::TABLES;
-pub(crate) use prove::{prove_account, witness_nodes};
+pub(crate) use prove::prove_account;
 pub use tree::{MPT, MerklePatricia};
 
 use arbor_state_tree::StateError;

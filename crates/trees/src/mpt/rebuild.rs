@@ -58,12 +58,17 @@ pub(crate) type Node = (Position, Arc<[u8]>);
 /// Stored nodes, ascending by their keys.
 pub(crate) type StoredNodes<'a> = Peekable<Entries<'a>>;
 
-/// Rebuilds all tries and returns the state root. Memory does not grow with the state.
-pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
+/// Rebuilds the subtrees of the account trie below some first bytes, with the storage tries below. Memory does not grow with
+/// the state.
+pub(crate) fn rebuild(watch: &dyn Watch, firsts: &[u8]) -> Result<Vec<Part>, StateError> {
     let rebuild = Rebuild { watch };
-    let parts = (0..=u8::MAX).into_par_iter();
-    let parts: Result<Vec<Part>, StateError> = parts.map(|first| rebuild.accounts(first)).collect();
-    Ok(rebuild.join(None, parts?)?.into())
+    let parts = firsts.par_iter().map(|first| rebuild.accounts(*first));
+    parts.collect()
+}
+
+/// Builds the nodes above all subtrees of the account trie, and returns the state root.
+pub(crate) fn rebuild_top(watch: &dyn Watch, parts: Vec<Part>) -> Result<B256, StateError> {
+    Ok(Rebuild { watch }.join(None, parts)?.into())
 }
 
 /// Computes the state root from the flat tables alone, reading no node, on the threads of the caller's pool.
@@ -71,7 +76,9 @@ pub(crate) fn rebuild(watch: &dyn Watch) -> Result<B256, StateError> {
 /// # Errors
 /// The store's errors, and a record that is not what its table promises.
 pub(crate) fn flat_root(flat: &Ahead<'_>) -> Result<B256, StateError> {
-    rebuild(&Strict(flat))
+    let (watch, firsts) = (Strict(flat), Vec::from_iter(0..=u8::MAX));
+    let parts = rebuild(&watch, &firsts)?;
+    rebuild_top(&watch, parts)
 }
 
 /// Stops at the first fault.

@@ -6,23 +6,21 @@ use alloy_primitives::B256;
 use arbor_store::Write;
 use arbor_tree_mpt::EMPTY_ROOT;
 use arbor_verify::Proof;
-use arbor_verify::mpt::{ManyAccounts, PendingRoots};
+use arbor_verify::mpt::{ManyAccounts, PendingRoots, TouchedNames, witness_nodes};
 use arbor_versions::{Meta, Versions, View};
 
 use super::flat_records::Records;
 use super::keys::{LAYOUT, TABLES};
 use super::undo::Undone;
-use super::{
-    AtHead, AtVersion, compute, inspect, load, prove_account, undo, verify, witness_nodes,
-};
+use super::{AtHead, AtVersion, compute, inspect, load, prove_account, undo, verify};
 use arbor_state_tree::Build;
-use arbor_state_tree::Check;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
     AccountSlots, AccountSource, Computed, FlatRecords, IntermediateRoots, Lookup, StateChanges,
     StateError, StateTree,
 };
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Check, CheckedPart};
 use arbor_state_tree::{
     InnerRoots, Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut,
 };
@@ -80,6 +78,11 @@ impl StateTree for MerklePatricia {
 
     fn records(&self) -> &dyn FlatRecords {
         &Records
+    }
+
+    fn sort_bytes(&self) -> usize {
+        // The flat tables are in the order of the trie.
+        0
     }
 
     fn compute(
@@ -153,8 +156,12 @@ impl StateTree for MerklePatricia {
         undo::writes_back(view, to, undo)
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        verify::check_state(check, check.root(self))
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        verify::check_part(check, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        verify::check_join(check, &parts, check.root(self))
     }
 
     fn inspect(
@@ -172,7 +179,12 @@ impl Witnesses for MerklePatricia {
     }
 
     fn of_block(&self, then: &dyn Then, touched: Touched<'_>) -> Result<StateWitness, StateError> {
-        let nodes = witness_nodes(&AtVersion(then), touched)?;
+        let names = TouchedNames {
+            reads: touched.reads,
+            changes: touched.changes,
+            transactions: touched.transactions,
+        };
+        let nodes = witness_nodes(&AtVersion(then), names)?;
         Ok(StateWitness::Nodes(nodes))
     }
 }

@@ -10,22 +10,43 @@ use arbor_versions::{Entries, Entry, VersionsError};
 use rayon::prelude::*;
 
 use super::keys::{ACCOUNT_NODES, STORAGE_NODES, node_table};
-use super::rebuild::{Node, StoredNodes, Watch, rebuild};
+use super::rebuild::{Node, StoredNodes, Watch, rebuild, rebuild_top};
 use super::records::AccountRecord;
-use arbor_state_tree::Check;
-use arbor_state_tree::StateError;
+use crate::header_root::subtree;
+use arbor_state_tree::{Check, CheckedPart, StateError};
 
 type StoredNode = Result<Entry, VersionsError>;
 
-/// Rebuilds every trie and compares it with what is stored; returns the root.
-pub(crate) fn check_state(check: &Check<'_>, root: B256) -> Result<B256, StateError> {
-    let built = rebuild(check)?;
+/// The number of stored nodes.
+const STORED: &str = "storedNodes";
+
+/// Rebuilds the subtrees of some first bytes with their storage tries, and compares them with what is stored.
+pub(crate) fn check_part(check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+    let subtrees = rebuild(check, firsts)?;
+    let mut stored = check.counts.stored_nodes.load(Ordering::Relaxed);
+    stored += stored_nodes(check, firsts)?;
+    let subtrees = subtrees.iter().map(|part| part.encode().into());
+    Ok(CheckedPart {
+        subtrees: subtrees.collect(),
+        sums: [(STORED.to_owned(), stored)].into(),
+        ..CheckedPart::default()
+    })
+}
+
+/// Builds the nodes above all subtrees and compares them with what is stored; returns the root.
+pub(crate) fn check_join(
+    check: &Check<'_>,
+    parts: &[CheckedPart],
+    root: B256,
+) -> Result<B256, StateError> {
+    let subtrees = CheckedPart::all_subtrees(parts).map(subtree);
+    let built = rebuild_top(check, subtrees.collect::<Result<_, _>>()?)?;
     if built != root {
         check.tell_fault(format!(
             "state root: the flat state gives {built}, the head has {root}"
         ));
     }
-    spare_nodes(check)?;
+    spare_nodes(check, CheckedPart::sum(parts, STORED))?;
     Ok(built)
 }
 
@@ -120,32 +141,42 @@ fn hold(check: &Check<'_>, position: &Position, record: &[u8], stored: Option<&[
     }
 }
 
-/// Counts stored nodes, those of storage as they were passed: another number than were rebuilt means nodes that nothing refers to, or that a
-/// scan does not see.
-fn spare_nodes(check: &Check<'_>) -> Result<(), StateError> {
-    // A position begins with its depth, which few nodes tell apart, so they are shared by one byte more.
-    let (mut prefixes, mut short) = (Vec::new(), vec![vec![]]);
-    let mut depth = Some(0);
-    while let Some(from) = depth {
-        let first = check.view.scan(ACCOUNT_NODES, &[], &[from])?.next();
+/// The depths that stored nodes of the account trie have.
+fn depths(check: &Check<'_>) -> Result<Vec<u8>, StateError> {
+    let (mut depths, mut from) = (Vec::new(), Some(0));
+    while let Some(depth) = from {
+        let first = check.view.scan(ACCOUNT_NODES, &[], &[depth])?.next();
         let Some((key, _)) = first.transpose()? else {
             break;
         };
         let present = key.first().copied().unwrap_or(0);
-        prefixes.extend((0..=u8::MAX).map(|second| [present, second]));
-        // The root's position is its depth alone.
-        short.push(vec![present]);
-        depth = present.checked_add(1);
+        depths.push(present);
+        from = present.checked_add(1);
     }
-    let count = |prefix: [u8; 2]| -> Result<u64, StateError> {
+    Ok(depths)
+}
+
+/// Counts the stored nodes of the account trie whose paths begin with some bytes.
+fn stored_nodes(check: &Check<'_>, firsts: &[u8]) -> Result<u64, StateError> {
+    // A position begins with its depth.
+    let depths = depths(check)?.into_iter();
+    let prefixes = depths.flat_map(|depth| firsts.iter().map(move |first| [depth, *first]));
+    let prefixes: Vec<[u8; 2]> = prefixes.collect();
+    let counts = prefixes.into_par_iter().map(|prefix| {
         let mut entries = check.view.scan(ACCOUNT_NODES, &prefix, &[])?;
         entries.try_fold(0, |count, entry| Ok(entry.map(|_| count + 1)?))
-    };
-    let counts: Result<Vec<u64>, StateError> = prefixes.into_par_iter().map(count).collect();
-    let mut stored = counts?.into_iter().sum::<u64>();
-    stored += check.counts.stored_nodes.load(Ordering::Relaxed);
-    for key in short {
-        stored += u64::from(check.view.get(ACCOUNT_NODES, &key)?.is_some());
+    });
+    let counts: Result<Vec<u64>, StateError> = counts.collect();
+    Ok(counts?.into_iter().sum())
+}
+
+/// Compares the number of stored nodes with that of rebuilt ones: another number means nodes that nothing refers to, or
+/// that a scan does not see. Nodes without a path are not among `stored` yet.
+fn spare_nodes(check: &Check<'_>, mut stored: u64) -> Result<(), StateError> {
+    stored += u64::from(check.view.get(ACCOUNT_NODES, &[])?.is_some());
+    for depth in depths(check)? {
+        // The root's position is its depth alone.
+        stored += u64::from(check.view.get(ACCOUNT_NODES, &[depth])?.is_some());
     }
     let rebuilt = check.counts.nodes.load(Ordering::Relaxed);
     if stored > rebuilt {

@@ -3,14 +3,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use alloy_primitives::{B256, KECCAK256_EMPTY, hex};
-use arbor_state_tree::{ACCOUNTS, Check, ReadError, SLOTS, StateError, corrupt};
+use alloy_primitives::{B256, Bytes, KECCAK256_EMPTY, hex};
+use arbor_state_tree::{ACCOUNTS, Check, CheckedPart, ReadError, SLOTS, StateError, corrupt};
 use arbor_verify::stems::{HeaderLayout, LeafValue};
 use rayon::prelude::*;
 
 use super::ordered::UnderStem;
 use super::reader::RECORDS;
 use super::records::{AccountRecord, decode_slot};
+use crate::header_root::checked_root;
 use crate::named_records::{account_key, slot_name};
 
 /// The flat records of a check under way.
@@ -51,24 +52,29 @@ impl<'a> RecordCheck<'a> {
         }
     }
 
-    /// Looks at every account and slot, and whether each was reached through a stem. Returns the
-    /// Merkle-Patricia root of the flat tables, zero if they have none.
-    pub(crate) fn finish(&self) -> Result<B256, StateError> {
-        if !self.every_record_has_its_leaf()? {
-            return Ok(B256::ZERO);
-        }
-        match RECORDS.header_root(&self.check.view) {
-            // A slot of nobody.
-            Err(error @ StateError::Corrupt { .. }) => {
-                self.fault(error.to_string());
-                Ok(B256::ZERO)
-            }
-            root => root,
-        }
+    /// Reads every account and slot whose address begins with one of some bytes, builds their part of the Merkle-Patricia
+    /// trie, and returns with the subtrees what the join needs. `bytes` is the memory for accounts of that trie.
+    pub(crate) fn finish(
+        self,
+        subtrees: Vec<Bytes>,
+        (firsts, bytes): (&[u8], usize),
+    ) -> Result<CheckedPart, StateError> {
+        let are_readable = self.read(firsts)?;
+        let account_trie = RECORDS.checked_trie(are_readable, &self.check.view, (firsts, bytes))?;
+        let sums = [
+            (ACCOUNTS_REACHED, self.accounts.into_inner()),
+            (SLOTS_REACHED, self.slots.into_inner()),
+        ];
+        Ok(CheckedPart {
+            subtrees,
+            sums: sums.map(|(name, sum)| (name.to_owned(), sum)).into(),
+            account_trie,
+            ..CheckedPart::default()
+        })
     }
 
-    /// Returns whether all records could be read.
-    fn every_record_has_its_leaf(&self) -> Result<bool, StateError> {
+    /// Reads accounts and slots. Returns whether all could be read.
+    fn read(&self, firsts: &[u8]) -> Result<bool, StateError> {
         let check = self.check;
         let all_readable = AtomicBool::new(true);
         let unreadable = |error: StateError| {
@@ -76,12 +82,12 @@ impl<'a> RecordCheck<'a> {
             self.fault(error.to_string());
         };
         for (table, name) in [(ACCOUNTS, "accounts"), (SLOTS, "slots")] {
-            if check.view.get(table, &[])?.is_some() {
+            if firsts.contains(&0) && check.view.get(table, &[])?.is_some() {
                 unreadable(corrupt(name, &[], "a key is empty"));
             }
         }
-        (0..=u8::MAX).into_par_iter().try_for_each(|first| {
-            for entry in check.scan(ACCOUNTS, &[first], &[])? {
+        firsts.par_iter().try_for_each(|first| {
+            for entry in check.scan(ACCOUNTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.accounts);
                 let record = account_key(&key).and_then(|_| AccountRecord::decode(&key, &bytes));
@@ -95,7 +101,7 @@ impl<'a> RecordCheck<'a> {
                     Err(error) => unreadable(error),
                 }
             }
-            for entry in check.scan(SLOTS, &[first], &[])? {
+            for entry in check.scan(SLOTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
                 check.count(&check.counts.slots);
                 let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
@@ -103,25 +109,34 @@ impl<'a> RecordCheck<'a> {
             }
             Ok::<(), StateError>(())
         })?;
-        let pairs = [
-            ("accounts", &check.counts.accounts, &self.accounts),
-            ("slots", &check.counts.slots, &self.slots),
-        ];
-        for (what, stored, reached) in pairs {
-            let (stored, reached) = (
-                stored.load(Ordering::Relaxed),
-                reached.load(Ordering::Relaxed),
-            );
-            if stored != reached {
-                self.fault(format!(
-                    "{stored} {what} are stored, {reached} lie under a stem"
-                ));
-            }
-        }
         Ok(all_readable.into_inner())
     }
 
     fn fault(&self, fault: String) {
         self.check.tell_fault(fault);
     }
+}
+
+/// The numbers of records that were reached through stems.
+const ACCOUNTS_REACHED: &str = "accountsReached";
+const SLOTS_REACHED: &str = "slotsReached";
+
+/// Compares how many accounts and slots are stored with how many were reached through stems. Returns the Merkle-Patricia
+/// root of the flat tables, zero if they have none.
+pub(crate) fn check_records(check: &Check<'_>, parts: &[CheckedPart]) -> Result<B256, StateError> {
+    let counts = &check.counts;
+    let pairs = [
+        ("accounts", &counts.accounts, ACCOUNTS_REACHED),
+        ("slots", &counts.slots, SLOTS_REACHED),
+    ];
+    for (what, stored, reached) in pairs {
+        let stored = stored.load(Ordering::Relaxed);
+        let reached = CheckedPart::sum(parts, reached);
+        if stored != reached {
+            check.tell_fault(format!(
+                "{stored} {what} are stored, {reached} lie under a stem"
+            ));
+        }
+    }
+    checked_root(check, parts)
 }

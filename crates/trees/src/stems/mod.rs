@@ -24,10 +24,10 @@ mod spread;
 mod values;
 
 pub(crate) use changes::{StemChanges, flat_changes, leaf_changes, leaf_changes_together};
-pub(crate) use check::RecordCheck;
+pub(crate) use check::{RecordCheck, check_records};
 pub(crate) use inspect::inspect_flat;
 pub(crate) use load::load_flat;
-pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes};
+pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes, groups};
 pub(crate) use reader::{RECORDS, stored_code};
 pub(crate) use records::AccountRecord;
 pub(crate) use spread::{read_leaf_group, spread};
@@ -157,7 +157,7 @@ mod tests {
     fn in_order(versions: &Versions) -> Vec<Leaf> {
         let view = versions.view();
         let mut leaves = Vec::new();
-        for firsts in first_bytes(view, 1 << 10).unwrap() {
+        for firsts in first_bytes(view, &Vec::from_iter(0..=u8::MAX), 1 << 10).unwrap() {
             let read = OrderedLeaves::read(view, &Keccak, &firsts, &Err).unwrap();
             for first in firsts {
                 for under in read.take(first).stems() {

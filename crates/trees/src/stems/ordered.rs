@@ -31,8 +31,12 @@ pub(super) fn hashed(stems: &dyn StemHash, names: &[StemName]) -> Vec<Stem> {
         .collect()
 }
 
-/// All first bytes of stems, in groups whose leaves take up to so many bytes.
-pub(crate) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, StateError> {
+/// Returns first bytes of stems in groups whose leaves take up to so many bytes.
+pub(crate) fn first_bytes(
+    view: View<'_>,
+    firsts: &[u8],
+    bytes: usize,
+) -> Result<Vec<Vec<u8>>, StateError> {
     let count = |table| -> Result<u64, StateError> {
         let counts = (0..=u8::MAX).into_par_iter().map(|first| {
             let mut entries = view.scan(table, &[first], &[])?;
@@ -44,17 +48,18 @@ pub(crate) fn first_bytes(view: View<'_>, bytes: usize) -> Result<Vec<Vec<u8>>, 
     };
     // Further stems of code are few.
     let slots = SLOTS_OF_ACCOUNT * count(ACCOUNTS)? + count(SLOTS)?;
-    Ok(groups(slots, bytes / size_of::<SlotLeaf>()))
+    Ok(groups(firsts, slots, bytes / size_of::<SlotLeaf>()))
 }
 
-/// All first bytes in groups of nearly the same size, so few bytes in each that no more than so many slots have them at once, if they are spread evenly; with more than
-/// 256 times as many, each byte is a group.
-fn groups(slots: u64, at_once: usize) -> Vec<Vec<u8>> {
+/// Returns first bytes in groups of nearly the same size. If all slots of a state are spread evenly over all bytes, the bytes of a group have at most
+/// `at_once` of them, or the group is one byte.
+pub(crate) fn groups(firsts: &[u8], slots: u64, at_once: usize) -> Vec<Vec<u8>> {
     let largest = (256u64.saturating_mul(at_once as u64) / slots.max(1)).clamp(1, 256);
-    let groups = 256u64.div_ceil(largest);
-    let first = |group: u64| 256 * group / groups;
-    let bytes = |group| (first(group)..first(group + 1)).map(|byte| byte as u8);
-    (0..groups).map(|group| bytes(group).collect()).collect()
+    let count = firsts.len() as u64;
+    let groups = count.div_ceil(largest);
+    let begin = |group: u64| (count * group / groups) as usize;
+    let bytes = |group| firsts[begin(group)..begin(group + 1)].to_vec();
+    (0..groups).map(bytes).collect()
 }
 
 /// Leaves of a state by the first bytes of their stems.
@@ -317,13 +322,20 @@ mod tests {
             1 << 30,
             u64::MAX,
         ] {
-            let groups = groups(slots, AT_ONCE);
-            assert_eq!(groups.concat(), (0..=255).collect::<Vec<u8>>());
-            for group in &groups {
-                let of_group = u128::from(slots) * group.len() as u128 / 256;
-                assert!(of_group <= AT_ONCE as u128 || group.len() == 1, "{slots}");
+            for firsts in [
+                &(0..=255).collect::<Vec<u8>>()[..],
+                &[7],
+                &[100, 101, 102],
+                &[],
+            ] {
+                let groups = groups(firsts, slots, AT_ONCE);
+                assert_eq!(groups.concat(), firsts);
+                for group in &groups {
+                    let of_group = u128::from(slots) * group.len() as u128 / 256;
+                    assert!(of_group <= AT_ONCE as u128 || group.len() == 1, "{slots}");
+                }
             }
         }
-        assert_eq!(groups(AT_ONCE as u64, AT_ONCE).len(), 1);
+        assert_eq!(groups(&[0, 1, 2], AT_ONCE as u64, AT_ONCE).len(), 1);
     }
 }

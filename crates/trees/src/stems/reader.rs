@@ -12,6 +12,7 @@ use arbor_state_tree::{ReadError, StateError};
 pub(crate) static RECORDS: NamedRecords = NamedRecords {
     account: |key, bytes| Ok(AccountRecord::decode(key, bytes)?.account),
     slot: decode_slot,
+    past_chunks: Some(|key, bytes| Ok(AccountRecord::decode(key, bytes)?.past_chunks())),
 };
 
 /// The code with a hash.

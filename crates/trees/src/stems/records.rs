@@ -52,6 +52,11 @@ impl AccountRecord {
         }
     }
 
+    /// The number of chunks that have leaves, if the code that the account has now does not need them all.
+    pub(crate) fn past_chunks(&self) -> Option<u32> {
+        (self.chunks > chunks_of(self.code_size)).then_some(self.chunks)
+    }
+
     /// The hash of the code; that of none for an account that is gone.
     pub(crate) fn code_hash(&self) -> B256 {
         self.account

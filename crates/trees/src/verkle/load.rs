@@ -33,7 +33,11 @@ pub(crate) fn load(
     let (settings, stems) = (verkle.settings(), verkle.stems());
     let committer = stems.committer();
     let (mut parts, mut load): (Vec<Part>, _) = (Vec::with_capacity(256), NodeLoad::default());
-    for firsts in first_bytes(versions.view(), settings.leaf_bytes)? {
+    for firsts in first_bytes(
+        versions.view(),
+        &Vec::from_iter(0..=u8::MAX),
+        settings.leaf_bytes,
+    )? {
         let leaves = OrderedLeaves::read(versions.view(), stems, &firsts, &Err)?;
         for firsts in firsts.chunks(FIRST_BYTES_LOADED_TOGETHER) {
             let view = versions.view();

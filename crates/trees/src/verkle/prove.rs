@@ -11,7 +11,7 @@ use crate::stems::{AccountRecord, Leaves, StemChanges, flat_changes, leaf_change
 use arbor_state_tree::ACCOUNTS;
 use arbor_state_tree::{AccountSlots, BlockLeaves, StateError};
 use arbor_state_tree::{Then, Touched, own};
-use arbor_tree::ReadError;
+use arbor_tree::{Hash, ReadError};
 use arbor_tree_verkle::{NodeKey, NodeReader, Value, ValueReader, Witness, prove, prove_guarded};
 use arbor_verify::verkle::{AccountsWitness, StemName, account_places, chunk_place};
 
@@ -103,22 +103,22 @@ pub(super) fn block_leaves(
     let flat = flat_changes(state, touched.changes, &code)?;
     let changed = leaf_changes(flat.flat(), layout, verkle.stems(), &code)?;
 
-    let (mut places, mut chunks_read) = (BTreeSet::new(), 0);
+    let (mut places, mut chunks) = (BTreeSet::new(), Vec::new());
     for (address, slots) in touched.reads {
         places.extend(account_places(layout, *address, slots.iter()));
     }
-    for (address, chunks) in touched.chunks {
+    for (address, numbers) in touched.chunks {
         let key = address.as_slice();
         let record = state.value(ACCOUNTS, key)?;
         let record = record.map(|bytes| AccountRecord::decode(key, &bytes));
         let present = record.transpose()?.map_or(0, |record| record.chunks);
-        for chunk in chunks.range(..present) {
+        for chunk in numbers.range(..present) {
             let (index, suffix) = chunk_place(*chunk);
             let address = *address;
-            places.insert((StemName { address, index }, suffix));
-            chunks_read += 1;
+            chunks.push((StemName { address, index }, suffix));
         }
     }
+    places.extend(chunks.iter().copied());
     for of in &changed {
         let suffixes = of.changes.iter().map(|change| change.suffix);
         places.extend(suffixes.map(|suffix| (of.name, suffix)));
@@ -126,7 +126,7 @@ pub(super) fn block_leaves(
     if places.is_empty() {
         return Ok(BlockLeaves {
             proof: Box::new(Witness::default()),
-            chunks: 0,
+            chunks: BTreeSet::new(),
         });
     }
     let places: Vec<_> = places.into_iter().collect();
@@ -134,8 +134,20 @@ pub(super) fn block_leaves(
     set_new(&mut witness, &changed);
     Ok(BlockLeaves {
         proof: Box::new(witness),
-        chunks: chunks_read,
+        chunks: keys_of(verkle, &chunks),
     })
+}
+
+/// The keys of places.
+fn keys_of(verkle: &Verkle, places: &[(StemName, u8)]) -> BTreeSet<Hash> {
+    let names: Vec<StemName> = places.iter().map(|(name, _)| *name).collect();
+    let stems = verkle.stems().of(&names).into_iter().zip(places);
+    let keys = stems.map(|(stem, (_, suffix))| {
+        let mut key = [*suffix; 32];
+        key[..31].copy_from_slice(&stem);
+        key
+    });
+    keys.collect()
 }
 
 /// Enters new values. All of their keys are in the witness; both ascend.

@@ -30,6 +30,9 @@ pub struct VerkleSettings {
     /// Bytes for leaves that are put into the tree's order when a whole state is loaded or verified. The names of a state with more leaves are hashed several times. While they
     /// are gathered, up to twice as many bytes are taken.
     pub leaf_bytes: usize,
+    /// Bytes for accounts that are put into the order of hashed addresses, for the
+    /// Merkle-Patricia root. A state with more accounts is listed several times.
+    pub sort_bytes: usize,
 }
 
 impl Default for VerkleSettings {
@@ -43,6 +46,7 @@ impl Default for VerkleSettings {
             together: true,
             stem_bytes: 64 << 20,
             leaf_bytes: 512 << 20,
+            sort_bytes: 512 << 20,
         }
     }
 }
@@ -103,6 +107,7 @@ impl VerkleSettings {
             verkle.table_bytes = verkle.table_bytes.min(part(memory / 3));
             verkle.stem_bytes = part(memory / 256);
             verkle.leaf_bytes = verkle.leaf_bytes.max(part(memory / 4));
+            verkle.sort_bytes = part(memory / 4);
         }
         if settings.has("published") {
             verkle.tree.form = Form::PUBLISHED;

@@ -13,13 +13,13 @@ use super::settings::SETTINGS;
 use super::{HeaderLayout, LAYOUT, TABLES, Verkle, VerkleSettings, compute, inspect, load, verify};
 use crate::stems;
 use arbor_state_tree::Build;
-use arbor_state_tree::Check;
 use arbor_state_tree::conformance::ModelOf;
 use arbor_state_tree::{
     AccountSlots, AccountSource, Computed, FlatRecords, Lookup, SettingError, StateChanges,
     StateError, StateTree, Tree,
 };
 use arbor_state_tree::{BlockMemory, RootPlace, RootThreads, Settings, StoredAs, TreeKind, Zeros};
+use arbor_state_tree::{Check, CheckedPart};
 use arbor_state_tree::{Nodes, StateWitness, Then, Touched, WitnessForm, Witnesses, own_mut};
 use arbor_state_tree::{Seen, StoredRecord};
 
@@ -128,6 +128,10 @@ impl StateTree for Verkle {
         &stems::RECORDS
     }
 
+    fn sort_bytes(&self) -> usize {
+        self.settings().sort_bytes
+    }
+
     fn compute(
         &self,
         view: View<'_>,
@@ -188,8 +192,12 @@ impl StateTree for Verkle {
         Ok(nodes.into_writes())
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
-        verify::check_state(check, self, check.root(self))
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        verify::check_part(check, self, firsts)
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
+        verify::check_join(check, self, &parts)
     }
 
     fn inspect(

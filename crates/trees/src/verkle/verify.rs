@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::failed;
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use arbor_store::Value;
 use arbor_tree_verkle::{
     BuildLeaf, Form, Half, LeafRecord, NodeKey, Part, Record, RecordError, Settings, build_part,
@@ -15,34 +15,53 @@ use arbor_versions::{Entries, Entry};
 use rayon::prelude::*;
 
 use super::{NODES, Verkle};
-use crate::stems::{OrderedLeaves, RecordCheck, UnderStem, first_bytes};
-use arbor_state_tree::Check;
-use arbor_state_tree::StateError;
+use crate::stems::{OrderedLeaves, RecordCheck, UnderStem, check_records, first_bytes};
+use arbor_state_tree::{Check, CheckedPart, StateError, corrupt};
 
-/// Rebuilds the tree and compares it with what is stored; returns the Merkle-Patricia root of the same flat tables, zero where they have none.
-pub(crate) fn check_state(
+/// The number of stored nodes that the flat state does not give.
+const SPARE: &str = "spareNodes";
+
+/// Rebuilds the subtrees of some first bytes and compares them with what is stored; reads the records of accounts and slots.
+pub(crate) fn check_part(
     check: &Check<'_>,
     verkle: &Verkle,
-    stored: B256,
-) -> Result<B256, StateError> {
+    firsts: &[u8],
+) -> Result<CheckedPart, StateError> {
     let (depths, spare) = check.path_lengths(NODES, 1)?;
-    let rebuild = Rebuild {
-        check,
-        verkle,
-        depths,
-        spare: spare.into(),
-        records: RecordCheck::new(check, verkle.settings().layout),
-        unsettled: Mutex::default(),
-        stopped: Mutex::new(None),
-    };
-    let root = rebuild.root()?;
+    let mut rebuild = Rebuild::new(check, verkle);
+    rebuild.depths = depths;
+    if firsts.contains(&0) {
+        *rebuild.spare.get_mut() = spare;
+    }
+    let subtrees = rebuild.subtrees(firsts)?;
+    let spare = rebuild.finish()?;
+    let mut part = rebuild
+        .records
+        .finish(subtrees, (firsts, verkle.settings().sort_bytes))?;
+    part.sums.insert(SPARE.to_owned(), spare);
+    Ok(part)
+}
+
+/// Rebuilds the root and compares it with what is stored; returns the Merkle-Patricia root of the flat tables, zero if they
+/// have none.
+pub(crate) fn check_join(
+    check: &Check<'_>,
+    verkle: &Verkle,
+    parts: &[CheckedPart],
+) -> Result<B256, StateError> {
+    let stored = check.root(verkle);
+    let rebuild = Rebuild::new(check, verkle);
+    let root = rebuild.root(parts)?;
     if root != stored {
         check.tell_fault(format!(
             "root: the flat state gives {root}, the head has {stored}"
         ));
     }
-    rebuild.tell_spare_nodes();
-    rebuild.records.finish()
+    let spare = rebuild.finish()? + CheckedPart::sum(parts, SPARE);
+    if spare > 0 {
+        check.tell_fault(format!("{spare} nodes are stored that nothing leads to"));
+    }
+    check_records(check, parts)
 }
 
 /// A leaf as it was built and as it is stored.
@@ -75,7 +94,7 @@ struct Depth<'a> {
     rest: Peekable<Entries<'a>>,
 }
 
-impl Rebuild<'_> {
+impl<'a> Rebuild<'a> {
     /// Everything is computed, so that everything stored can be compared.
     const SETTINGS: Settings = Settings {
         form: Form {
@@ -89,11 +108,24 @@ impl Rebuild<'_> {
         batched_affine: true,
     };
 
-    fn root(&self) -> Result<B256, StateError> {
+    fn new(check: &'a Check<'a>, verkle: &'a Verkle) -> Self {
+        Self {
+            check,
+            verkle,
+            depths: Vec::new(),
+            spare: AtomicU64::new(0),
+            records: RecordCheck::new(check, verkle.settings().layout),
+            unsettled: Mutex::default(),
+            stopped: Mutex::new(None),
+        }
+    }
+
+    fn subtrees(&self, firsts: &[u8]) -> Result<Vec<Bytes>, StateError> {
         let committer = self.verkle.stems().committer();
-        let mut parts: Vec<Part> = Vec::with_capacity(256);
-        for firsts in first_bytes(self.check.view, self.verkle.settings().leaf_bytes)? {
-            // What cannot be read is told of once, where every record is looked at.
+        let mut subtrees: Vec<Bytes> = Vec::with_capacity(firsts.len());
+        let leaf_bytes = self.verkle.settings().leaf_bytes;
+        for firsts in first_bytes(self.check.view, firsts, leaf_bytes)? {
+            // A record that cannot be read is reported once, when every record is read.
             let leaves =
                 OrderedLeaves::read(self.check.view, self.verkle.stems(), &firsts, &|_| Ok(()))?;
             let of_first = firsts.into_par_iter().map(|first| {
@@ -105,20 +137,34 @@ impl Rebuild<'_> {
                     .map_err(failed)?;
                 self.count_rest(stored);
                 self.check.part_done();
-                Ok(part)
+                Ok(part.encode().into())
             });
-            let of_first: Result<Vec<Part>, StateError> = of_first.collect();
-            parts.extend(of_first?);
+            let of_first: Result<Vec<Bytes>, StateError> = of_first.collect();
+            subtrees.extend(of_first?);
         }
+        Ok(subtrees)
+    }
+
+    fn root(&self, parts: &[CheckedPart]) -> Result<B256, StateError> {
+        let committer = self.verkle.stems().committer();
+        let subtrees = CheckedPart::all_subtrees(parts).map(|bytes| {
+            Part::decode(bytes).ok_or_else(|| corrupt("parts", bytes, "not a part of the tree"))
+        });
+        let subtrees: Vec<Part> = subtrees.collect::<Result<_, _>>()?;
         let mut stored = vec![self.stored(0, &[0])?];
         let mut sink = |key, record: Arc<[u8]>| self.node(&key, &record, &mut stored);
-        let root = join(committer, &Self::SETTINGS, parts, &mut sink).map_err(failed)?;
+        let root = join(committer, &Self::SETTINGS, subtrees, &mut sink).map_err(failed)?;
         self.count_rest(stored);
+        Ok(root.to_bytes().into())
+    }
+
+    /// Compares the leaves that wait. Returns the number of stored nodes that the flat state does not give.
+    fn finish(&self) -> Result<u64, StateError> {
         let unsettled = lock(&self.unsettled).split_off(0);
         self.settle(&unsettled);
         match lock(&self.stopped).take() {
             Some(error) => Err(error),
-            None => Ok(root.to_bytes().into()),
+            None => Ok(self.spare.load(Ordering::Relaxed)),
         }
     }
 
@@ -190,13 +236,6 @@ impl Rebuild<'_> {
                 Ok(_) => drop(self.spare.fetch_add(1, Ordering::Relaxed)),
                 Err(error) => return self.stop(error.into()),
             }
-        }
-    }
-
-    fn tell_spare_nodes(&self) {
-        let spare = self.spare.load(Ordering::Relaxed);
-        if spare > 0 {
-            self.fault(format!("{spare} nodes are stored that nothing leads to"));
         }
     }
 

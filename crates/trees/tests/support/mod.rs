@@ -39,7 +39,7 @@ pub(crate) enum Edit {
     },
 }
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(crate) fn edit() -> impl Strategy<Value = Edit> {
     let slots = || prop::collection::vec((0..slots().len(), 0u8..4), 0..6);
     let code = prop_oneof![5 => Just(0usize), 1 => 0..codes().len()];
     prop_oneof![

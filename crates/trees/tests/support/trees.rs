@@ -1,5 +1,10 @@
 //! Every tree, for tests of what all of them must do, and a state to begin with.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
 #[path = "../toy/mod.rs"]
 mod toy;
 

@@ -1,5 +1,10 @@
 //! Vectors from ../shared/vectors, and the states that they have.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+
 use alloy_primitives::{B256, KECCAK256_EMPTY, U256, hex, keccak256};
 use arbor_state::Account;
 use arbor_state_tree::conformance::{Codes, Contents};

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, U256};
 use arbor_state_tree::{
     ACCOUNTS, Account, AccountOrder, AccountSlots, AccountSource, Accounts, Ahead, BY_NAME,
-    BlockMemory, COMMON, Check, Computed, Flat, FlatKey, FlatRecords, LoadedCodes, Lookup, Nodes,
-    RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree, StoredAs,
-    StoredRecord, Then, TreeKind, WithSlots, Zeros, check_old_account, check_old_slot, code_writes,
-    one_by_one, own_mut,
+    BlockMemory, COMMON, Check, CheckedPart, Computed, Flat, FlatKey, FlatRecords, LoadedCodes,
+    Lookup, Nodes, RootPlace, RootThreads, SLOTS, Seen, StateChanges, StateError, StateTree,
+    StoredAs, StoredRecord, Then, TreeKind, WithSlots, Zeros, check_old_account, check_old_slot,
+    code_writes, one_by_one, own_mut,
 };
 use arbor_store::{Table, Value, Write};
 use arbor_tree::Hash;
@@ -206,7 +206,7 @@ impl FlatRecords for Toy {
         Ok(Box::new(accounts.map(Ok)))
     }
 
-    fn root(&self, flat: &Ahead<'_>) -> Result<B256, StateError> {
+    fn root(&self, flat: &Ahead<'_>, _: usize) -> Result<B256, StateError> {
         header_root(&records_of(flat)?)
     }
 
@@ -252,6 +252,10 @@ impl StateTree for Toy {
 
     fn records(&self) -> &dyn FlatRecords {
         self
+    }
+
+    fn sort_bytes(&self) -> usize {
+        0
     }
 
     fn compute(
@@ -359,17 +363,43 @@ impl StateTree for Toy {
         Ok(Vec::new())
     }
 
-    fn check(&self, check: &Check<'_>) -> Result<B256, StateError> {
+    fn check_part(&self, check: &Check<'_>, firsts: &[u8]) -> Result<CheckedPart, StateError> {
+        let mut subtrees = Vec::new();
+        for first in firsts {
+            let mut subtree = Vec::new();
+            for table in [ACCOUNTS, SLOTS] {
+                if *first == 0 && check.view.get(table, &[])?.is_some() {
+                    check.tell_fault("a record without a key".to_owned());
+                }
+                for entry in check.scan(table, &[*first], &[])? {
+                    let (key, value) = entry?;
+                    let counted = match table {
+                        ACCOUNTS => &check.counts.accounts,
+                        _ => &check.counts.slots,
+                    };
+                    check.count(counted);
+                    subtree.extend([table.0, key.len() as u8, value.len() as u8]);
+                    subtree.extend([&key[..], &value].concat());
+                }
+            }
+            subtrees.push(subtree.into());
+            check.part_done();
+        }
+        Ok(CheckedPart {
+            subtrees,
+            ..CheckedPart::default()
+        })
+    }
+
+    fn check_join(&self, check: &Check<'_>, parts: Vec<CheckedPart>) -> Result<B256, StateError> {
         let mut records = Records::new();
-        for table in [ACCOUNTS, SLOTS] {
-            for entry in check.scan(table, &[], &[])? {
-                let (key, value) = entry?;
-                let counted = match table {
-                    ACCOUNTS => &check.counts.accounts,
-                    _ => &check.counts.slots,
-                };
-                check.count(counted);
-                records.insert((table, key), value);
+        for subtree in CheckedPart::all_subtrees(&parts) {
+            let mut rest = &subtree[..];
+            while let [table, key, value, after @ ..] = rest {
+                let (key, after) = after.split_at(usize::from(*key));
+                let (value, after) = after.split_at(usize::from(*value));
+                records.insert((Table(*table), key.into()), value.into());
+                rest = after;
             }
         }
         let (found, stored) = (root(&records), check.root(self));

@@ -16,6 +16,7 @@ pub(super) static VERIFY: VerifyKind = VerifyKind {
     forms: &FORMS,
     account_of: None,
     partial_state: None,
+    compact: None,
     leaves: None,
 };
 

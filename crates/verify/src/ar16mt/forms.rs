@@ -5,6 +5,7 @@ use std::io::Write;
 use alloy_primitives::B256;
 use arbor_accounts::AccountSlots;
 
+use super::keys::KeysProof;
 use super::multi::StateMultiproof;
 use super::proof::StateProof;
 use super::range::RangeProof;
@@ -20,10 +21,11 @@ pub static VERIFY: VerifyKind = VerifyKind {
     forms: &FORMS,
     account_of: None,
     partial_state: None,
+    compact: None,
     leaves: None,
 };
 
-static FORMS: [ProofForm; 3] = [
+static FORMS: [ProofForm; 4] = [
     ProofForm {
         name: "ar16mt/1",
         marks: &[],
@@ -43,6 +45,13 @@ static FORMS: [ProofForm; 3] = [
         marks: &[],
         shared: &[],
         decode: |file| Ok(Box::new(fields::<RangeProof>(file)?)),
+        from_bytes: None,
+    },
+    ProofForm {
+        name: "ar16mt-keys/1",
+        marks: &[],
+        shared: &[],
+        decode: |file| Ok(Box::new(fields::<KeysProof>(file)?)),
         from_bytes: None,
     },
 ];
@@ -140,6 +149,34 @@ impl Proof for RangeProof {
             range: Some(Range { from, to }),
             ..Claims::default()
         }))
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Proof for KeysProof {
+    fn form(&self) -> &'static ProofForm {
+        &FORMS[3]
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        Vec::new()
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        Ok(match self.verify(root).map_err(Malformed::new)? {
+            None => Verdict::False(FALSE.into()),
+            Some(leaves) => Verdict::True(Claims {
+                leaves,
+                ..Claims::default()
+            }),
+        })
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {

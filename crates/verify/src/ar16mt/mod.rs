@@ -16,10 +16,11 @@
 //!
 //! - [`LeafName`] names a leaf; [`LeafName::key`] is its place in the tree.
 //! - [`StateProof`] proves an account and slots with a path for each leaf, [`StateMultiproof`] several accounts by one
-//!   proof, [`RangeProof`] all leaves between two keys.
+//!   proof, [`RangeProof`] all leaves between two keys, [`KeysProof`] keys without accounts.
 
 mod fields;
 mod forms;
+mod keys;
 mod multi;
 mod names;
 mod proof;
@@ -31,6 +32,7 @@ pub use arbor_tree_ar16mt::{
 };
 pub use fields::{Header, account_of, fields};
 pub use forms::VERIFY;
+pub use keys::KeysProof;
 pub use multi::{MalformedMultiproof, StateMultiproof, leaves_of};
 pub use names::LeafName;
 pub use proof::{ABSENT, FalseLeaf, LeafProof, MalformedProof, SlotProof, StateProof};

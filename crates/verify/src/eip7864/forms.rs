@@ -4,13 +4,14 @@ use std::io::Write;
 
 use alloy_primitives::{B256, Bytes};
 use arbor_accounts::AccountSlots;
-use arbor_tree_eip7864::{Hasher, Multiproof, Path, Shown, key};
+use arbor_tree_eip7864::{HashFunction, Hasher, Multiproof, MultiproofError, Path, Shown, key};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::named::{leaves_of, root_of};
 use super::stems::{Revision, Stems};
 use super::witness::partial_state;
+use crate::compact::{CompactForm, CompactSizes, NotCompact, check_root, one_node};
 use crate::hash_name::HashName;
 use crate::kinds::VerifyKind;
 use crate::named_leaves::NamedLeaves;
@@ -25,6 +26,7 @@ pub static VERIFY: VerifyKind = VerifyKind {
     forms: &FORMS,
     account_of: None,
     partial_state: Some(|parts| partial_state(Revision::B, parts)),
+    compact: Some(COMPACT),
     leaves: Some(NamedLeaves {
         of: |hash, account| leaves_of(Revision::B, hash, account),
         root: root_of,
@@ -37,11 +39,40 @@ pub static VERIFY_A: VerifyKind = VerifyKind {
     forms: &FORMS_A,
     account_of: None,
     partial_state: Some(|parts| partial_state(Revision::A, parts)),
+    compact: Some(COMPACT),
     leaves: Some(NamedLeaves {
         of: |hash, account| leaves_of(Revision::A, hash, account),
         root: root_of,
     }),
 };
+
+/// The one node of a witness is a multiproof, which is compact already.
+const COMPACT: CompactForm = CompactForm {
+    encode: |parts, _| {
+        let node = one_node(parts)?.unwrap_or_default();
+        let proof = Multiproof::decode(node).map_err(malformed)?;
+        let sizes = proof.sizes();
+        let sizes = CompactSizes {
+            keys: sizes.keys as u64,
+            values: sizes.values as u64,
+            siblings: sizes.siblings as u64,
+            structure: sizes.structure as u64,
+            ..CompactSizes::default()
+        };
+        Ok((proof.encode(), sizes))
+    },
+    decode: |hash, root, bytes| {
+        let function =
+            HashFunction::named(hash).ok_or_else(|| NotCompact::Hash(hash.to_owned()))?;
+        let proof = Multiproof::decode(bytes).map_err(malformed)?;
+        check_root(root, proof.root(Hasher(function)))?;
+        Ok(vec![Bytes::copy_from_slice(bytes)])
+    },
+};
+
+fn malformed(error: MultiproofError) -> NotCompact {
+    NotCompact::Malformed(error.to_string())
+}
 
 static FORMS: [ProofForm; 1] = [form("eip7864/1", |file| decode(Revision::B, file))];
 static FORMS_A: [ProofForm; 1] = [form("eip7864-a/1", |file| decode(Revision::A, file))];

@@ -7,8 +7,9 @@ use arbor_accounts::ReadError;
 use arbor_tree_eip7864::{HashFunction, Hasher, LeafUpdate, Multiproof, WitnessTree, key};
 
 use super::stems::{Revision, Stems};
-use crate::kinds::{PartialState, WitnessParts};
+use crate::kinds::PartialState;
 use crate::stems::{HeaderLayout, KeyedLeaf, LeafValue, Stem, WitnessLeaves, WitnessState};
+use crate::witness_parts::WitnessParts;
 
 /// Makes the state of a witness, whose one node is a multiproof. `None` for a hash function that the
 /// tree does not have. A witness that is no multiproof, or leads to another root, has no leaf.
@@ -75,6 +76,8 @@ impl Leaves {
 }
 
 impl WitnessLeaves for Leaves {
+    const HAS_CHUNKS: bool = false;
+
     fn check(&self) -> Result<(), ReadError> {
         self.tree().map(|_| ())
     }

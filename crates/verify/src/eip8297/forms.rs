@@ -2,14 +2,16 @@
 
 use std::io::Write;
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, Bytes};
 use arbor_accounts::AccountSlots;
-use arbor_tree_eip8297::Hasher;
+use arbor_tree_eip8297::{Hasher, Multiproof, messages_of, witness_tree};
 
+use super::keys::KeysProof;
 use super::multi::StateMultiproof;
 use super::named::LEAVES;
 use super::proof::AccountProof;
 use super::witness::WitnessState;
+use crate::compact::{CompactForm, CompactSizes, NotCompact, check_root};
 use crate::kinds::VerifyKind;
 use crate::proof::{
     Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, fields, write_with_form,
@@ -26,10 +28,40 @@ pub static VERIFY: VerifyKind = VerifyKind {
         let state = WitnessState::new(hasher, parts.root, parts.nodes, codes);
         Some(Box::new(state))
     }),
+    compact: Some(COMPACT),
     leaves: Some(LEAVES),
 };
 
-static FORMS: [ProofForm; 2] = [
+/// The nodes as one multiproof.
+const COMPACT: CompactForm = CompactForm {
+    encode: |parts, _| {
+        let hasher = hasher_of(parts.hash)?;
+        let nodes = parts.nodes.iter().map(|node| &node[..]);
+        let proof = witness_tree(hasher, parts.root.0, nodes).multiproof();
+        let sizes = proof.sizes();
+        let sizes = CompactSizes {
+            keys: sizes.keys as u64,
+            values: sizes.values as u64,
+            siblings: sizes.siblings as u64,
+            structure: sizes.structure as u64,
+            ..CompactSizes::default()
+        };
+        Ok((proof.encode(), sizes))
+    },
+    decode: |hash, root, bytes| {
+        let proof = Multiproof::decode(bytes);
+        let proof = proof.map_err(|error| NotCompact::Malformed(error.to_string()))?;
+        let (found, messages) = messages_of(hasher_of(hash)?, &proof);
+        check_root(root, found)?;
+        Ok(messages.into_iter().map(Bytes::from).collect())
+    },
+};
+
+fn hasher_of(hash: &str) -> Result<Hasher, NotCompact> {
+    Hasher::named(hash).ok_or_else(|| NotCompact::Hash(hash.to_owned()))
+}
+
+static FORMS: [ProofForm; 3] = [
     ProofForm {
         name: "eip8297/1",
         // An answer to eth_getProof, which has the field of Merkle-Patricia's, too.
@@ -43,6 +75,13 @@ static FORMS: [ProofForm; 2] = [
         marks: &[],
         shared: &[],
         decode: |file| Ok(Box::new(fields::<StateMultiproof>(file)?)),
+        from_bytes: None,
+    },
+    ProofForm {
+        name: "eip8297-keys/1",
+        marks: &[],
+        shared: &[],
+        decode: |file| Ok(Box::new(fields::<KeysProof>(file)?)),
         from_bytes: None,
     },
 ];
@@ -99,6 +138,34 @@ impl Proof for StateMultiproof {
             Err(why) => Verdict::False(why.to_string()),
             Ok(accounts) => Verdict::True(Claims {
                 accounts,
+                ..Claims::default()
+            }),
+        })
+    }
+
+    fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
+        write_with_form(self.form(), self, out, pretty)
+    }
+
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Proof for KeysProof {
+    fn form(&self) -> &'static ProofForm {
+        &FORMS[2]
+    }
+
+    fn names(&self) -> Vec<AccountSlots> {
+        Vec::new()
+    }
+
+    fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
+        Ok(match self.verify(root).map_err(Malformed::new)? {
+            Err(why) => Verdict::False(why.to_string()),
+            Ok(leaves) => Verdict::True(Claims {
+                leaves,
                 ..Claims::default()
             }),
         })

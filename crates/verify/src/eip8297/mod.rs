@@ -23,6 +23,7 @@
 mod embedding;
 mod forms;
 mod header;
+mod keys;
 mod leaves;
 mod multi;
 mod named;
@@ -39,6 +40,7 @@ pub use header::{
     BASIC_DATA, CODE_HASH, Code, DELEGATION, FIELDS, NoAccount, NoRoom, account_of,
     delegation_code, fields,
 };
+pub use keys::{FalseKeys, KeysProof, MalformedKeys};
 pub use leaves::{code_leaves, field_updates};
 pub use multi::{MalformedMultiproof, StateMultiproof, keys_of};
 pub use proof::{AccountProof, ProofFormat, SlotProof};

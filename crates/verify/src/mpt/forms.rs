@@ -18,6 +18,7 @@ pub static VERIFY: VerifyKind = VerifyKind {
     forms: &FORMS,
     account_of: None,
     partial_state: None,
+    compact: Some(super::compact::COMPACT),
     leaves: None,
 };
 

@@ -1,12 +1,13 @@
 //! State from a witness: the nodes and codes that one block needs, and nothing else.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
-use alloy_rlp::{Decodable, RlpDecodable};
+use alloy_rlp::{BufMut, Decodable, Encodable, Header};
 use arbor_accounts::{Account, IntermediateRoots, ReadError, StateView};
-use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, ReadError as NodeError};
+use arbor_tree::{Hash, Leaf, NodeReader, NodeRequest, Position, ReadError as NodeError};
 use arbor_tree_mpt::{TreeError, WitnessError, WitnessNodes};
 
 use super::keys::{account_key, slot_key};
@@ -22,6 +23,7 @@ pub struct UnreadWitness {
     /// Whose it is.
     pub address: Address,
     /// Why it failed, with the path of the missing node.
+    #[source]
     pub cause: TreeError,
 }
 
@@ -80,9 +82,48 @@ impl WitnessState {
         self
     }
 
+    /// Adds nodes and codes.
+    pub fn extend(
+        &mut self,
+        nodes: impl IntoIterator<Item = Bytes>,
+        codes: impl IntoIterator<Item = Bytes>,
+    ) {
+        self.nodes.extend(nodes.into_iter().map(Vec::from));
+        let codes = codes.into_iter().map(|code| (keccak256(&code), code));
+        self.codes.extend(codes);
+    }
+
+    /// Returns the RLP of a node.
+    #[must_use]
+    pub fn node(&self, hash: &B256) -> Option<&[u8]> {
+        self.nodes.get(hash)
+    }
+
+    /// Finds the places of the nodes that the state root leads to, those of the accounts' storage
+    /// included. Tries of several accounts may share a node.
+    #[must_use]
+    pub fn places(&self) -> HashMap<B256, Vec<Position>> {
+        let mut places: HashMap<B256, Vec<Position>> = HashMap::new();
+        let mut see = |hash: &Hash, place| places.entry(hash.into()).or_default().push(place);
+        let mut accounts = Vec::new();
+        self.nodes
+            .walk(None, self.root, &mut see, &mut |key, value| {
+                let storage = AccountLeaf::decode(&mut &value[..]);
+                accounts.extend(storage.map(|leaf| (key, leaf.storage_root)));
+            });
+        for (key, root) in accounts {
+            self.nodes.walk(Some(key), root.0, &mut see, &mut |_, _| {});
+        }
+        places
+    }
+
     fn record(&self, address: Address) -> Result<Option<AccountRecord>, ReadError> {
         let found = self.nodes.value(None, self.root, &account_key(address));
-        if self.missing == MissingAccounts::Absent && found.as_ref().is_err_and(is_missing) {
+        if self.missing == MissingAccounts::Absent
+            && found
+                .as_ref()
+                .is_err_and(|error| MissingNode::of(error).is_some())
+        {
             return Ok(None);
         }
         let leaf = found.map_err(|cause| {
@@ -108,22 +149,74 @@ pub enum MissingAccounts {
     Absent,
 }
 
-fn is_missing(error: &TreeError) -> bool {
-    match error {
-        TreeError::Read(read) => {
-            matches!(read.cause.downcast_ref(), Some(WitnessError::Missing(_)))
+/// A node that a witness lacks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingNode {
+    /// Its hash.
+    pub hash: B256,
+    /// Where it hangs.
+    pub position: Position,
+}
+
+impl MissingNode {
+    /// Returns the missing node that an error comes of; `None` if it comes of something else.
+    #[must_use]
+    pub fn of(error: &(dyn Error + 'static)) -> Option<Self> {
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            if let Some(WitnessError::Missing { hash, position }) = error.downcast_ref() {
+                return Some(Self {
+                    hash: hash.into(),
+                    position: *position,
+                });
+            }
+            cause = error.source();
         }
-        _ => false,
+        None
     }
 }
 
 /// An account leaf's fields in their order.
-#[derive(RlpDecodable)]
-struct AccountLeaf {
-    nonce: u64,
-    balance: U256,
-    storage_root: B256,
-    code_hash: B256,
+pub(super) struct AccountLeaf {
+    pub(super) nonce: u64,
+    pub(super) balance: U256,
+    pub(super) storage_root: B256,
+    pub(super) code_hash: B256,
+}
+
+impl Encodable for AccountLeaf {
+    fn encode(&self, out: &mut dyn BufMut) {
+        let fields: [&dyn Encodable; 4] = [
+            &self.nonce,
+            &self.balance,
+            &self.storage_root,
+            &self.code_hash,
+        ];
+        let payload_length = fields.iter().map(|field| field.length()).sum();
+        let list = true;
+        Header {
+            list,
+            payload_length,
+        }
+        .encode(out);
+        fields.iter().for_each(|field| field.encode(out));
+    }
+}
+
+impl Decodable for AccountLeaf {
+    fn decode(bytes: &mut &[u8]) -> alloy_rlp::Result<Self> {
+        let mut fields = Header::decode_bytes(bytes, true)?;
+        let leaf = Self {
+            nonce: Decodable::decode(&mut fields)?,
+            balance: Decodable::decode(&mut fields)?,
+            storage_root: Decodable::decode(&mut fields)?,
+            code_hash: Decodable::decode(&mut fields)?,
+        };
+        match fields.is_empty() {
+            true => Ok(leaf),
+            false => Err(alloy_rlp::Error::UnexpectedLength),
+        }
+    }
 }
 
 fn decode_leaf(address: Address, bytes: &[u8]) -> Result<AccountRecord, ReadError> {

@@ -26,6 +26,31 @@ pub fn chunk_code(code: &[u8]) -> Vec<LeafValue> {
     chunks
 }
 
+/// The code of so many bytes whose chunks are known in part: in place of others it has zeros.
+///
+/// Where a jump may lead within the known chunks is the same as in the whole code: the first byte of a chunk says how many
+/// bytes are data of a PUSH before it, and an unknown chunk before it ends with a PUSH of so many.
+pub(super) fn partial_code(chunks: &[Option<LeafValue>], size: usize) -> Vec<u8> {
+    let mut code = vec![0; chunks.len() * CHUNK];
+    for (number, (bytes, chunk)) in code.chunks_mut(CHUNK).zip(chunks).enumerate() {
+        if let Some(chunk) = chunk {
+            bytes.copy_from_slice(&chunk[1..]);
+            continue;
+        }
+        let led = |number: usize| chunks.get(number).copied().flatten().map_or(0, |of| of[0]);
+        let data = match (usize::from(led(number + 1)), led(number + 2)) {
+            // The data go on in the chunk after the next one.
+            (CHUNK, 1..) => CHUNK + 1,
+            (data, _) => data.min(CHUNK),
+        };
+        if data > 0 {
+            bytes[CHUNK - 1] = PUSH1 - 1 + data as u8;
+        }
+    }
+    code.truncate(size);
+    code
+}
+
 /// Bytes of data after an opcode.
 fn push_data(opcode: u8) -> usize {
     match opcode {
@@ -55,17 +80,43 @@ mod tests {
         assert_eq!(chunks.iter().map(|c| c[0]).collect::<Vec<_>>(), [0, 2]);
     }
 
+    /// Which bytes are data of a push, by a walk over the code.
+    fn data(code: &[u8]) -> Vec<bool> {
+        let mut data = vec![false; code.len() + 64];
+        let mut at = 0;
+        while at < code.len() {
+            let pushed = push_data(code[at]);
+            data[at + 1..=at + pushed].fill(true);
+            at += 1 + pushed;
+        }
+        data
+    }
+
     proptest! {
+        /// Of a code that is known in part, the known chunks are as they were, and so is what is data in them.
+        #[test]
+        fn known_chunks_keep_their_data(
+            code in prop::collection::vec(prop_oneof![3 => Just(0x5bu8), 1 => PUSH1..=PUSH32], 1..400),
+            known in prop::collection::vec(any::<bool>(), 13)
+        ) {
+            let chunks = chunk_code(&code);
+            let shown: Vec<_> = chunks.iter().zip(&known).map(|(chunk, known)| known.then_some(*chunk)).collect();
+            let partial = partial_code(&shown, code.len());
+            prop_assert_eq!(partial.len(), code.len());
+            let again = chunk_code(&partial);
+            let (whole, part) = (data(&code), data(&partial));
+            for (number, chunk) in shown.iter().enumerate() {
+                let Some(chunk) = chunk else { continue };
+                prop_assert_eq!(&again[number], chunk);
+                let places = number * CHUNK..(number + 1) * CHUNK;
+                prop_assert_eq!(&whole[places.clone()], &part[places]);
+            }
+        }
+
         /// The bytes come back, and a chunk's first byte is what a walk over the whole code tells.
         #[test]
         fn agrees_with_a_walk(code in prop::collection::vec(prop_oneof![Just(0u8), PUSH1..=PUSH32], 0..400)) {
-            let mut data = vec![false; code.len() + 64];
-            let mut at = 0;
-            while at < code.len() {
-                let pushed = push_data(code[at]);
-                data[at + 1..=at + pushed].fill(true);
-                at += 1 + pushed;
-            }
+            let data = data(&code);
             let chunks = chunk_code(&code);
             prop_assert_eq!(chunks.len(), code.len().div_ceil(CHUNK));
             for (number, chunk) in chunks.iter().enumerate() {

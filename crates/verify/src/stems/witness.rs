@@ -7,7 +7,7 @@
 //! - An account with code or nonce that loses all its storage (before EIP-6780) is an error: which
 //!   leaves become zero is not known.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use arbor_accounts::{
@@ -15,7 +15,7 @@ use arbor_accounts::{
 };
 
 use super::LeafValue;
-use super::chunks::{CHUNK, chunk_code};
+use super::chunks::{CHUNK, chunk_code, partial_code};
 use super::hash::{Stem, StemHash};
 use super::header::{HeaderLayout, NoAccount};
 use super::places::{StemName, chunk_place, slot_place};
@@ -46,6 +46,14 @@ pub trait WitnessLeaves: Clone {
 
     /// The leaves that are there with their keys, and the number of nodes beside them.
     fn present(&self) -> (Vec<KeyedLeaf>, usize);
+
+    /// Whether chunks of code are among the leaves that a block reads. Otherwise whole codes are beside them.
+    const HAS_CHUNKS: bool;
+
+    /// Counts the stems whose absence holds only if whoever made the witness was honest.
+    fn doubtful(&self) -> usize {
+        0
+    }
 }
 
 /// A read that a witness cannot answer.
@@ -169,7 +177,54 @@ impl<L: WitnessLeaves> StateView for WitnessState<L> {
         let code = self.codes.get(&code_hash).cloned();
         code.ok_or(ReadError::MissingCode(code_hash))
     }
+
+    fn code_of(&self, address: Address, code_hash: B256) -> Result<Option<Bytes>, ReadError> {
+        if !L::HAS_CHUNKS {
+            return Ok(None);
+        }
+        let fields = self.fields(&self.leaves, address)?;
+        let account = self.named(address, &fields)?;
+        if account.is_none_or(|account| account.code_hash != code_hash) {
+            return Ok(None);
+        }
+        let size = self.code_size(&fields, address)?;
+        let chunks: Vec<Option<LeafValue>> = self.chunks_of(address, size).collect();
+        Ok(Some(partial_code(&chunks, size as usize).into()))
+    }
 }
+
+impl<L: WitnessLeaves> WitnessState<L> {
+    /// The size of an account's code.
+    fn code_size(&self, fields: &Fields, address: Address) -> Result<u32, ReadError> {
+        let size = self.layout.code_size(|suffix| fields.get(suffix));
+        match size <= LONGEST_CODE {
+            true => Ok(size),
+            false => Err(ReadError::new(format!(
+                "witness: account {address:#x} has {size} bytes of code, which no account has"
+            ))),
+        }
+    }
+
+    /// The chunks of an account's code of this size: `None` for those that the witness lacks.
+    fn chunks_of(
+        &self,
+        address: Address,
+        size: u32,
+    ) -> impl Iterator<Item = Option<LeafValue>> + '_ {
+        let count = size.div_ceil(CHUNK as u32);
+        let places: Vec<(U256, u8)> = (0..count).map(chunk_place).collect();
+        let names = places.iter().map(|(index, _)| StemName {
+            address,
+            index: *index,
+        });
+        let stems = self.stems.of(&names.collect::<Vec<_>>());
+        let keys = stems.into_iter().zip(places);
+        keys.map(|(stem, (_, suffix))| self.leaves.leaf(&stem, suffix).ok().flatten())
+    }
+}
+
+/// Bytes of code that the packed leaf has room for.
+const LONGEST_CODE: u32 = (1 << 24) - 1;
 
 impl<L: WitnessLeaves> PartialState for WitnessState<L> {
     fn pending_roots(&self) -> Box<dyn IntermediateRoots + '_> {
@@ -191,6 +246,35 @@ impl<L: WitnessLeaves> PartialState for WitnessState<L> {
             nodes: nodes + leaves.len(),
             codes: codes.count(),
         }
+    }
+
+    fn has_chunks(&self) -> bool {
+        L::HAS_CHUNKS
+    }
+
+    fn check_chunks(&self, chunks: &BTreeMap<Address, BTreeSet<u32>>) -> Result<(), ReadError> {
+        for (address, numbers) in chunks {
+            let fields = self.fields(&self.leaves, *address)?;
+            let size = match self.named(*address, &fields)? {
+                Some(_) => self.code_size(&fields, *address)?,
+                None => 0,
+            };
+            let known: Vec<_> = self.chunks_of(*address, size).collect();
+            let lacks = |number: &&u32| known.get(**number as usize).is_some_and(Option::is_none);
+            if let Some(number) = numbers.iter().find(lacks) {
+                let cause = ReadError::new("the witness does not have it".to_owned());
+                return Err(missing(
+                    format!("chunk {number} of the code"),
+                    *address,
+                    cause,
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn doubtful(&self) -> usize {
+        self.leaves.doubtful()
     }
 }
 

@@ -6,11 +6,13 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{B256, hex};
 use arbor_accounts::AccountSlots;
 use arbor_ipa::Committer;
-use arbor_tree_verkle::{Witness, WitnessError};
+use arbor_tree_verkle::{Stem, Witness, WitnessError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::stems::Stems;
+use super::witness::partial_state;
+use crate::compact::{CompactForm, CompactSizes, NotCompact, one_node};
 use crate::kinds::{NotProven, VerifyKind};
 use crate::proof::{
     Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Verdict, WrongField, fields,
@@ -23,7 +25,8 @@ pub static VERIFY: VerifyKind = VerifyKind {
     tree: "verkle",
     forms: &FORMS,
     account_of: Some(|leaves, names| named(HeaderLayout::BasicData, leaves, names)),
-    partial_state: None,
+    partial_state: Some(|parts| partial_state(HeaderLayout::BasicData, committer(), parts)),
+    compact: Some(COMPACT),
     leaves: None,
 };
 
@@ -32,8 +35,47 @@ pub static VERIFY_2023: VerifyKind = VerifyKind {
     tree: "verkle-2023",
     forms: &FORMS_2023,
     account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
-    partial_state: None,
+    partial_state: Some(|parts| partial_state(HeaderLayout::FiveLeaves, committer(), parts)),
+    compact: Some(COMPACT),
     leaves: None,
+};
+
+/// The one node of a witness is its binary form, without offsets and new values here. The witness of a block that touches
+/// nothing has no node.
+const COMPACT: CompactForm = CompactForm {
+    encode: |parts, is_chunk| {
+        let Some(node) = one_node(parts)? else {
+            return Ok(Default::default());
+        };
+        let malformed = |why: String| NotCompact::Malformed(why);
+        let witness = Witness::from_bytes(node).map_err(|error| malformed(error.to_string()))?;
+        let is_chosen = |stem: &Stem, suffix: u8| {
+            let mut key = [suffix; 32];
+            key[..31].copy_from_slice(stem);
+            is_chunk(&key)
+        };
+        let written = witness.to_compact(&is_chosen);
+        let (bytes, sizes) =
+            written.ok_or_else(|| malformed("ways that are not those of its stems".to_owned()))?;
+        let sizes = CompactSizes {
+            keys: sizes.keys as u64,
+            values: (sizes.values - sizes.chosen_values) as u64,
+            codes: sizes.chosen_values as u64,
+            commitments: sizes.commitments as u64,
+            proof: sizes.multiproof as u64,
+            structure: sizes.structure as u64,
+            ..CompactSizes::default()
+        };
+        Ok((bytes, sizes))
+    },
+    decode: |_, _, bytes| {
+        if bytes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let witness = Witness::from_compact(bytes);
+        let witness = witness.map_err(|error| NotCompact::Malformed(error.to_string()))?;
+        Ok(vec![witness.to_bytes().into()])
+    },
 };
 
 /// The proof of the leaves, which all forms have, in both spellings.

@@ -6,6 +6,7 @@
 
 mod forms;
 mod stems;
+mod witness;
 
 pub use crate::stems::{
     CHUNK, CODE, HEADER_SLOTS, HeaderLayout, LeafValue, MAIN_STORAGE_INDEX, NoAccount, NoRoom,

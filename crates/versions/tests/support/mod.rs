@@ -1,5 +1,4 @@
 //! Tables, settings and a store that can fail for the tests of this crate.
-#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::sync::Arc;
 

@@ -1,12 +1,15 @@
 //! A witness of a Verkle tree's leaves as one of the forms.
 
+use std::borrow::Cow;
+
 use alloy_primitives::B256;
-use arbor_verify::verkle::committer;
-use serde_json::json;
+use arbor_verify::verkle::{Witness, committer};
+use serde_json::{Value, json};
 
 use super::{Verdict, VerkleWitness, VerkleWitnessProblem};
-use crate::witness::WitnessProblem;
+use crate::rules::ChainRules;
 use crate::witness::form::{BlockWitness, BlockWitnessSize, Checked, Given, Named};
+use crate::witness::{MptWitness, WitnessProblem, decoded_block};
 
 impl VerkleWitness {
     fn keys(&self) -> usize {
@@ -150,6 +153,39 @@ impl BlockWitness for VerkleWitness {
             ]),
             bytes: Some(bytes as u64),
         })
+    }
+
+    /// Its one node is the witness in the binary form.
+    fn executable(&self) -> Option<Cow<'_, MptWitness>> {
+        let of = self.execution.as_ref()?;
+        // A block that cannot be decoded is refused with its reason when the witness is used.
+        let decoded = decoded_block(&of.block_rlp).ok();
+        let decoded = decoded.map(|raw| (raw.header.number, raw.hash, raw.header.receipts_root));
+        let (number, hash, receipts_root) = decoded.unwrap_or_default();
+        let is_empty = self.witness == Witness::default();
+        let node = (!is_empty).then(|| self.witness.to_bytes().into());
+        Some(Cow::Owned(MptWitness {
+            chain_id: of.chain_id,
+            number: self.number.unwrap_or(number),
+            hash: self.hash.unwrap_or(hash),
+            pre_state_root: self.root_before.unwrap_or_default(),
+            post_state_root: self.root_after.unwrap_or_default(),
+            receipts_root,
+            tree: Some(of.tree.clone()),
+            block_rlp: of.block_rlp.clone(),
+            ancestor_headers_rlp: of.ancestor_headers_rlp.clone(),
+            state_nodes: node.into_iter().collect(),
+            codes: Vec::new(),
+            config: of.config.clone(),
+            rules: of.rules,
+        }))
+    }
+
+    fn set_rules(&mut self, config: Option<Value>, rules: Option<ChainRules>) {
+        if let Some(of) = &mut self.execution {
+            of.config = config;
+            of.rules = rules;
+        }
     }
 
     fn complete(&mut self) -> Result<B256, WitnessProblem> {

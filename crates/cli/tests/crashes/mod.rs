@@ -1,8 +1,6 @@
 //! What happens to a database when the process is killed, the disk is full or fails, or bits flip.
 
-#[path = "../support/mod.rs"]
-mod support;
-
+mod backup;
 mod chain;
 mod convert;
 mod disk;

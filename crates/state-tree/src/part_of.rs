@@ -1,4 +1,4 @@
-//! Ranges of keys, and parts of a state that are made of them.
+//! Parts of a state, for work that machines share.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,10 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Ranges of keys, by their first byte.
-pub(crate) const RANGES: u32 = 256;
-
-/// A part of a state: the accounts whose keys are in one of several ranges of the same size.
+/// A part of a state: one of several ranges of first bytes of keys. The ranges have the same size, or differ by one byte.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct PartOf {
     /// Its number, from 1 on.
@@ -19,10 +16,23 @@ pub struct PartOf {
 }
 
 impl PartOf {
-    /// The first bytes of the keys.
+    /// First bytes that there are.
+    pub const RANGES: u32 = 256;
+
+    /// Returns the part that is the whole state.
+    pub const fn whole() -> Self {
+        Self { number: 1, of: 1 }
+    }
+
+    /// Returns the first bytes of the keys.
     pub fn ranges(self) -> Range<u32> {
-        let end = |number| RANGES * number / self.of;
+        let end = |number| Self::RANGES * number / self.of;
         end(self.number - 1)..end(self.number)
+    }
+
+    /// Returns the first bytes of the keys, ascending.
+    pub fn first_bytes(self) -> Vec<u8> {
+        self.ranges().map(|first| first as u8).collect()
     }
 }
 
@@ -33,10 +43,13 @@ impl FromStr for PartOf {
         let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
         let read = text.split_once('/').and_then(|(part, of)| {
             let (number, of) = (number(part)?, number(of)?);
-            (number <= of && of <= RANGES).then_some(Self { number, of })
+            (number <= of && of <= Self::RANGES).then_some(Self { number, of })
         });
         read.ok_or_else(|| {
-            format!("'{text}' is no part: give I/N with I from 1 to N, and N at most {RANGES}")
+            format!(
+                "'{text}' is no part: give I/N with I from 1 to N, and N at most {}",
+                Self::RANGES
+            )
         })
     }
 }
@@ -55,8 +68,9 @@ mod tests {
     fn parts_cover_all_ranges_once() {
         for of in [1, 2, 3, 5, 100, 255, 256] {
             let ranges = (1..=of).flat_map(|number| PartOf { number, of }.ranges());
-            assert!(ranges.eq(0..RANGES), "{of}");
+            assert!(ranges.eq(0..PartOf::RANGES), "{of}");
         }
+        assert_eq!(PartOf::whole().first_bytes(), Vec::from_iter(0..=255));
         assert_eq!("2/5".parse(), Ok(PartOf { number: 2, of: 5 }));
         for text in ["0/1", "2/1", "1/257", "1", "/", "1/0", "-1/2", "1/2/3"] {
             assert!(text.parse::<PartOf>().is_err(), "{text}");

@@ -1,0 +1,43 @@
+//! All integration tests of this crate in one program: it is linked once.
+
+mod support;
+
+mod account_snapshots;
+mod ar16mt;
+mod blocks;
+mod circles;
+mod commands;
+mod compare;
+mod convert;
+mod crashes;
+mod decoders;
+mod eip7864;
+mod eip8297;
+mod evm384;
+mod exit_codes;
+mod flags;
+mod follow;
+mod fuzz_script;
+mod inputs;
+mod inspect;
+mod json_output;
+mod layers;
+mod loadtest;
+mod oracle;
+mod outputs;
+mod pages;
+mod preimages;
+mod readers;
+mod refusals;
+mod remote;
+mod repair;
+mod same_bytes;
+mod serve;
+mod tables;
+mod trees;
+mod trees_by_name;
+mod verdicts;
+mod verified_parts;
+mod verkle_stateless;
+mod verkle_witnesses;
+mod words;

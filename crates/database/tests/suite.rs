@@ -1,0 +1,5 @@
+//! All tests of the database, in one program.
+
+mod key_value;
+mod open_options;
+mod resume;

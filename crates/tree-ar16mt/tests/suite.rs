@@ -1,0 +1,6 @@
+//! All integration tests of this crate in one program: it is linked once.
+
+mod conformance;
+mod proofs;
+mod sets;
+mod vectors;
