@@ -91,10 +91,13 @@ impl Conversion<'_> {
         }
         let built = |ordered: &dyn AccountSource| {
             if job.stage < Stage::Verify {
-                job.reach(Stage::Build, folder)?;
                 let watch = Watch::new(&hooks, Phase::Build);
-                let computed = build(ordered, state, (&files, memory, run), &watch)?;
-                commit(state, blocks, computed)?;
+                // A kill may have come before it was noted that the target is whole.
+                if state.head().is_none() {
+                    job.reach(Stage::Build, folder)?;
+                    let computed = build(ordered, state, (&files, memory, run), &watch)?;
+                    commit(state, blocks, computed)?;
+                }
                 job.reach(Stage::Verify, folder)?;
                 remove_leaves(&files)?;
                 phases.push(timed.end(&watch));
@@ -244,25 +247,28 @@ impl Joining<'_> {
         let run = next_run(&files)?;
         let (mut phases, mut timed) = (Vec::new(), Timed::default());
         if job.stage < Stage::Verify {
-            job.reach(Stage::Build, folder)?;
             let watch = Watch::new(&hooks, Phase::Build);
-            let tree = Arc::clone(state.tree());
-            let Some(build) = tree.build() else {
-                return Err(ConvertError::Parts(format!(
-                    "the tree {} is not built in parts",
-                    tree.kind().name
-                )));
-            };
-            let building = Building {
-                build,
-                folder: &files,
-                watch: &watch,
-                run,
-                together: spread_together(0),
-                load_bytes,
-            };
-            let computed = join.build(&building, state)?.0;
-            commit(state, join.first().1.blocks(), computed)?;
+            // As in a conversion at once.
+            if state.head().is_none() {
+                job.reach(Stage::Build, folder)?;
+                let tree = Arc::clone(state.tree());
+                let Some(build) = tree.build() else {
+                    return Err(ConvertError::Parts(format!(
+                        "the tree {} is not built in parts",
+                        tree.kind().name
+                    )));
+                };
+                let building = Building {
+                    build,
+                    folder: &files,
+                    watch: &watch,
+                    run,
+                    together: spread_together(0),
+                    load_bytes,
+                };
+                let computed = join.build(&building, state)?.0;
+                commit(state, join.first().1.blocks(), computed)?;
+            }
             job.reach(Stage::Verify, folder)?;
             phases.push(timed.end(&watch));
         }

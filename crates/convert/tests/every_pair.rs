@@ -257,6 +257,7 @@ fn a_conversion_that_is_stopped_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let lines = folder.path().join("dump");
     write_dump(&source, &lines);
+    let mut stops_behind_the_build = 0;
     let others = trees
         .iter()
         .filter(|tree| tree.order() != source.tree().order());
@@ -278,7 +279,15 @@ fn a_conversion_that_is_stopped_goes_on() {
                     looks,
                 };
                 match run.run(open(), &mut target) {
-                    Err(ConvertError::Stopped) => stops += 1,
+                    Err(ConvertError::Stopped) => {
+                        stops += 1;
+                        // As after a kill that came before it was noted that the target is whole.
+                        if target.head().is_some() {
+                            let mut job = Job::read(folder.path()).unwrap().unwrap();
+                            job.reach(Stage::Build, folder.path()).unwrap();
+                            stops_behind_the_build += 1;
+                        }
+                    }
                     converted => {
                         assert!(converted.unwrap().comparison.is_same());
                         break;
@@ -289,6 +298,7 @@ fn a_conversion_that_is_stopped_goes_on() {
             assert_eq!(dump(&target), dump(&source));
         }
     }
+    assert!(stops_behind_the_build > 0);
 }
 
 #[test]

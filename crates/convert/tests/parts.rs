@@ -172,6 +172,10 @@ fn join(tree: &Tree, parts: &[PathBuf], load_bytes: usize) -> Result<State, Conv
             hooks: hooks(&stop),
         };
         match joining.run(&mut job, &mut target) {
+            // As after a kill that came before it was noted that the target is whole.
+            Err(ConvertError::Stopped) if target.head().is_some() => {
+                job.reach(Stage::Build, folder.path())?;
+            }
             Err(ConvertError::Stopped) => {}
             joined => {
                 assert!(joined?.comparison.is_same());
