@@ -65,7 +65,8 @@ impl Snapshots for Fixed {
 /// The states of a writer in this process: each version that it commits, before it is flushed.
 ///
 /// A snapshot is made when one is wanted, after the next commit. While calls come, there is one for
-/// every commit. Without calls there is none, so that a server at rest costs the writer one look
+/// every commit, but at most one each [`PACE`]: a writer that commits hundreds of blocks a second would
+/// spend much of its time on them. Without calls there is none, so that a server at rest costs the writer one look
 /// after each commit, and holds nothing back from pruning.
 #[derive(Default)]
 pub struct Live {
@@ -73,10 +74,13 @@ pub struct Live {
     published: Condvar,
 }
 
+/// How long a state is given to calls while later ones are committed.
+const PACE: Duration = Duration::from_millis(100);
+
 #[derive(Default)]
 struct Slot {
-    /// The latest version, unless nobody asked for it.
-    latest: Option<StateSnapshot>,
+    /// The latest version, unless nobody asked for it, and when it was given.
+    latest: Option<(StateSnapshot, Instant)>,
     /// Whether somebody asked since the last commit.
     wanted: bool,
 }
@@ -91,6 +95,10 @@ impl Publish for Live {
     fn is_wanted(&self) -> bool {
         let (before, wanted) = {
             let mut slot = self.slot();
+            let is_new = |(_, since): &(_, Instant)| since.elapsed() < PACE;
+            if slot.latest.as_ref().is_some_and(is_new) {
+                return false;
+            }
             (slot.latest.take(), slot.wanted)
         };
         // Not while others wait for the lock: it may close files.
@@ -101,8 +109,10 @@ impl Publish for Live {
     fn publish(&self, snapshot: StateSnapshot) {
         let mut slot = self.slot();
         slot.wanted = false;
-        slot.latest = Some(snapshot);
+        let before = slot.latest.replace((snapshot, Instant::now()));
         self.published.notify_all();
+        drop(slot);
+        drop(before);
     }
 }
 
@@ -110,14 +120,15 @@ impl Snapshots for Live {
     fn at_hand(&self) -> Option<StateSnapshot> {
         let mut slot = self.slot();
         slot.wanted = true;
-        slot.latest.clone()
+        let latest = slot.latest.as_ref();
+        latest.map(|(snapshot, _)| snapshot.clone())
     }
 
     fn wait(&self, deadline: Instant) -> Result<StateSnapshot, NoState> {
         let mut slot = self.slot();
         loop {
             slot.wanted = true;
-            if let Some(latest) = &slot.latest {
+            if let Some((latest, _)) = &slot.latest {
                 return Ok(latest.clone());
             }
             let left = deadline.saturating_duration_since(Instant::now());

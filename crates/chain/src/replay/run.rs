@@ -132,14 +132,15 @@ impl Replay {
         self.look_back()
     }
 
-    /// Makes all that was committed durable, so that other processes can read it.
+    /// Makes all that was committed durable, so that other processes can read it, and [gives](Self::publish_to) the latest version to those who want it.
     ///
     /// # Errors
     /// The store's errors.
     pub fn flush(&mut self) -> Result<(), ReplayError> {
         let (number, _) = self.head();
         let flushed = self.state.flush();
-        flushed.map_err(|error| ReplayError::State { number, error })
+        flushed.map_err(|error| ReplayError::State { number, error })?;
+        self.publish()
     }
 
     /// The state replayed into.
