@@ -538,3 +538,27 @@ fn a_replay_takes_what_is_recorded() {
         assert!(bound.contains(&inversions), "{words:?}: {inversions}");
     }
 }
+
+/// Slots that were cleared, of which some trees keep a leaf, were counted as slots.
+#[test]
+fn verify_counts_what_is_there() {
+    let folder = Folder::with_chain();
+    for tree in ["verkle", "eip7864", "eip8297", "mpt"] {
+        let replay = ["replay", "--db", tree, "--tree", tree, "chain"];
+        folder.run(&replay).ok();
+        let (accounts, slots) = folder.accounts_and_slots(tree);
+        let words = ["verify", "--db", tree, "--json"];
+        let verified = folder.run(&words).ok().json();
+        assert_eq!(verified["accounts"], accounts, "{tree}");
+        assert_eq!(verified["slots"], slots, "{tree}");
+        for part in ["1/2", "2/2"] {
+            let to = format!("{tree}-{}", &part[..1]);
+            let words = ["verify", "--db", tree, "--part", part, "--to", &to];
+            folder.run(&words).ok();
+        }
+        let (one, two) = (format!("{tree}-1"), format!("{tree}-2"));
+        let join = ["verify", "--db", tree, "--json", "--join", &one, &two];
+        let joined = folder.run(&join).ok().json();
+        assert_eq!(joined["slots"], slots, "{tree}");
+    }
+}

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{StateError, StateSnapshot};
 
 /// The form of the file of a part.
-const FORM: &str = "arbor verify part, form 1";
+const FORM: &str = "arbor verify part, form 2";
 
 /// Why bytes are no part of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -86,6 +86,18 @@ impl Folder {
         folder
     }
 
+    /// Counts the accounts of a database's latest block, and their slots, in a dump.
+    pub(crate) fn accounts_and_slots(&self, db: &str) -> (u64, u64) {
+        let dump = self.run(&["dump", "--db", db]).ok().stdout();
+        let slots = dump.lines().skip(1).map(|account| {
+            let account: Value = serde_json::from_str(account).expect("JSON");
+            let slots = account["storage"].as_object();
+            slots.map_or(0, |slots| slots.len() as u64)
+        });
+        let slots: Vec<u64> = slots.collect();
+        (slots.len() as u64, slots.iter().sum())
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }

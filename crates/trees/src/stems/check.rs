@@ -18,9 +18,25 @@ use crate::named_records::{account_key, slot_name};
 pub(crate) struct RecordCheck<'a> {
     pub(crate) check: &'a Check<'a>,
     layout: HeaderLayout,
+    /// Records that are stored, also those of accounts and slots that are gone.
+    stored: Records,
     /// Records that were reached through stems.
+    reached: Records,
+}
+
+/// Numbers of records.
+#[derive(Default)]
+struct Records {
     accounts: AtomicU64,
     slots: AtomicU64,
+}
+
+impl Records {
+    /// The numbers with the names that the join knows them by.
+    fn named(self, names: [&str; 2]) -> impl Iterator<Item = (String, u64)> {
+        let numbers = [self.accounts.into_inner(), self.slots.into_inner()];
+        names.map(str::to_owned).into_iter().zip(numbers)
+    }
 }
 
 impl<'a> RecordCheck<'a> {
@@ -28,8 +44,8 @@ impl<'a> RecordCheck<'a> {
         Self {
             check,
             layout,
-            accounts: AtomicU64::new(0),
-            slots: AtomicU64::new(0),
+            stored: Records::default(),
+            reached: Records::default(),
         }
     }
 
@@ -38,8 +54,9 @@ impl<'a> RecordCheck<'a> {
     pub(crate) fn values(&self, under: &UnderStem<'_>) -> Result<Vec<(u8, LeafValue)>, StateError> {
         match under.values(self.check.view, self.layout) {
             Ok(values) => {
-                self.accounts.fetch_add(under.accounts(), Ordering::Relaxed);
-                self.slots.fetch_add(under.slots(), Ordering::Relaxed);
+                let Records { accounts, slots } = &self.reached;
+                accounts.fetch_add(under.accounts(), Ordering::Relaxed);
+                slots.fetch_add(under.slots(), Ordering::Relaxed);
                 Ok(values)
             }
             // Reported where every record is looked at.
@@ -61,19 +78,16 @@ impl<'a> RecordCheck<'a> {
     ) -> Result<CheckedPart, StateError> {
         let are_readable = self.read(firsts)?;
         let account_trie = RECORDS.checked_trie(are_readable, &self.check.view, (firsts, bytes))?;
-        let sums = [
-            (ACCOUNTS_REACHED, self.accounts.into_inner()),
-            (SLOTS_REACHED, self.slots.into_inner()),
-        ];
+        let stored = self.stored.named(STORED);
         Ok(CheckedPart {
             subtrees,
-            sums: sums.map(|(name, sum)| (name.to_owned(), sum)).into(),
+            sums: stored.chain(self.reached.named(REACHED)).collect(),
             account_trie,
             ..CheckedPart::default()
         })
     }
 
-    /// Reads accounts and slots. Returns whether all could be read.
+    /// Reads accounts and slots, and counts those that are not gone. Returns whether all could be read.
     fn read(&self, firsts: &[u8]) -> Result<bool, StateError> {
         let check = self.check;
         let all_readable = AtomicBool::new(true);
@@ -89,8 +103,11 @@ impl<'a> RecordCheck<'a> {
         firsts.par_iter().try_for_each(|first| {
             for entry in check.scan(ACCOUNTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
-                check.count(&check.counts.accounts);
+                self.stored.accounts.fetch_add(1, Ordering::Relaxed);
                 let record = account_key(&key).and_then(|_| AccountRecord::decode(&key, &bytes));
+                if record.as_ref().is_ok_and(|record| record.account.is_some()) {
+                    check.count(&check.counts.accounts);
+                }
                 match record.map(|record| record.code_hash()) {
                     Ok(KECCAK256_EMPTY) => {}
                     Ok(hash) if check.has_code(hash)? => {}
@@ -103,9 +120,12 @@ impl<'a> RecordCheck<'a> {
             }
             for entry in check.scan(SLOTS, &[*first], &[])? {
                 let (key, bytes) = entry?;
-                check.count(&check.counts.slots);
-                let slot = slot_name(&key).and_then(|_| decode_slot(&key, &bytes));
-                slot.map_or_else(unreadable, drop);
+                self.stored.slots.fetch_add(1, Ordering::Relaxed);
+                match slot_name(&key).and_then(|_| decode_slot(&key, &bytes)) {
+                    Ok(value) if value.is_zero() => {}
+                    Ok(_) => check.count(&check.counts.slots),
+                    Err(error) => unreadable(error),
+                }
             }
             Ok::<(), StateError>(())
         })?;
@@ -117,20 +137,16 @@ impl<'a> RecordCheck<'a> {
     }
 }
 
-/// The numbers of records that were reached through stems.
-const ACCOUNTS_REACHED: &str = "accountsReached";
-const SLOTS_REACHED: &str = "slotsReached";
+/// The numbers of records of accounts and slots that are stored, by the names of the sums.
+const STORED: [&str; 2] = ["accountRecords", "slotRecords"];
+/// Those of records that were reached through stems.
+const REACHED: [&str; 2] = ["accountsReached", "slotsReached"];
 
-/// Compares how many accounts and slots are stored with how many were reached through stems. Returns the Merkle-Patricia
-/// root of the flat tables, zero if they have none.
+/// Compares how many records of accounts and slots are stored with how many were reached through stems. Returns the
+/// Merkle-Patricia root of the flat tables, zero if they have none.
 pub(crate) fn check_records(check: &Check<'_>, parts: &[CheckedPart]) -> Result<B256, StateError> {
-    let counts = &check.counts;
-    let pairs = [
-        ("accounts", &counts.accounts, ACCOUNTS_REACHED),
-        ("slots", &counts.slots, SLOTS_REACHED),
-    ];
-    for (what, stored, reached) in pairs {
-        let stored = stored.load(Ordering::Relaxed);
+    for (what, (stored, reached)) in ["accounts", "slots"].iter().zip(STORED.iter().zip(REACHED)) {
+        let stored = CheckedPart::sum(parts, stored);
         let reached = CheckedPart::sum(parts, reached);
         if stored != reached {
             check.tell_fault(format!(
