@@ -113,7 +113,7 @@ pub(crate) enum Command {
     Dump(Dump),
     /// Print the root after each retained block, or after every block if headers do not carry the tree's roots
     Roots(Roots),
-    /// Print the root of a state (genesis, dump, database), and every leaf with what it stands for
+    /// Print the root of a state (genesis, dump, database), and every leaf with what it stands for if the tree lists them
     Oracle(Oracle),
     /// Compare two lists of leaves, or two databases, and name the leaves that differ
     Diff(Diff),

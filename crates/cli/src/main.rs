@@ -11,6 +11,7 @@ mod commands;
 mod database;
 mod files;
 mod genesis;
+mod leaf_file;
 mod leaf_list;
 mod logging;
 mod metrics_server;

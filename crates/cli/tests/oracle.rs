@@ -145,9 +145,21 @@ fn databases_are_compared_by_their_leaves() {
             .lines()
             .all(|line| line.starts_with("account 0x"))
     );
+    // Leaves of different trees were all printed as different.
+    let run = folder.run(&["diff", "a", "b"]);
+    let refused = run.fails_with(&[
+        "the trees differ",
+        "a has leaves of eip8297 (",
+        "b of mpt (",
+        "--tree T",
+    ]);
+    assert_eq!(refused.stdout(), "");
     folder
-        .run(&["diff", "a", "b"])
+        .run(&["diff", "b", "b"])
         .fails_with(&["reading b", "mpt", "--tree"]);
+    folder
+        .run(&["diff", "b", "list"])
+        .fails_with(&["the trees differ", "list of eip8297 ("]);
     write(&folder, "empty", "");
     write(&folder, "no-leaves", "root 0x00\n");
     folder
@@ -160,6 +172,149 @@ fn databases_are_compared_by_their_leaves() {
         .run(&["diff", "a", "no-leaves"])
         .fails_with(&["no-leaves (0)"]);
     folder.run(&["diff", "-", "-"]).fails_with(&["not both"]);
+}
+
+/// The leaves of zeros that a tree keeps of slots that were cleared were left out, and the root that was printed was not
+/// the database's.
+#[test]
+fn a_database_has_its_own_root_and_the_leaves_of_its_tree() {
+    let folder = Folder::with_chain();
+    for (tree, more, keeps_zeros) in [
+        ("eip7864", &["--hash", "sha256"][..], true),
+        ("eip7864-a", &[], true),
+        ("verkle", &[], true),
+        ("verkle-2023", &[], true),
+        ("eip8297", &["--hash", "keccak256"], false),
+        ("mpt", &[], false),
+        ("ar16mt", &[], false),
+    ] {
+        let words = ["replay", "--db", tree, "--tree", tree, "chain"];
+        folder.run(&[&words[..], more].concat()).ok();
+        let file = format!("{tree}.snapshot");
+        folder.run(&["snapshot", "--db", tree, "--out", &file]).ok();
+        let status = folder.status(tree);
+        // The hash function is the database's, and the tree too.
+        let found = folder.run(&["oracle", "--json", tree]).ok().json();
+        let of_tree = folder.run(&["oracle", "--tree", tree, "--json", tree]);
+        assert_eq!(of_tree.ok().json(), found, "{tree}");
+        let of_snapshot = folder.run(&["oracle", "--json", &file]);
+        assert_eq!(of_snapshot.ok().json(), found, "{tree}");
+        assert_eq!(found["root"], status["stateRoot"], "{tree}");
+        assert_eq!(found["hash"], status["hash"], "{tree}");
+        assert_eq!(found["tree"], tree);
+        let (accounts, slots) = folder.accounts_and_slots(tree);
+        assert_eq!(found["accounts"], accounts, "{tree}");
+        let Some(leaves) = found["leaves"].as_array() else {
+            let run = folder.run(&["oracle", tree]);
+            assert_eq!(run.ok().stdout().lines().count(), 1);
+            assert!(run.stderr().contains("only the root"), "{}", run.stderr());
+            write(&folder, "list", &found.to_string());
+            folder.run(&["diff", "list", tree]).fails_with(&[
+                "reading list",
+                "only the root",
+                tree,
+            ]);
+            continue;
+        };
+        let is_slot = |leaf: &&Value| leaf["of"].as_str().expect("text").contains(" slot ");
+        let zero = format!("0x{}", "0".repeat(64));
+        let zeros = leaves.iter().filter(is_slot);
+        let zeros = zeros.filter(|leaf| leaf["value"] == zero.as_str()).count() as u64;
+        assert_eq!(zeros > 0, keeps_zeros, "{tree}");
+        let all = leaves.iter().filter(is_slot).count() as u64;
+        assert_eq!(all - zeros, slots, "{tree}");
+        write(&folder, "list", &found.to_string());
+        folder.run(&["diff", "list", tree]).ok();
+        folder.run(&["diff", "--tree", tree, tree, "list"]).ok();
+        // A state without a history has the root of a new tree.
+        let dump = folder.run(&["dump", "--db", tree]).ok().stdout();
+        write(&folder, "dump", &dump);
+        let words = ["oracle", "--tree", tree, "--json", "dump"];
+        let new = folder.run(&[&words[..], more].concat()).ok().json();
+        assert_eq!(new["root"] == found["root"], !keeps_zeros, "{tree}");
+    }
+    // Both are compared as new trees, and standard error says it.
+    let run = folder.run(&["diff", "--tree", "verkle", "verkle", "eip7864"]);
+    let said = run.ok().stderr();
+    assert!(said.contains("zeros"), "{said}");
+    let run = folder.run(&["oracle", "--tree", "eip8297", "eip7864"]);
+    let said = run.ok().stderr();
+    assert!(
+        said.contains("eip7864 has the tree eip7864 (sha256)"),
+        "{said}"
+    );
+    assert!(said.contains("eip8297 (blake3)"), "{said}");
+}
+
+/// The root of a genesis is that of block 0, under every tree.
+#[test]
+fn every_tree_has_the_root_of_a_genesis() {
+    let folder = Folder::with_chain();
+    for tree in [
+        "mpt",
+        "verkle",
+        "verkle-2023",
+        "ar16mt",
+        "eip8297",
+        "eip7864",
+        "eip7864-a",
+    ] {
+        let words = ["replay", "--db", tree, "--tree", tree, "--to", "0", "chain"];
+        folder.run(&words).ok();
+        let words = ["oracle", "--tree", tree, "--json", "chain/genesis.json"];
+        let found = folder.run(&words).ok().json();
+        assert_eq!(found["root"], folder.status(tree)["stateRoot"], "{tree}");
+    }
+    folder
+        .run(&["oracle", "chain/genesis.json"])
+        .fails_with(&["chain/genesis.json", "--tree"]);
+}
+
+/// Lines with a malformed key were passed over, and the leaf counted as absent.
+#[test]
+fn a_malformed_leaf_is_an_error_with_its_line() {
+    let folder = Folder::new();
+    let key = "11".repeat(32);
+    let good = format!("# a comment\nkey,value\n\n0x{key} 0x{key} account\n");
+    write(&folder, "good", &good);
+    for (text, wanted) in [
+        (
+            format!("{good}0x1z {key}"),
+            &["line 5", "0x1z", "not hexadecimal"][..],
+        ),
+        (
+            format!("{good}0x123 {key}"),
+            &["line 5", "0x123", "not hexadecimal"],
+        ),
+        (format!("{good}{key}"), &["line 5", "no value"]),
+        (format!("{good}12,"), &["line 5", "no value"]),
+        (
+            format!("{good}0x12 0x1234"),
+            &["line 5", "2 bytes instead of 32"],
+        ),
+        (
+            format!("{good}0x{key}\t0x{key}"),
+            &["line 5", "comes twice"],
+        ),
+        (
+            format!("{{\"{key}\": \"0x{key}\",\n\"0x1z\": \"0x{key}\"}}"),
+            &["line 2", "0x1z", "not hexadecimal"],
+        ),
+        (
+            format!("{{\"leaves\": [\n{{\"key\": \"0x12\", \"value\": \"0x12\"}}]}}"),
+            &["leaf 0 in line 2", "1 bytes instead of 32"],
+        ),
+        (
+            "{\"leaves\": [{\"key\": \"0x12\"}]}".to_owned(),
+            &["leaf 0 has no value"],
+        ),
+    ] {
+        write(&folder, "bad", &text);
+        let run = folder.run(&["diff", "good", "bad"]);
+        run.fails_with(&[&["reading bad"], wanted].concat());
+    }
+    write(&folder, "same", &format!("0x{key}, 0x{key}"));
+    folder.run(&["diff", "good", "same"]).ok();
 }
 
 #[test]

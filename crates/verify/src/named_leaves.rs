@@ -54,11 +54,14 @@ pub enum Origin {
 pub struct WholeAccount<'a> {
     /// Its address.
     pub address: Address,
-    /// Its fields.
-    pub account: Account,
+    /// Its fields. `None` if the account is gone, and its tree keeps the leaves as zeros.
+    pub account: Option<Account>,
     /// Its code.
     pub code: &'a [u8],
-    /// Its slots that are not zero.
+    /// The number of chunks of code that have leaves, if it is more than the code has. `None` under a tree that
+    /// forgets what is gone.
+    pub past_chunks: Option<u32>,
+    /// Its slots. Under a tree that keeps what is gone, also those that are zero again.
     pub slots: &'a [(U256, U256)],
 }
 

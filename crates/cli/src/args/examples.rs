@@ -53,16 +53,21 @@ Examples:
   arbor dump --db db --at -100 | gzip > state.jsonl.gz";
 pub(super) const ORACLE: &str = "\
 Each line has a key, a value, and the account and field, slot or chunk of code that the leaf stands for.
+Leaves are listed for the trees that `arbor diff --tree` takes. For other trees only the root and proofs are printed.
+
+The root of a database is the one that it has. Its leaves include the zeros that some trees keep of what is gone. With
+another tree, or for a state without a history (genesis, dump, alloc), the root is that of a new tree with the accounts.
 
 Examples:
   arbor oracle --tree eip8297 genesis.json
   arbor oracle --tree eip8297 --json sepolia > leaves.json
   arbor oracle --tree eip8297 --prove 0xADDRESS:1,2 state.jsonl.zst
   arbor dump --db db | arbor oracle --tree eip7864 -
-  arbor oracle --tree eip8297 db";
+  arbor oracle db";
 pub(super) const DIFF: &str = "\
 Each leaf that differs is printed with its account and field, slot or chunk of code, if one of the two names it.
-Exit code 1: some leaves differ, or there are none.
+Leaves of different trees have different keys. They are not compared, unless --tree names one tree for two databases.
+Exit code 1: some leaves differ, there are none, or the trees differ.
 
 Examples:
   arbor diff leaves.json other-leaves.json

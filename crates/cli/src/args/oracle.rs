@@ -14,13 +14,13 @@ use crate::trees;
 #[command(after_help = examples::ORACLE)]
 pub(crate) struct Oracle {
     /// A genesis, a dump (`arbor dump`, `geth dump`), the alloc of a state test, `-` for one of these from standard input, a database
-    /// (its latest block), or the name of a network. Files may be compressed with gzip or zstd
+    /// (its latest block), a snapshot of one, or the name of a network. Files may be compressed with gzip or zstd
     #[arg(value_name = "STATE")]
     pub(crate) state: String,
-    /// The tree
-    #[arg(long, value_name = "T", value_parser = trees::leaves_parser())]
-    pub(crate) tree: &'static TreeKind,
-    /// Hash function of the tree, if it lets choose [default: the usual one]
+    /// The tree [default: a database's own; other states need this option]
+    #[arg(long, value_name = "T", value_parser = trees::tree_parser())]
+    pub(crate) tree: Option<&'static TreeKind>,
+    /// Hash function of the tree, if it lets choose [default: that of a database with this tree, else the usual one]
     #[arg(long, value_name = "HASH", value_parser = trees::hash_parser())]
     pub(crate) hash: Option<String>,
     /// Prove this account and slots, too. May be given several times
@@ -45,7 +45,7 @@ pub(crate) struct Diff {
     /// The tree whose leaves databases are compared by [default: the database's own]
     #[arg(long, value_name = "T", value_parser = trees::leaves_parser())]
     pub(crate) tree: Option<&'static TreeKind>,
-    /// Hash function of that tree, if it lets choose [default: the usual one]
+    /// Hash function of that tree, if it lets choose [default: that of the first database with this tree, else the usual one]
     #[arg(long, value_name = "HASH", value_parser = trees::hash_parser(), requires = "tree")]
     pub(crate) hash: Option<String>,
     /// Print a JSON object for each leaf that differs, a line each

@@ -1,21 +1,16 @@
 //! `arbor diff`: two lists of leaves next to each other.
 
-use std::io::Read;
 use std::path::Path;
 
-use alloy_primitives::{B256, Bytes, hex};
-use anyhow::{Context, Result, anyhow, bail};
-use arbor_convert::Input;
-use arbor_state::Settings;
+use alloy_primitives::{B256, Bytes};
+use anyhow::{Context, Result, bail};
+use arbor_state::{Settings, TreeKind, Zeros};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use crate::args::Diff as Args;
-use crate::leaf_list::{self, LeafList, ListedLeaf};
+use crate::leaf_file::LeafFile;
+use crate::leaf_list::{HashedTree, LeafList, ListedLeaf, OfDatabase, no_names};
 use crate::output;
-
-/// Bytes of a list.
-const LONGEST: u64 = 1 << 32;
 
 /// A leaf that differs, as `--json` prints it, a line each.
 #[derive(Serialize)]
@@ -28,10 +23,7 @@ struct Difference<'a> {
 
 /// Prints the leaves that differ, ascending by key; it is an error if there are any.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.a == Path::new("-") && args.b == Path::new("-") {
-        bail!("standard input (-) can be one of the two lists, not both");
-    }
-    let (a, b) = (list(args, &args.a)?, list(args, &args.b)?);
+    let (a, b) = lists(args)?;
     let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
     let mut keys: Vec<&Vec<u8>> = keys.collect();
     keys.sort_unstable();
@@ -87,125 +79,117 @@ impl Difference<'_> {
     }
 }
 
-/// Reads a list: of a database, or of a file.
-fn list(args: &Args, path: &Path) -> Result<LeafList> {
-    let list = match path.is_dir() {
-        true => of_database(args, path),
-        false => of_file(path),
-    };
-    list.with_context(|| format!("reading {}", path.display()))
-}
-
-/// The leaves of a database's latest block, under its own tree unless another is asked for.
-fn of_database(args: &Args, dir: &Path) -> Result<LeafList> {
-    let found = leaf_list::of_database(dir)?;
-    let tree = args.tree.unwrap_or(found.tree);
-    let leaves = tree.verify.leaves.with_context(|| {
-        format!(
-            "the leaves of its tree, {}, have no names: name another with --tree",
+/// Reads both lists.
+fn lists(args: &Args) -> Result<(LeafList, LeafList)> {
+    if args.a == Path::new("-") && args.b == Path::new("-") {
+        bail!("standard input (-) can be one of the two lists, not both");
+    }
+    let (a, b) = (Side::read(&args.a)?, Side::read(&args.b)?);
+    let asked = asked_tree(args, [&a, &b])?;
+    refuse_other_trees(args, asked, [&a, &b])?;
+    // A database with another tree does not know which leaves were there.
+    let is_other = [&a, &b].into_iter().any(|side| side.is_other(asked));
+    let of_accounts = asked.filter(|_| is_other);
+    if let Some((tree, _)) = of_accounts
+        && tree.zeros == Zeros::Kept
+        && ![&a, &b].into_iter().all(|side| side.is_other(asked))
+    {
+        output::tell(&format!(
+            "the leaves of zeros that {} keeps of what is gone are left out of databases: not both have that tree",
             tree.name
-        )
-    })?;
-    let hash = match (args.tree, &args.hash) {
-        (None, None) => found.hash,
-        (_, hash) => {
-            let settings = Settings {
-                hash: hash.clone(),
-                ..Settings::default()
-            };
-            let made = (tree.make)(&settings).context("--hash")?;
-            made.hash().to_owned()
-        }
+        ));
+    }
+    let leaves = |side: Side, path: &Path| {
+        let leaves = side.leaves(of_accounts);
+        leaves.with_context(|| format!("reading {}", path.display()))
     };
-    leaf_list::leaves_of(leaves, &hash, &found.accounts)
+    Ok((leaves(a, &args.a)?, leaves(b, &args.b)?))
 }
 
-/// Reads the JSON of `arbor oracle --json`, an object of values by keys, or lines, plain or compressed.
-fn of_file(file: &Path) -> Result<LeafList> {
-    let mut text = String::new();
-    Input::open(file)?
-        .by_ref()
-        .take(LONGEST)
-        .read_to_string(&mut text)?;
-    if text.trim().is_empty() {
-        bail!("it is empty");
-    }
-    match serde_json::from_str::<Value>(&text) {
-        Ok(found) => from_json(&found),
-        Err(error) if text.trim_start().starts_with('{') => Err(error.into()),
-        Err(_) => from_lines(&text),
-    }
+/// One of the two that are compared.
+enum Side {
+    Database(OfDatabase),
+    File(LeafFile),
 }
 
-fn from_json(found: &Value) -> Result<LeafList> {
-    if let Some(leaves) = found["leaves"].as_array() {
-        return from_leaves(leaves);
-    }
-    // geth's `evm t8n` writes its leaves under this name if they go to standard output.
-    let values = found.get("vkt").unwrap_or(found).as_object();
-    let values = values.filter(|values| {
-        let mut keys = values.keys();
-        keys.all(|key| hex::decode(key).is_ok())
-    });
-    let values = values.context(
-        "it has neither a list \"leaves\", as arbor oracle --json writes it, nor values by keys in hexadecimal",
-    )?;
-    from_values(values)
-}
+/// The tree that databases are compared by, and its hash function.
+type Asked = Option<(&'static TreeKind, &'static str)>;
 
-/// Reads leaves with their names.
-fn from_leaves(leaves: &[Value]) -> Result<LeafList> {
-    let mut list = LeafList::new();
-    for (number, leaf) in (0..).zip(leaves) {
-        let field = |name: &str| {
-            let text = leaf[name].as_str();
-            text.with_context(|| format!("leaf {number} has no {name}"))
+impl Side {
+    fn read(path: &Path) -> Result<Self> {
+        let read = match path.is_dir() {
+            true => OfDatabase::open(path).map(Self::Database),
+            false => LeafFile::read(path).map(Self::File),
         };
-        let of = leaf["of"].as_str().map(str::to_owned);
-        put(&mut list, field("key")?, field("value")?, of)
-            .with_context(|| format!("leaf {number}"))?;
+        read.with_context(|| format!("reading {}", path.display()))
     }
-    Ok(list)
-}
 
-/// Reads values by their keys, as `evm t8n --output.vkt` writes them.
-fn from_values(values: &Map<String, Value>) -> Result<LeafList> {
-    let mut list = LeafList::new();
-    for (key, value) in values {
-        let value = value.as_str();
-        let value = value.with_context(|| format!("the value of key {key} is no string"))?;
-        put(&mut list, key, value, None)?;
-    }
-    Ok(list)
-}
-
-/// Lines with a key, a value, and what the leaf stands for. A line that begins with a word that is not hexadecimal is none.
-fn from_lines(text: &str) -> Result<LeafList> {
-    let mut list = LeafList::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let mut words = line.splitn(3, [' ', ',', '\t']);
-        let (Some(key), Some(value)) = (words.next(), words.next()) else {
-            continue;
-        };
-        if hex::decode(key).is_err() {
-            continue;
+    /// The tree of a database.
+    fn own_tree(&self) -> Asked {
+        match self {
+            Self::Database(found) => Some(found.tree()),
+            Self::File(_) => None,
         }
-        let of = words.next().map(str::to_owned);
-        put(&mut list, key, value, of).with_context(|| format!("line {number}"))?;
     }
-    match list.is_empty() && !text.starts_with("root ") {
-        true => Err(anyhow!(
-            "it has no leaves: neither JSON nor lines with a key and a value"
-        )),
-        false => Ok(list),
+
+    /// Whether it is a database with another tree than the one that is asked for.
+    fn is_other(&self, asked: Asked) -> bool {
+        let name = |(tree, hash): (&'static TreeKind, &'static str)| (tree.name, hash);
+        match (self.own_tree(), asked) {
+            (Some(own), Some(asked)) => name(own) != name(asked),
+            _ => false,
+        }
+    }
+
+    /// The tree that the leaves are of, if that is known.
+    fn tree(&self, asked: Asked) -> Option<HashedTree> {
+        match self {
+            Self::Database(_) => {
+                let (tree, hash) = asked.or(self.own_tree())?;
+                Some(HashedTree::new(tree, hash))
+            }
+            Self::File(file) => file.tree.clone(),
+        }
+    }
+
+    /// The leaves of a file; those of a database's own tree, or those that its accounts have in another.
+    fn leaves(self, of_accounts: Asked) -> Result<LeafList> {
+        match (self, of_accounts) {
+            (Self::File(file), _) => Ok(file.leaves),
+            (Self::Database(found), Some((tree, hash))) => found.leaves_in(tree, hash),
+            (Self::Database(found), None) => {
+                let leaves = found.own_leaves()?;
+                leaves.ok_or_else(|| no_names(found.tree().0))
+            }
+        }
     }
 }
 
-fn put(list: &mut LeafList, key: &str, value: &str, of: Option<String>) -> Result<()> {
-    let key = hex::decode(key).with_context(|| format!("key {key}"))?;
-    let value: B256 = value.parse().with_context(|| format!("value {value}"))?;
-    match list.insert(key, ListedLeaf { value, of }) {
-        None => Ok(()),
-        Some(_) => bail!("the key comes twice"),
+/// The tree that is asked for. Without `--hash` it has the hash function of the first database with that tree.
+fn asked_tree(args: &Args, sides: [&Side; 2]) -> Result<Asked> {
+    let Some(tree) = args.tree else {
+        return Ok(None);
+    };
+    let own = sides.into_iter().filter_map(Side::own_tree);
+    let own = own.filter(|(own, _)| own.name == tree.name);
+    let own = own.map(|(_, hash)| hash.to_owned()).next();
+    let settings = Settings {
+        hash: args.hash.clone().or(own),
+        ..Settings::default()
+    };
+    let made = (tree.make)(&settings).context("--hash")?;
+    Ok(Some((tree, made.hash())))
+}
+
+/// Refuses leaves of different trees: their keys are not the same, whatever their states are.
+fn refuse_other_trees(args: &Args, asked: Asked, [a, b]: [&Side; 2]) -> Result<()> {
+    match (a.tree(asked), b.tree(asked)) {
+        (Some(of_a), Some(of_b)) if of_a != of_b => bail!(
+            "the trees differ: {} has leaves of {of_a}, {} of {of_b}. Leaves of different trees have different keys, so \
+             nothing was compared. If a side is a database, --tree T takes the leaves that its accounts have in the tree T",
+            args.a.display(),
+            args.b.display()
+        ),
+        _ => Ok(()),
     }
 }

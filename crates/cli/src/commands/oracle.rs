@@ -1,17 +1,16 @@
 //! `arbor oracle`: what a state's root is made of.
 
 use alloy_primitives::{B256, Bytes};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use arbor_convert::AccountList;
 use arbor_database::{Budget, NO_CHAIN, in_memory};
-use arbor_state::{BlockRef, State, TreeKind};
-use arbor_verify::LeafValues;
-use arbor_versions::Version;
+use arbor_state::{BlockRef, Settings, TreeKind};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::Oracle as Args;
-use crate::{leaf_list, output};
+use crate::leaf_list::{HashedTree, LeafSource, OfDatabase, no_names};
+use crate::output;
 
 /// Bytes for a state of a few accounts.
 const MEMORY: u64 = 64 << 20;
@@ -29,59 +28,54 @@ struct Leaf {
 #[derive(Serialize)]
 struct Found {
     tree: &'static str,
-    hash: String,
+    hash: &'static str,
     root: B256,
     accounts: usize,
-    leaves: Vec<Leaf>,
+    /// `None` for a tree whose leaves have no names.
+    leaves: Option<Vec<Leaf>>,
     proofs: Vec<Value>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let leaves = args.tree.verify.leaves;
-    let leaves = leaves.ok_or_else(|| anyhow!("the leaves of {} have no names", args.tree.name))?;
-    let accounts = leaf_list::accounts(&args.state)?;
-    let state = loaded(args, &accounts)?;
-    let hash = state.tree().hash();
-    let list = leaf_list::leaves_of(leaves, hash, &accounts)?;
-    let root = state.root();
-    // A second opinion: from the leaves alone.
-    let values = list.iter().map(|(key, leaf)| (key.clone(), leaf.value));
-    let values: LeafValues = values.collect();
-    let from_leaves = (leaves.root)(hash, &values).ok_or_else(|| unknown_hash(args.tree, hash))?;
-    let from_leaves = from_leaves.map_err(|error| anyhow!(error))?;
-    if from_leaves != root {
-        bail!("the leaves lead to root {from_leaves}, and the tree has {root}: please report it");
-    }
+    let state = state(args)?;
+    let (tree, hash) = state.tree();
+    let leaves = state.own_leaves()?.map(|list| {
+        let leaves = list.into_iter().map(|(key, leaf)| Leaf {
+            key: key.into(),
+            value: leaf.value,
+            of: leaf.of,
+        });
+        leaves.collect::<Vec<Leaf>>()
+    });
+    let then = state.then()?;
     let mut proofs = Vec::new();
     for named in &args.prove {
-        let then = state.at(Version(0))?;
         let mut proof = Vec::new();
         then.prove(named.address, &named.slots)?
             .write_json(&mut proof, false)?;
         proofs.push(serde_json::from_slice(&proof)?);
     }
-    let leaves = list.into_iter().map(|(key, leaf)| Leaf {
-        key: key.into(),
-        value: leaf.value,
-        of: leaf.of,
-    });
     let found = Found {
-        tree: args.tree.name,
-        hash: hash.to_owned(),
-        root,
-        accounts: accounts.accounts.len(),
-        leaves: leaves.collect(),
+        tree: tree.name,
+        hash,
+        root: state.root(),
+        accounts: state.count_accounts()?,
+        leaves,
         proofs,
     };
     match args.json {
-        true => output::json(&found),
-        false => print(&found),
+        true => output::json(&found)?,
+        false => print(&found)?,
     }
+    if found.leaves.is_none() {
+        output::tell(&format!("only the root: {}", no_names(tree)));
+    }
+    Ok(())
 }
 
 fn print(found: &Found) -> Result<()> {
     output::line(&format!("root {}", found.root))?;
-    for Leaf { key, value, of } in &found.leaves {
+    for Leaf { key, value, of } in found.leaves.iter().flatten() {
         let of = of.as_deref().unwrap_or_default();
         output::line(&format!("{key} {value} {of}"))?;
     }
@@ -91,17 +85,43 @@ fn print(found: &Found) -> Result<()> {
     Ok(())
 }
 
-fn unknown_hash(kind: &TreeKind, hash: &str) -> anyhow::Error {
-    anyhow!("the tree {} is not hashed with {hash}", kind.name)
+/// The state under the tree: the database itself if that has the tree, otherwise its accounts in a new tree in memory.
+fn state(args: &Args) -> Result<OfDatabase> {
+    match (LeafSource::read(&args.state)?, args.tree) {
+        (LeafSource::Accounts(accounts), Some(tree)) => loaded(args, tree, &accounts),
+        (LeafSource::Accounts(_), None) => {
+            bail!(
+                "{} is not a database, which has a tree: name the tree with --tree",
+                args.state
+            )
+        }
+        (LeafSource::Database(found), wanted) => {
+            let (tree, hash) = found.tree();
+            let wanted = wanted.unwrap_or(tree);
+            let has_hash = args.hash.as_deref().is_none_or(|wanted| wanted == hash);
+            if wanted.name == tree.name && has_hash {
+                return Ok(found);
+            }
+            let state = loaded(args, wanted, &AccountList::of(&found.then()?)?)?;
+            let (wanted, wanted_hash) = state.tree();
+            output::tell(&format!(
+                "{} has the tree {}: root and leaves are not its own, but those of its accounts in {}",
+                args.state,
+                HashedTree::new(tree, hash),
+                HashedTree::new(wanted, wanted_hash),
+            ));
+            Ok(state)
+        }
+    }
 }
 
-/// The state in memory, under the tree.
-fn loaded(args: &Args, accounts: &AccountList) -> Result<State> {
-    let settings = arbor_state::Settings {
+/// Loads accounts into a tree in memory.
+fn loaded(args: &Args, tree: &TreeKind, accounts: &AccountList) -> Result<OfDatabase> {
+    let settings = Settings {
         hash: args.hash.clone(),
-        ..Default::default()
+        ..Settings::default()
     };
-    let tree = (args.tree.make)(&settings).context("--hash")?;
+    let tree = (tree.make)(&settings).context("--hash")?;
     let order = tree.order();
     let mut state = in_memory(tree, NO_CHAIN, Budget::new(MEMORY))?;
     let source = accounts.sorted(order)?;
@@ -113,5 +133,5 @@ fn loaded(args: &Args, accounts: &AccountList) -> Result<State> {
     };
     state.commit(&block, computed)?;
     drop(source);
-    Ok(state)
+    OfDatabase::new(state.snapshot()?)
 }

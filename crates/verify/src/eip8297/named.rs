@@ -21,10 +21,15 @@ pub(super) const LEAVES: NamedLeaves = NamedLeaves {
 fn leaves_of(hasher: Hasher, of: WholeAccount<'_>) -> Result<Vec<NamedLeaf>, String> {
     let WholeAccount {
         address,
-        account,
+        account: Some(account),
         code,
         slots,
-    } = of;
+        ..
+    } = of
+    else {
+        // Zero is absence in this tree, so that nothing is left of an account that is gone.
+        return Ok(Vec::new());
+    };
     let told = |error: &dyn std::error::Error| format!("account {address:#x}: {error}");
     let kind = Code::of(code).map_err(|error| told(&error))?;
     let values = fields(&account, kind).map_err(|error| told(&error))?;

@@ -48,6 +48,15 @@ impl HeaderLayout {
         }
     }
 
+    /// The name of the field whose leaf has this suffix, one of [`suffixes`](Self::suffixes).
+    pub(crate) fn field(self, suffix: u8) -> &'static str {
+        let names: &[&str] = match self {
+            Self::BasicData => &["basic data", "code hash"],
+            Self::FiveLeaves => &["version", "balance", "nonce", "code hash", "code size"],
+        };
+        names[usize::from(suffix)]
+    }
+
     /// The leaf that only accounts with code have.
     pub const fn code_size_leaf(self) -> Option<u8> {
         match self {

@@ -21,6 +21,7 @@ mod account;
 mod chunks;
 mod hash;
 mod header;
+mod named;
 mod places;
 mod witness;
 
@@ -28,6 +29,7 @@ pub use account::{account_of, account_places};
 pub use chunks::{CHUNK, chunk_code};
 pub use hash::{Stem, StemHash};
 pub use header::{HeaderLayout, NoAccount, NoRoom};
+pub(crate) use named::named_leaves;
 pub use places::{
     CODE, HEADER_SLOTS, MAIN_STORAGE_INDEX, StemContents, StemName, chunk_place, slot_place,
 };

@@ -10,10 +10,12 @@ use arbor_tree_verkle::{Stem, Witness, WitnessError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::named::{leaves_of, root_of};
 use super::stems::Stems;
 use super::witness::partial_state;
 use crate::compact::{CompactForm, CompactSizes, NotCompact, one_node};
 use crate::kinds::{NotProven, VerifyKind};
+use crate::named_leaves::NamedLeaves;
 use crate::proof::{
     Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Verdict, WrongField, fields,
     write_with_form,
@@ -27,7 +29,10 @@ pub static VERIFY: VerifyKind = VerifyKind {
     account_of: Some(|leaves, names| named(HeaderLayout::BasicData, leaves, names)),
     partial_state: Some(|parts| partial_state(HeaderLayout::BasicData, committer(), parts)),
     compact: Some(COMPACT),
-    leaves: None,
+    leaves: Some(NamedLeaves {
+        of: |hash, account| leaves_of(HeaderLayout::BasicData, committer(), hash, account),
+        root: |hash, leaves| root_of(committer(), hash, leaves),
+    }),
 };
 
 /// Verkle as testnets before July 2024 laid accounts out.
@@ -37,7 +42,10 @@ pub static VERIFY_2023: VerifyKind = VerifyKind {
     account_of: Some(|leaves, names| named(HeaderLayout::FiveLeaves, leaves, names)),
     partial_state: Some(|parts| partial_state(HeaderLayout::FiveLeaves, committer(), parts)),
     compact: Some(COMPACT),
-    leaves: None,
+    leaves: Some(NamedLeaves {
+        of: |hash, account| leaves_of(HeaderLayout::FiveLeaves, committer(), hash, account),
+        root: |hash, leaves| root_of(committer(), hash, leaves),
+    }),
 };
 
 /// The one node of a witness is its binary form, without offsets and new values here. The witness of a block that touches

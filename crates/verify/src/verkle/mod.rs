@@ -5,6 +5,7 @@
 //! and remembers those that are asked for again.
 
 mod forms;
+mod named;
 mod stems;
 mod witness;
 

@@ -8,13 +8,11 @@ use arbor_accounts::ReadError;
 use arbor_ipa::Committer;
 use arbor_tree_verkle::{Verified, Witness};
 
+use super::named::HASH;
 use super::stems::Stems;
 use crate::kinds::PartialState;
 use crate::stems::{HeaderLayout, KeyedLeaf, LeafValue, Stem, WitnessLeaves, WitnessState};
 use crate::witness_parts::WitnessParts;
-
-/// The name of the tree's one hash function.
-const HASH: &str = "pedersen";
 
 /// Makes the state of a witness, whose one node is the witness in its binary form; codes are among the leaves. `None` for a
 /// hash function that the tree does not have. A witness that is malformed or false has no leaf.
