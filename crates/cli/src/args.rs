@@ -350,7 +350,7 @@ pub(crate) struct Replay {
     /// History to keep: none, a number of versions, or all [default: as before; 128 for a new database]
     #[arg(long, value_name = "none|N|all", value_parser = parse_retain, help_heading = HISTORY)]
     pub(crate) retain: Option<Retain>,
-    /// State roots to compute and compare with headers
+    /// State roots to compute. A computed root is compared with the header's, if headers carry the tree's roots
     #[arg(long, value_name = "every|last", default_value = "every", help_heading = CHECKS)]
     pub(crate) verify: VerifyChoice,
     /// Write the root after each block to this file at the end, as `arbor roots` prints them
@@ -433,7 +433,7 @@ pub(crate) struct RuleFlags {
 pub(crate) enum VerifyChoice {
     /// The root of every block
     Every,
-    /// One root for each run of blocks whose versions are not retained
+    /// One root for up to 64 blocks together, as long as their versions are not retained; for trees that forget cleared slots
     Last,
 }
 

@@ -347,6 +347,18 @@ fn verifying_the_last_root_ends_like_verifying_every() {
     assert_eq!(report["results"]["total"]["blocks"], head);
     folder.run(&["verify", "--db", "db"]).ok();
 
+    // Where every version is kept, every root is computed, and the reason is given.
+    for (db, why) in [
+        ("durable", &["--durable"][..]),
+        ("all", &["--retain", "all"]),
+    ] {
+        let words = ["replay", "--db", db, "--verify", "last", "chain"];
+        let run = folder.run(&[&words[..], why].concat());
+        let said = run.ok().stderr();
+        assert!(said.contains("--verify last has no effect"), "{said}");
+        assert!(said.contains(&why.join(" ")), "{said}");
+    }
+
     let oldest = (head - 3).to_string();
     folder.run(&["dump", "--db", "db", "--at", &oldest]).ok();
     let before = (head - 4).to_string();

@@ -103,5 +103,5 @@ fn revisions_and_hash_functions_are_trees_of_their_own() {
     ];
     folder
         .run(&words)
-        .fails_with(&["--verify last", "eip7864", "--verify every"]);
+        .fails_with(&["--verify last", "eip7864", "--verify every", "mpt, eip8297"]);
 }

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use super::replay_flags;
 use super::replay_follow::Follower;
-use crate::args::{Replay as Args, VerifyChoice};
+use crate::args::Replay as Args;
 use crate::block_rows::BlockRows;
 use crate::progress::{PartDone, Progress};
 use crate::report::{self, Head, Outcome, Spans};
@@ -519,11 +519,6 @@ fn execute(
         },
         check_every: args.check_state,
     };
-    if args.verify == VerifyChoice::Last && matches!(options.verify, Verify::Every) {
-        tracing::warn!(
-            "--verify last is of no use here, and every root is verified: history is to be kept, and where the chain ends is not known (--to says it), or --durable is given"
-        );
-    }
     // 7. The blocks.
     let mut outcome = blocks(&mut replay, options, &mut |block| run.passed(block));
     run.blocks_ended();
@@ -576,7 +571,7 @@ fn tell_lost(options: &Options<'_>, retain: Retain, run: &ReplayRun<'_>) {
     let last = run.sums.last_block;
     if retain != Retain::None && last > 0 && last < each_from {
         tracing::warn!(
-            "it ended at block {last}, where --verify last has a root for one of {blocks} blocks: those before it cannot be read"
+            "it ended at block {last}, before the blocks whose versions are kept. Up to there --verify last has computed one root for up to {blocks} blocks: the states before block {last} cannot be read"
         );
     }
 }

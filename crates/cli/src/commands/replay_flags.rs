@@ -143,18 +143,31 @@ pub(super) fn check_flags(args: &Args, tree: TreeChoice) -> Result<()> {
 const ROOT_RUN: usize = 64;
 
 /// The roots to compute on the way to block `last`. With `--verify last` every version that is to be retained at the
-/// end has its own, and so has every block if the end is not known.
+/// end has its own. If that is every block, a warning says why.
 pub(super) fn verification(args: &Args, retain: Retain, last: Option<u64>) -> Verify {
-    let each_from = match (args.verify, last, retain) {
-        (VerifyChoice::Last, Some(last), Retain::Last(versions)) if !args.durable => {
-            (last + 1).saturating_sub(versions)
-        }
-        (VerifyChoice::Last, _, Retain::None) if !args.durable => u64::MAX,
-        _ => return Verify::Every,
+    if args.verify == VerifyChoice::Every {
+        return Verify::Every;
+    }
+    let each_from = match (last, retain) {
+        _ if args.durable => Err("--durable writes each block as a version of its own"),
+        (_, Retain::All) => Err("every block is kept as a version (--retain all)"),
+        (_, Retain::None) => Ok(u64::MAX),
+        (Some(last), Retain::Last(versions)) => Ok((last + 1).saturating_sub(versions)),
+        (None, Retain::Last(_)) => Err(
+            "the chain has no known end, so that any block may be among the last ones, which are kept as versions: give --to N",
+        ),
     };
-    Verify::Last {
-        blocks: ROOT_RUN,
-        each_from,
+    match each_from {
+        Ok(each_from) => Verify::Last {
+            blocks: ROOT_RUN,
+            each_from,
+        },
+        Err(why) => {
+            tracing::warn!(
+                "--verify last has no effect, and every block's root is computed: a version needs its root, and {why}"
+            );
+            Verify::Every
+        }
     }
 }
 
@@ -172,13 +185,17 @@ pub(super) fn check_place(args: &Args) -> Result<()> {
     }
 }
 
-/// Refuses net changes of many blocks under a tree that keeps a leaf for each slot that was ever set.
+/// Refuses one root for many blocks under a tree that keeps a leaf for each slot that was ever set.
 pub(super) fn check_verification(args: &Args, tree: &Tree) -> Result<()> {
     if args.verify == VerifyChoice::Last && tree.kind().zeros == Zeros::Kept {
+        let others = TREES.rows().filter(|kind| kind.zeros == Zeros::Forgotten);
+        let others: Vec<&str> = others.map(|kind| kind.name).collect();
         bail!(
-            "--verify last does not work with {name}: it applies the net change of many blocks, but {name} keeps a leaf for a slot that was set and cleared in between, so the \
-             root would differ. Use --verify every.",
-            name = tree.kind().name
+            "--verify last cannot be used with the tree {name}. It computes one root for up to {ROOT_RUN} blocks, from the state before and \
+             after them. The root of {name} depends on more: a slot that was ever set keeps a leaf, also if it was set and cleared between \
+             the two. Leave the option out, which is --verify every, or use one of the trees {others}.",
+            name = tree.kind().name,
+            others = others.join(", ")
         );
     }
     Ok(())
