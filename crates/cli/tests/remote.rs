@@ -424,7 +424,7 @@ fn a_replay_follows_the_head_of_a_node_to_other_branches() {
         let begin = ["replay", "--db", "copy", "--rpc", &stub.url];
         folder.run(&[&begin[..], more].concat())
     };
-    replay(&[]).fails_with(&["block 0"]);
+    replay(&[]).fails_with(&["go back to block 0", "blocks 3 to 7", "--retain N"]);
     assert_eq!(folder.status("copy")["block"], 7);
     // With --to it ends.
     stub.set(&blocks);

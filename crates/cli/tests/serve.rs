@@ -122,6 +122,16 @@ fn a_database_is_served_and_followed_while_another_process_writes_it() {
     );
     let message = error["message"].as_str().expect("a message");
     assert!(message.contains("blocks 1 to 3"), "{message}");
+    assert!(message.contains("--retain"), "{message}");
+    for (method, params) in [
+        ("eth_getProof", json!([someone, [], "0x0"])),
+        // It needs the state before its block.
+        ("debug_executionWitness", json!(["0x1"])),
+    ] {
+        let gone = serving.call(method, &params).expect("answered");
+        assert_eq!(gone["error"]["code"], 4444, "{gone}");
+        assert_eq!(gone["error"]["data"], error["data"], "{gone}");
+    }
     // Blocks beyond the database's latest are not served, though the files have them.
     let beyond = serving.call("eth_getBlockByNumber", &json!(["0x4", false]));
     assert_eq!(beyond.expect("answered")["result"], Value::Null);

@@ -24,7 +24,9 @@ pub enum BlockStateError {
     #[error("the database is empty: replay a chain into it first")]
     Empty,
     /// The block is in the past, and its state is not kept.
-    #[error("the state of block {number} is not kept: those of blocks {oldest} to {newest} are")]
+    #[error(
+        "the state of block {number} is not kept: those of blocks {oldest} to {newest} are. `arbor replay --retain N` keeps more"
+    )]
     NotKept {
         /// The block.
         number: u64,

@@ -91,6 +91,19 @@ pub enum ReplayError {
     /// The database remembers no block of that number.
     #[error("block {0} is not in the database, or not remembered any more")]
     UnknownBlock(u64),
+    /// The database does not have the state of a block any more, to which it is to return.
+    #[error(
+        "the database cannot go back to block {number}: it has the states of blocks {oldest} to {newest}. Replay the other branch \
+         into a new database; there, a larger `--retain N` keeps the states of more blocks"
+    )]
+    NotRetained {
+        /// The block.
+        number: u64,
+        /// The oldest block whose state is there.
+        oldest: u64,
+        /// The latest block.
+        newest: u64,
+    },
     /// Block 0 of the chain is not the genesis given.
     #[error("the chain's block 0 is {given}, the genesis makes {expected}")]
     OtherGenesis {

@@ -119,17 +119,37 @@ impl Replay {
     /// Returns to block `number`, from which another branch of the chain can be taken.
     ///
     /// # Errors
-    /// A block whose state is not retained; the database is then as it was.
+    /// [`ReplayError::NotRetained`] for a block whose state is not retained; the database is then as it was.
     pub fn rollback(&mut self, number: u64) -> Result<(), ReplayError> {
         let failed = |error| ReplayError::State { number, error };
         let versions = self.state.versions().view();
         let version = versions.version_of_block(number);
         let version = version.map_err(|error| failed(error.into()))?;
-        self.state
-            .rollback(version.ok_or(ReplayError::UnknownBlock(number))?)
-            .map_err(failed)?;
+        let Some(version) = version.filter(|version| versions.retained(*version).is_ok()) else {
+            return Err(self.not_retained(number));
+        };
+        self.state.rollback(version).map_err(failed)?;
         self.publish()?;
         self.look_back()
+    }
+
+    /// The error for a block that the database cannot return to, with the blocks that it can.
+    pub fn not_retained(&self, number: u64) -> ReplayError {
+        let view = self.state.versions().view();
+        let (newest, _) = self.head();
+        let oldest = view.oldest().map(|oldest| view.meta(oldest));
+        let oldest = match oldest.transpose() {
+            Ok(oldest) => oldest.flatten().map_or(newest, |meta| meta.block_number),
+            Err(error) => {
+                let error = error.into();
+                return ReplayError::State { number, error };
+            }
+        };
+        ReplayError::NotRetained {
+            number,
+            oldest,
+            newest,
+        }
     }
 
     /// Makes all that was committed durable, so that other processes can read it, and [gives](Self::publish_to) the latest version to those who want it.

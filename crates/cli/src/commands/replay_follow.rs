@@ -89,12 +89,12 @@ impl Follower<'_> {
             match replay.check_known(number, hash) {
                 Ok(true) if number == newest => return Ok(None),
                 Ok(true) => return Ok(Some(number)),
-                Ok(false) => return Err(ReplayError::UnknownBlock(number).into()),
+                Ok(false) => return Err(replay.not_retained(number).into()),
                 Err(ReplayError::OtherChain { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ReplayError::UnknownBlock(0).into())
+        Err(replay.not_retained(0).into())
     }
 }
 
