@@ -165,10 +165,13 @@ fn the_readme_is_short_and_the_guide_narrow() {
     );
     let mut narrow = vec![root().join("README.md"), root().join("SECURITY.md")];
     pages(&root().join("docs/guide"), &mut narrow);
+    // Its commands were cut off on the page, with the words that explain them.
+    let with_commands = root().join("bench-peers/README.md");
+    narrow.push(with_commands.clone());
     for page in narrow {
         let mut is_code = false;
         for (at, line) in read(&page).lines().enumerate() {
-            is_code ^= line.starts_with("```");
+            is_code ^= line.starts_with("```") && page != with_commands;
             let columns = line.chars().count();
             let is_prose = !is_code && !line.starts_with('|');
             assert!(
