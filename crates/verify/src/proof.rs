@@ -32,7 +32,9 @@ pub trait Proof: Any + fmt::Debug + Send + Sync {
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()>;
 
     /// The proof in its binary form (SSZ); `None` if it has none.
-    fn to_bytes(&self) -> Option<Vec<u8>>;
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 impl dyn Proof {
@@ -55,6 +57,31 @@ pub enum Verdict {
     True(Claims),
     /// It does not, for this reason.
     False(String),
+}
+
+impl Verdict {
+    /// The verdict on a proof that shows accounts and nothing else, or does not hold.
+    pub(crate) fn of_accounts(shown: Result<Vec<ProvenAccount>, impl ToString>) -> Self {
+        Self::of(shown.map(|accounts| Claims {
+            accounts,
+            ..Claims::default()
+        }))
+    }
+
+    /// The verdict on a proof that shows leaves and nothing else, or does not hold.
+    pub(crate) fn of_leaves(shown: Result<Vec<ProvenLeaf>, impl ToString>) -> Self {
+        Self::of(shown.map(|leaves| Claims {
+            leaves,
+            ..Claims::default()
+        }))
+    }
+
+    fn of(shown: Result<Claims, impl ToString>) -> Self {
+        match shown {
+            Ok(claims) => Self::True(claims),
+            Err(why) => Self::False(why.to_string()),
+        }
+    }
 }
 
 /// What a proof that holds shows.
@@ -150,6 +177,19 @@ pub struct ProofForm {
     pub decode: fn(Value) -> Result<Box<dyn Proof>, WrongField>,
     /// Reads the binary form, if there is one.
     pub from_bytes: Option<FromBytes>,
+}
+
+impl ProofForm {
+    /// The form of a type that is read from JSON whose name is in every file.
+    pub(crate) const fn named<T: Proof + DeserializeOwned>(name: &'static str) -> Self {
+        Self {
+            name,
+            marks: &[],
+            shared: &[],
+            decode: |file| Ok(Box::new(fields::<T>(file)?)),
+            from_bytes: None,
+        }
+    }
 }
 
 /// Reads a proof from bytes.

@@ -2,6 +2,7 @@
 //! and at older versions, comparing them with rebuilt ones, counting them, and what can be set.
 
 mod compare;
+mod compute;
 mod inspect;
 mod nodes;
 mod settings;
@@ -10,6 +11,7 @@ use arbor_store::Table;
 use arbor_versions::{TableKind, TableSpec};
 
 pub(crate) use compare::{Comparison, check_keys};
+pub(crate) use compute::computed;
 pub(crate) use inspect::inspect_nodes;
 pub(crate) use nodes::{AtHead, AtVersion, FlatChanges, Undo, Undone, depth_of_key, node_write};
 pub(crate) use settings::{NodeSettings, SETTINGS};

@@ -8,7 +8,7 @@ use arbor_verify::eip7864::{AccountsMultiproof, HashName, MultiproofFile, keys_o
 use super::updates::updates;
 use super::{Eip7864, failed};
 use crate::binary::{AtHead, AtVersion};
-use crate::stems::{flat_changes, leaf_changes, stored_code};
+use crate::stems::{code_after, flat_changes, leaf_changes};
 
 fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
     Ok(AtVersion {
@@ -43,10 +43,7 @@ pub(super) fn block_proof(
     touched: Touched<'_>,
 ) -> Result<Bytes, StateError> {
     let stems = tree.stems();
-    let code = |hash| match touched.changes.codes.get(&hash) {
-        Some(code) => Ok(code.clone()),
-        None => stored_code(then.view(), hash),
-    };
+    let code = code_after(then.view(), touched.changes);
     let flat = flat_changes(then, touched.changes, &code)?;
     let changes = leaf_changes(flat.flat(), Eip7864::LAYOUT, &stems, &code)?;
     let reads = touched.reads.iter().map(|(address, slots)| AccountSlots {

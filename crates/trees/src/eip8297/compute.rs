@@ -2,16 +2,14 @@
 
 use std::time::Instant;
 
-use super::failed;
-use arbor_state_tree::{Computed, StateChanges, StateError, Timings, code_writes};
-use arbor_tree_eip8297::apply;
+use arbor_state_tree::{Computed, StateChanges, StateError, code_writes};
 use arbor_versions::View;
 
 use super::Eip8297;
 use super::changes::flat_changes;
 use super::leaves::leaf_updates;
-use crate::binary::{AtHead, NODES};
-use crate::stems::stored_code;
+use crate::binary::computed;
+use crate::stems::code_after;
 
 /// What changes on top of the head make of the state.
 pub(super) fn compute(
@@ -20,24 +18,9 @@ pub(super) fn compute(
     changes: &StateChanges,
 ) -> Result<Computed, StateError> {
     let start = Instant::now();
-    let code = |hash| match changes.codes.get(&hash) {
-        Some(code) => Ok(code.clone()),
-        None => stored_code(view, hash),
-    };
+    let code = code_after(view, changes);
     let mut flat = flat_changes(&view, changes, &code)?;
     let updates = leaf_updates(flat.flat(), tree.embedding(), &code)?;
-    let keyed = Instant::now();
-    let update = apply(&AtHead(view), tree.hasher, tree.packing, &updates).map_err(failed)?;
-    let applied = Instant::now();
     flat.blobs = code_writes(changes.codes.iter());
-    for change in update.nodes {
-        flat.put_shared_node(NODES, &change.path.database_key(), change.record);
-    }
-    let mut computed = Computed::on_head(view, update.root.into(), flat);
-    computed.timings = Timings {
-        keys: keyed - start,
-        tree: applied - keyed,
-        writes: applied.elapsed(),
-    };
-    Ok(computed)
+    computed(&tree, view, start, flat, &updates)
 }

@@ -9,10 +9,9 @@ use std::time::Instant;
 use alloy_primitives::B256;
 use arbor_state_tree::{
     COMMON, Check, CheckedPart, Computed, KeyValue, KeyValueEntry, KeyValueWrite, StateError, Then,
-    Timings,
 };
 use arbor_store::Table;
-use arbor_tree_eip8297::{Builder, Part, Path, apply, join, prove_many};
+use arbor_tree_eip8297::{Builder, Part, Path, join, prove_many};
 use arbor_verify::Proof;
 use arbor_verify::eip8297::{HashName, KeysProof};
 use arbor_versions::{Change, Changes, TableKind, TableSpec, View};
@@ -21,7 +20,7 @@ use rayon::prelude::*;
 use super::entries::{ENTRIES, decode, entry_update, path};
 use super::prove::nodes;
 use super::{Eip8297, failed};
-use crate::binary::{AtHead, Comparison, NODES, NODES_TABLE, check_keys};
+use crate::binary::{Comparison, NODES_TABLE, check_keys, computed};
 
 /// The tables of a database that has entries alone.
 const TABLES: [TableSpec; 4] = [
@@ -78,19 +77,7 @@ impl KeyValue for Eip8297 {
                 changes.put_flat(change);
             }
         }
-        let keyed = Instant::now();
-        let update = apply(&AtHead(view), self.hasher, self.packing, &updates).map_err(failed)?;
-        let applied = Instant::now();
-        for change in update.nodes {
-            changes.put_shared_node(NODES, &change.path.database_key(), change.record);
-        }
-        let mut computed = Computed::on_head(view, update.root.into(), changes);
-        computed.timings = Timings {
-            keys: keyed - start,
-            tree: applied - keyed,
-            writes: applied.elapsed(),
-        };
-        Ok(computed)
+        computed(self, view, start, changes, &updates)
     }
 
     fn prove(&self, then: &dyn Then, keys: &[B256]) -> Result<Box<dyn Proof>, StateError> {

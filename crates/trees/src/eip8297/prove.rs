@@ -16,7 +16,7 @@ use super::changes::flat_changes;
 use super::leaves::leaf_updates;
 use super::reader::{RECORDS, account_record};
 use crate::binary::{AtHead, AtVersion};
-use crate::stems::stored_code;
+use crate::stems::code_after;
 
 pub(super) fn nodes<'t>(then: &'t dyn Then) -> Result<AtVersion<'t>, StateError> {
     Ok(AtVersion {
@@ -95,10 +95,7 @@ pub(super) fn block_nodes(
     touched: Touched<'_>,
 ) -> Result<Vec<Bytes>, StateError> {
     let embedding = tree.embedding();
-    let code = |hash| match touched.changes.codes.get(&hash) {
-        Some(code) => Ok(code.clone()),
-        None => stored_code(then.view(), hash),
-    };
+    let code = code_after(then.view(), touched.changes);
     let flat = flat_changes(then, touched.changes, &code)?;
     let updates = leaf_updates(flat.flat(), embedding, &code)?;
     let mut keys: BTreeSet<Path> = BTreeSet::new();

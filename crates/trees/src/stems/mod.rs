@@ -28,7 +28,7 @@ pub(crate) use check::{RecordCheck, check_records};
 pub(crate) use inspect::inspect_flat;
 pub(crate) use load::load_flat;
 pub(crate) use ordered::{OrderedLeaves, UnderStem, first_bytes, groups};
-pub(crate) use reader::{RECORDS, stored_code};
+pub(crate) use reader::{RECORDS, code_after, stored_code};
 pub(crate) use records::AccountRecord;
 pub(crate) use spread::{read_leaf_group, spread};
 pub(crate) use values::Leaves;

@@ -7,7 +7,7 @@ use super::Verkle;
 use super::failed;
 use super::nodes::{AtHead, AtVersion};
 use super::{Stem, StemHash};
-use crate::stems::{AccountRecord, Leaves, StemChanges, flat_changes, leaf_changes, stored_code};
+use crate::stems::{AccountRecord, Leaves, StemChanges, code_after, flat_changes, leaf_changes};
 use arbor_state_tree::ACCOUNTS;
 use arbor_state_tree::{AccountSlots, BlockLeaves, StateError};
 use arbor_state_tree::{Then, Touched, own};
@@ -96,10 +96,7 @@ pub(super) fn block_leaves(
     touched: Touched<'_>,
 ) -> Result<BlockLeaves, StateError> {
     let layout = verkle.settings().layout;
-    let code = |hash| match touched.changes.codes.get(&hash) {
-        Some(code) => Ok(code.clone()),
-        None => stored_code(state.view(), hash),
-    };
+    let code = code_after(state.view(), touched.changes);
     let flat = flat_changes(state, touched.changes, &code)?;
     let changed = leaf_changes(flat.flat(), layout, verkle.stems(), &code)?;
 

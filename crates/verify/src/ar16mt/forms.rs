@@ -11,8 +11,7 @@ use super::proof::StateProof;
 use super::range::RangeProof;
 use crate::kinds::VerifyKind;
 use crate::proof::{
-    Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict, fields,
-    write_with_form,
+    Claims, Malformed, Proof, ProofForm, ProvenAccount, ProvenLeaf, Range, Verdict, write_with_form,
 };
 
 /// AR16MT as whoever checks its proofs knows it.
@@ -26,34 +25,10 @@ pub static VERIFY: VerifyKind = VerifyKind {
 };
 
 static FORMS: [ProofForm; 4] = [
-    ProofForm {
-        name: "ar16mt/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<StateProof>(file)?)),
-        from_bytes: None,
-    },
-    ProofForm {
-        name: "ar16mt-accounts/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<StateMultiproof>(file)?)),
-        from_bytes: None,
-    },
-    ProofForm {
-        name: "ar16mt-range/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<RangeProof>(file)?)),
-        from_bytes: None,
-    },
-    ProofForm {
-        name: "ar16mt-keys/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<KeysProof>(file)?)),
-        from_bytes: None,
-    },
+    ProofForm::named::<StateProof>("ar16mt/1"),
+    ProofForm::named::<StateMultiproof>("ar16mt-accounts/1"),
+    ProofForm::named::<RangeProof>("ar16mt-range/1"),
+    ProofForm::named::<KeysProof>("ar16mt-keys/1"),
 ];
 
 impl Proof for StateProof {
@@ -69,28 +44,20 @@ impl Proof for StateProof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        let account = match self.verify(root).map_err(Malformed::new)? {
-            Ok(account) => account,
-            Err(why) => return Ok(Verdict::False(why.to_string())),
-        };
+        let shown = self.verify(root).map_err(Malformed::new)?;
         let slots = self.slots.iter();
-        let proven = ProvenAccount {
+        let proven = |account| ProvenAccount {
             address: self.address,
             account,
             slots: slots.map(|slot| (slot.slot, Some(slot.value))).collect(),
         };
-        Ok(Verdict::True(Claims {
-            accounts: vec![proven],
-            ..Claims::default()
-        }))
+        Ok(Verdict::of_accounts(
+            shown.map(|account| vec![proven(account)]),
+        ))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }
 
@@ -107,21 +74,12 @@ impl Proof for StateMultiproof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        Ok(match self.verify(root).map_err(Malformed::new)? {
-            None => Verdict::False(FALSE.into()),
-            Some(accounts) => Verdict::True(Claims {
-                accounts,
-                ..Claims::default()
-            }),
-        })
+        let shown = self.verify(root).map_err(Malformed::new)?;
+        Ok(Verdict::of_accounts(shown.ok_or(FALSE)))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }
 
@@ -154,10 +112,6 @@ impl Proof for RangeProof {
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
     }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
-    }
 }
 
 impl Proof for KeysProof {
@@ -170,20 +124,11 @@ impl Proof for KeysProof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        Ok(match self.verify(root).map_err(Malformed::new)? {
-            None => Verdict::False(FALSE.into()),
-            Some(leaves) => Verdict::True(Claims {
-                leaves,
-                ..Claims::default()
-            }),
-        })
+        let shown = self.verify(root).map_err(Malformed::new)?;
+        Ok(Verdict::of_leaves(shown.ok_or(FALSE)))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }

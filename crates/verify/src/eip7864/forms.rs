@@ -215,8 +215,4 @@ impl Proof for AccountsMultiproof {
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), &self.file, out, pretty)
     }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
-    }
 }

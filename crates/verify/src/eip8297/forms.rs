@@ -13,9 +13,7 @@ use super::proof::AccountProof;
 use super::witness::WitnessState;
 use crate::compact::{CompactForm, CompactSizes, NotCompact, check_root};
 use crate::kinds::VerifyKind;
-use crate::proof::{
-    Claims, Malformed, Proof, ProofForm, ProvenAccount, Verdict, fields, write_with_form,
-};
+use crate::proof::{Malformed, Proof, ProofForm, ProvenAccount, Verdict, fields, write_with_form};
 
 /// EIP-8297's tree as whoever checks its proofs knows it.
 pub static VERIFY: VerifyKind = VerifyKind {
@@ -70,20 +68,8 @@ static FORMS: [ProofForm; 3] = [
         decode: |file| Ok(Box::new(fields::<AccountProof>(file)?)),
         from_bytes: None,
     },
-    ProofForm {
-        name: "eip8297-accounts/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<StateMultiproof>(file)?)),
-        from_bytes: None,
-    },
-    ProofForm {
-        name: "eip8297-keys/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<KeysProof>(file)?)),
-        from_bytes: None,
-    },
+    ProofForm::named::<StateMultiproof>("eip8297-accounts/1"),
+    ProofForm::named::<KeysProof>("eip8297-keys/1"),
 ];
 
 impl Proof for AccountProof {
@@ -99,28 +85,20 @@ impl Proof for AccountProof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        let account = match self.verify(root) {
-            Ok(account) => account,
-            Err(why) => return Ok(Verdict::False(why.to_string())),
-        };
         let slots = self.storage_proof.iter();
-        let proven = ProvenAccount {
+        let proven = |account| ProvenAccount {
             address: self.address,
             account,
             slots: slots.map(|slot| (slot.key, Some(slot.value))).collect(),
         };
-        Ok(Verdict::True(Claims {
-            accounts: vec![proven],
-            ..Claims::default()
-        }))
+        let shown = self.verify(root);
+        Ok(Verdict::of_accounts(
+            shown.map(|account| vec![proven(account)]),
+        ))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }
 
@@ -134,21 +112,12 @@ impl Proof for StateMultiproof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        Ok(match self.verify(root).map_err(Malformed::new)? {
-            Err(why) => Verdict::False(why.to_string()),
-            Ok(accounts) => Verdict::True(Claims {
-                accounts,
-                ..Claims::default()
-            }),
-        })
+        let shown = self.verify(root).map_err(Malformed::new)?;
+        Ok(Verdict::of_accounts(shown))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }
 
@@ -162,20 +131,11 @@ impl Proof for KeysProof {
     }
 
     fn verify(&self, root: B256) -> Result<Verdict, Malformed> {
-        Ok(match self.verify(root).map_err(Malformed::new)? {
-            Err(why) => Verdict::False(why.to_string()),
-            Ok(leaves) => Verdict::True(Claims {
-                leaves,
-                ..Claims::default()
-            }),
-        })
+        let shown = self.verify(root).map_err(Malformed::new)?;
+        Ok(Verdict::of_leaves(shown))
     }
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }

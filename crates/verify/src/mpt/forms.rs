@@ -31,13 +31,7 @@ static FORMS: [ProofForm; 2] = [
         decode: |file| Ok(Box::new(fields::<AccountProof>(file)?)),
         from_bytes: None,
     },
-    ProofForm {
-        name: "mpt-accounts/1",
-        marks: &[],
-        shared: &[],
-        decode: |file| Ok(Box::new(fields::<ManyAccounts>(file)?)),
-        from_bytes: None,
-    },
+    ProofForm::named::<ManyAccounts>("mpt-accounts/1"),
 ];
 
 /// Proofs of several accounts, each with slots of it.
@@ -87,10 +81,6 @@ impl Proof for AccountProof {
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
     }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
-    }
 }
 
 impl Proof for ManyAccounts {
@@ -108,10 +98,6 @@ impl Proof for ManyAccounts {
 
     fn write_json(&self, out: &mut dyn Write, pretty: bool) -> serde_json::Result<()> {
         write_with_form(self.form(), self, out, pretty)
-    }
-
-    fn to_bytes(&self) -> Option<Vec<u8>> {
-        None
     }
 }
 
