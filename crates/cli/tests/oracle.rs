@@ -301,7 +301,7 @@ fn a_malformed_leaf_is_an_error_with_its_line() {
             &["line 2", "0x1z", "not hexadecimal"],
         ),
         (
-            format!("{{\"leaves\": [\n{{\"key\": \"0x12\", \"value\": \"0x12\"}}]}}"),
+            "{\"leaves\": [\n{\"key\": \"0x12\", \"value\": \"0x12\"}]}".to_owned(),
             &["leaf 0 in line 2", "1 bytes instead of 32"],
         ),
         (
