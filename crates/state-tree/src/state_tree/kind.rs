@@ -123,16 +123,27 @@ pub struct Settings {
     pub words: Vec<String>,
 }
 
-/// A setting that a tree does not have.
+/// Why a tree cannot be made with some settings.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the tree {tree} does not have the setting '{word}'; it has: {}", .known.join(", "))]
-pub struct SettingError {
-    /// The tree's name.
-    pub tree: &'static str,
-    /// The setting as it was given.
-    pub word: String,
-    /// The settings that the tree has.
-    pub known: Vec<&'static str>,
+pub enum SettingError {
+    /// A setting that the tree does not have.
+    #[error("the tree {tree} does not have the setting '{word}'; it has: {}", .known.join(", "))]
+    Unknown {
+        /// The tree's name.
+        tree: &'static str,
+        /// The setting as it was given.
+        word: String,
+        /// The settings that the tree has.
+        known: Vec<&'static str>,
+    },
+    /// Two numbers for one setting.
+    #[error("the settings '{first}' and '{second}' contradict each other: give one of them")]
+    Contradiction {
+        /// The setting as it was given first.
+        first: String,
+        /// The same setting with another number.
+        second: String,
+    },
 }
 
 impl TreeKind {
@@ -159,12 +170,12 @@ impl TreeKind {
         self.settings.iter().find(named)
     }
 
-    /// Checks that the tree has the hash function and the settings that are asked for.
+    /// Checks that the tree has the hash function and the settings that are asked for, and that no setting has two numbers.
     ///
     /// # Errors
-    /// The first that it does not have.
+    /// The first setting that the tree does not have; two settings that contradict each other.
     pub fn check(&self, settings: &Settings) -> Result<(), SettingError> {
-        let error = |word: &str, known| SettingError {
+        let error = |word: &str, known| SettingError::Unknown {
             tree: self.name,
             word: word.to_owned(),
             known,
@@ -180,7 +191,7 @@ impl TreeKind {
                 return Err(error(word, known.collect()));
             }
         }
-        Ok(())
+        settings.contradiction().map_or(Ok(()), Err)
     }
 }
 
@@ -188,6 +199,25 @@ impl Settings {
     /// Whether a setting without a number is on.
     pub fn has(&self, name: &str) -> bool {
         self.words.iter().any(|word| word == name)
+    }
+
+    /// Finds two words that give one setting different numbers.
+    fn contradiction(&self) -> Option<SettingError> {
+        let with_number = |word: &String| {
+            let (name, number) = word.split_once('=')?;
+            Some((name.to_owned(), number.parse::<u64>().ok()?))
+        };
+        self.words.iter().enumerate().find_map(|(place, second)| {
+            let (name, number) = with_number(second)?;
+            let mut before = self.words[..place].iter();
+            let first = before.find(|first| {
+                with_number(first).is_some_and(|(of, other)| of == name && other != number)
+            })?;
+            Some(SettingError::Contradiction {
+                first: first.clone(),
+                second: second.clone(),
+            })
+        })
     }
 
     /// The number of a setting.

@@ -61,7 +61,7 @@ impl NodeSettings {
             nodes.function = function;
         }
         if let Some(levels) = settings.number(LEVELS) {
-            nodes.packing = Packing::of_levels(levels).ok_or_else(|| SettingError {
+            nodes.packing = Packing::of_levels(levels).ok_or_else(|| SettingError::Unknown {
                 tree,
                 word: format!("{LEVELS}={levels}"),
                 known: vec!["levels=1 to levels=8", INNER_HASHES],
