@@ -138,7 +138,39 @@ pub fn blocks_of_chain(
         }));
     }
     match at {
-        Some(at) if at != last => Err(ReplayError::UnknownBlock(at)),
+        Some(at) if at != last => Err(ReplayError::BeyondChain { at, first, last }),
         _ => Ok(blocks),
     }
+}
+
+/// The place of a state root among the blocks of a chain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RootInChain {
+    /// The number of the last block whose header has the root, if one has it.
+    pub block: Option<u64>,
+    /// The number of the chain's last block.
+    pub last: u64,
+}
+
+/// Looks for the block whose header has a state root, in all of a chain.
+///
+/// # Errors
+/// A chain that cannot be read.
+pub fn find_root(
+    chain: &[PathBuf],
+    genesis: &Genesis,
+    root: B256,
+) -> Result<RootInChain, ReplayError> {
+    let mut input = open_sources(chain)?;
+    let mut found = RootInChain {
+        block: (genesis.header.state_root == root).then_some(0),
+        last: 0,
+    };
+    while let Some(raw) = input.next_raw()? {
+        found.last = raw.header.number;
+        if raw.header.state_root == root {
+            found.block = Some(found.last);
+        }
+    }
+    Ok(found)
 }

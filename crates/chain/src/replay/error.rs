@@ -104,6 +104,19 @@ pub enum ReplayError {
         /// The latest block.
         newest: u64,
     },
+    /// The files of a chain do not have the block of that number.
+    #[error("the chain has no block {at}: {}", match .last {
+        last if at > last => format!("its last block is {last}"),
+        _ => format!("its first block is {first}"),
+    })]
+    BeyondChain {
+        /// The block that was asked for.
+        at: u64,
+        /// The first block of the files.
+        first: u64,
+        /// The last block that was read.
+        last: u64,
+    },
     /// Block 0 of the chain is not the genesis given.
     #[error("the chain's block 0 is {given}, the genesis makes {expected}")]
     OtherGenesis {

@@ -20,7 +20,7 @@ mod run;
 mod settle;
 mod stats;
 
-pub use ancestry::{KeptBlock, blocks_of_chain, blocks_up_to, kept_header};
+pub use ancestry::{KeptBlock, RootInChain, blocks_of_chain, blocks_up_to, find_root, kept_header};
 pub use delays::{DelaySummary, RootDelays};
 pub use earlier::{Chain, EarlierBlocks};
 pub use error::{Failure, ReplayError};
