@@ -136,8 +136,9 @@ impl Folder<'_> {
         progress: &dyn Fn(u64, u64),
         check: impl FnOnce(&DatabaseSnapshot) -> Result<(), E>,
     ) -> Result<Backup, E> {
-        if let Some(unfinished) = self.unfinished_conversion() {
-            return Err(unfinished.into());
+        let unfinished = self.unfinished_conversion();
+        if let Some(error) = unfinished.or_else(|| self.part_of_conversion()) {
+            return Err(error.into());
         }
         let there = if_there(to.symlink_metadata());
         let there = there.map_err(|source| io_error("looking for", to.to_owned(), source))?;

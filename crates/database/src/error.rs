@@ -134,6 +134,17 @@ pub enum DatabaseError {
         /// The command that began it.
         command: String,
     },
+    /// The folder is a part of a conversion, which a database would be mixed with.
+    #[error(
+        "{} is part {part} of a conversion, and no database: join it with `arbor convert join`, or name another folder",
+        .dir.display()
+    )]
+    PartOfConversion {
+        /// The folder.
+        dir: PathBuf,
+        /// Which part, as `I/N`.
+        part: String,
+    },
     /// A file or folder cannot be used.
     #[error("{action} {}", .path.display())]
     Io {

@@ -74,6 +74,10 @@ impl Folder<'_> {
             source,
         };
         if !self.has(GENESIS)? {
+            let unfinished = self.unfinished_conversion();
+            if let Some(error) = unfinished.or_else(|| self.part_of_conversion()) {
+                return Err(error);
+            }
             return Err(match self.head_file() {
                 Ok(file) if file.identity.genesis == NO_CHAIN.genesis_hash.0 => {
                     DatabaseError::NoChain(self.dir.to_owned())

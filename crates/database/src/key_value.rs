@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use arbor_state::{KeyValueSnapshot, KeyValueTree, TreeKind};
-use arbor_versions::{DirLock, DirReader};
+use arbor_versions::DirReader;
 
 use crate::folder::Folder;
 use crate::store::{memory_store, open_store, open_store_to_read};
@@ -26,7 +26,7 @@ impl OpenOptions {
         let kind = self.key_value_kind(folder)?;
         self.open_agreed(folder, kind, |(store, tree), budget| {
             let opened = || {
-                let lock = DirLock::acquire(folder.dir)?;
+                let lock = folder.lock()?;
                 let store = open_store(folder.dir, Some(store), folder.may_create(), budget)?;
                 folder.check_head(&*store)?;
                 let options = budget.options();

@@ -124,7 +124,7 @@ pub use gas_estimate::GasEstimate;
 #[cfg(feature = "chain")]
 pub use genesis::OtherGenesis;
 pub use locked_store::LockedStore;
-pub use names::{CONVERSION, CONVERSION_JOB, is_own_name};
+pub use names::{CONVERSION, CONVERSION_JOB, PART, is_own_name};
 pub use open::{Remembered, in_memory};
 pub use open_options::OpenOptions;
 #[cfg(feature = "chain")]

@@ -23,7 +23,7 @@ impl Folder<'_> {
     /// A folder without a store; one that another process writes; errors of the store.
     pub fn lock_store(self, budget: Budget) -> Result<LockedStore, DatabaseError> {
         Ok(LockedStore {
-            lock: DirLock::acquire(self.dir)?,
+            lock: self.lock()?,
             store: open_store(self.dir, None, false, budget)?,
         })
     }

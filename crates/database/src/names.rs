@@ -11,14 +11,17 @@ pub(crate) const TREE_SETTINGS: &str = "tree-settings";
 pub const CONVERSION: &str = "convert";
 /// The file in [`CONVERSION`] that says which one it is.
 pub const CONVERSION_JOB: &str = "job.json";
+/// The file in a folder that says which part of a conversion the folder is, which is no database.
+pub const PART: &str = "part.json";
 
 /// Other names than those of stores.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "HEAD",
     "LOCK",
     CONVERSION,
     "converted.json",
     GENESIS,
+    PART,
     "pins",
     RETAIN,
     // Databases of before 2026-11-27 have it.

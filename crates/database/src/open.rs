@@ -11,7 +11,7 @@ use arbor_versions::{DirLock, DirReader, Retain, stored_identity};
 #[cfg(feature = "chain")]
 use crate::OtherGenesis;
 use crate::folder::Folder;
-use crate::names::{CONVERSION, CONVERSION_JOB};
+use crate::names::{CONVERSION, CONVERSION_JOB, PART};
 use crate::store::{memory_store, open_store, open_store_to_read};
 use crate::tree_settings::TreeSettings;
 use crate::{Budget, DatabaseError, StoreKind};
@@ -94,6 +94,8 @@ impl Folder<'_> {
             Ok(opened)
         });
         match (opened, unfinished) {
+            // It is empty until the conversion has built all of it.
+            (Ok(opened), Some(unfinished)) if opened.reader().meta().is_none() => Err(unfinished),
             (Ok(opened), Some(unfinished)) => {
                 #[cfg(feature = "tracing")]
                 tracing::warn!("{unfinished}");
@@ -102,6 +104,7 @@ impl Folder<'_> {
                 Ok(opened)
             }
             (Err(_), Some(unfinished)) => Err(unfinished),
+            (Err(error), None) => Err(self.part_of_conversion().unwrap_or(error)),
             (opened, None) => opened,
         }
     }
@@ -156,7 +159,7 @@ impl Folder<'_> {
         self.refuse_unfinished_conversion()?;
         let network = self.network()?;
         let open = || {
-            let lock = DirLock::acquire(self.dir)?;
+            let lock = self.lock()?;
             let store = open_store(self.dir, None, false, budget)?;
             self.check_head(&*store)?;
             let settings = self.tree_settings()?.unwrap_or_default();
@@ -203,6 +206,29 @@ impl Folder<'_> {
         })
     }
 
+    /// Returns an error that says which part of a conversion the folder is, if it is one.
+    #[must_use]
+    pub fn part_of_conversion(self) -> Option<DatabaseError> {
+        let text = std::fs::read(self.dir.join(PART)).ok()?;
+        let job: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+        let part = job.as_ref().and_then(|job| {
+            let number = |name: &str| job["part"][name].as_u64();
+            Some(format!("{}/{}", number("number")?, number("of")?))
+        });
+        Some(DatabaseError::PartOfConversion {
+            dir: self.dir.to_owned(),
+            part: part.unwrap_or_else(|| "?".to_owned()),
+        })
+    }
+
+    /// Locks the folder for a database, which a part of a conversion cannot become.
+    pub(crate) fn lock(self) -> Result<DirLock, DatabaseError> {
+        match self.part_of_conversion() {
+            Some(part) => Err(part),
+            None => Ok(DirLock::acquire(self.dir)?),
+        }
+    }
+
     /// Like [`open_or_create`](Self::open_or_create), but opens a database whose recovery did not finish, too.
     ///
     /// # Errors
@@ -213,6 +239,7 @@ impl Folder<'_> {
         network: Network,
         budget: Budget,
     ) -> Result<State, DatabaseError> {
+        self.refuse_unfinished_conversion()?;
         self.open_by(State::open_to_recover, made_of, network, budget)
     }
 
@@ -237,7 +264,7 @@ impl Folder<'_> {
         budget: Budget,
     ) -> Result<State, DatabaseError> {
         let opened = || {
-            let lock = DirLock::acquire(self.dir)?;
+            let lock = self.lock()?;
             let store = open_store(self.dir, Some(store), self.may_create(), budget)?;
             self.check_head(&*store)?;
             self.check_tree(tree.kind())?;
