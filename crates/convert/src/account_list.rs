@@ -72,7 +72,7 @@ impl AccountList {
             return Err(ConvertError::NoAccounts(why));
         }
         let object: Object = serde_json::from_slice(text)
-            .map_err(|error| ConvertError::NoAccounts(error.to_string()))?;
+            .map_err(|error| ConvertError::NoAccounts(why_no_object(&error)))?;
         let Some(lines) = object.lines else {
             let why = "it has none of the fields \"alloc\", \"accounts\" and \"pre\", and no field \
                        whose name is an address";
@@ -150,6 +150,17 @@ impl AccountList {
         };
         let accounts = self.accounts.iter().cloned().map(Ok);
         SortedAccounts::of(order, accounts, code, usize::MAX)
+    }
+}
+
+/// Says why a JSON object cannot be read.
+fn why_no_object(error: &serde_json::Error) -> String {
+    match error.is_eof() {
+        true => format!(
+            "it ends in the middle, at line {}: it was cut, or is not written to its end. Write or copy it again",
+            error.line()
+        ),
+        false => error.to_string(),
     }
 }
 

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::ConvertError;
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
-use crate::frames::{Frame, FrameFile, Frames, Origin, cut_torn};
+use crate::frames::{Frame, FrameFile, Frames, Origin};
 use crate::job::remove_file;
 use crate::leaf_records::{self, LeafRecords};
 use crate::progress::Watch;
@@ -149,6 +149,13 @@ impl SpreadFiles {
         results.collect()
     }
 
+    /// The ranges that have accounts.
+    pub(crate) fn ranges_with_accounts(&self) -> Result<BTreeSet<u32>, ConvertError> {
+        let ranges = self.ranges().zip(self.decoded()?);
+        let ranges = ranges.filter(|(_, of_range)| of_range.counts.accounts > 0);
+        Ok(ranges.map(|(range, _)| range).collect())
+    }
+
     /// The hashes of the codes that accounts have.
     pub(crate) fn codes(&self) -> Result<BTreeSet<B256>, ConvertError> {
         let ranges = self.decoded()?.into_iter();
@@ -218,7 +225,6 @@ impl Building<'_> {
         code: CodeByHash<'_>,
     ) -> Result<(Computed, BTreeSet<B256>), ConvertError> {
         let nodes = self.step("node-parts");
-        cut_torn(&nodes.results)?;
         let (numbers, codes) = of_ranges(self.folder, spread)?;
         self.load_codes(state, &codes, code)?;
         self.make_nodes(state, &nodes, (spread, &numbers))?;
@@ -249,11 +255,6 @@ impl Building<'_> {
         sink: &mut dyn RecordSink,
     ) -> Result<(), ConvertError> {
         let step = self.step(RANGES_STEP);
-        cut_torn(&step.results)?;
-        let firsts: Vec<u8> = (0..=u8::MAX).collect();
-        firsts
-            .par_iter()
-            .try_for_each(|first| cut_torn(&leaves_file(self.folder, *first)))?;
         let done = Done::read(&step.done)?;
         let done_file = DoneFile::open(step.done.clone(), &done)?;
         let results = FrameFile::new(step.results.clone());

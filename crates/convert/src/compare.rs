@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::ConvertError;
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
-use crate::frames::{FrameFile, Frames, Origin, cut_torn};
+use crate::frames::{FrameFile, Frames, Origin};
 use crate::progress::Watch;
 use crate::range_result::OfRange;
 
@@ -163,7 +163,6 @@ impl<'a> Verified<'a> {
 
     /// The ranges that earlier runs have found to be the same.
     fn read(&self, done: &Done) -> Result<BTreeMap<u32, OfRange>, ConvertError> {
-        cut_torn(&self.results)?;
         let mut frames = Frames::open(&self.results)?;
         let mut found = BTreeMap::new();
         while let Some(frame) = frames.next()? {

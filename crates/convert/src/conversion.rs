@@ -11,6 +11,7 @@ use crate::ConvertError;
 use crate::blame::{SOURCE_IS_DAMAGED, compare_by_name, why_dump_is_wrong};
 use crate::building::{Building, LOADED_TOGETHER, remove_leaves, spread_together};
 use crate::compare::{Comparison, Verified, check_codes, compare};
+use crate::dead_frames::without_dead_frames;
 use crate::job::{Job, Stage, next_run};
 use crate::parts::Join;
 use crate::progress::{Hooks, Phase, PhaseDone, Timed, Watch};
@@ -58,6 +59,16 @@ impl Conversion<'_> {
     /// state root; a target that cannot be written, for example because the disk is full: the same conversion then goes
     /// on with what was done.
     pub fn run(self, job: &mut Job, state: &mut State) -> Result<Converted, ConvertError> {
+        let files = Job::folder(self.folder);
+        without_dead_frames(&files, || self.converted(&files, job, state))
+    }
+
+    fn converted(
+        self,
+        files: &Path,
+        job: &mut Job,
+        state: &mut State,
+    ) -> Result<Converted, ConvertError> {
         let mut phases = Vec::new();
         let Self {
             source,
@@ -67,14 +78,13 @@ impl Conversion<'_> {
             memory,
             hooks,
         } = self;
-        let files = Job::folder(folder);
-        let run = next_run(&files)?;
+        let run = next_run(files)?;
         let order = state.tree().order();
         let mut timed = Timed::default();
         let is_ordered = source.state().is_some_and(|source| source.order() == order);
         let arranged = match source.state() {
             Some(state) if is_ordered || job.stage == Stage::Sort => {
-                state.arrange(&files, arrange_bytes(memory))?
+                state.arrange(files, arrange_bytes(memory))?
             }
             _ => None,
         };
@@ -85,8 +95,8 @@ impl Conversion<'_> {
         let (by_state, dump_path) = (source.state(), source.dump_path());
         if !is_ordered && job.stage == Stage::Sort {
             let watch = Watch::new(&hooks, Phase::Sort);
-            let sorting = Sorting::open(&files, order, (memory, run), &watch)?;
-            source.sort(&files, sorting, &watch)?;
+            let sorting = Sorting::open(files, order, (memory, run), &watch)?;
+            source.sort(files, sorting, &watch)?;
             phases.push(timed.end(&watch));
         }
         let built = |ordered: &dyn AccountSource| {
@@ -95,11 +105,11 @@ impl Conversion<'_> {
                 // A kill may have come before it was noted that the target is whole.
                 if state.head().is_none() {
                     job.reach(Stage::Build, folder)?;
-                    let computed = build(ordered, state, (&files, memory, run), &watch)?;
+                    let computed = build(ordered, state, (files, memory, run), &watch)?;
                     commit(state, blocks, computed)?;
                 }
                 job.reach(Stage::Verify, folder)?;
-                remove_leaves(&files)?;
+                remove_leaves(files)?;
                 phases.push(timed.end(&watch));
             }
             let watch = Watch::new(&hooks, Phase::Verify);
@@ -107,8 +117,8 @@ impl Conversion<'_> {
             let version = head.meta().map_or(Version(0), |meta| meta.version);
             let target = head.at(version)?;
             let (mut comparison, flat_root) = {
-                let arranged = target.arranged(&files, arrange_bytes(memory))?;
-                let verified = Verified::in_folder(&files, run, &watch);
+                let arranged = target.arranged(files, arrange_bytes(memory))?;
+                let verified = Verified::in_folder(files, run, &watch);
                 let comparison = compare(ordered, &arranged, &verified)?;
                 (comparison, arranged.flat_root()?)
             };
@@ -127,7 +137,7 @@ impl Conversion<'_> {
             Ok::<_, ConvertError>((comparison, wrong, Roots { root, flat_root }))
         };
         let (comparison, wrong, Roots { root, flat_root }) =
-            with_ordered(by_state, (&files, order, memory), built)?;
+            with_ordered(by_state, (files, order, memory), built)?;
         if comparison.is_same() {
             if let Some(expected) = wrong {
                 return Err(ConvertError::Root {
@@ -237,14 +247,23 @@ impl Joining<'_> {
     /// # Errors
     /// Parts that cannot be read; another root; a target that cannot be written.
     pub fn run(self, job: &mut Job, state: &mut State) -> Result<Converted, ConvertError> {
+        let files = Job::folder(self.folder);
+        without_dead_frames(&files, || self.joined(&files, job, state))
+    }
+
+    fn joined(
+        self,
+        files: &Path,
+        job: &mut Job,
+        state: &mut State,
+    ) -> Result<Converted, ConvertError> {
         let Self {
             join,
             folder,
             load_bytes,
             hooks,
         } = self;
-        let files = Job::folder(folder);
-        let run = next_run(&files)?;
+        let run = next_run(files)?;
         let (mut phases, mut timed) = (Vec::new(), Timed::default());
         if job.stage < Stage::Verify {
             let watch = Watch::new(&hooks, Phase::Build);
@@ -260,14 +279,14 @@ impl Joining<'_> {
                 };
                 let building = Building {
                     build,
-                    folder: &files,
+                    folder: files,
                     watch: &watch,
                     run,
                     together: spread_together(0),
                     load_bytes,
                 };
                 let computed = join.build(&building, state)?.0;
-                commit(state, join.first().1.blocks(), computed)?;
+                commit(state, join.first().blocks(), computed)?;
             }
             job.reach(Stage::Verify, folder)?;
             phases.push(timed.end(&watch));
@@ -277,12 +296,12 @@ impl Joining<'_> {
         let version = head.meta().map_or(Version(0), |meta| meta.version);
         let target = head.at(version)?;
         let mut comparison = Comparison::of(join.counts());
-        check_codes(&target, join.codes(&files)?, &watch, &mut comparison)?;
-        let arranged = target.arranged(&files, state.tree().sort_bytes())?;
+        check_codes(&target, join.codes(files)?, &watch, &mut comparison)?;
+        let arranged = target.arranged(files, state.tree().sort_bytes())?;
         let flat_root = arranged.flat_root()?;
         let root = head.root();
         phases.push(timed.end(&watch));
-        if let Some(expected) = join.first().1.state_root.filter(|root| *root != flat_root) {
+        if let Some(expected) = join.first().state_root.filter(|root| *root != flat_root) {
             return Err(ConvertError::Root {
                 expected,
                 actual: flat_root,
@@ -290,7 +309,7 @@ impl Joining<'_> {
             });
         }
         if comparison.is_same() {
-            check_root(state, join.first().1.state_root, root)?;
+            check_root(state, join.first().state_root, root)?;
             job.finish(folder)?;
         }
         Ok(Converted {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::ConvertError;
-use crate::dump_line::{DumpLine, HashedLine, parse_hashed};
+use crate::dump_line::{DumpLine, HashedLine, parse_hashed, why_no_json};
 use crate::input::Input;
 use crate::naming::Naming;
 use crate::sorting::{PartSorting, Sorting};
@@ -69,13 +69,8 @@ impl Dump {
         read.map_err(ConvertError::file(path))?;
         let line_end = begin.iter().take(HEAD).position(|byte| *byte == b'\n');
         let head_bytes = line_end.map_or(begin.len().min(HEAD), |end| end + 1);
-        let head: Head =
-            serde_json::from_slice(&begin[..head_bytes]).map_err(|error| ConvertError::Line {
-                line: 1,
-                why: format!(
-                    "it is not {{\"root\": \"0x...\"}}, with which a dump begins: {error}"
-                ),
-            })?;
+        let first = &begin[..head_bytes];
+        let head: Head = serde_json::from_slice(first).map_err(|error| no_head(first, &error))?;
         if head.balance.is_some() {
             return Err(ConvertError::NoHead);
         }
@@ -188,6 +183,23 @@ impl Dump {
             }
             sorted
         })
+    }
+}
+
+/// Says why the first line of a dump is none.
+fn no_head(line: &[u8], error: &serde_json::Error) -> ConvertError {
+    let line = line.trim_ascii();
+    let why = why_no_json(error);
+    if line.is_empty() {
+        return ConvertError::NoAccounts("it is empty".to_owned());
+    }
+    // A genesis may be one long line, of which this is the beginning.
+    if error.is_eof() && line.starts_with(br#"{"root""#) {
+        return ConvertError::NoAccounts(format!("line 1: {why}"));
+    }
+    ConvertError::Line {
+        line: 1,
+        why: format!("it is not {{\"root\": \"0x...\"}}, with which a dump begins: {why}"),
     }
 }
 

@@ -47,11 +47,31 @@ pub(crate) struct Fields<'a> {
 }
 
 /// A number, or a text that has one.
-#[derive(Deserialize)]
-#[serde(untagged)]
 enum Word<'a> {
     Number(u64),
-    Text(#[serde(borrow)] &'a str),
+    Text(&'a str),
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Word<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OfWord;
+        impl<'de> Visitor<'de> for OfWord {
+            type Value = Word<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number below 2^64, or a text with one below 2^256")
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+                Ok(Word::Number(number))
+            }
+
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Word::Text(text))
+            }
+        }
+        deserializer.deserialize_any(OfWord)
+    }
 }
 
 /// Slots in the order of the line, with those that are listed twice.
@@ -83,10 +103,25 @@ impl<'de: 'a, 'a> Deserialize<'de> for Slots<'a> {
     }
 }
 
+/// Says why a line, or another text in JSON that is one line, cannot be read.
+pub(crate) fn why_no_json(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return CUT.to_owned();
+    }
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let text = text.strip_suffix(&place).unwrap_or(&text);
+    format!("at byte {} of the line: {text}", error.column())
+}
+
+/// Said of a line that ends before its JSON does.
+const CUT: &str = "it ends in the middle: the dump was cut there, or is not written to its end. Write or copy it again";
+
 impl DumpLine {
     /// Reads a line.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
-        let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let fields: Fields<'_> =
+            serde_json::from_slice(line).map_err(|error| why_no_json(&error))?;
         let Some(address) = fields.address else {
             return Err(match fields.key {
                 Some(key) => format!(
@@ -151,7 +186,7 @@ pub(crate) struct HashedLine {
 
 /// Reads a line of hashed keys, as `geth snapshot dump` writes it: values are RLP.
 pub(crate) fn parse_hashed(line: &[u8]) -> Result<HashedLine, String> {
-    let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let fields: Fields<'_> = serde_json::from_slice(line).map_err(|error| why_no_json(&error))?;
     if let Some(address) = fields.address {
         return Err(format!(
             "the account {address:.70} has its address: --preimages is for dumps of hashed keys (geth snapshot dump)"

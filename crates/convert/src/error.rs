@@ -30,7 +30,7 @@ pub enum ConvertError {
         why: &'static str,
     },
     /// The files of leaves in a folder do not have as many as were written.
-    #[error("the files leaves-XX in {} have {found} leaves, and {written} were written: one was cut, or is missing. Remove {} and begin the conversion again", folder.display(), whole(folder).display())]
+    #[error("{}. Remove {} and begin the conversion again", leaves_lost(folder, *found, *written), whole(folder).display())]
     LeavesLost {
         /// The folder of the files.
         folder: PathBuf,
@@ -126,6 +126,14 @@ pub enum ConvertError {
 /// The folder in which a conversion keeps its files.
 fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
+}
+
+/// Says which files of leaves were cut.
+pub(crate) fn leaves_lost(folder: &Path, found: u64, written: u64) -> String {
+    format!(
+        "the files leaves-XX in {} have {found} leaves, and {written} were written: one was cut, or is missing",
+        folder.display()
+    )
 }
 
 /// The name of the folder, within the target's, of the files of a conversion.

@@ -2,17 +2,18 @@
 //!
 //! A file is a row of frames. A frame is the number of the source's part (4 bytes), the number of the run
 //! that read the part (4), the length of the payload (8), the XXH3 of the payload (8), and the
-//! payload. Integers are big-endian. A frame counts if the run [finished](super::done) that part, so
-//! that frames of a part that a kill interrupted are passed over.
+//! payload. Integers are big-endian. A frame counts if the run [finished](super::done) that part.
+//! Frames of a part that was interrupted are passed over, and [dropped](drop_dead) before the next run.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::ConvertError;
+use crate::job::remove_file;
 
 /// Bytes of a frame before its payload.
 const HEAD: usize = 4 + 4 + 8 + 8;
@@ -143,17 +144,11 @@ impl<'a, R: Read + Seek> Frames<'a, R> {
         let mut head = [0; HEAD];
         let failed = ConvertError::file(self.path);
         file.read_exact(&mut head).map_err(failed)?;
-        let number = |range: std::ops::Range<usize>| {
-            let bytes = head[range].iter();
-            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
-        };
+        let (origin, length, check) = decode_head(&head);
         let frame = Frame {
-            origin: Origin {
-                part: number(0..4) as u32,
-                run: number(4..8) as u32,
-            },
-            length: number(8..16),
-            check: number(16..24),
+            origin,
+            length,
+            check,
             begin: self.offset + HEAD as u64,
         };
         match frame.begin.checked_add(frame.length) {
@@ -168,6 +163,11 @@ impl<'a, R: Read + Seek> Frames<'a, R> {
     /// Where the last whole frame ends, after [`next`](Self::next) has returned `None`.
     pub(crate) fn end(&self) -> u64 {
         self.offset
+    }
+
+    /// Whether nothing follows the last whole frame, after [`next`](Self::next) has returned `None`.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.offset == self.length
     }
 
     /// Passes over the payload of the frame that came last.
@@ -199,16 +199,144 @@ impl<'a, R: Read + Seek> Frames<'a, R> {
     }
 }
 
-/// Cuts off what a killed process left of a frame at the end of a file.
-pub(crate) fn cut_torn(path: &Path) -> Result<(), ConvertError> {
+/// Dead bytes before the last frame that counts are left in a file as long as they are at most this part of the bytes that count.
+const DEAD_PART: u64 = 4;
+
+/// Drops the frames that do not count: those of parts that were interrupted, and what a killed process left of a frame.
+///
+/// Nobody may have the file open. Dead frames at the end are cut off. A file with many dead frames before its last
+/// one that counts is written anew next to it and renamed, so that a kill leaves the old file or the new one. If the disk has
+/// no room for the new file, the old one stays.
+pub(crate) fn drop_dead(path: &Path, counts: impl Fn(Origin) -> bool) -> Result<(), ConvertError> {
+    let new = path.with_added_extension("new");
+    remove_file(&new)?;
     let mut frames = Frames::open(path)?;
+    let (mut live, mut end) = (0, 0);
     while let Some(frame) = frames.next()? {
         frames.skip(&frame)?;
+        if counts(frame.origin) {
+            live += HEAD as u64 + frame.length;
+            end = frames.end();
+        }
     }
-    if frames.end() < frames.length {
+    if live == 0 {
+        return remove_file(path);
+    }
+    if end < frames.length {
         let file = OpenOptions::new().write(true).open(path);
-        let cut = file.and_then(|file| file.set_len(frames.end()));
+        let cut = file.and_then(|file| file.set_len(end));
         cut.map_err(ConvertError::file(path))?;
     }
-    Ok(())
+    if (end - live) * DEAD_PART <= live {
+        return Ok(());
+    }
+    match rewrite(path, &new, counts) {
+        Err(error) if is_full(&error) => remove_file(&new),
+        written => written.map_err(ConvertError::file(path)),
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Writes the frames that count to a new file, which takes the place of the old one.
+fn rewrite(path: &Path, new: &Path, counts: impl Fn(Origin) -> bool) -> io::Result<()> {
+    let mut old = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut out = BufWriter::with_capacity(1 << 16, File::create(new)?);
+    let mut head = [0; HEAD];
+    loop {
+        match old.read_exact(&mut head) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            read => read?,
+        }
+        let (origin, length, _) = decode_head(&head);
+        if counts(origin) {
+            out.write_all(&head)?;
+            io::copy(&mut old.by_ref().take(length), &mut out)?;
+        } else {
+            old.seek_relative(i64::try_from(length).map_err(io::Error::other)?)?;
+        }
+    }
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    std::fs::rename(new, path)
+}
+
+/// Reads the origin of a frame, the length of its payload, and the payload's check sum.
+fn decode_head(head: &[u8; HEAD]) -> (Origin, u64, u64) {
+    let number = |range: std::ops::Range<usize>| {
+        let bytes = head[range].iter();
+        bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    let origin = Origin {
+        part: number(0..4) as u32,
+        run: number(4..8) as u32,
+    };
+    (origin, number(8..16), number(16..24))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    reason = "a failed test may say no more than where it failed"
+)]
+mod tests {
+    use super::*;
+
+    /// The frames of interrupted parts stayed in their file for the rest of a conversion.
+    #[test]
+    fn frames_that_do_not_count_take_no_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("frames");
+        let counts = |origin: Origin| origin.part % 2 == 0;
+        let write = |parts: &[u32]| {
+            let file = FrameFile::new(path.clone());
+            for part in parts {
+                let origin = Origin {
+                    part: *part,
+                    run: 1,
+                };
+                file.append(origin, &[*part as u8; 100]).unwrap();
+            }
+        };
+        let parts = || {
+            let mut frames = Frames::open(&path).unwrap();
+            let mut parts = Vec::new();
+            while let Some(frame) = frames.next().unwrap() {
+                let payload = frames.payload(&frame).unwrap();
+                assert_eq!(payload, [frame.origin.part as u8; 100]);
+                parts.push(frame.origin.part);
+            }
+            parts
+        };
+        let drop_dead = || drop_dead(&path, counts).unwrap();
+        drop_dead();
+        write(&[1, 3]);
+        drop_dead();
+        assert!(!path.exists());
+        // At the end.
+        write(&[2, 4, 5]);
+        drop_dead();
+        assert_eq!(parts(), [2, 4]);
+        // A frame that was cut, after one that counts.
+        write(&[6, 7]);
+        let length = std::fs::metadata(&path).unwrap().len();
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        file.set_len(length - 1).unwrap();
+        drop_dead();
+        assert_eq!(parts(), [2, 4, 6]);
+        // Within: few stay, and many go.
+        write(&[8, 9, 10]);
+        drop_dead();
+        assert_eq!(parts(), [2, 4, 6, 8, 9, 10]);
+        write(&[11, 12]);
+        std::fs::write(path.with_added_extension("new"), "of a killed run").unwrap();
+        drop_dead();
+        assert_eq!(parts(), [2, 4, 6, 8, 10, 12]);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

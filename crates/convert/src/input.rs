@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -45,20 +45,30 @@ impl Input {
     /// What keeps them from being read.
     pub fn of(raw: Box<dyn Read + Send>, length: Option<u64>) -> io::Result<Self> {
         let read = Arc::new(AtomicU64::new(0));
+        let has_ended = Arc::new(AtomicBool::new(false));
         let counted = Counted {
             raw,
             read: Arc::clone(&read),
+            has_ended: Arc::clone(&has_ended),
         };
         let mut packed = BufReader::with_capacity(BUFFER, counted);
         let first = packed.fill_buf()?;
         let text: Box<dyn BufRead + Send> = if first.starts_with(&GZIP) {
-            Box::new(BufReader::with_capacity(
-                BUFFER,
-                MultiGzDecoder::new(packed),
-            ))
+            let unpacked = Unpacked {
+                decoder: MultiGzDecoder::new(packed),
+                form: "gzip",
+                read: Arc::clone(&read),
+                has_ended,
+            };
+            Box::new(BufReader::with_capacity(BUFFER, unpacked))
         } else if first.starts_with(&ZSTD) {
-            let frames = ZstdFrames(Some(ZstdState::Between(packed)));
-            Box::new(BufReader::with_capacity(BUFFER, frames))
+            let unpacked = Unpacked {
+                decoder: ZstdFrames(Some(ZstdState::Between(packed))),
+                form: "zstd",
+                read: Arc::clone(&read),
+                has_ended,
+            };
+            Box::new(BufReader::with_capacity(BUFFER, unpacked))
         } else {
             Box::new(packed)
         };
@@ -99,14 +109,49 @@ impl BufRead for Input {
     }
 }
 
+/// A decoder whose errors say what is wrong with the file.
+struct Unpacked<R> {
+    decoder: R,
+    form: &'static str,
+    read: Arc<AtomicU64>,
+    has_ended: Arc<AtomicBool>,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.decoder.read(bytes).map_err(|error| {
+            // The system's errors are not of the decoder.
+            if error.raw_os_error().is_some() {
+                return error;
+            }
+            let form = self.form;
+            let read = self.read.load(Ordering::Relaxed);
+            let text = match self.has_ended.load(Ordering::Relaxed) {
+                true => format!(
+                    "it ends in the middle of its {form}, after {read} bytes: it was cut, or is not written to its end. Write or copy it again"
+                ),
+                false => format!(
+                    "its {form} is damaged before byte {read} ({error}). Write or copy it again"
+                ),
+            };
+            io::Error::new(error.kind(), text)
+        })
+    }
+}
+
 struct Counted {
     raw: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,
+    /// Whether all of it was read.
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Read for Counted {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let count = self.raw.read(bytes)?;
+        if count == 0 && !bytes.is_empty() {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
         self.read.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
     }
@@ -200,6 +245,39 @@ mod tests {
             std::fs::write(&path, &whole[..length]).unwrap();
             let read = Input::open(&path).unwrap().read_to_end(&mut Vec::new());
             assert!(read.is_err(), "{length}");
+        }
+    }
+
+    /// The errors of the decoders were told as they are: "failed to fill whole buffer".
+    #[test]
+    fn a_cut_file_says_that_it_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dump");
+        let mut random = 7u32;
+        let text: Vec<u8> = (0..200_000)
+            .map(|_| {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (random >> 24) as u8
+            })
+            .collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let gzip = gzip.finish().unwrap();
+        let frames = [stored_frame(b"some text"), stored_frame(b"and more")].concat();
+        for (form, whole) in [("gzip", gzip), ("zstd", frames)] {
+            let error = |bytes: &[u8]| {
+                std::fs::write(&path, bytes).unwrap();
+                let read = Input::open(&path).unwrap().read_to_end(&mut Vec::new());
+                read.unwrap_err().to_string()
+            };
+            for cut in [1, 3, 7] {
+                let told = error(&whole[..whole.len() - cut]);
+                let wanted = format!(
+                    "in the middle of its {form}, after {} bytes",
+                    whole.len() - cut
+                );
+                assert!(told.contains(&wanted), "{told}");
+            }
         }
     }
 }

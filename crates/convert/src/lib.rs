@@ -21,6 +21,7 @@ mod codes;
 mod compare;
 mod conversion;
 mod counts;
+mod dead_frames;
 mod done;
 mod dump;
 mod dump_line;

@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use crate::audit::{Audit, MissingName};
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
-use crate::frames::{FrameFile, Frames, Origin, cut_torn};
+use crate::frames::{FrameFile, Frames, Origin};
 use crate::preimage_file::{Preimage, PreimageFile, PreimageForm};
 use crate::progress::Watch;
 use crate::{ConvertError, record};
@@ -201,19 +201,6 @@ impl<'a> Naming<'a> {
             memory,
             watch,
         };
-        // What an interrupted step left of its files goes; the slots' frames say themselves whether they count.
-        if !done.has(NAMES) {
-            naming.names.remove()?;
-        }
-        if !done.has(ACCOUNTS) {
-            naming.accounts.remove()?;
-            naming.hashed_slots.remove()?;
-        }
-        cut_torn(&naming.results)?;
-        let firsts: Vec<u8> = (0..=u8::MAX).collect();
-        firsts
-            .par_iter()
-            .try_for_each(|first| cut_torn(&naming.named_slots.path(*first)))?;
         Ok(naming)
     }
 

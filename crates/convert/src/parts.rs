@@ -6,6 +6,7 @@
 //! number of parts makes the same database.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use alloy_primitives::{B256, Bytes};
@@ -20,8 +21,10 @@ use crate::building::{
 };
 use crate::codes::CodeFile;
 use crate::counts::Counts;
+use crate::dead_frames::without_dead_frames;
 use crate::done::{Done, DoneFile};
-use crate::frames::{FrameFile, Frames, Origin, cut_torn};
+use crate::error::leaves_lost;
+use crate::frames::{FrameFile, Frames, Origin};
 use crate::job::{next_run, write_whole};
 use crate::progress::{Hooks, Phase, PhaseDone, Timed, Watch};
 use crate::sorted::CodeByHash;
@@ -133,7 +136,11 @@ impl PartJob {
     pub fn read(folder: &Path) -> Result<Option<Self>, ConvertError> {
         let path = folder.join(FILE);
         match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                Ok(None)
+            }
             read => {
                 let text = read.map_err(ConvertError::file(&path))?;
                 let job = serde_json::from_slice(&text);
@@ -185,7 +192,7 @@ impl PartConversion<'_> {
     ///
     /// # Errors
     /// A folder of another part; a source that cannot be read; files that cannot be written.
-    pub fn run(self, mut job: PartJob) -> Result<(PartJob, Vec<PhaseDone>), ConvertError> {
+    pub fn run(self, job: PartJob) -> Result<(PartJob, Vec<PhaseDone>), ConvertError> {
         let folder = self.folder;
         if let Some(found) = PartJob::read(folder)? {
             if !found.is_same(&job) {
@@ -202,6 +209,11 @@ impl PartConversion<'_> {
                 return Ok((found, Vec::new()));
             }
         }
+        without_dead_frames(folder, || self.made(job))
+    }
+
+    fn made(self, mut job: PartJob) -> Result<(PartJob, Vec<PhaseDone>), ConvertError> {
+        let folder = self.folder;
         job.write(folder)?;
         let run = next_run(folder)?;
         let ranges = job.part.ranges();
@@ -223,7 +235,6 @@ impl PartConversion<'_> {
             together: spread_together(self.memory),
             load_bytes: LOADED_TOGETHER,
         };
-        cut_torn(&folder.join(RECORDS))?;
         let mut records = RecordFile {
             file: FrameFile::new(folder.join(RECORDS)),
             run,
@@ -255,7 +266,6 @@ fn keep_codes(
         return Ok(());
     }
     let path = folder.join(CODES);
-    cut_torn(&path)?;
     let codes = CodeFile::open(path, &done)?;
     let origin = Origin { part: 0, run };
     for hash in spread.codes()? {
@@ -271,7 +281,7 @@ fn remove_sorted(folder: &Path) -> Result<(), ConvertError> {
     for name in accounts.chain(others) {
         let path = folder.join(name);
         match std::fs::remove_file(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
             removed => removed.map_err(ConvertError::file(&path))?,
         }
     }
@@ -343,7 +353,9 @@ impl Join {
         for folder in folders {
             let name = folder.display();
             let Some(job) = PartJob::read(folder)? else {
-                return refuse(format!("{name} is not a part of a conversion"));
+                return refuse(format!(
+                    "{name} is not a part of a conversion: name the folders that `arbor convert --part` has made"
+                ));
             };
             if job.counts.is_none() {
                 return refuse(format!(
@@ -386,19 +398,51 @@ impl Join {
             .filter(|number| !is_there(number))
             .map(|number| PartOf { number, of }.to_string())
             .collect();
-        if !missing.is_empty() {
-            return refuse(format!("part {} is missing", missing.join(", part ")));
+        match &missing[..] {
+            [] => Ok(Self { parts }),
+            [one] => refuse(format!("part {one} is missing")),
+            [before @ .., last] => refuse(format!(
+                "parts {} and {last} are missing",
+                before.join(", ")
+            )),
         }
-        Ok(Self { parts })
     }
 
-    /// The folder of the first part, and what all parts have in common.
+    /// The folders of all parts, and what they say that they are.
+    pub fn parts(&self) -> impl Iterator<Item = (&Path, &PartJob)> {
+        let parts = self.parts.iter();
+        parts.map(|(folder, job)| (folder.as_path(), job))
+    }
+
+    /// Names the part whose file an error is of.
+    fn blamed(&self, error: ConvertError) -> ConvertError {
+        let (path, what) = match &error {
+            ConvertError::Damaged { path, offset, why } => (
+                path,
+                format!("{} is damaged at byte {offset}: {why}", path.display()),
+            ),
+            ConvertError::LeavesLost {
+                folder,
+                found,
+                written,
+            } => (folder, leaves_lost(folder, *found, *written)),
+            _ => return error,
+        };
+        let found = self.parts.iter();
+        let mut found = found.filter(|(folder, _)| path.starts_with(folder));
+        match found.next() {
+            Some(part) => damaged_part(part, &what),
+            None => error,
+        }
+    }
+
+    /// The first part, which has what all parts have in common.
     ///
     /// # Panics
     /// Never: there is a first part.
-    pub fn first(&self) -> (&Path, &PartJob) {
-        let (folder, job) = self.parts.first().expect("invariant: no part is missing");
-        (folder, job)
+    pub fn first(&self) -> &PartJob {
+        let first = self.parts.first();
+        &first.expect("invariant: no part is missing").1
     }
 
     /// The accounts and slots of all parts.
@@ -416,6 +460,15 @@ impl Join {
         building: &Building<'_>,
         state: &mut State,
     ) -> Result<(Computed, BTreeSet<B256>), ConvertError> {
+        let built = self.built(building, state);
+        built.map_err(|error| self.blamed(error))
+    }
+
+    fn built(
+        &self,
+        building: &Building<'_>,
+        state: &mut State,
+    ) -> Result<(Computed, BTreeSet<B256>), ConvertError> {
         let spread = self.spread()?;
         self.load_records(building, &spread, state)?;
         let codes = self.parts.iter().map(|(folder, _)| {
@@ -426,21 +479,37 @@ impl Join {
         let code = |hash| {
             let found = codes.iter().map(|file| file.get(hash));
             let found = found.into_iter().find(|code| !is_missing(code));
-            found.unwrap_or(Err(ReadError::MissingCode(hash)))
+            found.unwrap_or_else(|| Err(self.without_code(&spread, hash)))
         };
         building.finish(state, &spread, &code)
     }
 
+    /// The error of a code that no part has: it names the part that was to have it.
+    fn without_code(&self, spread: &[SpreadFiles], hash: B256) -> ReadError {
+        for (part, files) in self.parts.iter().zip(spread) {
+            match files.codes() {
+                Ok(codes) if codes.contains(&hash) => {
+                    let file = part.0.join(CODES);
+                    let what = format!("{} lacks the code {hash}", file.display());
+                    return damaged_part(part, &what).into();
+                }
+                Ok(_) => {}
+                Err(error) => return error.into(),
+            }
+        }
+        ReadError::MissingCode(hash)
+    }
+
     fn spread(&self) -> Result<Vec<SpreadFiles>, ConvertError> {
-        let spread = self.parts.iter().map(|(folder, job)| {
+        let spread = self.parts.iter().map(|part| {
+            let (folder, job) = part;
             let files = SpreadFiles::read(folder)?;
             match files.ranges().eq(job.part.ranges()) {
                 true => Ok(files),
-                false => Err(ConvertError::Parts(format!(
-                    "{} is damaged: it does not have the ranges of part {}. Make the part again",
-                    folder.display(),
-                    job.part
-                ))),
+                false => Err(damaged_part(
+                    part,
+                    "the file ranges or ranges-done lacks some of its ranges",
+                )),
             }
         });
         spread.collect()
@@ -470,11 +539,15 @@ impl Join {
             bytes: 0,
         };
         let mut loaded = 0.0;
-        for ((folder, _), files) in self.parts.iter().zip(spread) {
-            let path = folder.join(RECORDS);
+        for (part, files) in self.parts.iter().zip(spread) {
+            let path = part.0.join(RECORDS);
             let mut frames = Frames::open(&path)?;
+            let mut missing = files.ranges_with_accounts()?;
             while let Some(frame) = frames.next()? {
                 let range = frame.origin.part;
+                if files.has_frame(frame.origin) {
+                    missing.remove(&range);
+                }
                 if !files.has_frame(frame.origin) || done.has(range) {
                     frames.skip(&frame)?;
                     continue;
@@ -491,9 +564,23 @@ impl Join {
                     building.watch.done(loaded / 512.0);
                 }
             }
+            if !frames.is_whole() || !missing.is_empty() {
+                let what = format!("{} was cut, or is missing", path.display());
+                return Err(damaged_part(part, &what));
+            }
         }
         loading.load(true)
     }
+}
+
+/// The error of a part that another machine may have, with the command that makes it.
+fn damaged_part((folder, job): &(PathBuf, PartJob), what: &str) -> ConvertError {
+    ConvertError::Parts(format!(
+        "part {} in {}: {what}. Copy the part again if it was copied, or remove its folder and make it again: `{}`",
+        job.part,
+        folder.display(),
+        job.command
+    ))
 }
 
 fn is_missing(code: &Result<Bytes, ReadError>) -> bool {

@@ -20,6 +20,10 @@ use crate::input::Input;
 /// The longest RLP string that is read: more than any preimage, and any key of geth's database.
 const LONGEST: u64 = 1 << 12;
 
+/// Said of a file that is read as records, which any bytes could be, and ends within one.
+const UNKNOWN: &str = "it ends within a record: it was cut, or has none of the forms that are known. These are records (EIP-8347, framed.bin), \
+    the strings of geth snapshot export-preimages, and geth db export preimage";
+
 /// An address or the number of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Preimage {
@@ -180,7 +184,10 @@ impl PreimageFile {
     fn exact(&mut self, bytes: &mut [u8]) -> Result<(), ConvertError> {
         match self.input.read_exact(bytes) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(self.damaged("it ends within a record"))
+                Err(self.damaged(match self.form {
+                    PreimageForm::Records => UNKNOWN,
+                    _ => "it ends within a preimage: it was cut. Write or copy it again",
+                }))
             }
             read => {
                 self.offset += bytes.len() as u64;

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::codes::CodeFile;
 use crate::counts::Counts;
 use crate::done::{Done, DoneFile};
-use crate::frames::{FrameFile, Frames, Origin, cut_torn};
+use crate::frames::{FrameFile, Frames, Origin};
 use crate::progress::Watch;
 use crate::{ConvertError, record};
 use arbor_state::PartOf;
@@ -90,18 +90,11 @@ impl<'a> Sorting<'a> {
     ) -> Result<Self, ConvertError> {
         let files = SortFiles::in_folder(folder);
         let done = Done::read(&files.done())?;
-        let firsts: Vec<u8> = (0..=u8::MAX).collect();
-        firsts
-            .par_iter()
-            .try_for_each(|first| cut_torn(&files.accounts(*first)))?;
-        cut_torn(&files.codes())?;
-        cut_torn(&files.texts())?;
         let threads = rayon::current_num_threads() as u64;
         Ok(Self {
             order,
-            buckets: firsts
-                .iter()
-                .map(|first| FrameFile::new(files.accounts(*first)))
+            buckets: (0..=u8::MAX)
+                .map(|first| FrameFile::new(files.accounts(first)))
                 .collect(),
             codes: CodeFile::open(files.codes(), &done)?,
             texts: read_texts(&files.texts(), &done)?,

@@ -524,7 +524,10 @@ impl<R: Read> EntriesReader<R> {
                 Ok(bytes)
             }
             Ok(_) => {
-                let error = std::io::Error::new(ErrorKind::UnexpectedEof, "it is cut short");
+                let error = std::io::Error::new(
+                    ErrorKind::UnexpectedEof,
+                    "it ends here, and is cut short: write or copy it again",
+                );
                 Err(RecoveryError::File { offset, error })
             }
             Err(error) => Err(RecoveryError::File { offset, error }),
