@@ -79,6 +79,14 @@ pub(crate) fn head(state: Head<'_>) -> Result<&Meta> {
         .ok_or_else(|| anyhow!("the database is empty: replay a chain into it first"))
 }
 
+/// Names a block. That of a state without a chain, which was converted from a dump, may not be known.
+pub(crate) fn block_name(meta: &Meta) -> String {
+    match meta.block_number == 0 && meta.block_hash == [0; 32] {
+        true => "an unknown block".to_owned(),
+        false => format!("block {}", meta.block_number),
+    }
+}
+
 /// The oldest block whose state can be read.
 pub(crate) fn oldest_block(state: Head<'_>) -> Result<u64> {
     let head = head(state)?;

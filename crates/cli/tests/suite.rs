@@ -9,6 +9,7 @@ mod circles;
 mod commands;
 mod compare;
 mod convert;
+mod convert_refusals;
 mod crashes;
 mod decoders;
 mod eip7864;

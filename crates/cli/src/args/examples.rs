@@ -144,7 +144,7 @@ Examples:
   arbor convert --from state.snapshot --to other --tree eip8297
   arbor convert --from dump.jsonl.zst --ancestors chain --to db --tree mpt";
 pub(super) const CONVERT_JOIN: &str = "\
-Example:
+Examples:
   arbor convert --from db --to part-1 --tree verkle --part 1/2
   arbor convert --from db --to part-2 --tree verkle --part 2/2
   arbor convert join --to verkle-db part-1 part-2";
@@ -285,6 +285,11 @@ mod tests {
                 .filter(|line| line.starts_with("  arbor "))
                 .collect();
             assert!(!examples.is_empty(), "{name}: {text}");
+            let heading = match examples.len() {
+                1 => "Example:",
+                _ => "Examples:",
+            };
+            assert!(text.lines().any(|line| line == heading), "{name}: {text}");
             for line in examples {
                 assert!(line.chars().count() <= 79, "{name}: {line}");
             }

@@ -1,19 +1,21 @@
 //! What `arbor convert`, its parts and their joining have in common: the facts about a source, messages, reports and progress.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use alloy_primitives::B256;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use arbor_chain::rules::ChainRules;
 use arbor_convert::{Audit, ConvertError, Converted, Counts, Job, PhaseDone, SourceBlock};
+use arbor_database::{PART, is_own_name};
 use arbor_state::Network;
 use arbor_versions::read_head_file;
 use serde_json::{Value, json};
 
 use crate::progress::PartDone;
-use crate::{bytes, output};
+use crate::{bytes, database, output};
 
 /// The facts that a source gives for the database that is made of it.
 pub(super) struct Facts {
@@ -26,15 +28,67 @@ pub(super) struct Facts {
     pub(super) state_root: Option<B256>,
 }
 
-/// Refuses a file in place of a folder.
-pub(super) fn refuse_file(to: &Path) -> Result<()> {
-    match to.exists() && !to.is_dir() {
-        true => bail!(
-            "--to {} is a file: name a folder for the new database",
-            to.display()
-        ),
-        false => Ok(()),
+/// Refuses a file in place of the target's folder, and a folder with files that are neither a database's nor a conversion's.
+pub(super) fn check_target(to: &Path) -> Result<()> {
+    if !to.exists() {
+        return Ok(());
     }
+    let shown = to.display();
+    if !to.is_dir() {
+        bail!("--to {shown} is a file: name a folder for the new database");
+    }
+    let folder = database::folder(to);
+    let marks = ["HEAD", PART];
+    let has_mark = marks.iter().any(|mark| to.join(mark).exists());
+    if has_mark || folder.store_name().is_some() || Job::read(to)?.is_some() {
+        return Ok(());
+    }
+    let listing = || format!("listing {shown}");
+    for entry in std::fs::read_dir(to).with_context(listing)? {
+        let name = entry.with_context(listing)?.file_name();
+        let name = name.to_string_lossy();
+        // A run that ended early may have left some of its own, and the root of a disk may have the folder lost+found.
+        if !is_own_name(&name) && name != "lost+found" {
+            bail!(
+                "--to {shown} has other files (such as {name:?}), and neither a database nor a conversion: name a new folder, or an empty one"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Says what to do about a full disk, if an error of a conversion into a folder comes of one.
+pub(super) fn with_remedy<T>(dir: &Path, result: Result<T>) -> Result<T> {
+    result.map_err(|error| match is_full(&error) {
+        true => error.context(format!(
+            "no space is left on the disk of {}: free space on it, then the same command goes on",
+            dir.display()
+        )),
+        false => error,
+    })
+}
+
+/// Whether an error comes of a full disk.
+pub(super) fn is_full(error: &anyhow::Error) -> bool {
+    error.chain().any(is_full_disk)
+}
+
+/// Whether an error says that a disk or a quota is full. Not all errors of stores and trees have the system's error as their source.
+fn is_full_disk(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        );
+    }
+    let text = error.to_string().to_lowercase();
+    text.contains("no space left on") || text.contains("disk quota exceeded")
+}
+
+/// The number of the block of a state, the last one of some; `None` if nothing says which block it is.
+pub(super) fn known_block(blocks: &[SourceBlock]) -> Option<u64> {
+    let block = &blocks.last()?.block;
+    (block.number > 0 || !block.hash.is_zero()).then_some(block.number)
 }
 
 /// Says that there is nothing to do.
@@ -120,7 +174,7 @@ pub(super) fn command() -> String {
     words.join(" ")
 }
 
-pub(super) fn results(converted: &Converted, block: u64, disk_bytes: u64) -> Value {
+pub(super) fn results(converted: &Converted, block: Option<u64>, disk_bytes: u64) -> Value {
     let found = &converted.comparison;
     json!({
         "block": block,
@@ -139,7 +193,7 @@ pub(super) fn results(converted: &Converted, block: u64, disk_bytes: u64) -> Val
 
 pub(super) fn print(
     converted: &Converted,
-    block: &str,
+    block: Option<u64>,
     (seconds, disk_bytes): (f64, u64),
 ) -> Result<()> {
     let found = &converted.comparison;
@@ -153,6 +207,9 @@ pub(super) fn print(
     if !found.is_same() {
         return Ok(());
     }
+    let block = block.map_or("an unknown block".to_owned(), |block| {
+        format!("block {block}")
+    });
     output::line(&format!(
         "converted {} accounts, {} slots and {} codes of {block} in {seconds:.2} s ({:.0} accounts and slots/s): root {}, {}",
         found.counts.accounts,

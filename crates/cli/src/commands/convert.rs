@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use alloy_primitives::B256;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arbor_chain::genesis::Genesis;
-use arbor_chain::replay::{KeptBlock, blocks_of_chain, blocks_up_to};
+use arbor_chain::replay::{KeptBlock, ReplayError, blocks_of_chain, blocks_up_to, find_root};
 use arbor_chain::rules::ChainRules;
 use arbor_chain::source::open_sources;
 use arbor_convert::{
@@ -15,12 +15,12 @@ use arbor_convert::{
 use arbor_database::{Budget, NO_CHAIN, RETAINED, Remembered, TreeSettings, network};
 use arbor_metrics::Measurement;
 use arbor_state::recovery::AccountsFile;
-use arbor_state::{BlockRef, Historical, RootPlace, Settings};
+use arbor_state::{BlockRef, Historical, RootPlace, Settings, State};
 use arbor_versions::{Meta, Version};
 
 use super::conversion::{
-    Facts, Shown, command, finished, has_version, is_finished, missing, print, refuse_file,
-    results, stopped, verdict,
+    Facts, Shown, check_target, command, finished, has_version, is_finished, is_full, known_block,
+    missing, print, results, stopped, verdict, with_remedy,
 };
 use super::recover::check_blocks;
 use super::{convert_follow, convert_parts};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     };
     let kind = args.tree().kind;
     kind.check(&settings).context("the settings of --tree")?;
-    refuse_file(args.to())?;
+    check_target(args.to())?;
     let mut measurement = report::measure("convert");
     note_settings(&mut measurement, args);
     stop::listen_between("part");
@@ -123,7 +123,7 @@ fn from_database(args: &Conversion, measurement: Measurement) -> Result<()> {
     no_chain_flags(args, "a database")?;
     let dir = args.from();
     if args.follow && convert_follow::is_converted(args.to())? {
-        return convert_follow::follow(args, None);
+        return with_remedy(args.to(), convert_follow::follow(args, None));
     }
     // A conversion that goes on has the block that it was begun with, also if the source has later ones.
     let begun = Job::read(args.to())?.and_then(|job| job.block);
@@ -166,7 +166,7 @@ fn from_database(args: &Conversion, measurement: Measurement) -> Result<()> {
     };
     convert(args, measurement, facts, Source::State(&then))?;
     match args.follow && !stop::asked() {
-        true => convert_follow::follow(args, pin),
+        true => with_remedy(args.to(), convert_follow::follow(args, pin)),
         false => Ok(()),
     }
 }
@@ -275,13 +275,19 @@ fn from_dump(args: &Conversion, measurement: Measurement, dump: Dump) -> Result<
         let input = open_sources(&args.ancestors).context("--ancestors")?;
         let (genesis, text) = crate::genesis::of_input(args.genesis.as_deref(), None, &input)?;
         drop(input);
-        let blocks = blocks_of_chain(&args.ancestors, &genesis, number).context("--ancestors")?;
+        let blocks = blocks_of_chain(&args.ancestors, &genesis, number);
+        if let (Err(error @ ReplayError::BeyondChain { .. }), Some(root)) = (&blocks, root) {
+            let wrong = format!("--ancestors: {error}");
+            return Err(wrong_block(args, &genesis, root, &wrong)?);
+        }
+        let blocks = blocks.context("--ancestors")?;
         let last = blocks.last().context("--ancestors has no block")?;
         match (root, last.state_root) {
-            (Some(root), Some(found)) if found != root => bail!(
-                "the dump has state root {root}, and block {} of --ancestors has {found}: give the dump's block with --at",
-                last.block.number
-            ),
+            (Some(root), Some(found)) if found != root => {
+                let number = last.block.number;
+                let wrong = format!("block {number} of --ancestors has state root {found}");
+                return Err(wrong_block(args, &genesis, root, &wrong)?);
+            }
             (root, found) => facts.state_root = root.or(found),
         }
         facts.network = network(&genesis);
@@ -308,6 +314,26 @@ fn from_dump(args: &Conversion, measurement: Measurement, dump: Dump) -> Result<
         false => Source::Hashed(dump, args.preimages.clone()),
     };
     convert(args, measurement, facts, source)
+}
+
+/// Says which block of the chain a dump is of, if another one was named.
+fn wrong_block(
+    args: &Conversion,
+    genesis: &Genesis,
+    root: B256,
+    wrong: &str,
+) -> Result<anyhow::Error> {
+    let found = find_root(&args.ancestors, genesis, root).context("--ancestors")?;
+    let last = found.last;
+    Ok(match found.block {
+        Some(block) => anyhow!(
+            "{wrong}, and the dump has state root {root}, which is that of block {block}: give --at {block}"
+        ),
+        None => anyhow!(
+            "{wrong}, and the dump has state root {root}, which no block of --ancestors has, up to its last block {last}. \
+             The dump is of another chain, or of a later block: give the files of its chain up to its block"
+        ),
+    })
 }
 
 fn convert(
@@ -341,7 +367,7 @@ fn convert(
         ),
         stage: Stage::Sort,
         command: command(),
-        block: blocks.last().map(|block| block.block.number),
+        block: known_block(&blocks),
     };
     if is_finished(dir, &job)? {
         return finished(dir, args.work.json);
@@ -363,21 +389,21 @@ fn convert(
         ..Budget::new(memory)
     };
     let folder = database::folder(dir);
-    let mut state = folder.open_to_load((args.store, tree), network, budget)?;
-    job.stage = job.begin(dir)?;
-    let what = Remembered {
-        genesis: genesis.as_deref(),
-        rules,
-        tree_settings: Some(&settings),
-        ..Remembered::default()
+    let open = || folder.open_to_load((args.store, tree.clone()), network, budget);
+    let mut begin = || -> Result<State> {
+        let state = open()?;
+        job.stage = job.begin(dir)?;
+        let what = Remembered {
+            genesis: genesis.as_deref(),
+            rules,
+            tree_settings: Some(&settings),
+            ..Remembered::default()
+        };
+        database::remember(dir, kind, what)?;
+        Ok(state)
     };
-    database::remember(dir, kind, what)?;
-    let block = blocks.last().map_or(0, |block| block.block.number);
-    let is_known = network != NO_CHAIN || block > 0;
-    let of_block = match is_known {
-        true => format!("block {block}"),
-        false => "an unknown block".to_owned(),
-    };
+    let mut state = with_remedy(dir, begin())?;
+    let block = known_block(&blocks);
     let shown = Shown::default();
     let conversion = Work {
         source,
@@ -395,7 +421,17 @@ fn convert(
     let converted = match converted {
         Err(ConvertError::MissingNames(audit)) => return Err(missing(audit)),
         Err(ConvertError::Stopped) => return stopped(args.work.json),
-        converted => converted.with_context(|| format!("converting into {}", dir.display()))?,
+        converted => {
+            let into = || format!("converting into {}", dir.display());
+            let converted = converted.with_context(into);
+            if converted.as_ref().is_err_and(is_full) {
+                // Opened once more, the store drops the tables that were not finished. The first error is the one to tell.
+                drop(state);
+                drop(open());
+                return with_remedy(dir, converted.map(drop));
+            }
+            converted?
+        }
     };
     drop(state);
     let disk_bytes = database::folder(dir).disk_bytes()?;
@@ -403,7 +439,7 @@ fn convert(
     let envelope = measurement.finish(results(&converted, block, disk_bytes));
     match args.work.json {
         true => output::json(&envelope)?,
-        false => print(&converted, &of_block, (envelope.wall_seconds, disk_bytes))?,
+        false => print(&converted, block, (envelope.wall_seconds, disk_bytes))?,
     }
     files::write_report(args.work.report.as_deref(), &envelope)?;
     verdict(&converted, dir)

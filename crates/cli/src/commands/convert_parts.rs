@@ -1,15 +1,15 @@
 //! `arbor convert --part` and `arbor convert join`: a conversion in parts.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
+use arbor_chain::genesis::Genesis;
+use arbor_chain::rules::ChainRules;
 use arbor_convert::{
     ConvertError, Hooks, Job, Join, Joining, LOADED_TOGETHER, PartConversion, PartJob, PartOf,
     Source, Stage,
 };
 use arbor_database::{Budget, RETAINED, Remembered, TreeSettings};
 use arbor_metrics::Measurement;
-use arbor_state::{Network, TreeKind};
+use arbor_state::{Network, State};
 use arbor_versions::DirLock;
 use serde_json::json;
 
@@ -59,13 +59,17 @@ pub(super) fn one(
         command: conversion::command(),
         ..PartJob::new(name, target, part)
     };
-    let _lock = DirLock::acquire(dir)?;
-    let what = Remembered {
-        genesis: genesis.as_deref(),
-        rules,
-        ..Remembered::default()
+    let begin = || -> Result<DirLock> {
+        let lock = DirLock::acquire(dir)?;
+        let what = Remembered {
+            genesis: genesis.as_deref(),
+            rules,
+            ..Remembered::default()
+        };
+        database::remember(dir, kind, what)?;
+        Ok(lock)
     };
-    database::remember(dir, kind, what)?;
+    let _lock = conversion::with_remedy(dir, begin())?;
     let shown = Shown::default();
     let conversion = PartConversion {
         source,
@@ -83,7 +87,10 @@ pub(super) fn one(
     let (job, phases) = match made {
         Err(ConvertError::Stopped) => return conversion::stopped(work.json),
         Err(ConvertError::MissingNames(audit)) => return Err(conversion::missing(audit)),
-        made => made.with_context(|| format!("making part {part} in {}", dir.display()))?,
+        made => {
+            let making = || format!("making part {part} in {}", dir.display());
+            conversion::with_remedy(dir, made.with_context(making))?
+        }
     };
     let counts = job.counts.unwrap_or_default();
     measurement.setting("state_root", state_root.map(|root| root.to_string()));
@@ -107,7 +114,7 @@ pub(super) fn one(
 pub(super) fn join(args: &ConvertJoin) -> Result<()> {
     metrics_server::serve(args.work.metrics)?;
     files::check_report(args.work.report.as_deref(), Some(&args.to))?;
-    conversion::refuse_file(&args.to)?;
+    conversion::check_target(&args.to)?;
     let mut measurement = report::measure("convert join");
     let parts = args.parts.iter().map(|part| part.display().to_string());
     measurement.setting("parts", parts.collect::<Vec<_>>());
@@ -123,7 +130,7 @@ pub(super) fn join(args: &ConvertJoin) -> Result<()> {
 
 fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
     let join = Join::open(&args.parts)?;
-    let (first, part) = join.first();
+    let part = join.first();
     let Some(kind) = TREES.find(&part.tree) else {
         bail!(
             "the parts are for the tree {}, which this program does not know",
@@ -138,7 +145,7 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
         target: format!("{}, joined from {} parts", part.target, part.part.of),
         stage: Stage::Build,
         command: conversion::command(),
-        block: part.blocks().last().map(|block| block.block.number),
+        block: conversion::known_block(&part.blocks()),
     };
     if conversion::is_finished(dir, &job)? {
         return conversion::finished(dir, args.work.json);
@@ -151,11 +158,22 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
         retain: RETAINED,
         ..Budget::new(args.work.memory / 4)
     };
+    let (genesis, rules) = remembered(&join)?;
     let folder = database::folder(dir);
-    let mut state = folder.open_to_load((args.store, tree), network, budget)?;
-    job.stage = job.begin(dir)?;
-    folder.remember_tree_settings(&settings, kind)?;
-    copy_remembered(first, dir, kind)?;
+    let open = || folder.open_to_load((args.store, tree.clone()), network, budget);
+    let mut begin = || -> Result<State> {
+        let state = open()?;
+        job.stage = job.begin(dir)?;
+        let what = Remembered {
+            genesis: genesis.as_deref(),
+            rules,
+            tree_settings: Some(&settings),
+            ..Remembered::default()
+        };
+        database::remember(dir, kind, what)?;
+        Ok(state)
+    };
+    let mut state = conversion::with_remedy(dir, begin())?;
     let shown = Shown::default();
     let joining = Joining {
         join: &join,
@@ -170,11 +188,21 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
     shown.finish();
     let converted = match converted {
         Err(ConvertError::Stopped) => return conversion::stopped(args.work.json),
-        converted => converted.with_context(|| format!("joining into {}", dir.display()))?,
+        converted => {
+            let into = || format!("joining into {}", dir.display());
+            let converted = converted.with_context(into);
+            if converted.as_ref().is_err_and(conversion::is_full) {
+                // As in a conversion at once.
+                drop(state);
+                drop(open());
+                return conversion::with_remedy(dir, converted.map(drop));
+            }
+            converted?
+        }
     };
     drop(state);
     let disk_bytes = folder.disk_bytes()?;
-    let block = part.blocks().last().map_or(0, |block| block.block.number);
+    let block = job.block;
     let envelope = measurement.finish(conversion::results(&converted, block, disk_bytes));
     match args.work.json {
         true => output::json(&envelope)?,
@@ -196,21 +224,41 @@ fn joined(args: &ConvertJoin, measurement: Measurement) -> Result<()> {
     conversion::verdict(&converted, dir)
 }
 
-/// Copies the genesis and the rules that a part remembers.
-fn copy_remembered(part: &Path, dir: &Path, kind: &TreeKind) -> Result<()> {
-    let from = database::folder(part);
-    let path = from.genesis_path();
-    let genesis = match path.exists() {
-        true => {
-            let text = std::fs::read_to_string(&path);
-            Some(text.with_context(|| format!("reading {}", path.display()))?)
+/// Reads the genesis and the rules that the parts remember, before anything is written. Those of all parts are the same.
+fn remembered(join: &Join) -> Result<(Option<String>, Option<ChainRules>)> {
+    let (mut genesis, mut rules) = (None, None);
+    for (place, (dir, part)) in join.parts().enumerate() {
+        let again = || {
+            format!(
+                "part {} in {}: remove its folder and make it again: `{}`",
+                part.part,
+                dir.display(),
+                part.command
+            )
+        };
+        let folder = database::folder(dir);
+        let path = folder.genesis_path();
+        if path.exists() {
+            let text = Genesis::read_text(&path).with_context(again)?;
+            let found = Genesis::from_json(&text).map_err(anyhow::Error::from);
+            let found = found.and_then(|found| match found.hash == part.genesis_hash {
+                true => Ok(()),
+                false => bail!("it has the hash {}, not {}", found.hash, part.genesis_hash),
+            });
+            let damaged = || format!("{} is damaged", path.display());
+            found.with_context(damaged).with_context(again)?;
+            genesis = genesis.or(Some(text));
         }
-        false => None,
-    };
-    let what = Remembered {
-        genesis: genesis.as_deref(),
-        rules: from.rules()?,
-        ..Remembered::default()
-    };
-    database::remember(dir, kind, what)
+        let found = folder.rules().with_context(again)?;
+        if place > 0 && found != rules {
+            bail!(
+                "part {} in {} has other rules of the chain than part {}: make one of them again",
+                part.part,
+                dir.display(),
+                join.first().part
+            );
+        }
+        rules = found;
+    }
+    Ok((genesis, rules))
 }

@@ -67,7 +67,11 @@ fn audit(args: &PreimagesAudit) -> Result<()> {
     let folder = scratch(args.work.scratch.as_deref(), None)?;
     let work = work(folder.path(), args.memory, &|_, _, _| ());
     let found = match args.from.is_dir() {
-        false => work.audit(HashedSource::Dump(Dump::open(&args.from)?), &args.preimages),
+        false => {
+            let dump = Dump::open(&args.from);
+            let dump = dump.with_context(|| format!("reading {}", args.from.display()))?;
+            work.audit(HashedSource::Dump(dump), &args.preimages)
+        }
         true => {
             let snapshot = database::look(&Database {
                 db: args.from.clone(),

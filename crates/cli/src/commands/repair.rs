@@ -80,6 +80,9 @@ fn tell(args: &Repair, done: &Repaired, head: Option<&Meta>) -> Result<()> {
 pub(crate) fn run(args: &Repair) -> Result<()> {
     let dir = args.database.db.as_path();
     if database::folder(dir).store().is_none() {
+        if let Some(part) = database::folder(dir).part_of_conversion() {
+            return Err(part.into());
+        }
         bail!(
             "{} is not a database: there is no store in it",
             dir.display()

@@ -59,8 +59,9 @@ pub(crate) fn run(args: &Status) -> Result<()> {
         return Err(unfinished.into());
     }
     if !folder.has("HEAD")? {
-        if let Some(unfinished) = folder.unfinished_conversion() {
-            return Err(unfinished.into());
+        let unfinished = folder.unfinished_conversion();
+        if let Some(error) = unfinished.or_else(|| folder.part_of_conversion()) {
+            return Err(error.into());
         }
         if let Some(store) = folder.store_name() {
             bail!(

@@ -67,6 +67,9 @@ pub(crate) struct Checked {
     faults: Vec<String>,
     #[serde(skip)]
     has_headers: bool,
+    /// The latest block, as a message names it.
+    #[serde(skip)]
+    at: String,
     #[serde(skip)]
     roots: RootPlace,
 }
@@ -129,6 +132,7 @@ fn check_by(
         fault_count,
         faults,
         has_headers,
+        at: database::block_name(head),
         roots: reader.tree().kind().roots,
     })
 }
@@ -137,12 +141,12 @@ impl Checked {
     /// Prints what was checked, and names the faults on standard error.
     pub(crate) fn print(&self) -> Result<()> {
         output::line(&format!(
-            "checked {}, {}, {} and {} at block {}",
+            "checked {}, {}, {} and {} at {}",
             output::counted(self.accounts, "account"),
             output::counted(self.slots, "slot"),
             output::counted(self.codes, "code"),
             output::counted(self.nodes, "node"),
-            self.block
+            self.at
         ))?;
         let version = match self.has_headers {
             true => "header",

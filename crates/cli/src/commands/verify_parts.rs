@@ -61,6 +61,12 @@ pub(super) fn read(state: &StateSnapshot, paths: &[PathBuf]) -> Result<VerifiedP
     let mut parts = Vec::new();
     for path in paths {
         let name = || path.display().to_string();
+        if path.is_dir() {
+            bail!(
+                "--join {} is a folder: give the files that `arbor verify --part I/N --to FILE` has written",
+                path.display()
+            );
+        }
         let mut bytes = Vec::new();
         let read = File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
         read.with_context(name)?;
