@@ -292,7 +292,7 @@ mod tests {
     fn frames_that_do_not_count_take_no_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("frames");
-        let counts = |origin: Origin| origin.part % 2 == 0;
+        let counts = |origin: Origin| origin.part.is_multiple_of(2);
         let write = |parts: &[u32]| {
             let file = FrameFile::new(path.clone());
             for part in parts {

@@ -353,7 +353,7 @@ fn bytes(folder: &Path) -> u64 {
 #[test]
 fn runs_that_fail_take_no_more_room_than_the_first() {
     let trees = trees();
-    let source = state(&trees[0], 400);
+    let source = state(&trees[0], 1_500);
     let root = source.reader().flat_root().unwrap();
     let parent = tempfile::tempdir().unwrap();
     let lines = parent.path().join("dump");
